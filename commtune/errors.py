@@ -1,0 +1,124 @@
+"""Every error that commtune raises on purpose.
+
+The tree says whose turn it is::
+
+    CommtuneError
+    ├── UserError              what was asked for is wrong; asking differently mends it (exit code 2)
+    │   ├── DocumentError      a YAML file is wrong at a known place (file, line)
+    │   │   ├── SpaceError     ... a search-space file
+    │   │   └── CampaignError  ... a campaign file
+    │   ├── CampaignChanged    a stored campaign was edited so that results no longer compare
+    │   ├── UnknownName        no such space, campaign, profile, format ...
+    │   └── ExportRefused      the profile must not be written in that form
+    ├── EnvironmentFault       the surroundings are wrong (exit code 3)
+    │   ├── MissingComponent   a program or library is not there
+    │   ├── BuildFailed        the native benchmark did not compile
+    │   ├── DatabaseFault      the database is not to be had, or has another schema
+    │   └── CampaignLocked     another controller works on this campaign
+    └── NoAnswer               the question is fine, the database has no answer (exit code 4)
+
+An error is for a person: ``message`` says what is wrong and where, ``hint`` what to type next.
+Only the command line turns errors into exit codes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class CommtuneError(Exception):
+    """Base of the tree.
+
+    Args:
+        message: what is wrong, and where.
+        hint: what to do or type next; empty where nothing sensible can be said.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UserError(CommtuneError):
+    """What was asked for is wrong."""
+
+    exit_code = 2
+
+
+class DocumentError(UserError):
+    """A YAML document is wrong at a known place.
+
+    Args:
+        message: what is wrong, with the offending value.
+        file: the document; ``None`` for text that came from elsewhere (a flag).
+        line: 1-based line in the file, where it is known.
+        hint: the nearest legal value, or what is allowed there.
+    """
+
+    def __init__(
+        self, message: str, *, file: Path | None = None, line: int | None = None, hint: str = ""
+    ) -> None:
+        self.file = file
+        self.line = line
+        self.problem = message
+        place = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
+        super().__init__(place + message, hint=hint)
+
+
+class SpaceError(DocumentError):
+    """A search-space file, or a configuration held against a space, is wrong."""
+
+
+class CampaignError(DocumentError):
+    """A campaign file is wrong."""
+
+
+class CampaignChanged(UserError):
+    """A stored campaign would go on with another question than it began with."""
+
+
+class UnknownName(UserError):
+    """A name of a space, campaign, profile, operation or format that does not exist."""
+
+
+class ExportRefused(UserError):
+    """The profile must not be written in the asked-for form."""
+
+
+class EnvironmentFault(CommtuneError):
+    """The surroundings are wrong.
+
+    Args:
+        transient: whether the same call may succeed later without a change by the user.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, hint: str = "", transient: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.transient = transient
+
+
+class MissingComponent(EnvironmentFault):
+    """A program, library or device is not on this machine."""
+
+
+class BuildFailed(EnvironmentFault):
+    """The native benchmark did not compile or link."""
+
+
+class DatabaseFault(EnvironmentFault):
+    """The database can't be opened, read or written, or has another schema."""
+
+
+class CampaignLocked(EnvironmentFault):
+    """Another living controller works on this campaign."""
+
+
+class NoAnswer(CommtuneError):
+    """The database holds nothing that answers the question."""
+
+    exit_code = 4

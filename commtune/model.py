@@ -1,0 +1,307 @@
+"""The frozen vocabulary: what every layer speaks.
+
+Nothing here does I/O. Times are seconds, sizes are bytes, bandwidths bytes per second, unless a
+name says otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+
+def content_key(value: Any) -> str:
+    """A short stable key (16 hexadecimal digits of SHA-256) of any JSON-like value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Configuration(Mapping[str, str]):
+    """One assignment of environment variables; the empty one is the default.
+
+    Values are the exact strings that the process sees. A variable that is absent is left unset.
+    Immutable, hashable, ordered by name, so that equal configurations have equal text and key.
+    """
+
+    __slots__ = ("_values", "key")
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        ordered = dict(sorted((values or {}).items()))
+        self._values: Mapping[str, str] = MappingProxyType(ordered)
+        self.key: str = content_key(ordered)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Configuration):
+            return NotImplemented
+        return dict(self) == dict(other)
+
+    def __repr__(self) -> str:
+        return f"Configuration({dict(self)})"
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.items()) or "(default)"
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this configuration sets nothing."""
+        return not self._values
+
+
+DEFAULT = Configuration()
+
+
+class Operation(StrEnum):
+    """What the benchmark does; the word is the one used in files and on the command line."""
+
+    PING_PONG = "ping-pong"
+    BIDIRECTIONAL = "bidirectional"
+    ALLREDUCE = "allreduce"
+    ALLTOALL = "alltoall"
+    ALLGATHER = "allgather"
+    REDUCE_SCATTER = "reduce-scatter"
+    BROADCAST = "broadcast"
+
+
+class MpiFlavour(StrEnum):
+    """MPI families whose launcher and quirks commtune knows."""
+
+    MPICH = "mpich"
+    OPENMPI = "openmpi"
+    INTEL = "intel"
+
+
+@dataclass(frozen=True)
+class MpiInstallation:
+    """An MPI that the benchmark can be compiled with and launched by.
+
+    Attributes:
+        compiler: the C++ compiler wrapper (mpicxx).
+        launcher: mpiexec.
+        environment: what this installation needs to compile and run at all (I_MPI_ROOT, say).
+        origin: ``wheel:mpich``, ``path`` or ``prefix``: how it was found.
+    """
+
+    flavour: MpiFlavour
+    version: str
+    prefix: Path
+    compiler: Path
+    launcher: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    origin: str = "path"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long the benchmark measures each size.
+
+    Attributes:
+        warmup: iterations dropped before the first sample.
+        min_samples, max_samples: bounds on the number of samples a size.
+        relative_ci: stop when the 95 % confidence interval of the median is narrower than this
+            share of the median, on both sides together.
+        time_cap_s: wall seconds a size may take, warm-up included, once min_samples is reached.
+    """
+
+    warmup: int = 5
+    min_samples: int = 10
+    max_samples: int = 200
+    relative_ci: float = 0.01
+    time_cap_s: float = 0.05
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is measured: operation, backend, sizes (bytes), ranks, nodes."""
+
+    operation: Operation
+    sizes: tuple[int, ...]
+    ranks: int = 2
+    nodes: int = 1
+    backend: str = "mpi-host"
+    dtype: str = "float32"
+    reduction: str = "sum"
+
+
+class Outcome(StrEnum):
+    """How a run ended. Only OK counts as evidence; the others keep what they measured."""
+
+    OK = "ok"
+    WRONG_RESULT = "wrong-result"
+    TIMED_OUT = "timed-out"
+    CRASHED = "crashed"
+    FAILED = "failed"
+    TRUNCATED = "truncated"
+    MALFORMED = "malformed"
+    MISSING_PROGRAM = "missing-program"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def blames_configuration(self) -> bool:
+        """Whether the configuration may be the cause, so that the search must learn of it."""
+        return self not in (Outcome.OK, Outcome.INTERRUPTED, Outcome.MISSING_PROGRAM)
+
+
+class Phase(StrEnum):
+    """What a run was made for."""
+
+    SEARCH = "search"
+    CONFIRM = "confirm"
+    GUARD = "guard"
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One launch of the benchmark, decided but not yet made.
+
+    Attributes:
+        run_id: ours, unique, given before anything starts.
+        trial: number of the trial in its campaign that this run belongs to.
+        block: number of the block; runs of one block were made close together.
+        position: place of the run inside its block, from 0.
+    """
+
+    run_id: str
+    configuration: Configuration
+    workload: Workload
+    timing: Timing
+    phase: Phase = Phase.SEARCH
+    trial: int = 0
+    block: int = 0
+    position: int = 0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one run says of one size.
+
+    Attributes:
+        bytes: message size, in the sense of the operation (see the benchmark reference).
+        median_s, min_s, mean_s, p95_s, max_s: over samples; a sample is the maximum over ranks.
+        samples_s: the samples themselves, in the order taken.
+        batch: operations timed together in one sample (time is per operation).
+        canary_s: core-to-core cache-line round trip around this size; ``None`` where not measured.
+        wrong: number of wrong elements found by the check.
+    """
+
+    bytes: int
+    median_s: float
+    min_s: float
+    mean_s: float
+    p95_s: float
+    max_s: float
+    algbw: float
+    busbw: float
+    samples_s: tuple[float, ...] = ()
+    batch: int = 1
+    canary_s: float | None = None
+    wrong: int = 0
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What came of one launch.
+
+    Attributes:
+        wall_s: from starting the launcher to its end, as the controller saw it.
+        measurements: the sizes that were finished, whatever the outcome.
+        header, footer: the benchmark's own records, verbatim; ``None`` where it wrote none.
+        detail: why the outcome is not OK, for a person; empty for OK.
+        output_tail: last lines of standard output and error.
+        oversubscribed: more ranks than cores they may use: never yields a profile.
+    """
+
+    run_id: str
+    outcome: Outcome
+    started_at: float
+    wall_s: float
+    measurements: tuple[Measurement, ...] = ()
+    header: Mapping[str, Any] | None = None
+    footer: Mapping[str, Any] | None = None
+    detail: str = ""
+    output_tail: str = ""
+    exit_code: int | None = None
+    oversubscribed: bool = False
+
+
+class Verdict(StrEnum):
+    """What confirmation says of a size, or of a size range."""
+
+    FASTER = "faster"
+    DEFAULT = "default"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A ratio default/candidate with its confidence interval; above 1 the candidate is faster."""
+
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class PointEvidence:
+    """What confirmation says of one size, at one machine speed.
+
+    Attributes:
+        speed: name of the machine speed that the pairs share (``fast``, ``slow`` or ``all``).
+        default_s, tuned_s: median of run medians over the pairs.
+    """
+
+    operation: str
+    bytes: int
+    speed: str
+    default_s: float
+    tuned_s: float
+    gain: Interval
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What comes out of a campaign for a range of sizes: a configuration and its evidence.
+
+    The configuration is the default, empty one where nothing better was confirmed.
+
+    Attributes:
+        bytes_low, bytes_high: the range, both ends inclusive.
+        points: evidence for the tuned operation, per size and machine speed.
+        guards: evidence for other operations measured under the same configuration.
+        level: confidence level of every interval, after correction for all that was looked at.
+    """
+
+    name: str
+    operation: str
+    backend: str
+    ranks: int
+    nodes: int
+    bytes_low: int
+    bytes_high: int
+    configuration: Configuration
+    verdict: Verdict
+    points: tuple[PointEvidence, ...] = ()
+    guards: tuple[PointEvidence, ...] = ()
+    level: float = 0.95
+    minimum_gain: float = 0.02
+    note: str = ""
+    simulated: bool = False
