@@ -1,0 +1,61 @@
+"""Launchers: how a command becomes N ranks. They only say the command line; nothing runs here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from commtune.model import MpiFlavour, MpiInstallation
+
+#: What a run takes over from the controller's environment. Everything else stays outside, so that
+#: a variable that happens to be set in somebody's shell neither changes nor leaks into a campaign.
+BASE_NAMES = (
+    "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER",
+    "XDG_RUNTIME_DIR",
+)  # fmt: skip
+
+#: Set by administrators to keep hardware safe; they pass to every run unchanged wherever they
+#: are set, and no space may search them: NVLink multicast can take shared GPUs out of service.
+GUARD_NAMES = ("NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST")
+
+
+def mpi_command(mpi: MpiInstallation, ranks: int, program: Sequence[str]) -> list[str]:
+    """The command line that starts ``ranks`` ranks of a program on this machine."""
+    return [str(mpi.launcher), *_OPTIONS[mpi.flavour](ranks), *program]
+
+
+def base_environment(
+    inherited: Mapping[str, str], mpi: MpiInstallation, guards: Sequence[str] = ()
+) -> dict[str, str]:
+    """The environment under every run, before pinned variables and the configuration.
+
+    Args:
+        inherited: the controller's environment; only ``BASE_NAMES`` and guards are taken from it.
+        guards: names of further variables that pass unchanged where they are set.
+    """
+    names = (*BASE_NAMES, *GUARD_NAMES, *guards)
+    environment = {name: inherited[name] for name in names if name in inherited}
+    environment["PATH"] = _prepended(mpi.launcher.parent, environment.get("PATH", os.defpath))
+    return {**environment, **mpi.environment}
+
+
+def _prepended(folder: Path, path: str) -> str:
+    return os.pathsep.join([str(folder), path]) if path else str(folder)
+
+
+def _mpich(ranks: int) -> list[str]:
+    # Inside a batch job hydra would start its proxies through the scheduler; here is one machine.
+    return ["-launcher", "fork", "-n", str(ranks)]
+
+
+def _open_mpi(ranks: int) -> list[str]:
+    # More ranks than cores is our business to flag, not the launcher's to refuse.
+    return ["--map-by", ":OVERSUBSCRIBE", "-n", str(ranks)]
+
+
+_OPTIONS = {
+    MpiFlavour.MPICH: _mpich,
+    MpiFlavour.INTEL: _mpich,
+    MpiFlavour.OPENMPI: _open_mpi,
+}

@@ -1,0 +1,175 @@
+"""Runs of the benchmark as processes of this machine."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune import process
+from commtune.cluster.launch import mpi_command
+from commtune.errors import MissingComponent
+from commtune.model import Configuration, MpiInstallation, Outcome, RunRequest, RunResult
+from commtune.tuner.ports import Program, Records
+
+#: Exit status of the benchmark for wrong data (its contract).
+_WRONG_RESULT = 3
+#: Launchers turn a rank's death by signal into words, each its own.
+_SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
+_LARGEST_KEPT = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class LocalBenchmark:
+    """The benchmark port over local processes (see ``tuner.ports.Benchmark``).
+
+    Attributes:
+        environment: what every run gets, before its configuration.
+        watched: names of all variables of the space; what ranks see of them is compared with
+            what was asked for.
+        folder: where record files go, one a run, named by its identifier.
+    """
+
+    mpi: MpiInstallation
+    program: Program
+    environment: Mapping[str, str]
+    watched: Sequence[str]
+    folder: Path
+    simulated: bool = False
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        """Makes one run and waits for its end."""
+        records = self.records_of(request.run_id)
+        records.parent.mkdir(parents=True, exist_ok=True)
+        arguments = self.program.arguments(request, records)
+        started_at = time.time()
+        try:
+            completed = process.run(
+                mpi_command(self.mpi, request.workload.ranks, arguments),
+                environment={**self.environment, **request.configuration},
+                timeout_s=time_limit_s,
+                cwd=records.parent,
+                marker=request.run_id,
+            )
+        except MissingComponent as error:
+            return _never_started(request, started_at, error)
+        found = self.program.read(records, request)
+        _shorten(records)
+        return self._result(request, found, completed, started_at, time_limit_s)
+
+    def recover(self, request: RunRequest) -> RunResult | None:
+        """Reads a run that an earlier controller started; ends what is left of its processes."""
+        process.end_marked({request.run_id})
+        records = self.records_of(request.run_id)
+        found = self.program.read(records, request)
+        if found.footer is None:
+            return None
+        finished_at = records.stat().st_mtime
+        elapsed_s = float(found.footer.get("elapsed_s", 0.0))
+        ended = process.Completed(_status(found), None, False, elapsed_s, "")
+        return self._result(request, found, ended, finished_at - elapsed_s, 0.0)
+
+    def records_of(self, run_id: str) -> Path:
+        """The record file of a run."""
+        return self.folder / f"{run_id}.jsonl"
+
+    def _result(
+        self,
+        request: RunRequest,
+        found: Records,
+        completed: process.Completed,
+        started_at: float,
+        time_limit_s: float,
+    ) -> RunResult:
+        outcome, detail = judge(found, completed, time_limit_s)
+        if outcome is Outcome.OK:
+            outcome, detail = self._judge_content(request, found)
+        return RunResult(
+            run_id=request.run_id,
+            outcome=outcome,
+            started_at=started_at,
+            wall_s=completed.wall_s,
+            measurements=found.measurements,
+            header=found.header,
+            footer=found.footer,
+            detail=detail,
+            output_tail=completed.output if outcome is not Outcome.OK else "",
+            exit_code=completed.exit_code,
+            oversubscribed=bool((found.header or {}).get("oversubscribed", False)),
+        )
+
+    def _judge_content(self, request: RunRequest, found: Records) -> tuple[Outcome, str]:
+        missing = set(request.workload.sizes) - {m.bytes for m in found.measurements}
+        if missing:
+            sizes = ", ".join(str(size) for size in sorted(missing))
+            return Outcome.MALFORMED, f"no record for these sizes: {sizes} bytes"
+        strange = strange_environment(found.header or {}, request.configuration, self.watched)
+        if strange:
+            return Outcome.FAILED, strange
+        return Outcome.OK, ""
+
+
+def judge(
+    found: Records, completed: process.Completed, time_limit_s: float
+) -> tuple[Outcome, str]:
+    """How a run ended, from its process and its records, and why in words."""
+    if completed.timed_out:
+        sizes = len(found.measurements)
+        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s; {sizes} sizes were finished"
+    if completed.exit_code == _WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
+        wrong = sum(m.wrong for m in found.measurements)
+        return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
+    if completed.signal is not None:
+        return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
+    if completed.exit_code and _SIGNAL_WORDS.search(completed.output):
+        return Outcome.CRASHED, f"a rank was ended by a signal (status {completed.exit_code})"
+    if completed.exit_code and completed.exit_code > 128:
+        return Outcome.CRASHED, f"ended by signal {completed.exit_code - 128}"
+    if completed.exit_code:
+        return Outcome.FAILED, f"exit status {completed.exit_code}"
+    if found.problems:
+        return Outcome.MALFORMED, "; ".join(found.problems[:3])
+    if found.footer is None:
+        return Outcome.TRUNCATED, "the record file has no footer"
+    return Outcome.OK, ""
+
+
+def strange_environment(
+    header: Mapping[str, object], configuration: Configuration, watched: Sequence[str]
+) -> str:
+    """What ranks saw otherwise than asked for, in words; empty where all is as asked.
+
+    Variables that are set in every run (pinned ones) are compared by the header only where the
+    configuration names them.
+    """
+    ranks = header.get("rank_info")
+    for rank in ranks if isinstance(ranks, list) else []:
+        seen = rank.get("environment", {})
+        for name in watched:
+            asked = configuration.get(name)
+            if name in configuration and seen.get(name) != asked:
+                return f"rank {rank.get('rank')} saw {name}={seen.get(name)}, not {asked}"
+    return ""
+
+
+def _never_started(request: RunRequest, started_at: float, error: MissingComponent) -> RunResult:
+    return RunResult(
+        run_id=request.run_id,
+        outcome=Outcome.MISSING_PROGRAM,
+        started_at=started_at,
+        wall_s=0.0,
+        detail=error.message,
+    )
+
+
+def _status(found: Records) -> int:
+    return _WRONG_RESULT if (found.footer or {}).get("status") == "wrong" else 0
+
+
+def _shorten(records: Path) -> None:
+    """A babbling benchmark must not fill the disk with what nobody reads."""
+    if records.exists() and records.stat().st_size > _LARGEST_KEPT:
+        with records.open("r+b") as file:
+            file.truncate(2**20)
