@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from commtune.model import Measurement, RunRequest, RunResult
+from commtune.model import Configuration, Measurement, Outcome, Profile, RunRequest, RunResult
+from commtune.tuner.evidence import RunView
 
 
 class Benchmark(Protocol):
@@ -51,4 +53,93 @@ class Program(Protocol):
 
     def read(self, records: Path, request: RunRequest) -> Records:
         """Reads a record file, whatever its state; a missing file gives empty records."""
+        ...
+
+
+class Store(Protocol):
+    """Where a campaign keeps what it decided and measured; the source of truth.
+
+    Laws: what a method returned from survives the process; ``finish_run`` stores a run with all
+    its measurements or nothing, and a second time changes nothing and returns ``False``.
+    """
+
+    def add_trial(
+        self, campaign_id: int, number: int, configuration: Configuration, origin: str, label: str
+    ) -> None:
+        """Stores a configuration that is about to be tried."""
+        ...
+
+    def trials(self, campaign_id: int) -> Sequence[TrialView]:
+        """All trials in order."""
+        ...
+
+    def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
+        """Stores that a run is about to start, before anything starts."""
+        ...
+
+    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
+        """Stores what came of a run."""
+        ...
+
+    def mark_interrupted(self, run_id: str, detail: str) -> None:
+        """Stores that a run was cut short from outside."""
+        ...
+
+    def open_runs(self, campaign_id: int) -> Sequence[RunRequest]:
+        """Runs that were started and have no result."""
+        ...
+
+    def runs(self, campaign_id: int) -> Iterable[RunView]:
+        """All runs with a result, in the order they were stored."""
+        ...
+
+    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
+        """Replaces the campaign's profiles."""
+        ...
+
+    def touch(self, campaign_id: int) -> None:
+        """Says that the controller that holds the campaign's lock is alive."""
+        ...
+
+
+class TrialView(Protocol):
+    """A stored trial."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def configuration(self) -> Configuration: ...
+    @property
+    def origin(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a campaign stands, for the eye.
+
+    Attributes:
+        phase: ``search``, ``finalists``, ``confirm`` or ``guard``.
+        trials, runs: how many so far.
+        best_gain: best ratio seen by the search so far; not evidence, and often a lucky run.
+        used_s, budget_s: wall seconds of this phase.
+    """
+
+    phase: str
+    trials: int
+    runs: int
+    best_gain: float
+    used_s: float
+    budget_s: float
+    last: Outcome | None = None
+
+
+class Reporter(Protocol):
+    """Tells a person what happens; called between runs only, never while one is timed."""
+
+    def progress(self, progress: Progress) -> None:
+        """After every run."""
+        ...
+
+    def say(self, message: str) -> None:
+        """Something worth a line: a value set aside, a run made again."""
         ...

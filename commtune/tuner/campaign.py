@@ -1,0 +1,320 @@
+"""The way of a campaign: search, finalists, confirmation, guards, profiles."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from commtune.model import DEFAULT, Configuration, Operation, Phase, PointEvidence, Profile
+from commtune.tuner.confirm import Comparison, block_order, compare, planned_blocks
+from commtune.tuner.evidence import RunView
+from commtune.tuner.plan import Plan
+from commtune.tuner.ports import Progress, Reporter
+from commtune.tuner.profiles import recommend
+from commtune.tuner.runner import Runner
+from commtune.tuner.scoring import Scoreboard, split_ranges
+from commtune.tuner.search import Origin, Proposal, Search
+from commtune.tuner.speeds import Speeds
+
+#: The default runs once in every block of this many search runs, at a random place.
+_SEARCH_BLOCK = 8
+_FIRST_DEFAULTS = 4
+#: The last part of the search goes to repeating the best, since one run is easily lucky.
+_FINALISTS_SHARE = 0.2
+_FINALISTS, _FINALIST_RUNS = 4, 4
+#: Scores are worked out anew when this share of new runs has come in.
+_REFRESH_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a campaign came to.
+
+    Attributes:
+        speeds: machine speeds seen.
+        benchmark_s, wall_s: seconds inside benchmark processes, and altogether, this session.
+        set_aside: variable and value pairs that failed and were left out.
+        oversubscribed: more ranks than cores; then no profile is made.
+    """
+
+    profiles: tuple[Profile, ...]
+    comparison: Comparison
+    speeds: Speeds
+    trials: int
+    runs: int
+    benchmark_s: float
+    wall_s: float
+    set_aside: tuple[tuple[str, str | None], ...] = ()
+    oversubscribed: bool = False
+
+
+@dataclass
+class Campaign:
+    """One campaign in progress."""
+
+    plan: Plan
+    runner: Runner
+    reporter: Reporter
+    _best_gain: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self.ranges = split_ranges(self.plan.workload.sizes)
+        self.board = Scoreboard(self.ranges)
+
+    def run(self) -> Report:
+        """Goes on from wherever the campaign stands, to its end."""
+        clock = self.runner.clock
+        started = clock()
+        again = self.runner.recover()
+        self.runner.load()
+        self.runner.new_trial(DEFAULT, Origin.BASELINE)
+        self._search(again)
+        candidates = self._winners()
+        speeds, comparison = self._confirm(candidates)
+        oversubscribed = any(r.oversubscribed for r in self.runner.evidence.runs)
+        profiles: list[Profile] = []
+        if not oversubscribed:
+            profiles = self._profiles(comparison, speeds)
+        self.runner.store.save_profiles(self.runner.campaign_id, profiles)
+        return Report(
+            profiles=tuple(profiles),
+            comparison=comparison,
+            speeds=speeds,
+            trials=len(self.runner.trials),
+            runs=len(self.runner.evidence.runs),
+            benchmark_s=self.runner.benchmark_s,
+            wall_s=clock() - started,
+            set_aside=tuple(sorted(self.search.failures.aside, key=str)),
+            oversubscribed=oversubscribed,
+        )
+
+    # Search ---------------------------------------------------------------------------------
+
+    def _search(self, again: Sequence[Configuration]) -> None:
+        budget_s = self.plan.budget.search_s
+        timer = _Timer(self.runner, budget_s, Phase.SEARCH)
+        self._first_defaults(timer)
+        self.search = self._new_search(timer)
+        self._replay_into_search()
+        repeat = [c for c in again if not c.is_default]
+        while timer.left() > _FINALISTS_SHARE * budget_s and self._trials_left():
+            if not self._search_block(timer, repeat):
+                break
+        self._repeat_finalists(timer)
+
+    def _first_defaults(self, timer: _Timer) -> None:
+        """The first run of a session finds cold caches; the median of four is past that."""
+        runs = [r for r in self.runner.evidence.good(Phase.SEARCH) if r.configuration.is_default]
+        for _ in range(_FIRST_DEFAULTS - len(runs)):
+            self._run(DEFAULT, Phase.SEARCH, self.runner.new_block(), timer)
+
+    def _new_search(self, timer: _Timer) -> Search:
+        return Search(
+            self.plan.space,
+            self.ranges,
+            # A resumed campaign must not propose the same random numbers again.
+            seed=self.plan.seed * 1_000_003 + len(self.runner.trials),
+            first=self.plan.first,
+            enumerate_all=self._fits(timer),
+        )
+
+    def _fits(self, timer: _Timer) -> bool:
+        """Whether the whole space can be tried within the budget."""
+        count = self.plan.space.count()
+        if self.plan.budget.trials is not None and count > self.plan.budget.trials:
+            return False
+        runs = list(self.runner.evidence.good(Phase.SEARCH))
+        a_run_s = math.fsum(r.wall_s for r in runs) / max(1, len(runs))
+        budget_s = (1 - _FINALISTS_SHARE) * self.plan.budget.search_s
+        return count * a_run_s * (1 + 1 / _SEARCH_BLOCK) <= budget_s
+
+    def _replay_into_search(self) -> None:
+        """Rebuilds what the search knows from what the store holds."""
+        for configuration in self.runner.trials:
+            self.search.remember(configuration)
+        for run in self.runner.evidence.runs:
+            if run.phase is Phase.SEARCH and not run.configuration.is_default:
+                if run.outcome.blames_configuration:
+                    self.search.tell_failed(run.configuration)
+                else:
+                    self.search.failures.succeeded(
+                        self.plan.space.assignment(run.configuration)
+                    )
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.board.rebuild(self.runner.evidence)
+        self.search.rebuild(self.board)
+        self._refreshed_at = len(self.runner.evidence.runs)
+
+    def _trials_left(self) -> bool:
+        limit = self.plan.budget.trials
+        return limit is None or len(self.runner.trials) - 1 < limit
+
+    def _search_block(self, timer: _Timer, repeat: list[Configuration]) -> bool:
+        """A block of the search: new configurations with the default at a random place."""
+        block = self.runner.new_block()
+        place = random.Random(f"{self.plan.seed}:{block}").randrange(_SEARCH_BLOCK)
+        for position in range(_SEARCH_BLOCK):
+            if position == place:
+                self._run(DEFAULT, Phase.SEARCH, block, timer, position)
+                continue
+            if timer.left() <= 0 or not self._trials_left():
+                return False
+            if repeat:
+                configuration = repeat.pop()
+            else:
+                proposal = self.search.ask()
+                if proposal is None:
+                    return False
+                configuration = self._trial(proposal)
+            self._tell(self._run(configuration, Phase.SEARCH, block, timer, position))
+        return True
+
+    def _trial(self, proposal: Proposal) -> Configuration:
+        self.runner.new_trial(proposal.configuration, proposal.origin, proposal.label)
+        return proposal.configuration
+
+    def _tell(self, run: RunView) -> None:
+        configuration = run.configuration
+        if run.outcome.blames_configuration:
+            for name, value in sorted(self.search.tell_failed(configuration), key=str):
+                shown = f"{name}={value}" if value is not None else f"{name} unset"
+                self.reporter.say(
+                    f"setting aside {shown}: it failed twice ({run.outcome}), and never worked"
+                )
+            return
+        if configuration.is_default:
+            return
+        self.search.tell(configuration, self.board.add(run))
+        self._best_gain = max(self._best_gain, self.board.best_gain(run))
+        grown = len(self.runner.evidence.runs) - self._refreshed_at
+        if grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._refreshed_at):
+            self._refresh()
+
+    def _repeat_finalists(self, timer: _Timer) -> None:
+        """Repeats the best of each range, so that confirmation gets the good, not the lucky."""
+        for _ in range(_FINALIST_RUNS - 1):
+            self.board.rebuild(self.runner.evidence)
+            finalists = self._finalists(_FINALISTS)
+            block = self.runner.new_block()
+            order = block_order(finalists, self.plan.seed, block)
+            for position, configuration in enumerate(order):
+                if timer.left() <= 0:
+                    return
+                self._run(configuration, Phase.SEARCH, block, timer, position)
+
+    def _finalists(self, count: int) -> list[Configuration]:
+        found = [c for r in self.ranges for c in self.board.best(r.label, count)]
+        return list(dict.fromkeys(found))
+
+    def _winners(self) -> list[Configuration]:
+        """The best of each range: few candidates, so that confirmation has power."""
+        self.board.rebuild(self.runner.evidence)
+        return self._finalists(1)
+
+    # Confirmation ---------------------------------------------------------------------------
+
+    def _confirm(self, candidates: list[Configuration]) -> tuple[Speeds, Comparison]:
+        budget_s = self.plan.budget.confirmation_s
+        timer = _Timer(self.runner, budget_s, Phase.CONFIRM)
+        operation = self.plan.workload.operation
+        self._blocks(candidates, Phase.CONFIRM, timer, operation)
+        return self._compare(candidates, Phase.CONFIRM, operation)
+
+    def _blocks(
+        self, candidates: list[Configuration], phase: Phase, timer: _Timer, operation: Operation
+    ) -> None:
+        block_s = self._typical_s() * (len(candidates) + 1)
+        for _ in range(planned_blocks(timer.left(), block_s) if candidates else 0):
+            block = self.runner.new_block()
+            order = block_order(candidates, self.plan.seed, block)
+            for position, configuration in enumerate(order):
+                self._run(configuration, phase, block, timer, position, operation)
+
+    def _typical_s(self) -> float:
+        walls = sorted(r.wall_s for r in self.runner.evidence.good(Phase.SEARCH))
+        return walls[len(walls) // 2] if walls else 1.0
+
+    def _compare(
+        self, candidates: list[Configuration], phase: Phase, operation: Operation
+    ) -> tuple[Speeds, Comparison]:
+        speeds = self.runner.evidence.speeds()
+        runs = [r for r in self.runner.evidence.good(phase) if r.operation == operation]
+        return speeds, compare(
+            runs,
+            candidates,
+            str(operation),
+            speeds,
+            level=self.plan.level,
+            minimum_gain=self.plan.minimum_gain,
+        )
+
+    def _profiles(self, comparison: Comparison, speeds: Speeds) -> list[Profile]:
+        del speeds
+        simulated = self.runner.benchmark.simulated
+        first = recommend(self.plan, comparison, {}, simulated=simulated)
+        recommended = list(
+            dict.fromkeys(p.configuration for p in first if not p.configuration.is_default)
+        )
+        if not recommended or not self.plan.guards:
+            return first
+        return recommend(
+            self.plan, comparison, self._guard(recommended), simulated=simulated
+        )
+
+    def _guard(
+        self, recommended: list[Configuration]
+    ) -> dict[Configuration, tuple[PointEvidence, ...]]:
+        """Other operations under the recommended configurations, against the default."""
+        found: dict[Configuration, tuple[PointEvidence, ...]] = {}
+        share_s = self.plan.budget.confirmation_s / len(self.plan.guards)
+        for operation in self.plan.guards:
+            timer = _Timer(self.runner, share_s, Phase.GUARD)
+            self._blocks(recommended, Phase.GUARD, timer, operation)
+            _, comparison = self._compare(recommended, Phase.GUARD, operation)
+            for configuration, points in comparison.points.items():
+                found[configuration] = found.get(configuration, ()) + points
+        return found
+
+    def _run(
+        self,
+        configuration: Configuration,
+        phase: Phase,
+        block: int,
+        timer: _Timer,
+        position: int = 0,
+        operation: Operation | None = None,
+    ) -> RunView:
+        run = self.runner.run(configuration, phase, block, position, operation)
+        self.runner.store.touch(self.runner.campaign_id)
+        self.reporter.progress(
+            Progress(
+                phase=str(phase),
+                trials=len(self.runner.trials),
+                runs=len(self.runner.evidence.runs),
+                best_gain=math.exp(self._best_gain),
+                used_s=timer.used(),
+                budget_s=timer.budget_s,
+                last=run.outcome,
+            )
+        )
+        return run
+
+
+class _Timer:
+    """Wall time of a phase: this session's clock on top of what earlier sessions measured."""
+
+    def __init__(self, runner: Runner, budget_s: float, phase: Phase) -> None:
+        self.budget_s = budget_s
+        self._clock = runner.clock
+        self._before_s = runner.evidence.wall_s(phase)
+        self._started = self._clock()
+
+    def used(self) -> float:
+        return self._before_s + self._clock() - self._started
+
+    def left(self) -> float:
+        return self.budget_s - self.used()

@@ -1,0 +1,119 @@
+"""Confirmation: the winners against the default, in fresh blocks that the search never saw.
+
+A block runs the default and every candidate once, close together, in random order. Candidate and
+default of one block make a pair at each size, if both had the same machine speed there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from commtune.model import DEFAULT, Configuration, PointEvidence
+from commtune.tuner.evidence import Cell, RunView, times
+from commtune.tuner.speeds import Speeds
+from commtune.tuner.stats import FEWEST_PAIRS, corrected_level, ratio_interval, verdict
+
+#: More blocks than this change no verdict that matters.
+_MOST_BLOCKS = 200
+#: Two machine speeds share the blocks between them, so plan for some in each.
+FEWEST_BLOCKS = FEWEST_PAIRS + 2
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that confirmation says, of one operation.
+
+    Attributes:
+        level: level of each interval, after correction.
+        points: by configuration, one entry a size and machine speed.
+    """
+
+    operation: str
+    level: float
+    points: dict[Configuration, tuple[PointEvidence, ...]]
+
+
+def block_order(candidates: Sequence[Configuration], seed: int, block: int) -> list[Configuration]:
+    """The order of runs in a block: the default among the candidates, reproducibly shuffled."""
+    order = [DEFAULT, *candidates]
+    random.Random(f"{seed}:{block}").shuffle(order)
+    return order
+
+
+def planned_blocks(budget_s: float, block_s: float) -> int:
+    """How many blocks fit a budget; fixed beforehand, so that no result decides when to stop."""
+    fitting = int(budget_s / block_s) if block_s > 0 else _MOST_BLOCKS
+    return max(FEWEST_BLOCKS, min(_MOST_BLOCKS, fitting))
+
+
+def compare(
+    runs: Iterable[RunView],
+    candidates: Sequence[Configuration],
+    operation: str,
+    speeds: Speeds,
+    *,
+    level: float,
+    minimum_gain: float,
+) -> Comparison:
+    """Compares candidates with the default over the blocks of ``runs``.
+
+    Args:
+        runs: good runs of one operation; runs of incomplete blocks give the pairs they can.
+        level: confidence level of all statements together.
+    """
+    pairs = {c: _pairs(blocks, c, speeds) for blocks in [_blocks(runs)] for c in candidates}
+    comparisons = sum(
+        len(found) >= FEWEST_PAIRS for by_cell in pairs.values() for found in by_cell.values()
+    )
+    each = corrected_level(level, comparisons)
+    points = {
+        candidate: tuple(
+            _point(operation, cell, found, each, minimum_gain)
+            for cell, found in sorted(by_cell.items())
+        )
+        for candidate, by_cell in pairs.items()
+    }
+    return Comparison(operation=operation, level=each, points=points)
+
+
+Pairs = list[tuple[float, float]]
+
+
+def _blocks(runs: Iterable[RunView]) -> list[dict[Configuration, RunView]]:
+    found: defaultdict[int, dict[Configuration, RunView]] = defaultdict(dict)
+    for run in runs:
+        found[run.block][run.configuration] = run
+    return list(found.values())
+
+
+def _pairs(
+    blocks: Sequence[dict[Configuration, RunView]], candidate: Configuration, speeds: Speeds
+) -> dict[Cell, Pairs]:
+    found: defaultdict[Cell, Pairs] = defaultdict(list)
+    for block in blocks:
+        if DEFAULT in block and candidate in block:
+            default, tuned = times(block[DEFAULT], speeds), times(block[candidate], speeds)
+            for cell in default.keys() & tuned.keys():
+                found[cell].append((default[cell], tuned[cell]))
+    return found
+
+
+def _point(
+    operation: str, cell: Cell, pairs: Pairs, level: float, minimum_gain: float
+) -> PointEvidence:
+    default, tuned = [p[0] for p in pairs], [p[1] for p in pairs]
+    gain = ratio_interval(default, tuned, level)
+    size, speed = cell
+    return PointEvidence(
+        operation=operation,
+        bytes=size,
+        speed=speed,
+        default_s=median(default),
+        tuned_s=median(tuned),
+        gain=gain,
+        verdict=verdict(gain, minimum_gain),
+    )

@@ -1,0 +1,117 @@
+"""What a campaign has measured so far, as the search and the confirmation look at it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Protocol
+
+from commtune.model import Configuration, Outcome, Phase
+from commtune.tuner.speeds import MIXED, Speeds, fit
+
+
+class SizeView(Protocol):
+    """The part of a measurement that comparing needs."""
+
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def median_s(self) -> float: ...
+    @property
+    def canary_s(self) -> float | None: ...
+    @property
+    def canary_after_s(self) -> float | None: ...
+
+
+class RunView(Protocol):
+    """The part of a stored run that the tuner works with."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def trial(self) -> int: ...
+    @property
+    def configuration(self) -> Configuration: ...
+    @property
+    def phase(self) -> Phase: ...
+    @property
+    def block(self) -> int: ...
+    @property
+    def session(self) -> str: ...
+    @property
+    def outcome(self) -> Outcome: ...
+    @property
+    def operation(self) -> str: ...
+    @property
+    def wall_s(self) -> float: ...
+    @property
+    def oversubscribed(self) -> bool: ...
+    @property
+    def measurements(self) -> Sequence[SizeView]: ...
+
+
+@dataclass
+class Evidence:
+    """All stored runs of a campaign, in order."""
+
+    runs: list[RunView] = field(default_factory=list)
+
+    def add(self, run: RunView) -> None:
+        """Takes in one more run."""
+        self.runs.append(run)
+
+    def good(self, *phases: Phase) -> Iterable[RunView]:
+        """The runs that count as evidence, of these phases."""
+        return (r for r in self.runs if r.outcome is Outcome.OK and r.phase in phases)
+
+    def wall_s(self, *phases: Phase) -> float:
+        """Seconds that runs of these phases took, failed ones included."""
+        return math.fsum(r.wall_s for r in self.runs if r.phase in phases)
+
+    def speeds(self) -> Speeds:
+        """The machine speeds seen so far."""
+        return fit(
+            [
+                m.canary_s
+                for run in self.runs
+                if run.outcome is Outcome.OK
+                for m in run.measurements
+                if m.canary_s is not None
+            ]
+        )
+
+
+#: (size in bytes, speed): what may be compared with one another.
+Cell = tuple[int, str]
+
+
+def times(run: RunView, speeds: Speeds) -> dict[Cell, float]:
+    """Median seconds of a run by size and speed; sizes during which the speed flipped are out."""
+    cells = {
+        (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s for m in run.measurements
+    }
+    return {cell: value for cell, value in cells.items() if cell[1] != MIXED}
+
+
+def baseline(runs: Iterable[RunView], speeds: Speeds) -> dict[Cell, float]:
+    """Median over the default's runs, by size and speed, seconds."""
+    found: defaultdict[Cell, list[float]] = defaultdict(list)
+    for run in runs:
+        if run.configuration.is_default:
+            for cell, value in times(run, speeds).items():
+                found[cell].append(value)
+    return {cell: median(values) for cell, values in found.items()}
+
+
+def log_gains(
+    run: RunView, speeds: Speeds, reference: Mapping[Cell, float]
+) -> dict[Cell, float]:
+    """log(default/run) by size and speed, where the default was measured at that speed."""
+    return {
+        cell: math.log(reference[cell] / value)
+        for cell, value in times(run, speeds).items()
+        if cell in reference
+    }

@@ -1,0 +1,81 @@
+"""A campaign as decided: everything that the loop needs to know, and nothing about files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from commtune.model import Configuration, Operation, Timing, Workload
+from commtune.spaces import Space
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be spent.
+
+    Attributes:
+        search_s, confirmation_s: wall seconds of each phase.
+        trials: configurations that the search may try, or ``None`` for as many as time allows.
+    """
+
+    search_s: float = 60.0
+    confirmation_s: float = 15.0
+    trials: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One campaign.
+
+    Attributes:
+        minimum_gain: smallest gain worth recommending; 0.02 is 2 %.
+        tolerance: how much slower than the default one environment for all sizes may be at any.
+        level: confidence level of all statements of the campaign together.
+        first: configurations to try before the search proposes its own.
+        guards: operations to measure the winners on, so that they are known not to hurt there.
+        time_limit_s: wall seconds a run may take; ``None`` takes it from the default's runs.
+    """
+
+    name: str
+    space: Space
+    workload: Workload
+    timing: Timing = field(default_factory=Timing)
+    budget: Budget = field(default_factory=Budget)
+    seed: int = 1
+    minimum_gain: float = 0.02
+    tolerance: float = 0.02
+    level: float = 0.95
+    first: tuple[Configuration, ...] = ()
+    guards: tuple[Operation, ...] = ()
+    time_limit_s: float | None = None
+
+    def comparable(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:
+        """What must stay the same for results to be compared, as plain data.
+
+        Budgets, seed, listed configurations and thresholds may change between two sessions.
+
+        Args:
+            surroundings: the machine, the MPI and the benchmark, from the adapters.
+        """
+        workload = self.workload
+        return {
+            "space": {"name": self.space.name, "content": self.space.key},
+            "workload": {
+                "operation": str(workload.operation),
+                "backend": workload.backend,
+                "sizes": list(workload.sizes),
+                "ranks": workload.ranks,
+                "nodes": workload.nodes,
+                "dtype": workload.dtype,
+                "reduction": workload.reduction,
+            },
+            "timing": {
+                "warmup": self.timing.warmup,
+                "min_samples": self.timing.min_samples,
+                "max_samples": self.timing.max_samples,
+                "relative_ci": self.timing.relative_ci,
+                "time_cap_s": self.timing.time_cap_s,
+            },
+            **surroundings,
+        }

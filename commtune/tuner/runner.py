@@ -1,0 +1,191 @@
+"""Makes runs for a campaign and keeps the books: stored before it starts, stored once it ended."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from commtune.errors import EnvironmentFault, UserError
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Operation,
+    Outcome,
+    Phase,
+    RunRequest,
+    RunResult,
+    Workload,
+)
+from commtune.tuner.evidence import Evidence, RunView
+from commtune.tuner.plan import Plan
+from commtune.tuner.ports import Benchmark, Store
+
+#: A run may take this many times what the default took, and never less than the floor: a slow
+#: machine speed alone makes a run three times longer, a hang would eat the budget.
+_LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
+_FIRST_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class FreshRun:
+    """A run of this session, in the shape of a stored one."""
+
+    request: RunRequest
+    result: RunResult
+    session: str
+
+    run_id = property(lambda self: self.request.run_id)
+    trial = property(lambda self: self.request.trial)
+    configuration = property(lambda self: self.request.configuration)
+    phase = property(lambda self: self.request.phase)
+    block = property(lambda self: self.request.block)
+    operation = property(lambda self: str(self.request.workload.operation))
+    outcome = property(lambda self: self.result.outcome)
+    wall_s = property(lambda self: self.result.wall_s)
+    oversubscribed = property(lambda self: self.result.oversubscribed)
+    measurements = property(lambda self: self.result.measurements)
+
+
+@dataclass
+class Runner:
+    """Runs one campaign's runs and stores them.
+
+    Attributes:
+        evidence: everything measured so far, earlier sessions included.
+        session: identifier of this controller's life; blocks are numbered across sessions.
+    """
+
+    plan: Plan
+    campaign_id: int
+    benchmark: Benchmark
+    store: Store
+    evidence: Evidence = field(default_factory=Evidence)
+    session: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    trials: dict[Configuration, int] = field(default_factory=dict)
+    blocks: int = 0
+    benchmark_s: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+
+    def load(self) -> None:
+        """Reads what earlier sessions stored."""
+        self.trials = {t.configuration: t.number for t in self.store.trials(self.campaign_id)}
+        for run in self.store.runs(self.campaign_id):
+            self.evidence.add(run)
+            self.blocks = max(self.blocks, run.block + 1)
+
+    def recover(self) -> list[Configuration]:
+        """Settles runs that an earlier controller left open.
+
+        A run whose records are complete is stored; any other is marked interrupted. Returns the
+        configurations whose runs have to be made again.
+        """
+        again = []
+        for request in self.store.open_runs(self.campaign_id):
+            self.blocks = max(self.blocks, request.block + 1)
+            result = self.benchmark.recover(request)
+            if result is not None:
+                self.store.finish_run(
+                    self.campaign_id, result, str(request.workload.operation)
+                )
+            else:
+                self.store.mark_interrupted(request.run_id, "its controller died")
+                if request.phase is Phase.SEARCH:
+                    again.append(request.configuration)
+        return again
+
+    def new_trial(self, configuration: Configuration, origin: str, label: str = "") -> int:
+        """The trial of a configuration, made if there is none."""
+        if configuration not in self.trials:
+            number = len(self.trials)
+            self.store.add_trial(self.campaign_id, number, configuration, origin, label)
+            self.trials[configuration] = number
+        return self.trials[configuration]
+
+    def new_block(self) -> int:
+        """A number for runs that are made close together."""
+        self.blocks += 1
+        return self.blocks - 1
+
+    def run(
+        self,
+        configuration: Configuration,
+        phase: Phase,
+        block: int,
+        position: int = 0,
+        operation: Operation | None = None,
+    ) -> RunView:
+        """Makes one run, stores it, and returns it whatever its outcome.
+
+        Raises:
+            EnvironmentFault: the benchmark can't be started at all.
+            KeyboardInterrupt: as it came, after the run was marked interrupted.
+        """
+        request = self._request(configuration, phase, block, position, operation)
+        self.store.start_run(self.campaign_id, request, self.session)
+        try:
+            result = self.benchmark.measure(request, self.time_limit_s())
+        except KeyboardInterrupt:
+            self.store.mark_interrupted(request.run_id, "ended from outside")
+            raise
+        self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
+        self.benchmark_s += result.wall_s
+        run = FreshRun(request, result, self.session)
+        self.evidence.add(run)
+        if result.outcome is Outcome.MISSING_PROGRAM:
+            raise EnvironmentFault(result.detail, hint="run 'commtune doctor'")
+        self._check_default(run)
+        return run
+
+    def time_limit_s(self) -> float:
+        """Wall seconds the next run may take."""
+        if self.plan.time_limit_s is not None:
+            return self.plan.time_limit_s
+        walls = [
+            r.wall_s
+            for r in self.evidence.good(Phase.SEARCH, Phase.CONFIRM)
+            if r.configuration.is_default
+        ][:20]
+        return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls)) if walls else _FIRST_LIMIT_S
+
+    def _check_default(self, run: FreshRun) -> None:
+        """A default that never ran leaves nothing to compare with; going on would waste a night."""
+        if run.outcome is Outcome.OK or not run.configuration.is_default:
+            return
+        defaults = [r for r in self.evidence.runs if r.configuration.is_default]
+        if len(defaults) >= 3 and all(r.outcome is not Outcome.OK for r in defaults[-3:]):
+            raise EnvironmentFault(
+                f"the default configuration failed three times in a row: {run.outcome}, "
+                f"{run.result.detail}\n{run.result.output_tail.strip()}".rstrip(),
+                hint="try 'commtune bench' with the same workload; it shows all of the output",
+            )
+
+    def _request(
+        self,
+        configuration: Configuration,
+        phase: Phase,
+        block: int,
+        position: int,
+        operation: Operation | None,
+    ) -> RunRequest:
+        if configuration not in self.trials:
+            raise UserError(f"no trial for {configuration}")
+        return RunRequest(
+            run_id=uuid.uuid4().hex,
+            configuration=configuration,
+            workload=_workload(self.plan.workload, operation),
+            timing=self.plan.timing,
+            phase=phase,
+            trial=self.trials[configuration],
+            block=block,
+            position=position,
+        )
+
+
+def _workload(workload: Workload, operation: Operation | None) -> Workload:
+    return workload if operation is None else replace(workload, operation=operation)
+
+
+__all__ = ["DEFAULT", "FreshRun", "Runner"]

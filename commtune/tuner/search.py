@@ -1,0 +1,283 @@
+"""Which configuration to try next. The only importer of Optuna.
+
+Every size range has a study of its own, and every run is told to all of them, so that the ranges
+search in turn on shared evidence. The studies live in memory and are rebuilt from what was
+measured (at start, at resume, and now and then, because scores are relative to the default and
+to the machine's speed, which become known better with time).
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.trial import Trial, create_trial
+
+from commtune.model import DEFAULT, Configuration
+from commtune.spaces import Parameter, Space
+from commtune.tuner.scoring import Scoreboard, SizeRange
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+#: Ordered values beyond this many are searched by their order, not as unrelated categories.
+_MOST_CATEGORIES = 8
+#: What a study remembers at most: the best and the latest. Keeps the cost of a trial constant.
+_MOST_REMEMBERED = 400
+_STARTUP = 16
+_TRIES = 20
+#: A score no run reaches: failed configurations rank behind all others.
+_FAILED = -10.0
+
+
+class Origin(StrEnum):
+    """Where a configuration came from."""
+
+    BASELINE = "baseline"
+    USER = "user"
+    ENUMERATED = "enumerated"
+    RANDOM = "random"
+    SAMPLER = "sampler"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration to try, where it came from, and for which size range."""
+
+    configuration: Configuration
+    origin: Origin
+    label: str = ""
+
+
+@dataclass
+class Failures:
+    """What failed, and the values that two failures share and no success has."""
+
+    failed: list[dict[str, str | None]] = field(default_factory=list)
+    proven: set[tuple[str, str | None]] = field(default_factory=set)
+    aside: set[tuple[str, str | None]] = field(default_factory=set)
+
+    def succeeded(self, assignment: Mapping[str, str | None]) -> None:
+        """A value that works in some configuration is not the culprit by itself."""
+        self.proven.update(assignment.items())
+        self.aside -= self.proven
+
+    def failure(self, assignment: Mapping[str, str | None]) -> set[tuple[str, str | None]]:
+        """Takes in a failure; returns the values newly set aside."""
+        self.failed.append(dict(assignment))
+        counted = Counter(item for failed in self.failed for item in failed.items())
+        suspects = {item for item, n in counted.items() if n >= 2} - self.proven - self.aside
+        self.aside |= suspects
+        return suspects
+
+    def blocks(self, assignment: Mapping[str, str | None]) -> bool:
+        """Whether a configuration holds a value that was set aside."""
+        return not self.aside.isdisjoint(assignment.items())
+
+
+class Search:
+    """Asks for configurations of a space; is told how they did.
+
+    Laws: ``ask`` never returns a configuration that was asked for or known before, nor one that
+    the space forbids, nor one with a value that was set aside; ``None`` means that the space has
+    nothing left.
+
+    Args:
+        ranges: size ranges to search for, in turn.
+        seed: makes the sequence of proposals reproducible, given the same scores.
+        first: configurations to try before all others (site settings).
+        enumerate_all: propose every configuration once, in random order.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        ranges: Sequence[SizeRange],
+        *,
+        seed: int,
+        first: Sequence[Configuration] = (),
+        enumerate_all: bool = False,
+    ) -> None:
+        self.space = space
+        self.ranges = tuple(ranges)
+        self.failures = Failures()
+        self._rng = random.Random(seed)
+        self._known: set[Configuration] = {DEFAULT}
+        self._first = list(first)
+        self._all = self._shuffled() if enumerate_all else None
+        self._studies = {r.label: self._new_study() for r in self.ranges}
+        self._waiting: dict[Configuration, tuple[str, Trial]] = {}
+        self._turn = 0
+
+    def remember(self, configuration: Configuration) -> None:
+        """Marks a configuration as known, so that it is not proposed."""
+        self._known.add(configuration)
+
+    def ask(self) -> Proposal | None:
+        """The next configuration to try, or ``None`` when nothing is left."""
+        proposal = self._listed() or (self._enumerated() if self._all else self._sampled())
+        if proposal is not None:
+            self._known.add(proposal.configuration)
+        return proposal
+
+    def tell(self, configuration: Configuration, scores: Mapping[str, float]) -> None:
+        """A run succeeded, with these scores by range label (higher is better)."""
+        assignment = self.space.assignment(configuration)
+        self.failures.succeeded(assignment)
+        for label, study in self._studies.items():
+            self._close(label, study, configuration, assignment, scores.get(label))
+        self._waiting.pop(configuration, None)
+
+    def tell_failed(self, configuration: Configuration) -> set[tuple[str, str | None]]:
+        """A run failed through its configuration; returns values that are set aside for it."""
+        assignment = self.space.assignment(configuration)
+        for label, study in self._studies.items():
+            self._close(label, study, configuration, assignment, None, failed=True)
+        self._waiting.pop(configuration, None)
+        return self.failures.failure(assignment)
+
+    def rebuild(self, board: Scoreboard) -> None:
+        """Makes the studies anew from all scores so far."""
+        self._waiting.clear()
+        for size_range in self.ranges:
+            study = self._new_study()
+            self._studies[size_range.label] = study
+            study.add_trials(list(self._remembered(board, size_range.label)))
+            for failed in self.failures.failed[-_MOST_REMEMBERED // 4 :]:
+                study.add_trial(self._frozen(failed, _FAILED, failed=True))
+
+    def _remembered(self, board: Scoreboard, label: str) -> Iterator[optuna.trial.FrozenTrial]:
+        scored = [(c, s[label].mean) for c, s in board.scores.items() if label in s]
+        if len(scored) > _MOST_REMEMBERED:
+            half = _MOST_REMEMBERED // 2
+            best = sorted(scored, key=lambda pair: -pair[1])[:half]
+            scored = list(dict([*best, *scored[-half:]]).items())
+        for configuration, score in scored:
+            yield self._frozen(self.space.assignment(configuration), score)
+
+    def _listed(self) -> Proposal | None:
+        while self._first:
+            configuration = self._first.pop(0)
+            if configuration not in self._known:
+                return Proposal(configuration, Origin.USER)
+        return None
+
+    def _enumerated(self) -> Proposal | None:
+        while self._all:
+            configuration = self._all.pop()
+            if self._is_open(configuration):
+                return Proposal(configuration, Origin.ENUMERATED)
+        return None
+
+    def _sampled(self) -> Proposal | None:
+        if self._all is not None:
+            return None
+        label = self.ranges[self._turn % len(self.ranges)].label
+        self._turn += 1
+        for _ in range(_TRIES):
+            trial = self._studies[label].ask()
+            configuration = self._suggest(trial)
+            if configuration is not None and self._is_open(configuration):
+                self._waiting[configuration] = (label, trial)
+                return Proposal(configuration, Origin.SAMPLER, label)
+            self._studies[label].tell(trial, state=optuna.trial.TrialState.FAIL)
+        return self._random(label)
+
+    def _random(self, label: str) -> Proposal | None:
+        for _ in range(_TRIES * 10):
+            configuration = self.space.sample(self._rng)
+            if self._is_open(configuration):
+                return Proposal(configuration, Origin.RANDOM, label)
+        rest = (c for c in self.space.configurations() if self._is_open(c))
+        last = next(rest, None)
+        return Proposal(last, Origin.RANDOM, label) if last is not None else None
+
+    def _is_open(self, configuration: Configuration) -> bool:
+        if configuration in self._known:
+            return False
+        return not self.failures.blocks(self.space.assignment(configuration))
+
+    def _shuffled(self) -> list[Configuration]:
+        configurations = list(self.space.configurations())
+        self._rng.shuffle(configurations)
+        return configurations
+
+    def _suggest(self, trial: Trial) -> Configuration | None:
+        assignment: dict[str, str | None] = {}
+        for parameter in self.space.parameters:
+            if self.space.active(parameter, assignment):
+                assignment[parameter.name] = _suggest(trial, parameter)
+        if not self.space.is_allowed(assignment):
+            return None
+        return self.space.configuration(assignment)
+
+    def _close(
+        self,
+        label: str,
+        study: optuna.Study,
+        configuration: Configuration,
+        assignment: Mapping[str, str | None],
+        score: float | None,
+        *,
+        failed: bool = False,
+    ) -> None:
+        waiting_label, trial = self._waiting.get(configuration, ("", None))
+        if trial is not None and waiting_label == label:
+            if failed:
+                trial.set_constraint("failed", 1.0)
+            if failed or score is not None:
+                study.tell(trial, _FAILED if failed else score)
+            else:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        elif failed or score is not None:
+            value = _FAILED if failed else score
+            study.add_trial(self._frozen(assignment, value or 0.0, failed=failed))
+
+    def _frozen(
+        self, assignment: Mapping[str, str | None], score: float, *, failed: bool = False
+    ) -> optuna.trial.FrozenTrial:
+        params: dict[str, str | int | None] = {}
+        distributions: dict[str, BaseDistribution] = {}
+        for parameter in self.space.parameters:
+            if parameter.name in assignment:
+                value = assignment[parameter.name]
+                distribution = _distribution(parameter)
+                distributions[parameter.name] = distribution
+                by_order = isinstance(distribution, IntDistribution)
+                params[parameter.name] = parameter.values.index(value) if by_order else value
+        return create_trial(
+            params=params,
+            distributions=distributions,
+            value=score,
+            constraints={"failed": 1.0 if failed else 0.0},
+        )
+
+    def _new_study(self) -> optuna.Study:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            sampler = optuna.samplers.TPESampler(
+                n_startup_trials=_STARTUP,
+                multivariate=True,
+                group=True,  # conditional parameters would else be drawn one by one
+                constant_liar=True,
+                seed=self._rng.randrange(2**32),
+            )
+        return optuna.create_study(direction="maximize", sampler=sampler)
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    if parameter.ordered and len(parameter.values) > _MOST_CATEGORIES:
+        return IntDistribution(0, len(parameter.values) - 1)
+    return CategoricalDistribution(parameter.values)
+
+
+def _suggest(trial: Trial, parameter: Parameter) -> str | None:
+    distribution = _distribution(parameter)
+    if isinstance(distribution, IntDistribution):
+        return parameter.values[trial.suggest_int(parameter.name, distribution.low, distribution.high)]
+    return trial.suggest_categorical(parameter.name, parameter.values)
