@@ -1,0 +1,111 @@
+"""How values are written into columns and read back."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import zlib
+from array import array
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from commtune.model import Operation, Timing, Workload
+
+
+def pack_samples(samples_s: Sequence[float]) -> bytes:
+    """Samples (seconds) as zlib over little-endian 32-bit IEEE floats.
+
+    The format keeps seven digits; a clock's resolution on such times is worse.
+    """
+    values = array("f", samples_s)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return zlib.compress(values.tobytes())
+
+
+def unpack_samples(blob: bytes) -> tuple[float, ...]:
+    """Undoes ``pack_samples``, to seven digits."""
+    values = array("f")
+    values.frombytes(zlib.decompress(blob))
+    if sys.byteorder == "big":
+        values.byteswap()
+    return tuple(values)
+
+
+def plain(value: Any) -> Any:
+    """A value as every database's JSON takes it.
+
+    Mappings become objects with text keys, sequences lists, paths text; numbers that JSON doesn't
+    know (NaN, infinities) null; NUL characters, which PostgreSQL refuses, the replacement sign.
+    """
+    if isinstance(value, str):
+        return clean(str(value))
+    if isinstance(value, Mapping):
+        return {clean(str(name)): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, PurePath):
+        return clean(str(value))
+    return value
+
+
+def clean(text: str) -> str:
+    """Text that every database takes: no NUL, nothing that UTF-8 can't say."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def dump_json(value: Any) -> str:
+    """JSON text, ASCII, without blanks."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def workload_json(workload: Workload) -> dict[str, Any]:
+    """A workload as plain data."""
+    return {
+        "operation": str(workload.operation),
+        "sizes": list(workload.sizes),
+        "ranks": workload.ranks,
+        "nodes": workload.nodes,
+        "backend": workload.backend,
+        "dtype": workload.dtype,
+        "reduction": workload.reduction,
+    }
+
+
+def workload_from(data: Mapping[str, Any]) -> Workload:
+    """Undoes ``workload_json``."""
+    fields = dict(data)
+    fields["operation"] = Operation(fields["operation"])
+    fields["sizes"] = tuple(fields["sizes"])
+    return Workload(**fields)
+
+
+def timing_from(data: Mapping[str, Any]) -> Timing:
+    """Timing from the plain data that ``dataclasses.asdict`` makes of it."""
+    return Timing(**data)
+
+
+def differences(stored: Any, now: Any, prefix: str = "") -> list[str]:
+    """What changed between two plain values, as ``dotted.key: stored -> now`` lines."""
+    if isinstance(stored, Mapping) and isinstance(now, Mapping):
+        lines = []
+        for name in sorted({*stored, *now}):
+            place = f"{prefix}.{name}" if prefix else name
+            lines += differences(stored.get(name, _ABSENT), now.get(name, _ABSENT), place)
+        return lines
+    return [] if stored == now else [f"{prefix}: {_show(stored)} -> {_show(now)}"]
+
+
+class _Absent:
+    """Stands for a key that one side lacks."""
+
+
+_ABSENT = _Absent()
+
+
+def _show(value: Any) -> str:
+    return "(none)" if value is _ABSENT else json.dumps(value)

@@ -1,0 +1,58 @@
+"""Which kind of file system a folder is on, read from Linux's mount table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+#: Kinds on which several machines see one file. SQLite's write-ahead log needs memory that all
+#: its users share, which these don't give across machines.
+_NETWORK = frozenset(
+    (
+        *("9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "glusterfs", "gpfs", "lustre", "nfs"),
+        *("nfs4", "ocfs2", "panfs", "pvfs2", "smb3", "smbfs", "wekafs"),
+        *("fuse.beegfs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs"),
+    )
+)
+
+
+def filesystem_type(folder: PurePosixPath, mountinfo: str) -> str:
+    """The kind of file system that holds an absolute path without symbolic links.
+
+    Args:
+        mountinfo: text of ``/proc/self/mountinfo``.
+
+    Returns:
+        The kind, such as ``ext4``; empty where no mount holds the path.
+    """
+    best_depth, best_kind = -1, ""
+    for line in mountinfo.splitlines():
+        fields, _, rest = line.partition(" - ")
+        columns = fields.split()
+        if len(columns) < 5 or not rest:
+            continue
+        mount = PurePosixPath(_unescape(columns[4]))
+        # Of two mounts at one place the later one covers the earlier (autofs, then nfs).
+        if folder.is_relative_to(mount) and len(mount.parts) >= best_depth:
+            best_depth, best_kind = len(mount.parts), rest.split()[0]
+    return best_kind
+
+
+def is_network(kind: str) -> bool:
+    """Whether a kind of file system is shared between machines."""
+    return kind in _NETWORK
+
+
+def network_type(folder: Path) -> str:
+    """The kind of file system of a folder if it is a network one, else empty."""
+    try:
+        mountinfo = Path("/proc/self/mountinfo").read_text(errors="replace")
+    except OSError:  # no Linux: nothing is known, and WAL is tried
+        return ""
+    kind = filesystem_type(PurePosixPath(folder.resolve()), mountinfo)
+    return kind if is_network(kind) else ""
+
+
+def _unescape(text: str) -> str:
+    """Undoes the kernel's octal escapes of blanks and backslashes."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)

@@ -1,0 +1,94 @@
+"""Where the database is, how to show that, and what its schema's number means.
+
+Standard library only: the command that answers from the shell imports this before anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from commtune.errors import DatabaseFault
+
+#: The schema that this version of commtune reads and writes: the newest migration's revision.
+SCHEMA = "r0001"
+
+#: Table with the schema's revision, in a name of our own: Alembic's default is everybody's.
+VERSION_TABLE = "commtune_schema"
+
+_REVISION = re.compile(r"r\d{4}")
+_SECRET = re.compile(r"([?&](?:password|sslpassword|passwd|pwd|token)=)[^&]*", re.IGNORECASE)
+
+
+def database_url(option: str | None) -> str:
+    """The SQLAlchemy URL to use: the option, else COMMTUNE_DB, else a file for this user.
+
+    A text without ``://`` is taken for the path of an SQLite file. ``postgresql://`` means the
+    psycopg 3 driver.
+    """
+    chosen = option or os.environ.get("COMMTUNE_DB") or ""
+    if not chosen:
+        # Imported here: who names a database doesn't wait for it.
+        import platformdirs
+
+        chosen = str(Path(platformdirs.user_data_dir("commtune")) / "commtune.db")
+    if "://" not in chosen:
+        return f"sqlite:///{Path(chosen).expanduser().absolute()}"
+    return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file of an SQLite URL; ``None`` for other databases.
+
+    Raises:
+        DatabaseFault: the URL names no file.
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme.partition("+")[0] != "sqlite":
+        return None
+    name = rest.partition("?")[0].removeprefix("/")
+    if name in ("", ":memory:") or not rest.startswith("/"):
+        raise DatabaseFault(
+            f"the database URL {shown_url(url)} names no file",
+            hint="write sqlite:////absolute/path/commtune.db, or just the path",
+        )
+    return Path(name).absolute()
+
+
+def shown_url(url: str) -> str:
+    """The URL with every password replaced by ``***``, for messages."""
+    # Up to the last @, so that a password that was not percent-encoded doesn't show its end.
+    without = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", url)
+    return _SECRET.sub(r"\1***", without)
+
+
+def password_of(url: str) -> str:
+    """The password in a URL, decoded; empty where there is none."""
+    found = re.search(r"://[^:/@]*:(.*)@", url)
+    return unquote(found.group(1)) if found else ""
+
+
+def check_schema(revision: str, shown: str) -> None:
+    """Refuses a database of another schema than ours; revisions are ordered by their number.
+
+    Raises:
+        DatabaseFault: older, newer, or not commtune's.
+    """
+    if revision == SCHEMA:
+        return
+    if not _REVISION.fullmatch(revision):
+        raise DatabaseFault(
+            f"the database {shown} has the unknown schema {revision!r}",
+            hint="name another database with --db or COMMTUNE_DB",
+        )
+    if revision < SCHEMA:
+        raise DatabaseFault(
+            f"the database {shown} has the older schema {revision}; this commtune needs {SCHEMA}",
+            hint="commtune db upgrade",
+        )
+    raise DatabaseFault(
+        f"the database {shown} has the newer schema {revision}; this commtune knows {SCHEMA}",
+        hint="update commtune: pip install --upgrade commtune",
+    )

@@ -1,0 +1,209 @@
+"""One controller a campaign: who holds it, whether that one still lives, and taking it over."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from commtune.db.tables import Campaign, Lock
+from commtune.errors import CampaignLocked
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class LockOwner:
+    """A controller process, told apart from every other one.
+
+    Attributes:
+        boot_id: changes with every start of the kernel; empty where the system doesn't say.
+        pid_start: when the process started, in clock ticks since boot: numbers are used again.
+        pid_namespace: inode of the namespace that the number counts in; 0 where unknown.
+    """
+
+    host: str
+    boot_id: str
+    pid: int
+    pid_start: int
+    pid_namespace: int
+
+    @classmethod
+    def current(cls, proc: Path = _PROC) -> LockOwner:
+        """This process."""
+        pid = os.getpid()
+        return cls(
+            host=socket.gethostname(),
+            boot_id=_read(proc / "sys/kernel/random/boot_id"),
+            pid=pid,
+            pid_start=start_of(pid, proc) or 0,
+            pid_namespace=_inode(proc / "self/ns/pid"),
+        )
+
+
+def start_of(pid: int, proc: Path = _PROC) -> int | None:
+    """When a process started, clock ticks since boot; ``None`` if it doesn't live (zombies too).
+
+    Where the system has no ``/proc``, a living process says 0.
+    """
+    if not (proc / "self").exists():
+        return 0 if _answers(pid) else None
+    # The name, second field, may hold blanks and parentheses; nothing after it does.
+    state, *fields = _read(proc / str(pid) / "stat").rpartition(")")[2].split() or ["X"]
+    return None if state in "ZX" else int(fields[18])
+
+
+def death_of(
+    holder: LockOwner, asker: LockOwner, silent_s: float, stale_after_s: float, proc: Path = _PROC
+) -> str:
+    """Why the holder of a lock is taken for dead; empty if it may live.
+
+    Args:
+        silent_s: seconds since its last heartbeat.
+        stale_after_s: silence after which a controller that we can't look at is given up.
+    """
+    same_kernel = bool(asker.boot_id) and holder.boot_id == asker.boot_id
+    if same_kernel and holder.pid_namespace == asker.pid_namespace:
+        if start_of(holder.pid, proc) == holder.pid_start:
+            return ""
+        return f"process {holder.pid} is gone"
+    if asker.boot_id and holder.host == asker.host and not same_kernel:
+        return f"{holder.host} was restarted"
+    return f"silent for {silent_s:.0f} s" if silent_s > stale_after_s else ""
+
+
+def acquire(
+    connection: Connection,
+    campaign_id: int,
+    owner: LockOwner,
+    *,
+    stale_after_s: float,
+    take_over: bool,
+) -> str:
+    """Takes the lock inside the given transaction; of several that try, one gets it.
+
+    Returns:
+        Why an earlier holder lost it; empty if there was none, or it was ours already.
+
+    Raises:
+        CampaignLocked: another controller holds it and may live.
+    """
+    row = _row(connection, campaign_id)
+    if row is None:
+        if _insert(connection, campaign_id, owner):
+            return ""
+        row = _row(connection, campaign_id)
+    if row is None:  # given back at this moment
+        raise _locked(connection, campaign_id, None)
+    holder = _owner(row)
+    if holder != owner:
+        reason = death_of(holder, owner, time.time() - row["heartbeat"], stale_after_s)
+        reason = reason or ("taken over by request" if take_over else "")
+        if not (reason and _replace(connection, row, owner)):
+            raise _locked(connection, campaign_id, _row(connection, campaign_id) or row)
+        return reason
+    refresh(connection, campaign_id, owner)
+    return ""
+
+
+def refresh(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
+    """Says that the owner lives.
+
+    Raises:
+        CampaignLocked: the lock is not the owner's any more.
+    """
+    done = connection.execute(
+        update(Lock)
+        .where(Lock.campaign_id == campaign_id, *_is(owner))
+        .values(heartbeat=time.time())
+    )
+    if done.rowcount != 1:
+        raise _locked(connection, campaign_id, _row(connection, campaign_id))
+
+
+def release(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
+    """Gives the lock back; another's stays."""
+    connection.execute(delete(Lock).where(Lock.campaign_id == campaign_id, *_is(owner)))
+
+
+def describe(host: str, pid: int, since: float) -> str:
+    """Who holds a lock, for a person."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
+    return f"process {pid} on {host}, since {when}"
+
+
+def _is(owner: LockOwner) -> list[ColumnElement[bool]]:
+    return [getattr(Lock, name) == value for name, value in asdict(owner).items()]
+
+
+def _row(connection: Connection, campaign_id: int) -> RowMapping | None:
+    # Locked for this transaction where the database can: no other one decides on the same row.
+    statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id).with_for_update()
+    return connection.execute(statement).mappings().one_or_none()
+
+
+def _owner(row: RowMapping) -> LockOwner:
+    return LockOwner(**{name: row[name] for name in LockOwner.__dataclass_fields__})
+
+
+def _insert(connection: Connection, campaign_id: int, owner: LockOwner) -> bool:
+    now = time.time()
+    try:
+        with connection.begin_nested():
+            connection.execute(
+                insert(Lock).values(
+                    campaign_id=campaign_id, since=now, heartbeat=now, **asdict(owner)
+                )
+            )
+    except IntegrityError:  # another controller was quicker
+        return False
+    return True
+
+
+def _replace(connection: Connection, row: RowMapping, owner: LockOwner) -> bool:
+    now = time.time()
+    done = connection.execute(
+        update(Lock)
+        .where(Lock.campaign_id == row["campaign_id"], *_is(_owner(row)))
+        .where(Lock.heartbeat == row["heartbeat"])
+        .values(since=now, heartbeat=now, **asdict(owner))
+    )
+    return done.rowcount == 1
+
+
+def _locked(connection: Connection, campaign_id: int, row: RowMapping | None) -> CampaignLocked:
+    name = connection.execute(select(Campaign.name).where(Campaign.id == campaign_id)).scalar()
+    who = describe(row["host"], row["pid"], row["since"]) if row else "another controller"
+    return CampaignLocked(
+        f"campaign {name} is worked on by {who}",
+        hint="wait until it ends, or stop it; if you know that it is dead: --take-over",
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,1 @@
+"""Alembic's migrations: the only way that tables come to be."""

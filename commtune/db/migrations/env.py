@@ -1,0 +1,20 @@
+"""What Alembic runs: migrations on the connection that commtune.db.engine hands over."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from commtune.db.location import VERSION_TABLE
+from commtune.db.tables import Base
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Base.metadata,
+    version_table=VERSION_TABLE,
+    render_as_batch=True,
+    # Alembic holds SQLite's tables for not transactional, which is true only of the driver's own
+    # way to begin transactions; ours covers them, so that a half-made schema never stays.
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

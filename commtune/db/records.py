@@ -1,0 +1,197 @@
+"""What goes into the store and comes out of it, where commtune.model has no word for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from commtune.model import Configuration, Outcome, Phase
+
+
+@dataclass(frozen=True)
+class SystemRecord:
+    """A machine.
+
+    Attributes:
+        fingerprint: same text, same machine as far as results are concerned.
+        description: what the fingerprint was made of: processor, cores, NUMA, kernel, NICs, GPUs.
+    """
+
+    fingerprint: str
+    name: str
+    description: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StackRecord:
+    """The communication software.
+
+    Attributes:
+        text: one line for people, such as ``MPICH 4.3.0``.
+        description: library text, version, loaded libraries.
+    """
+
+    fingerprint: str
+    text: str
+    description: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CampaignRecord:
+    """A campaign as its controller sees it now.
+
+    Attributes:
+        what: the parts that make results comparable; a stored campaign keeps them.
+        settings: the parts that may change from one session to the next, such as the budget.
+        space: the search space as plain data.
+        space_key: the space's version by content.
+        folder: where the runs leave their records.
+    """
+
+    name: str
+    what: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    space_key: str
+    seed: int
+    system: SystemRecord
+    stack: StackRecord
+    simulated: bool = False
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class CampaignHandle:
+    """A stored campaign; ``is_new`` if this call created it, ``created`` seconds since 1970."""
+
+    id: int
+    name: str
+    is_new: bool
+    created: float
+
+
+@dataclass(frozen=True)
+class StoredTrial:
+    """One configuration of a campaign.
+
+    Attributes:
+        origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
+        label: the size range that it was proposed for; empty for all.
+        created: seconds since 1970.
+    """
+
+    number: int
+    configuration: Configuration
+    origin: str
+    label: str
+    created: float
+
+
+@dataclass(frozen=True)
+class MeasurementRow:
+    """One size of a stored run, without its samples; words as in commtune.model.Measurement."""
+
+    bytes: int
+    median_s: float
+    min_s: float
+    mean_s: float
+    p95_s: float
+    max_s: float
+    algbw: float
+    busbw: float
+    batch: int
+    canary_s: float | None
+    canary_after_s: float | None
+    wrong: int
+    n_samples: int
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run that ended and was stored.
+
+    Attributes:
+        session: which sitting of the controller made it.
+        started_at: seconds since 1970.
+    """
+
+    run_id: str
+    trial: int
+    configuration: Configuration
+    phase: Phase
+    block: int
+    position: int
+    session: str
+    outcome: Outcome
+    operation: str
+    started_at: float
+    wall_s: float
+    oversubscribed: bool
+    detail: str
+    measurements: tuple[MeasurementRow, ...]
+
+
+@dataclass(frozen=True)
+class StoredProfile:
+    """One line of the list of profiles."""
+
+    id: int
+    name: str
+    campaign: str
+    operation: str
+    backend: str
+    ranks: int
+    nodes: int
+    bytes_low: int
+    bytes_high: int
+    configuration: Configuration
+    verdict: str
+    system: str
+    simulated: bool
+    created: float
+
+
+@dataclass(frozen=True)
+class BestGain:
+    """The surest confirmed gain of a campaign: the highest lower end of an interval."""
+
+    profile: str
+    operation: str
+    bytes: int
+    speed: str
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CampaignSummary:
+    """A campaign's state, counted.
+
+    Attributes:
+        outcomes: stored runs by outcome.
+        open_runs: runs that were started and not stored yet.
+        wall_s: seconds that stored runs took together.
+        last_run: when the newest run started, seconds since 1970; ``None`` before the first.
+        best: ``None`` where nothing was confirmed (yet).
+        locked_by: host, process and since when; empty where no controller holds it.
+    """
+
+    id: int
+    name: str
+    system: str
+    stack: str
+    simulated: bool
+    folder: str
+    settings: Mapping[str, Any]
+    created: float
+    finished: float | None
+    trials: int
+    outcomes: Mapping[str, int]
+    open_runs: int
+    wall_s: float
+    last_run: float | None
+    profiles: int
+    best: BestGain | None
+    locked_by: str

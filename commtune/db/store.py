@@ -1,0 +1,183 @@
+"""The store: all that a controller writes, and reads again when it goes on.
+
+Laws: one controller writes a campaign (``lock``). A run is registered before it is launched and
+stored once, whole, in one transaction. Nothing is stored that was not passed in. Every method may
+raise DatabaseFault; where that is ``transient``, the same call may be made again later.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import update
+
+from commtune.db import locks, reading, writing
+from commtune.db.engine import Database
+from commtune.db.locks import LockOwner
+from commtune.db.records import (
+    CampaignHandle,
+    CampaignRecord,
+    CampaignSummary,
+    StoredProfile,
+    StoredRun,
+    StoredTrial,
+)
+from commtune.db.tables import Campaign
+from commtune.model import Configuration, Profile, RunRequest, RunResult
+
+#: Silence after which a controller on another machine is given up, seconds.
+STALE_AFTER_S = 300.0
+_PAGE_RUNS = 1000
+
+
+class Store:
+    """Reads and writes campaigns in one database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def open_campaign(self, spec: CampaignRecord) -> CampaignHandle:
+        """Creates a campaign, or finds it by name and updates what may change.
+
+        Raises:
+            CampaignChanged: it is stored with another ``what``, system or stack; says which keys.
+        """
+        with self.database.write() as connection:
+            return writing.open_campaign(connection, spec)
+
+    def mark_finished(self, campaign_id: int) -> None:
+        """Notes that the campaign came to its end now."""
+        with self.database.write() as connection:
+            connection.execute(
+                update(Campaign).where(Campaign.id == campaign_id).values(finished=time.time())
+            )
+
+    def lock(
+        self,
+        campaign_id: int,
+        owner: LockOwner,
+        *,
+        stale_after_s: float = STALE_AFTER_S,
+        take_over: bool = False,
+    ) -> str:
+        """Makes the owner the campaign's one controller; of several at once, one gets it.
+
+        A holder that is dead loses it: its process is gone from this machine, its machine was
+        restarted, or it is elsewhere and silent.
+
+        Args:
+            stale_after_s: silence (no ``touch``) after which a holder elsewhere is given up.
+            take_over: take it even from a holder that may live.
+
+        Returns:
+            Why an earlier holder lost it; empty where there was none.
+
+        Raises:
+            CampaignLocked: another controller holds it; says who.
+        """
+        with self.database.write() as connection:
+            return locks.acquire(
+                connection, campaign_id, owner, stale_after_s=stale_after_s, take_over=take_over
+            )
+
+    def touch(self, campaign_id: int, owner: LockOwner) -> None:
+        """Says that the owner lives; to be called more often than ``stale_after_s``.
+
+        Raises:
+            CampaignLocked: another controller took the campaign over: stop.
+        """
+        with self.database.write() as connection:
+            locks.refresh(connection, campaign_id, owner)
+
+    def unlock(self, campaign_id: int, owner: LockOwner) -> None:
+        """Gives the lock back; does nothing if another holds it."""
+        with self.database.write() as connection:
+            locks.release(connection, campaign_id, owner)
+
+    def add_trial(
+        self,
+        campaign_id: int,
+        number: int,
+        configuration: Configuration,
+        origin: str,
+        label: str = "",
+    ) -> None:
+        """Adds a trial; a repeated call with the same configuration changes nothing.
+
+        Args:
+            origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
+            label: the size range that it was proposed for.
+        """
+        with self.database.write() as connection:
+            writing.add_trial(connection, campaign_id, number, configuration, origin, label)
+
+    def trials(self, campaign_id: int) -> list[StoredTrial]:
+        """The campaign's trials by number."""
+        with self.database.read() as connection:
+            return reading.trials(connection, campaign_id)
+
+    def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
+        """Registers a run as running, before it is launched; its trial must be stored."""
+        with self.database.write() as connection:
+            writing.start_run(connection, campaign_id, request, session)
+
+    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
+        """Stores a run's result and measurements in one transaction.
+
+        Returns:
+            False if the run is stored already; then nothing is stored twice.
+
+        Raises:
+            DatabaseFault: transient if the database can't be reached now; the run's records stay
+                in the campaign folder, and the same call can be made later.
+        """
+        with self.database.write() as connection:
+            return writing.finish_run(connection, campaign_id, result, operation)
+
+    def mark_interrupted(self, run_id: str, detail: str) -> bool:
+        """Closes a run that left no result; False if it is stored already."""
+        with self.database.write() as connection:
+            return writing.mark_interrupted(connection, run_id, detail)
+
+    def open_runs(self, campaign_id: int) -> list[RunRequest]:
+        """Runs that were registered and neither stored nor marked, in the order started."""
+        with self.database.read() as connection:
+            return reading.open_runs(connection, campaign_id)
+
+    def runs(self, campaign_id: int) -> Iterator[StoredRun]:
+        """Stored runs in the order started, with measurements.
+
+        Read in pages, so that a slow reader neither holds them all nor keeps writers waiting.
+        """
+        last = 0
+        while True:
+            with self.database.read() as connection:
+                page, last = reading.runs_after(connection, campaign_id, last, _PAGE_RUNS)
+            if not page:
+                return
+            yield from page
+
+    def samples(self, run_id: str, bytes: int) -> tuple[float, ...]:
+        """Samples of one size of one run, seconds, in the order taken.
+
+        Raises:
+            UnknownName: that run has no such size.
+        """
+        with self.database.read() as connection:
+            return reading.samples(connection, run_id, bytes)
+
+    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
+        """Puts these profiles in the place of the campaign's earlier ones, all or none."""
+        with self.database.write() as connection:
+            writing.replace_profiles(connection, campaign_id, profiles)
+
+    def profiles(self, campaign_id: int | None = None) -> list[StoredProfile]:
+        """Profiles of one campaign, or of all; newest first, then by size."""
+        with self.database.read() as connection:
+            return reading.profiles(connection, campaign_id)
+
+    def campaigns(self) -> list[CampaignSummary]:
+        """All campaigns with what they did so far, newest first."""
+        with self.database.read() as connection:
+            return reading.summaries(connection)

@@ -1,0 +1,250 @@
+"""The tables. Times of day are seconds since 1970 (UTC), durations seconds, sizes bytes.
+
+Migrations make the tables, this file says what they are; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+#: SQLite numbers rows by itself only in a column declared INTEGER.
+_Id = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Base(DeclarativeBase):
+    """Base of all tables; constraints get names, so that migrations can refer to them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_N_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's own protocol
+        float: Double(),
+        bool: Boolean(),
+        bytes: LargeBinary(),
+        dict[str, Any]: JSON(none_as_null=True),
+    }
+
+
+class System(Base):
+    """A machine: what its fingerprint was made of."""
+
+    __tablename__ = "systems"
+
+    id: Mapped[int] = mapped_column(_Id, primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(128), unique=True)
+    name: Mapped[str] = mapped_column(Text)
+    description: Mapped[dict[str, Any]]
+    created: Mapped[float]
+
+
+class Stack(Base):
+    """The software that moved the data: library text, version, loaded libraries."""
+
+    __tablename__ = "stacks"
+
+    id: Mapped[int] = mapped_column(_Id, primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(128), unique=True)
+    text: Mapped[str] = mapped_column(Text)
+    description: Mapped[dict[str, Any]]
+    created: Mapped[float]
+
+
+class Campaign(Base):
+    """One question to one machine: ``what`` must not change, ``settings`` may."""
+
+    __tablename__ = "campaigns"
+
+    id: Mapped[int] = mapped_column(_Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(255), unique=True)
+    content_key: Mapped[str] = mapped_column(String(64))
+    what: Mapped[dict[str, Any]]
+    settings: Mapped[dict[str, Any]]
+    space: Mapped[dict[str, Any]]
+    space_key: Mapped[str] = mapped_column(String(64))
+    seed: Mapped[int] = mapped_column(BigInteger)
+    system_id: Mapped[int] = mapped_column(ForeignKey("systems.id"))
+    stack_id: Mapped[int] = mapped_column(ForeignKey("stacks.id"))
+    simulated: Mapped[bool]
+    folder: Mapped[str] = mapped_column(Text)
+    created: Mapped[float]
+    finished: Mapped[float | None]
+
+
+class Lock(Base):
+    """Who works on a campaign now; no row where nobody does."""
+
+    __tablename__ = "locks"
+
+    campaign_id: Mapped[int] = mapped_column(
+        _Id, ForeignKey("campaigns.id"), primary_key=True, autoincrement=False
+    )
+    host: Mapped[str] = mapped_column(Text)
+    boot_id: Mapped[str] = mapped_column(Text)
+    pid: Mapped[int] = mapped_column(BigInteger)
+    pid_start: Mapped[int] = mapped_column(BigInteger)
+    pid_namespace: Mapped[int] = mapped_column(BigInteger)
+    since: Mapped[float]
+    heartbeat: Mapped[float]
+
+
+class ConfigurationRow(Base):
+    """One assignment of environment variables; shared by campaigns."""
+
+    __tablename__ = "configurations"
+
+    id: Mapped[int] = mapped_column(_Id, primary_key=True)
+    key: Mapped[str] = mapped_column(String(64), unique=True)
+    environment: Mapped[dict[str, Any]]
+
+
+class Trial(Base):
+    """One configuration in one campaign; number 0 is the baseline."""
+
+    __tablename__ = "trials"
+    __table_args__ = (UniqueConstraint("campaign_id", "number"),)
+
+    id: Mapped[int] = mapped_column(_Id, primary_key=True)
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
+    number: Mapped[int]
+    configuration_id: Mapped[int] = mapped_column(ForeignKey("configurations.id"))
+    origin: Mapped[str] = mapped_column(String(32))
+    label: Mapped[str] = mapped_column(Text)
+    created: Mapped[float]
+
+
+class Run(Base):
+    """One launch of the benchmark; ``state`` goes planned, running, stored."""
+
+    __tablename__ = "runs"
+    __table_args__ = (
+        Index("ix_runs_campaign", "campaign_id", "id"),
+        Index("ix_runs_campaign_state", "campaign_id", "state", "outcome"),
+    )
+
+    id: Mapped[int] = mapped_column(_Id, primary_key=True)
+    run_id: Mapped[str] = mapped_column(String(255), unique=True)
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
+    trial_id: Mapped[int] = mapped_column(ForeignKey("trials.id"))
+    configuration_id: Mapped[int] = mapped_column(ForeignKey("configurations.id"))
+    phase: Mapped[str] = mapped_column(String(32))
+    block: Mapped[int]
+    position: Mapped[int]
+    session: Mapped[str] = mapped_column(Text)
+    operation: Mapped[str] = mapped_column(String(64))
+    workload: Mapped[dict[str, Any]]
+    timing: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(String(16))
+    outcome: Mapped[str | None] = mapped_column(String(32))
+    started_at: Mapped[float]
+    wall_s: Mapped[float | None]
+    exit_code: Mapped[int | None]
+    detail: Mapped[str] = mapped_column(Text)
+    output_tail: Mapped[str] = mapped_column(Text)
+    oversubscribed: Mapped[bool]
+    header: Mapped[dict[str, Any] | None]
+    footer: Mapped[dict[str, Any] | None]
+
+
+class MeasurementRecord(Base):
+    """One size of one run. ``place`` is its rank in the order the benchmark finished them.
+
+    ``samples`` is zlib over little-endian 32-bit IEEE floats, ``n_samples`` of them, seconds, in
+    the order taken. It stands last: reading the columns before it doesn't read it.
+    """
+
+    __tablename__ = "measurements"
+
+    run_id: Mapped[int] = mapped_column(
+        _Id, ForeignKey("runs.id"), primary_key=True, autoincrement=False
+    )
+    place: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    operation: Mapped[str] = mapped_column(String(64))
+    # Not named bytes: that would hide the type from the columns below.
+    size: Mapped[int] = mapped_column("bytes", BigInteger)
+    median_s: Mapped[float]
+    min_s: Mapped[float]
+    mean_s: Mapped[float]
+    p95_s: Mapped[float]
+    max_s: Mapped[float]
+    algbw: Mapped[float]
+    busbw: Mapped[float]
+    batch: Mapped[int]
+    canary_s: Mapped[float | None]
+    canary_after_s: Mapped[float | None]
+    wrong: Mapped[int] = mapped_column(BigInteger)
+    n_samples: Mapped[int]
+    samples: Mapped[bytes]
+
+
+class ProfileRow(Base):
+    """What came out of a campaign for a range of sizes."""
+
+    __tablename__ = "profiles"
+    __table_args__ = (
+        UniqueConstraint("campaign_id", "name"),
+        # The newest answers first, found and filtered by size without touching the table.
+        Index("ix_profiles_best", "operation", "created", "id", "bytes_low", "bytes_high"),
+        # A number once printed never names another profile.
+        {"sqlite_autoincrement": True},
+    )
+
+    id: Mapped[int] = mapped_column(_Id, primary_key=True)
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
+    name: Mapped[str] = mapped_column(String(255))
+    operation: Mapped[str] = mapped_column(String(64))
+    backend: Mapped[str] = mapped_column(String(64))
+    ranks: Mapped[int]
+    nodes: Mapped[int]
+    bytes_low: Mapped[int] = mapped_column(BigInteger)
+    bytes_high: Mapped[int] = mapped_column(BigInteger)
+    configuration_id: Mapped[int] = mapped_column(ForeignKey("configurations.id"))
+    verdict: Mapped[str] = mapped_column(String(32))
+    level: Mapped[float]
+    minimum_gain: Mapped[float]
+    note: Mapped[str] = mapped_column(Text)
+    simulated: Mapped[bool]
+    created: Mapped[float]
+
+
+class ProfilePoint(Base):
+    """Evidence of a profile at one size and machine speed; guards are other operations."""
+
+    __tablename__ = "profile_points"
+
+    profile_id: Mapped[int] = mapped_column(
+        _Id, ForeignKey("profiles.id"), primary_key=True, autoincrement=False
+    )
+    place: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    is_guard: Mapped[bool]
+    operation: Mapped[str] = mapped_column(String(64))
+    # Not named bytes: that would hide the type from the columns below.
+    size: Mapped[int] = mapped_column("bytes", BigInteger)
+    speed: Mapped[str] = mapped_column(String(32))
+    default_s: Mapped[float]
+    tuned_s: Mapped[float]
+    ratio: Mapped[float]
+    low: Mapped[float]
+    high: Mapped[float]
+    pairs: Mapped[int]
+    verdict: Mapped[str] = mapped_column(String(32))
