@@ -1,0 +1,138 @@
+/// commtune-bench: measures one communication operation, see docs/benchmark.md.
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend.h"
+#include "canary.h"
+#include "clock.h"
+#include "error.h"
+#include "fault_injection.h"
+#include "measure.h"
+#include "options.h"
+#include "placement.h"
+#include "records.h"
+#include "world.h"
+
+namespace commtune {
+namespace {
+
+BackendSpace space_for(const Options& options, int ranks) {
+  BackendSpace space{0, 0, options.reduction};
+  const std::size_t element = size_of(options.type);
+  for (const std::size_t bytes : options.sizes) {
+    const Layout layout = lay_out(options.operation, options.type, bytes, ranks);
+    space.send_bytes = std::max(space.send_bytes, layout.send_count * element);
+    space.receive_bytes = std::max(space.receive_bytes, layout.receive_count * element);
+  }
+  return space;
+}
+
+double longest_init(const World& world) {
+  std::vector<double> longest{world.init_s()};
+  world.max_to_first(longest);
+  return longest[0];
+}
+
+void write_babble(RecordFile& records, const Options& options, std::size_t bytes) {
+  const std::string piece = babble(options.fault, bytes);
+  for (int i = 0; i < kBabblePieces && !piece.empty(); ++i) records.write_raw(piece);
+}
+
+Totals measure_all(Measurer& measurer, const Options& options, bool oversubscribed,
+                   std::optional<RecordFile>& records) {
+  Totals totals;
+  for (const std::size_t bytes : options.sizes) {
+    if (records) write_babble(*records, options, bytes);
+    const SizeResult result = measurer.measure(bytes);
+    if (records) records->write_line(measurement_record(result, oversubscribed));
+    totals.wrong = totals.wrong || result.check.wrong > 0;
+    totals.measure_s += result.elapsed_s;
+    ++totals.measurements;
+  }
+  return totals;
+}
+
+/// The run, on every rank; returns the exit status.
+int run(const Options& options, const std::vector<std::string>& arguments, const World& world,
+        const Clock& clock) {
+  if (between_two_ranks(options.operation) && world.size() < 2) {
+    throw UsageError(std::string(word(options.operation)) + " needs at least 2 ranks");
+  }
+  const auto backend = make_backend(world, space_for(options, world.size()));
+  const Placement placement(world);
+  const double init_s = longest_init(world);
+  const RunFacts facts{arguments, backend->name(), init_s,
+                       world.gather(environment_json(options.env_names))};
+  std::optional<RecordFile> records;
+  if (world.is_first()) {
+    records.emplace(options.records);
+    records->write_line(header_record(facts, options, placement));
+  }
+  Canary canary(world, placement, clock);
+  Measurer measurer(*backend, world, clock, options, canary);
+  Totals totals = measure_all(measurer, options, placement.oversubscribed(), records);
+  totals.init_s = init_s;
+  totals.elapsed_s = clock.now();
+  if (records) records->write_line(footer_record(totals));
+  return world.from_first(totals.wrong) ? kExitWrongResult : kExitOk;
+}
+
+/// A mistake in the arguments is every rank's; one of them says it. Before MPI is up the rank
+/// is known only from the launcher's variables.
+bool speaks_for_all() {
+  constexpr std::array<const char*, 3> kRankNames{"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"};
+  return std::all_of(kRankNames.begin(), kRankNames.end(), [](const char* name) {
+    const char* rank = std::getenv(name);
+    return rank == nullptr || std::string(rank) == "0";
+  });
+}
+
+int usage_exit(const UsageError& error, bool speak) {
+  if (speak) std::fprintf(stderr, "commtune-bench: %s\n", error.what());
+  return kExitUsage;
+}
+
+int run_under_mpi(const CommandLine& line, const std::vector<std::string>& arguments, int* argc,
+                  char*** argv, const Clock& clock) {
+  const World world(argc, argv);
+  try {
+    return run(line.options, arguments, world, clock);
+  } catch (const UsageError& error) {
+    return usage_exit(error, world.is_first());
+  } catch (const std::exception& error) {
+    // The other ranks may be waiting for this one for ever: all have to go.
+    std::fprintf(stderr, "commtune-bench: rank %d: %s\n", world.rank(), error.what());
+    MPI_Abort(MPI_COMM_WORLD, kExitFailure);
+    return kExitFailure;
+  }
+}
+
+}  // namespace
+}  // namespace commtune
+
+int main(int argc, char** argv) {
+  const commtune::Clock clock;
+  const std::vector<std::string> arguments(argv, argv + argc);
+  try {
+    const auto line = commtune::parse_command_line({arguments.begin() + 1, arguments.end()});
+    if (!line.print.empty()) {
+      std::fputs(line.print.c_str(), stdout);
+      return commtune::kExitOk;
+    }
+    return commtune::run_under_mpi(line, arguments, &argc, &argv, clock);
+  } catch (const commtune::UsageError& error) {
+    return commtune::usage_exit(error, commtune::speaks_for_all());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "commtune-bench: %s\n", error.what());
+    return commtune::kExitFailure;
+  }
+}

@@ -1,0 +1,175 @@
+#include "measure.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "fault_injection.h"
+#include "statistics.h"
+
+namespace commtune {
+
+namespace {
+
+constexpr int kBatchTrials = 2;
+constexpr double kSurelyLong_s = 100e-6;  // no batch, even if the warm-up was several times slower
+
+/// What rank 0 decided for all.
+struct Decision {
+  int next;   ///< samples to take; 0: none
+  Stop stop;  ///< why none
+};
+
+std::size_t largest_send(const Options& options, int ranks) {
+  std::size_t count = 0;
+  for (const std::size_t bytes : options.sizes) {
+    count = std::max(count, lay_out(options.operation, options.type, bytes, ranks).send_count);
+  }
+  return count;
+}
+
+std::optional<double> skew(const std::vector<double>& longest_s,
+                           const std::vector<double>& shortest_s) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < longest_s.size(); ++i) {
+    if (shortest_s[i] > 0) ratios.push_back(longest_s[i] / shortest_s[i]);
+  }
+  if (ratios.empty()) return std::nullopt;
+  return summarise(std::move(ratios)).median;
+}
+
+}  // namespace
+
+Measurer::Measurer(Backend& backend, const World& world, const Clock& clock, const Options& options,
+                   Canary& canary)
+    : backend_(backend),
+      world_(world),
+      clock_(clock),
+      options_(options),
+      canary_(canary),
+      rule_(options.limits),
+      clock_resolution_s_(world.from_first(Clock::resolution_s())),
+      pattern_(
+          make_pattern(options.type, options.reduction, options.seed, world.rank(), world.size())) {
+  pattern_->fill(backend_.send(), largest_send(options, world.size()));
+}
+
+SizeResult Measurer::measure(std::size_t bytes) {
+  const double began = clock_.now();
+  SizeResult result;
+  result.layout = lay_out(options_.operation, options_.type, bytes, world_.size());
+  backend_.prepare(result.layout);
+  hang_or_crash(options_.fault, bytes, world_.is_last());
+
+  result.canary_before_ns = canary_.measure();
+  poison_received(result.layout);
+  result.first_call_s = longest_over_ranks(timed(1));
+  check_received(result);
+
+  const double warm_began = clock_.now();
+  const double operation_s = warm_up(result);
+  result.batch = choose_batch(operation_s);
+  poison_received(result.layout);
+  const double spent_s = result.first_call_s + clock_.now() - warm_began;
+  Samples samples = take_samples(result, spent_s, result.batch * operation_s);
+
+  result.canary_after_ns = canary_.measure();
+  check_received(result);
+  result.rank_skew = world_.size() > 1 ? skew(samples.longest_s, samples.shortest_s) : std::nullopt;
+  result.samples_s = std::move(samples.longest_s);
+  result.elapsed_s = clock_.now() - began;
+  return result;
+}
+
+/// The timed interval: this rank's seconds per operation.
+double Measurer::timed(int times) {
+  backend_.barrier();
+  const double begin = clock_.now();
+  backend_.run(times);
+  const double end = clock_.now();
+  return (end - begin) * time_share(options_.operation) / times;
+}
+
+bool Measurer::takes_part() const {
+  return !between_two_ranks(options_.operation) || world_.is_first() || world_.is_last();
+}
+
+/// The same number on every rank, so that all decide alike.
+double Measurer::longest_over_ranks(double seconds) const {
+  std::vector<double> longest{seconds};
+  world_.max_to_first(longest);
+  return world_.from_first(longest[0]);
+}
+
+/// Returns the time of a warm operation, seconds.
+double Measurer::warm_up(SizeResult& result) {
+  const double began = clock_.now();
+  double operation_s = result.first_call_s;
+  double slowest_s = result.first_call_s;
+  for (;;) {
+    const double spent_s = result.first_call_s + clock_.now() - began;
+    const int next = world_.from_first(rule_.next_warmup(result.warmup, spent_s, slowest_s));
+    if (next == 0) return operation_s;
+    operation_s = longest_over_ranks(timed(next));
+    slowest_s = operation_s;
+    result.warmup += next;
+  }
+}
+
+/// Warm-up operations of a short kind are few and the first ones slow: so its choice is tried,
+/// and made again from that, before it counts.
+int Measurer::choose_batch(double operation_s) {
+  int batch = StoppingRule::batch_for(operation_s, clock_resolution_s_);
+  for (int i = 0; i < kBatchTrials && operation_s < kSurelyLong_s; ++i) {
+    operation_s = longest_over_ranks(timed(batch));
+    batch = StoppingRule::batch_for(operation_s, clock_resolution_s_);
+  }
+  return batch;
+}
+
+Measurer::Samples Measurer::take_samples(SizeResult& result, double spent_s, double sample_s) {
+  const double began = clock_.now();
+  Samples samples;
+  std::vector<double> own;
+  own.reserve(static_cast<std::size_t>(options_.limits.max_samples));
+  Decision decision =
+      world_.from_first(Decision{rule_.next_chunk(0, spent_s, sample_s), Stop::max_samples});
+  while (decision.next > 0) {
+    own.clear();
+    for (int i = 0; i < decision.next; ++i) own.push_back(timed(result.batch));
+    std::vector<double> longest = own;
+    world_.max_to_first(longest);
+    if (!takes_part()) std::fill(own.begin(), own.end(), std::numeric_limits<double>::infinity());
+    world_.min_to_first(own);
+    samples.longest_s.insert(samples.longest_s.end(), longest.begin(), longest.end());
+    samples.shortest_s.insert(samples.shortest_s.end(), own.begin(), own.end());
+
+    const double sampling_s = clock_.now() - began;
+    const int taken = static_cast<int>(samples.longest_s.size());
+    const auto stop = rule_.decide(samples.longest_s, spent_s + sampling_s);
+    decision = {stop ? 0 : rule_.next_chunk(taken, spent_s + sampling_s, sampling_s / taken),
+                stop.value_or(Stop::max_samples)};
+    decision = world_.from_first(decision);
+  }
+  result.stop = decision.stop;
+  return samples;
+}
+
+void Measurer::poison_received(const Layout& layout) {
+  if (!options_.check) return;
+  DataPattern::poison(backend_.received(), layout.receive_count * size_of(layout.type));
+}
+
+void Measurer::check_received(SizeResult& result) {
+  if (!options_.check) return;
+  const std::size_t received_bytes = result.layout.receive_count * size_of(result.layout.type);
+  if (world_.is_last()) {
+    spoil_result(options_.fault, result.layout.bytes, backend_.received(), received_bytes);
+  }
+  const CheckResult own = pattern_->check(backend_.received(), result.layout);
+  std::vector<std::uint64_t> sums{own.checked, own.wrong};
+  world_.sum_to_first(sums);
+  result.check.checked += sums[0];
+  result.check.wrong += sums[1];
+}
+
+}  // namespace commtune

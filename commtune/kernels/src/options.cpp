@@ -1,0 +1,175 @@
+#include "options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "build_info.h"
+#include "error.h"
+
+namespace commtune {
+
+namespace {
+
+constexpr const char* kUsage =
+    R"(usage: mpiexec -n N commtune-bench --op OPERATION --sizes BYTES[,BYTES...] [option...]
+
+Measures one communication operation over host memory and writes JSON Lines.
+
+  --op OPERATION      ping-pong, bidirectional, allreduce, alltoall, allgather,
+                      reduce-scatter or broadcast
+  --sizes B[,B...]    message sizes in bytes, one element to 1073741824, each once
+  --dtype TYPE        float32 (default), float64, int32 or uint8
+  --reduction WHAT    sum (default) or max
+  --records FILE      where records go; without it to standard output
+  --run-id ID         copied into the header
+  --env-names A[,B]   variables whose values each rank reports in the header
+  --warmup N          operations dropped before the first sample, beside the first call (5)
+  --min-samples N     fewest samples a size (10)
+  --max-samples N     most samples a size (200)
+  --relative-ci X     stop when the 95 % confidence interval of the median is narrower than
+                      this share of it (0.01)
+  --time-cap SECONDS  stop after this time once there are enough samples (0.05)
+  --seed N            of the data pattern (1)
+  --check full|none   compare every received element, outside the timed part (full)
+  --fault KIND@BYTES  test only: hang, crash, wrong or babble at this size
+  --help, --version
+)";
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char character : text) {
+    if (character == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += character;
+    }
+  }
+  return parts;
+}
+
+template <class Number>
+Number parse_number(const std::string& option, const std::string& text, Number low, Number high) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stopped != end || !(value >= low && value <= high)) {
+    std::string range = std::to_string(low) + " to " + std::to_string(high);
+    throw UsageError(option + ": '" + text + "' is not a number from " + range);
+  }
+  return value;
+}
+
+std::vector<std::size_t> parse_sizes(const std::string& text) {
+  std::vector<std::size_t> sizes;
+  for (const std::string& part : split(text)) {
+    const auto size = parse_number<std::size_t>("--sizes", part, 1, kLargestSize);
+    if (std::find(sizes.begin(), sizes.end(), size) != sizes.end()) {
+      throw UsageError("--sizes: " + part + " is there twice");
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+bool parse_check(const std::string& text) {
+  if (text != "full" && text != "none") {
+    throw UsageError("--check: '" + text + "' is neither full nor none");
+  }
+  return text == "full";
+}
+
+int parse_count(const std::string& option, const std::string& text, int low) {
+  return parse_number<int>(option, text, low, 1'000'000);
+}
+
+using Setter = void (*)(Options&, const std::string& name, const std::string& value);
+
+struct Option {
+  const char* name;
+  Setter set;
+};
+
+using Name = const std::string&;
+using Value = const std::string&;
+
+constexpr std::array<Option, 15> kOptions{{
+    {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }},
+    {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }},
+    {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }},
+    {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); }},
+    {"--records", [](Options& o, Name, Value v) { o.records = v; }},
+    {"--run-id", [](Options& o, Name, Value v) { o.run_id = v; }},
+    {"--env-names",
+     [](Options& o, Name, Value v) {
+       o.env_names = v.empty() ? std::vector<std::string>{} : split(v);
+     }},
+    {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); }},
+    {"--min-samples",
+     [](Options& o, Name n, Value v) { o.limits.min_samples = parse_count(n, v, 1); }},
+    {"--max-samples",
+     [](Options& o, Name n, Value v) { o.limits.max_samples = parse_count(n, v, 1); }},
+    {"--relative-ci",
+     [](Options& o, Name n, Value v) { o.limits.relative_ci = parse_number(n, v, 0.0, 1.0); }},
+    {"--time-cap",
+     [](Options& o, Name n, Value v) { o.limits.time_cap_s = parse_number(n, v, 1e-6, 1e5); }},
+    {"--seed",
+     [](Options& o, Name n, Value v) {
+       o.seed = parse_number<std::uint64_t>(n, v, 0, std::numeric_limits<std::int64_t>::max());
+     }},
+    {"--check", [](Options& o, Name, Value v) { o.check = parse_check(v); }},
+    {"--fault", [](Options& o, Name, Value v) { o.fault = parse_fault(v); }},
+}};
+
+const Option& find_option(const std::string& name) {
+  std::string legal;
+  for (const Option& option : kOptions) {
+    if (name == option.name) return option;
+    legal.append(legal.empty() ? "" : " ").append(option.name);
+  }
+  throw UsageError("unknown option '" + name + "'; options are: " + legal);
+}
+
+void check_whole(const Options& options) {
+  if (options.sizes.empty()) throw UsageError("--sizes is missing: give sizes in bytes");
+  if (options.limits.min_samples > options.limits.max_samples) {
+    throw UsageError("--min-samples is more than --max-samples");
+  }
+  // Any number of ranks serves here: only whether one element fits is asked.
+  for (const std::size_t bytes : options.sizes) lay_out(options.operation, options.type, bytes, 1);
+}
+
+std::string version_text() {
+  const BuildInfo info = build_info();
+  return "commtune-bench " + std::string(info.version) + " (" + info.compiler + ", build " +
+         info.build_id + ")\n";
+}
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  bool has_operation = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help") return {{}, kUsage};
+    if (argument == "--version") return {{}, version_text()};
+    const std::size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    const Option& option = find_option(name);
+    if (equals == std::string::npos && i + 1 == arguments.size()) {
+      throw UsageError(name + " needs a value");
+    }
+    const std::string value =
+        equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
+    option.set(line.options, name, value);
+    has_operation = has_operation || name == "--op";
+  }
+  if (!has_operation) throw UsageError("--op is missing: say which operation");
+  check_whole(line.options);
+  return line;
+}
+
+}  // namespace commtune

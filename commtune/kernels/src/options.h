@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fault_injection.h"
+#include "operations.h"
+#include "stopping.h"
+
+namespace commtune {
+
+/// What the command line asks for.
+struct Options {
+  Operation operation = Operation::allreduce;
+  DataType type = DataType::float32;
+  Reduction reduction = Reduction::sum;
+  std::vector<std::size_t> sizes;
+  std::string records;  ///< file to write; empty: standard output
+  std::string run_id;
+  std::vector<std::string> env_names;
+  StoppingLimits limits;
+  std::uint64_t seed = 1;
+  bool check = true;
+  std::optional<Fault> fault;
+};
+
+/// Sizes end here: counts of MPI calls are int, and one element can be a byte.
+constexpr std::size_t kLargestSize = std::size_t{1} << 30;
+
+/// What the arguments come to: a run, or a text to print.
+struct CommandLine {
+  Options options;
+  std::string print;  ///< not empty for --help and --version
+};
+
+/// Reads the arguments (without the program's name). UsageError says what is legal.
+CommandLine parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace commtune

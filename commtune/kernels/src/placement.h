@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace commtune {
+
+class World;
+
+/// The CPUs that this process may run on.
+std::set<int> allowed_cpus();
+
+/// CPUs in the kernel's list form: "0-3,8".
+std::string cpu_list(const std::set<int>& cpus);
+
+/// Where one rank runs.
+struct RankPlace {
+  int node = 0;        ///< numbered in order of first appearance
+  int local_rank = 0;  ///< order of ranks on the node
+  std::string host;
+  long pid = 0;
+  std::set<int> cpus;
+};
+
+/// Where every rank runs. Ranks share a node if they share its name and its boot identifier.
+/// All ranks get the same answer; nothing of it goes through the library's own idea of nodes.
+class Placement {
+ public:
+  explicit Placement(const World& world);
+
+  const std::vector<RankPlace>& ranks() const { return ranks_; }
+  int nodes() const;
+
+  /// Whether ranks of some node outnumber the CPUs that they may use together.
+  bool oversubscribed() const;
+
+  /// The other rank that shares rank 0's node and comes first on it; 0 if there is none.
+  int neighbour_of_first() const;
+
+ private:
+  std::vector<RankPlace> ranks_;
+};
+
+/// Assigns node numbers and local ranks from what tells nodes apart, in rank order.
+void number_nodes(const std::vector<std::string>& node_names, std::vector<RankPlace>& ranks);
+
+/// See Placement::oversubscribed.
+bool outnumber_cpus(const std::vector<RankPlace>& ranks);
+
+}  // namespace commtune

@@ -1,0 +1,220 @@
+#include "records.h"
+
+#include <sys/utsname.h>
+#include <time.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "build_info.h"
+#include "error.h"
+#include "json.h"
+#include "libraries.h"
+#include "statistics.h"
+
+namespace commtune {
+
+namespace {
+
+std::string utc_now() {
+  const time_t now = time(nullptr);
+  tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+std::string kernel() {
+  utsname names{};
+  if (uname(&names) != 0) return "unknown";
+  return std::string(names.sysname) + " " + names.release + " " + names.machine;
+}
+
+std::string text_array(const std::vector<std::string>& texts) {
+  std::vector<std::string> elements;
+  for (const std::string& text : texts) elements.push_back(json::quoted(text));
+  return json::array(elements);
+}
+
+std::string benchmark_json() {
+  const BuildInfo info = build_info();
+  return json::Object()
+      .text("version", info.version)
+      .text("compiler", info.compiler)
+      .text("flags", info.flags)
+      .text("build_id", info.build_id)
+      .str();
+}
+
+std::string rank_info_json(const Placement& placement,
+                           const std::vector<std::string>& environments) {
+  std::vector<std::string> ranks;
+  for (std::size_t i = 0; i < placement.ranks().size(); ++i) {
+    const RankPlace& rank = placement.ranks()[i];
+    ranks.push_back(json::Object()
+                        .integer("rank", i)
+                        .integer("node", static_cast<std::uint64_t>(rank.node))
+                        .integer("local_rank", static_cast<std::uint64_t>(rank.local_rank))
+                        .text("host", rank.host)
+                        .integer("pid", static_cast<std::uint64_t>(rank.pid))
+                        .text("cpus", cpu_list(rank.cpus))
+                        .raw("environment", environments[i])
+                        .str());
+  }
+  return json::array(ranks);
+}
+
+/// Samples in tenths of a nanosecond, which is finer than any clock and shorter than nine digits.
+std::string samples_json(const std::vector<double>& samples_s) {
+  std::string result = "[";
+  std::array<char, 32> text{};
+  for (const double sample_s : samples_s) {
+    std::snprintf(text.data(), text.size(), "%.1f", sample_s * 1e9);
+    result.append(result.size() > 1 ? "," : "").append(text.data());
+  }
+  return result + "]";
+}
+
+std::string times_json(const Summary& times) {
+  return json::Object()
+      .number("min", times.min)
+      .number("p5", times.p5)
+      .number("p25", times.p25)
+      .number("median", times.median)
+      .number("p75", times.p75)
+      .number("p95", times.p95)
+      .number("p99", times.p99)
+      .number("max", times.max)
+      .number("mean", times.mean)
+      .number("stdev", times.stdev)
+      .str();
+}
+
+std::string optional_number(const std::optional<double>& value) {
+  return value ? json::number(*value) : "null";
+}
+
+std::string canary_json(const SizeResult& result) {
+  return json::Object()
+      .raw("before", optional_number(result.canary_before_ns))
+      .raw("after", optional_number(result.canary_after_ns))
+      .str();
+}
+
+/// Bytes per second; null where an operation takes no time that the clock can see.
+std::string bandwidth(std::size_t bytes, double seconds, double factor) {
+  return seconds > 0 ? json::number(static_cast<double>(bytes) / seconds * factor) : "null";
+}
+
+void add_layout(json::Object& record, const Layout& layout) {
+  record.integer("bytes", layout.bytes)
+      .integer("count", layout.count)
+      .text("bytes_meaning", layout.meaning)
+      .integer("bytes_per_rank", layout.bytes_per_rank)
+      .integer("bytes_per_peer", layout.bytes_per_peer)
+      .integer("bytes_total", layout.bytes_total);
+}
+
+}  // namespace
+
+RecordFile::RecordFile(const std::string& path)
+    : file_(path.empty() ? stdout : std::fopen(path.c_str(), "w")) {
+  if (!file_) throw Error("can't write " + path + ": " + std::strerror(errno));
+}
+
+void RecordFile::Close::operator()(std::FILE* file) const {
+  if (file != stdout) std::fclose(file);
+}
+
+void RecordFile::write_line(const std::string& record) { write_raw(record + "\n"); }
+
+void RecordFile::write_raw(std::string_view text) {
+  const std::size_t written = std::fwrite(text.data(), 1, text.size(), file_.get());
+  if (written != text.size() || std::fflush(file_.get()) != 0) {
+    throw Error(std::string("can't write a record: ") + std::strerror(errno));
+  }
+}
+
+std::string environment_json(const std::vector<std::string>& names) {
+  json::Object environment;
+  for (const std::string& name : names) {
+    if (const char* value = std::getenv(name.c_str())) environment.text(name, value);
+  }
+  return environment.str();
+}
+
+std::string header_record(const RunFacts& facts, const Options& options,
+                          const Placement& placement) {
+  const std::string clock = json::Object()
+                                .text("name", Clock::name())
+                                .number("resolution_s", Clock::resolution_s())
+                                .str();
+  const std::string mpi =
+      json::Object().text("library", World::library()).text("standard", World::standard()).str();
+  return json::Object()
+      .text("record", "header")
+      .integer("contract", kContract)
+      .text("run_id", options.run_id)
+      .raw("benchmark", benchmark_json())
+      .raw("argv", text_array(facts.arguments))
+      .raw("clock", clock)
+      .integer("seed", options.seed)
+      .text("backend", facts.backend)
+      .text("operation", word(options.operation))
+      .text("dtype", word(options.type))
+      .text("reduction", word(options.reduction))
+      .integer("ranks", placement.ranks().size())
+      .integer("nodes", static_cast<std::uint64_t>(placement.nodes()))
+      .raw("mpi", mpi)
+      .raw("libraries", text_array(communication_libraries()))
+      .text("started_utc", utc_now())
+      .text("kernel", kernel())
+      .boolean("oversubscribed", placement.oversubscribed())
+      .number("init_s", facts.init_s)
+      .raw("rank_info", rank_info_json(placement, facts.environments))
+      .str();
+}
+
+std::string measurement_record(const SizeResult& result, bool oversubscribed) {
+  const Layout& layout = result.layout;
+  const Summary times = summarise(result.samples_s);
+  json::Object record;
+  record.text("record", "measurement");
+  add_layout(record, layout);
+  return record.integer("warmup", static_cast<std::uint64_t>(result.warmup))
+      .integer("samples", result.samples_s.size())
+      .integer("batch", static_cast<std::uint64_t>(result.batch))
+      .raw("samples_ns", samples_json(result.samples_s))
+      .raw("time_s", times_json(times))
+      .raw("median_ci_s",
+           json::array({json::number(times.median_low), json::number(times.median_high)}))
+      .text("stop", word(result.stop))
+      .raw("algbw_Bps", bandwidth(layout.bytes_total, times.median, 1.0))
+      .raw("busbw_Bps",
+           bandwidth(layout.bytes_total, times.median, bus_factor(layout.operation, layout.ranks)))
+      .number("first_call_s", result.first_call_s)
+      .raw("rank_skew", optional_number(result.rank_skew))
+      .raw("canary_ns", canary_json(result))
+      .integer("wrong", result.check.wrong)
+      .integer("checked", result.check.checked)
+      .text("status", result.check.wrong == 0 ? "ok" : "wrong")
+      .boolean("oversubscribed", oversubscribed)
+      .number("elapsed_s", result.elapsed_s)
+      .str();
+}
+
+std::string footer_record(const Totals& totals) {
+  return json::Object()
+      .text("record", "footer")
+      .text("status", totals.wrong ? "wrong" : "ok")
+      .integer("measurements", static_cast<std::uint64_t>(totals.measurements))
+      .number("elapsed_s", totals.elapsed_s)
+      .number("init_s", totals.init_s)
+      .number("measure_s", totals.measure_s)
+      .str();
+}
+
+}  // namespace commtune

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "clock.h"
+#include "measure.h"
+#include "options.h"
+#include "placement.h"
+#include "world.h"
+
+namespace commtune {
+
+/// Version of the contract that the records follow; see contract/v1.schema.json.
+constexpr int kContract = 1;
+
+/// Where records go: a file or standard output, each line there as soon as it is written.
+class RecordFile {
+ public:
+  /// An empty path means standard output. Error if the file can't be made.
+  explicit RecordFile(const std::string& path);
+
+  void write_line(const std::string& record);
+  /// Text as it is, for fault injection.
+  void write_raw(std::string_view text);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const;
+  };
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+/// Everything about a run that is known before it measures.
+struct RunFacts {
+  std::vector<std::string> arguments;
+  std::string_view backend;
+  double init_s;
+  std::vector<std::string> environments;  ///< of each rank, as JSON objects
+};
+
+/// The variables among `names` that this process has, as a JSON object.
+std::string environment_json(const std::vector<std::string>& names);
+
+std::string header_record(const RunFacts& facts, const Options& options,
+                          const Placement& placement);
+std::string measurement_record(const SizeResult& result, bool oversubscribed);
+
+struct Totals {
+  int measurements = 0;
+  bool wrong = false;
+  double elapsed_s = 0.0;  ///< since the process started
+  double init_s = 0.0;     ///< MPI_Init, longest over ranks
+  double measure_s = 0.0;  ///< all sizes together
+};
+std::string footer_record(const Totals& totals);
+
+}  // namespace commtune

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace commtune {
+
+/// Throws Error with place, expression and MPI's own words.
+[[noreturn]] void fail_mpi(int code, const char* expression, const char* file, int line);
+
+inline void check_mpi(int code, const char* expression, const char* file, int line) {
+  if (code != MPI_SUCCESS) fail_mpi(code, expression, file, line);
+}
+
+}  // namespace commtune
+
+#define COMMTUNE_MPI(call) ::commtune::check_mpi((call), #call, __FILE__, __LINE__)
+
+namespace commtune {
+
+/// All ranks of the run, and how they agree with each other outside of timed intervals.
+///
+/// Agreement goes by point-to-point messages along a binomial tree: a configuration that breaks
+/// a collective operation must not be able to hide that from its own check.
+class World {
+ public:
+  World(int* argc, char*** argv);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool is_first() const { return rank_ == 0; }
+  bool is_last() const { return rank_ == size_ - 1; }
+  double init_s() const { return init_s_; }
+
+  /// Waits for all ranks, by the MPI library's own barrier.
+  void barrier() const;
+
+  /// Rank 0 gets the largest (smallest, sum) over ranks of each element; other ranks get what
+  /// their branch of the tree came to.
+  void max_to_first(std::vector<double>& values) const;
+  void min_to_first(std::vector<double>& values) const;
+  void sum_to_first(std::vector<std::uint64_t>& values) const;
+
+  /// Everybody gets rank 0's value.
+  template <class Value>
+  Value from_first(Value value) const {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    spread(&value, sizeof value);
+    return value;
+  }
+  std::string from_first(const std::string& text) const;
+
+  /// Rank 0 gets the text of every rank, in their order; others get nothing.
+  std::vector<std::string> gather(const std::string& text) const;
+
+  /// The library's description of itself, first line; and the MPI standard it follows.
+  static std::string library();
+  static std::string standard();
+
+ private:
+  template <class Value, class Combine>
+  void reduce_to_first(std::vector<Value>& values, MPI_Datatype type, Combine combine) const;
+  void spread(void* data, int bytes) const;
+
+  int rank_ = 0;
+  int size_ = 1;
+  double init_s_ = 0.0;
+};
+
+}  // namespace commtune
