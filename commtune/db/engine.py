@@ -33,6 +33,7 @@ from commtune.db.location import (
     shown_url,
     sqlite_path,
 )
+from commtune.db.queries import Rows, check_revision
 from commtune.errors import DatabaseFault
 
 __all__ = ["Database", "database_url", "open_database", "upgrade"]
@@ -113,10 +114,37 @@ def upgrade(url: str) -> None:
         _migrate(url, only_empty=False)
 
 
-def _engine(url: str, *, for_migration: bool = False) -> tuple[Engine, str]:
-    """The engine, and the kind of network file system that an SQLite file is on, if any."""
+@contextmanager
+def open_reader(url: str) -> Iterator[Rows]:
+    """Opens a database for questions; it is not created and not upgraded.
+
+    Raises:
+        NoAnswer: it is empty.
+        DatabaseFault: it can't be read, or has another schema.
+    """
+    with _faults(url):
+        engine, _ = _engine(url, lone=True)
+        with _begin(engine, writes=False) as connection:
+            names = set(inspect(connection).get_table_names())
+            check_revision(_stored_revision(connection, names), names, shown_url(url))
+            yield as_rows(connection)
+
+
+def as_rows(connection: Connection) -> Rows:
+    """The connection as the queries want it."""
+    return lambda statement, given: [
+        dict(row) for row in connection.execute(text(statement), given).mappings()
+    ]
+
+
+def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
+    """The engine, and the kind of network file system that an SQLite file is on, if any.
+
+    Args:
+        lone: for one connection, without the pool and SQLite's check of foreign keys.
+    """
     path = sqlite_path(url)
-    pool: dict[str, Any] = {"poolclass": NullPool} if for_migration else {}
+    pool: dict[str, Any] = {"poolclass": NullPool} if lone else {}
     if path is None:
         return _server_engine(make_url(url), pool), ""
     _make_folder(path.parent, url)
@@ -128,7 +156,7 @@ def _engine(url: str, *, for_migration: bool = False) -> tuple[Engine, str]:
         **pool,
     )
     # While a table is rebuilt by a migration, others refer to one that is not there.
-    _set_up_sqlite(engine, careful=bool(network), foreign_keys=not for_migration)
+    _set_up_sqlite(engine, careful=bool(network), foreign_keys=not lone)
     return engine, network
 
 
@@ -210,22 +238,25 @@ def _is_ready(engine: Engine, shown: str) -> bool:
 
 def _revision(connection: Connection, shown: str) -> str:
     """The schema's revision; empty for a database without any table."""
-    names = inspect(connection).get_table_names()
-    if VERSION_TABLE in names:
-        found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
-        if found:
-            return str(found)
-    if set(names) - {VERSION_TABLE}:
+    names = set(inspect(connection).get_table_names())
+    revision = _stored_revision(connection, names)
+    if not revision and names - {VERSION_TABLE}:
         raise DatabaseFault(
             f"the database {shown} holds other tables ({', '.join(sorted(names)[:3])} ...) "
             "and is not commtune's",
             hint="name an empty one with --db or COMMTUNE_DB; on a server: createdb commtune",
         )
-    return ""
+    return revision
+
+
+def _stored_revision(connection: Connection, names: set[str]) -> str:
+    if VERSION_TABLE not in names:
+        return ""
+    return str(connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() or "")
 
 
 def _migrate(url: str, *, only_empty: bool) -> None:
-    engine, _ = _engine(url, for_migration=True)
+    engine, _ = _engine(url, lone=True)
     with _begin(engine, writes=True) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SCHEMA_LOCK})

@@ -14,7 +14,6 @@ from commtune.db.records import (
     BestGain,
     CampaignSummary,
     MeasurementRow,
-    StoredProfile,
     StoredRun,
     StoredTrial,
 )
@@ -124,32 +123,6 @@ def samples(connection: Connection, run_id: str, size: int) -> tuple[float, ...]
     if blob is None:
         raise UnknownName(f"run {run_id} has no measurement at {size} bytes")
     return unpack_samples(blob)
-
-
-def profiles(connection: Connection, campaign_id: int | None) -> list[StoredProfile]:
-    """Profiles of one campaign, or of all; newest campaign first, then by size."""
-    statement = (
-        select(
-            ProfileRow.__table__,
-            ConfigurationRow.environment,
-            Campaign.name.label("campaign"),
-            System.name.label("system"),
-        )
-        .join(ConfigurationRow, ConfigurationRow.id == ProfileRow.configuration_id)
-        .join(Campaign, Campaign.id == ProfileRow.campaign_id)
-        .join(System, System.id == Campaign.system_id)
-        .order_by(ProfileRow.created.desc(), ProfileRow.operation, ProfileRow.bytes_low)
-    )
-    if campaign_id is not None:
-        statement = statement.where(ProfileRow.campaign_id == campaign_id)
-    taken = [name for name in StoredProfile.__dataclass_fields__ if name != "configuration"]
-    return [
-        StoredProfile(
-            **{name: row[name] for name in taken},
-            configuration=Configuration(row["environment"]),
-        )
-        for row in connection.execute(statement).mappings()
-    ]
 
 
 def summaries(connection: Connection) -> list[CampaignSummary]:

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from commtune.db.answers import StackRecord, StoredProfile, SystemRecord
 from commtune.model import Configuration, Outcome, Phase
 
-
-@dataclass(frozen=True)
-class SystemRecord:
-    """A machine.
-
-    Attributes:
-        fingerprint: same text, same machine as far as results are concerned.
-        description: what the fingerprint was made of: processor, cores, NUMA, kernel, NICs, GPUs.
-    """
-
-    fingerprint: str
-    name: str
-    description: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class StackRecord:
-    """The communication software.
-
-    Attributes:
-        text: one line for people, such as ``MPICH 4.3.0``.
-        description: library text, version, loaded libraries.
-    """
-
-    fingerprint: str
-    text: str
-    description: Mapping[str, Any] = field(default_factory=dict)
+__all__ = [
+    "BestGain",
+    "CampaignHandle",
+    "CampaignRecord",
+    "CampaignSummary",
+    "MeasurementRow",
+    "StackRecord",
+    "StoredProfile",
+    "StoredRun",
+    "StoredTrial",
+    "SystemRecord",
+]
 
 
 @dataclass(frozen=True)
@@ -130,26 +116,6 @@ class StoredRun:
     oversubscribed: bool
     detail: str
     measurements: tuple[MeasurementRow, ...]
-
-
-@dataclass(frozen=True)
-class StoredProfile:
-    """One line of the list of profiles."""
-
-    id: int
-    name: str
-    campaign: str
-    operation: str
-    backend: str
-    ranks: int
-    nodes: int
-    bytes_low: int
-    bytes_high: int
-    configuration: Configuration
-    verdict: str
-    system: str
-    simulated: bool
-    created: float
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from sqlalchemy import update
 
 from commtune.db import locks, reading, writing
-from commtune.db.engine import Database
+from commtune.db.engine import Database, as_rows
 from commtune.db.locks import LockOwner
+from commtune.db.queries import list_profiles
 from commtune.db.records import (
     CampaignHandle,
     CampaignRecord,
@@ -172,10 +173,10 @@ class Store:
         with self.database.write() as connection:
             writing.replace_profiles(connection, campaign_id, profiles)
 
-    def profiles(self, campaign_id: int | None = None) -> list[StoredProfile]:
-        """Profiles of one campaign, or of all; newest first, then by size."""
+    def profiles(self, campaign: str | None = None) -> list[StoredProfile]:
+        """Profiles of the campaign of this name, or of all; newest first, then by size."""
         with self.database.read() as connection:
-            return reading.profiles(connection, campaign_id)
+            return list_profiles(as_rows(connection), campaign)
 
     def campaigns(self) -> list[CampaignSummary]:
         """All campaigns with what they did so far, newest first."""

@@ -1,0 +1,112 @@
+"""What questions to the database are answered with. Imports nothing that starts slowly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from commtune.model import Configuration, PointEvidence, Profile
+
+
+@dataclass(frozen=True)
+class SystemRecord:
+    """A machine.
+
+    Attributes:
+        fingerprint: same text, same machine as far as results are concerned.
+        description: what the fingerprint was made of: processor, cores, NUMA, kernel, NICs, GPUs.
+    """
+
+    fingerprint: str
+    name: str
+    description: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StackRecord:
+    """The communication software.
+
+    Attributes:
+        text: one line for people, such as ``MPICH 4.3.0``.
+        description: library text, version, loaded libraries.
+    """
+
+    fingerprint: str
+    text: str
+    description: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StoredProfile:
+    """One line of the list of profiles.
+
+    Attributes:
+        id: the number that names it; never used again for another profile.
+        created: seconds since 1970.
+    """
+
+    id: int
+    name: str
+    campaign: str
+    operation: str
+    backend: str
+    ranks: int
+    nodes: int
+    bytes_low: int
+    bytes_high: int
+    configuration: Configuration
+    verdict: str
+    system: str
+    stack: str
+    simulated: bool
+    created: float
+
+
+@dataclass(frozen=True)
+class BestRow:
+    """One answer to "what is best for this size".
+
+    Attributes:
+        system, stack: name and text for people; the fingerprints beside them tell them apart.
+        bytes_low, bytes_high: sizes that the answer is for, both ends inclusive.
+        nearest_bytes: the measured size nearest to the one asked for; ``None`` without evidence.
+        points: evidence at that size, one for each machine speed.
+        level: confidence level of the intervals.
+        created: seconds since 1970.
+    """
+
+    id: int
+    name: str
+    campaign: str
+    operation: str
+    backend: str
+    ranks: int
+    nodes: int
+    bytes_low: int
+    bytes_high: int
+    configuration: Configuration
+    verdict: str
+    system: str
+    system_fingerprint: str
+    stack: str
+    stack_fingerprint: str
+    nearest_bytes: int | None
+    points: tuple[PointEvidence, ...]
+    level: float
+    minimum_gain: float
+    note: str
+    simulated: bool
+    created: float
+
+
+@dataclass(frozen=True)
+class ProfileAnswer:
+    """A whole profile, and what it was measured on. ``created``: seconds since 1970."""
+
+    id: int
+    campaign: str
+    profile: Profile
+    system: SystemRecord
+    stack: StackRecord
+    created: float

@@ -1,0 +1,355 @@
+"""Questions about profiles, answered from the profiles' own tables, never from measurements.
+
+The command line's ``best`` waits for this module, so it imports no SQLAlchemy for an SQLite URL.
+Each statement is written once, in words that SQLite and PostgreSQL share.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from commtune.db.answers import (
+    BestRow,
+    ProfileAnswer,
+    StackRecord,
+    StoredProfile,
+    SystemRecord,
+)
+from commtune.db.faults import explain
+from commtune.db.location import VERSION_TABLE, check_schema, shown_url, sqlite_path
+from commtune.errors import DatabaseFault, NoAnswer, UnknownName
+from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+
+#: Runs a statement with named parameters and returns its rows by column name.
+Rows = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+
+_BUSY_S = 10
+_HINTED = 6
+
+_PROFILE = """
+SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
+       p.verdict, p.level, p.minimum_gain, p.note, p.simulated, p.created, g.environment,
+       c.name AS campaign, s.name AS system, s.fingerprint AS system_fingerprint,
+       k.text AS stack, k.fingerprint AS stack_fingerprint{more}
+FROM profiles p
+JOIN configurations g ON g.id = p.configuration_id
+JOIN campaigns c ON c.id = p.campaign_id
+JOIN systems s ON s.id = c.system_id
+JOIN stacks k ON k.id = c.stack_id
+"""
+_DESCRIPTIONS = ", s.description AS system_description, k.description AS stack_description"
+
+_FILTERS = {
+    "nodes": "p.nodes = :nodes",
+    "ranks": "p.ranks = :ranks",
+    "backend": "p.backend = :backend",
+    "system": "(s.name = :system OR s.fingerprint = :system)",
+    "campaign": "c.name = :campaign",
+}
+
+_POINTS = """
+SELECT profile_id, is_guard, operation, bytes, speed, default_s, tuned_s, ratio, low, high, pairs,
+       verdict
+FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
+"""
+
+_THERE = """
+SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system,
+       MIN(p.bytes_low) AS low, MAX(p.bytes_high) AS high
+FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
+GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name
+ORDER BY p.operation, p.ranks, p.nodes, s.name
+"""
+
+
+def best(
+    url: str,
+    op: str,
+    bytes: int,
+    nodes: int | None = None,
+    ranks: int | None = None,
+    system: str | None = None,
+    backend: str | None = None,
+    campaign: str | None = None,
+    limit: int = 20,
+) -> list[BestRow]:
+    """Profiles whose range holds this size, newest first.
+
+    Args:
+        url: from ``database_url``.
+        op: the operation's word, such as ``allreduce``.
+        bytes: message size, bytes.
+        system: name or fingerprint.
+        limit: at most so many.
+
+    Raises:
+        NoAnswer: there is none; the hint says what there is.
+        DatabaseFault: the database can't be read.
+    """
+    asked = {"nodes": nodes, "ranks": ranks, "system": system}
+    asked |= {"backend": backend, "campaign": campaign}
+    given = {name: value for name, value in asked.items() if value is not None}
+    statement = " ".join(
+        [
+            _PROFILE.format(more=""),
+            "WHERE p.operation = :op AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes",
+            *(f"AND {_FILTERS[name]}" for name in given),
+            "ORDER BY p.created DESC, p.id DESC LIMIT :limit",
+        ]
+    )
+    with reader(url) as rows:
+        found = rows(statement, {"op": str(op), "bytes": bytes, "limit": limit, **given})
+        if not found:
+            raise _no_answer(rows, str(op), bytes, given)
+        points = _points(rows, [row["id"] for row in found])
+    return [_best_row(row, points.get(row["id"], []), bytes) for row in found]
+
+
+def profile(url: str, ref: str) -> ProfileAnswer:
+    """One profile with all its evidence.
+
+    Args:
+        ref: its number, ``campaign/name``, or its name where only one has it.
+
+    Raises:
+        UnknownName: none, or several, are called so.
+        NoAnswer: there is no database yet.
+        DatabaseFault: the database can't be read.
+    """
+    by_number = ref.isascii() and ref.isdigit()
+    where = "p.id = :ref" if by_number else "(p.name = :ref OR c.name || '/' || p.name = :ref)"
+    statement = f"{_PROFILE.format(more=_DESCRIPTIONS)} WHERE {where} ORDER BY p.created DESC"
+    with reader(url) as rows:
+        found = rows(statement, {"ref": int(ref) if by_number else ref})
+        if len(found) != 1:
+            raise _not_one(rows, ref, found)
+        row = found[0]
+        evidence = _points(rows, [row["id"]]).get(row["id"], [])
+    return ProfileAnswer(
+        id=row["id"],
+        campaign=row["campaign"],
+        profile=_whole(row, evidence),
+        system=SystemRecord(
+            row["system_fingerprint"], row["system"], _json(row["system_description"])
+        ),
+        stack=StackRecord(row["stack_fingerprint"], row["stack"], _json(row["stack_description"])),
+        created=row["created"],
+    )
+
+
+def profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
+    """All profiles, or a campaign's: newest first, then by operation and size.
+
+    Raises:
+        NoAnswer: there is no database yet.
+        DatabaseFault: the database can't be read.
+    """
+    with reader(url) as rows:
+        return list_profiles(rows, campaign)
+
+
+def list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile]:
+    """``profiles``, over a connection that is open already."""
+    where = "WHERE c.name = :campaign" if campaign is not None else ""
+    order = "ORDER BY p.created DESC, p.operation, p.bytes_low, p.id"
+    given = {} if campaign is None else {"campaign": campaign}
+    return [
+        StoredProfile(**_common(row), stack=row["stack"], system=row["system"])
+        for row in rows(f"{_PROFILE.format(more='')} {where} {order}", given)
+    ]
+
+
+@contextmanager
+def reader(url: str) -> Iterator[Rows]:
+    """Opens a database for reading only; it is neither created nor upgraded.
+
+    Raises:
+        NoAnswer: there is no database yet.
+        DatabaseFault: it can't be read, or has another schema.
+    """
+    path = sqlite_path(url)
+    if path is None:
+        # Imported here: SQLite users don't wait for SQLAlchemy.
+        from commtune.db.engine import open_reader
+
+        with open_reader(url) as rows:
+            yield rows
+    else:
+        with _sqlite_reader(path, shown_url(url)) as rows:
+            yield rows
+
+
+@contextmanager
+def _sqlite_reader(path: Path, shown: str) -> Iterator[Rows]:
+    if not path.exists():
+        raise NoAnswer(
+            f"there is no database at {path} yet",
+            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
+        )
+    try:
+        with closing(_connect(path)) as connection:
+            _check_sqlite(connection, shown)
+            yield lambda statement, given: connection.execute(statement, given).fetchall()
+    except sqlite3.Error as error:
+        raise explain(str(error), shown) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Opens read-only; as a still picture where even the log's index can't be made."""
+    name = f"file:{quote(str(path))}?mode=ro"
+    connection = sqlite3.connect(name, uri=True, timeout=_BUSY_S)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.OperationalError:
+        connection.close()
+        if Path(f"{path}-wal").exists() or not path.is_file():
+            raise
+        # Nobody writes (there is no log), and we may not write beside the file.
+        connection = sqlite3.connect(f"{name}&immutable=1", uri=True)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    revision = (
+        connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+        if VERSION_TABLE in tables
+        else None
+    )
+    check_revision(revision[0] if revision else "", tables, shown)
+
+
+def check_revision(revision: str, tables: set[str], shown: str) -> None:
+    """Refuses what can't be read as ours.
+
+    Raises:
+        NoAnswer: the database is empty.
+        DatabaseFault: it is not ours, or has another schema.
+    """
+    if revision:
+        check_schema(revision, shown)
+    elif tables:
+        raise DatabaseFault(
+            f"the database {shown} is not commtune's",
+            hint="name another one with --db or COMMTUNE_DB",
+        )
+    else:
+        raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")
+
+
+def _points(rows: Rows, ids: Sequence[int]) -> dict[int, list[tuple[bool, PointEvidence]]]:
+    """Evidence by profile, in stored order; each with whether it is a guard."""
+    found: dict[int, list[tuple[bool, PointEvidence]]] = {}
+    # Numbers from the database itself: safe to write into the statement.
+    for row in rows(_POINTS.format(ids=", ".join(str(int(number)) for number in ids)), {}):
+        gain = Interval(row["ratio"], row["low"], row["high"], row["pairs"])
+        point = PointEvidence(
+            operation=row["operation"],
+            bytes=row["bytes"],
+            speed=row["speed"],
+            default_s=row["default_s"],
+            tuned_s=row["tuned_s"],
+            gain=gain,
+            verdict=Verdict(row["verdict"]),
+        )
+        found.setdefault(row["profile_id"], []).append((bool(row["is_guard"]), point))
+    return found
+
+
+def _common(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that lists and answers share."""
+    names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict")
+    return {
+        **{name: row[name] for name in (*names, "bytes_low", "bytes_high", "created")},
+        "configuration": Configuration(_json(row["environment"])),
+        "simulated": bool(row["simulated"]),
+    }
+
+
+def _best_row(
+    row: Mapping[str, Any], evidence: Sequence[tuple[bool, PointEvidence]], size: int
+) -> BestRow:
+    points = [point for is_guard, point in evidence if not is_guard]
+    nearest = min((point.bytes for point in points), key=lambda n: _apart(n, size), default=None)
+    names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
+    return BestRow(
+        **_common(row),
+        **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        nearest_bytes=nearest,
+        points=tuple(point for point in points if point.bytes == nearest),
+    )
+
+
+def _apart(one: int, other: int) -> float:
+    """How far two sizes are apart, in factors of two."""
+    return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
+
+
+def _whole(row: Mapping[str, Any], evidence: Sequence[tuple[bool, PointEvidence]]) -> Profile:
+    names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
+    return Profile(
+        **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        configuration=Configuration(_json(row["environment"])),
+        verdict=Verdict(row["verdict"]),
+        points=tuple(point for is_guard, point in evidence if not is_guard),
+        guards=tuple(point for is_guard, point in evidence if is_guard),
+        simulated=bool(row["simulated"]),
+    )
+
+
+def _json(value: Any) -> Any:
+    """A JSON column: SQLite hands out its text, other drivers what it means."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:
+    asked = ", ".join([op, show_bytes(size), *(f"{name} {v}" for name, v in given.items())])
+    there = rows(_THERE, {})
+    if not there:
+        names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id", {})]
+        hint = (
+            f"campaigns without profiles yet: {', '.join(names[-_HINTED:])}; see commtune status"
+            if names
+            else "commtune tune runs a campaign"
+        )
+        return NoAnswer("the database holds no profile yet", hint=hint)
+    # What differs least from the question first.
+    nearest = sorted(there, key=lambda row: row["operation"] != op)
+    lines = [_there(row) for row in nearest[:_HINTED]]
+    more = len(there) - len(lines)
+    hint = "there are: " + "; ".join([*lines, *([f"and {more} more"] if more else [])])
+    return NoAnswer(f"no profile for {asked}", hint=hint)
+
+
+def _there(row: Mapping[str, Any]) -> str:
+    sizes = f"{show_bytes(row['low'])} to {show_bytes(row['high'])}"
+    ranks = f"{row['ranks']} ranks on {row['nodes']} node{'s' if row['nodes'] != 1 else ''}"
+    return f"{row['operation']}, {sizes}, {ranks}, {row['backend']}, on {row['system']}"
+
+
+def show_bytes(size: int) -> str:
+    """A size in the largest binary unit that says it exactly."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size and size % (1 << power) == 0:
+            return f"{size >> power} {unit}"
+    return f"{size} B"
+
+
+def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> UnknownName:
+    if found:
+        names = ", ".join(f"{row['campaign']}/{row['name']}" for row in found[:_HINTED])
+        return UnknownName(f"{len(found)} profiles are called {ref}", hint=f"say which: {names}")
+    known = [f"{line.campaign}/{line.name}" for line in list_profiles(rows)]
+    if not known:
+        return UnknownName(f"no profile {ref}: there is none yet", hint="commtune status")
+    close = difflib.get_close_matches(ref, known, _HINTED, 0.4) or known[:_HINTED]
+    return UnknownName(f"no profile {ref}", hint=f"there are: {', '.join(close)}")
