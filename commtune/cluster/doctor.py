@@ -34,9 +34,12 @@ _LEAST_DISK_BYTES = 2**30
 
 #: File systems shared by many nodes, where SQLite's locking can't be relied on.
 _NETWORK_FILE_SYSTEMS = frozenset(
-    "9p afs beegfs ceph cifs fuse.ceph fuse.glusterfs fuse.sshfs gfs2 gpfs lustre ncpfs nfs nfs4 "
-    "ocfs2 orangefs panfs pvfs2 smb3 smbfs virtiofs wekafs".split()
-)
+    {
+        "9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gfs2",
+        "gpfs", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs",
+        "virtiofs", "wekafs",
+    }
+)  # fmt: skip
 
 #: Prefixes of variables that change how communication libraries behave.
 _TUNING = re.compile(
@@ -46,7 +49,7 @@ _TUNING = re.compile(
 #: Locations and permissions, which say where a library is and not what it does.
 _HARMLESS = frozenset({"I_MPI_ROOT", "FI_PROVIDER_PATH", "OPAL_PREFIX", *GUARD_NAMES})
 
-#: Names of packages by package manager: (tool, arguments, {what: package}).
+#: What a package is called, by package manager.
 _PACKAGES = {
     "apt-get": {
         "compiler": "g++", "make": "make", "venv": "python3-venv", "pip": "python3-pip",

@@ -1,0 +1,130 @@
+"""Profiles as files that people load: env, sh, csh, fish, JSON, and module files.
+
+``render`` makes the text and decides what must not be written; it does no I/O.
+"""
+
+from __future__ import annotations
+
+import re
+
+from commtune.errors import ExportRefused, UnknownName
+from commtune.export import csh, env, fish, json_, lmod, sh, tcl
+from commtune.export.document import ExportDocument
+from commtune.export.formats import Format
+from commtune.export.guards import DEFAULT_TOLERANCE, Guards, judge
+from commtune.export.remarks import gain_text, remarks, size_text
+from commtune.model import Operation, Profile, Verdict
+
+__all__ = ["ExportDocument", "formats", "render"]
+
+_ALL = (
+    env.FORMAT, sh.FORMAT, csh.FORMAT, fish.FORMAT, json_.FORMAT, lmod.FORMAT, tcl.FORMAT,
+)  # fmt: skip
+_FORMATS = {chosen.name: chosen for chosen in _ALL}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def formats() -> tuple[str, ...]:
+    """The names of all formats."""
+    return tuple(_FORMATS)
+
+
+def render(
+    format: str,
+    document: ExportDocument,
+    *,
+    guard_tolerance: float = DEFAULT_TOLERANCE,
+    allow_unguarded: bool = False,
+) -> str:
+    """The text of a file that sets a profile's variables and says what they are good for.
+
+    Args:
+        guard_tolerance: share by which a guard operation may be slower, for module files.
+        allow_unguarded: write a module file without (good) guards, with a loud warning in it.
+
+    Raises:
+        UnknownName: there is no such format.
+        ExportRefused: the profile claims nothing, is simulated, has a name or value that the
+            format can't carry, or is to be a module file and its guards don't hold.
+    """
+    if format not in _FORMATS:
+        hint = "one of " + ", ".join(_FORMATS)
+        raise UnknownName(f"no export format named '{format}'", hint=hint)
+    chosen = _FORMATS[format]
+    _refuse_without_gain(document.profile)
+    _refuse_unfit(chosen, document.variables())
+    guards = judge(document.profile, guard_tolerance)
+    unguarded = chosen.general and not guards.hold
+    if unguarded and not allow_unguarded:
+        raise _without_guards(document.profile, guards)
+    undo = chosen.undo(list(document.variables()))
+    lines = remarks(document, guards, chosen.load, undo)
+    return chosen.write(document, [*(_WARNING if unguarded else []), *lines], guards)
+
+
+_WARNING = [
+    "WARNING: NOT FOR GENERAL USE. Other operations were not shown to be unharmed by these",
+    "settings. Load this for programs that do little else than the operation named below.",
+    "",
+]
+
+
+def _refuse_without_gain(profile: Profile) -> None:
+    if profile.simulated:
+        raise ExportRefused(
+            f"profile {profile.name} is simulated: it says nothing about a real system",
+            hint="run the campaign on the machine itself",
+        )
+    if profile.verdict is not Verdict.FASTER or profile.configuration.is_default:
+        raise ExportRefused(
+            f"profile {profile.name} is not faster than the default ({profile.verdict}): "
+            "there is nothing to export",
+            hint="keep the default, or continue the campaign with a larger budget",
+        )
+
+
+def _refuse_unfit(chosen: Format, variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        if not _NAME.fullmatch(name):
+            raise ExportRefused(f"{name!r} is no name for an environment variable")
+        reason = _impossible(value) or chosen.unfit(value)
+        if reason:
+            raise ExportRefused(
+                f"format {chosen.name} can't carry the value of {name}: {reason}",
+                hint="try another format: " + ", ".join(n for n in _FORMATS if n != chosen.name),
+            )
+
+
+def _impossible(value: str) -> str:
+    """Why no environment, or no text file, can carry a value."""
+    if "\0" in value:
+        return "a NUL character"
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "it is not text"
+    return ""
+
+
+def _without_guards(profile: Profile, guards: Guards) -> ExportRefused:
+    wrong = [
+        f"{p.operation} at {size_text(p.bytes)} is slower: {gain_text(p)}" for p in guards.hurt
+    ]
+    wrong += [
+        f"{p.operation} at {size_text(p.bytes)} is not shown unharmed: {gain_text(p)}"
+        for p in guards.unclear
+    ]
+    reason = "; ".join(wrong) or "no other operation was measured under it"
+    return ExportRefused(
+        f"a module file is for general use, and profile {profile.name} was made for "
+        f"{profile.operation} only: {reason}",
+        hint=_guard_hint(profile, bool(wrong)),
+    )
+
+
+def _guard_hint(profile: Profile, measured: bool) -> str:
+    if measured:
+        return "export it as sh or env for programs that need it, or ask for an unguarded module"
+    wanted = (Operation.BROADCAST, Operation.ALLTOALL, Operation.ALLREDUCE)
+    names = [name for name in wanted if name != profile.operation][:2]
+    return f"add to the campaign file: guard_operations: [{', '.join(names)}]"

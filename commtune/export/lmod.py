@@ -1,0 +1,49 @@
+"""A Lua module file for Lmod.
+
+``pushenv`` rather than ``setenv``: unloading then brings a value back that the user had.
+``family`` keeps two profiles from being loaded together, of which neither would be what was
+measured.
+"""
+
+from __future__ import annotations
+
+from commtune.export.document import ExportDocument
+from commtune.export.formats import Format, commented
+from commtune.export.guards import Guards
+from commtune.export.remarks import scope, title
+
+
+def _write(document: ExportDocument, lines: list[str], guards: Guards) -> str:
+    profile = document.profile
+    settings = [f"pushenv({_quoted(n)}, {_quoted(v)})" for n, v in document.variables().items()]
+    name = _quoted("Name: commtune profile " + profile.name)
+    body = [
+        f"help({_long(lines)})",
+        f"whatis({name})",
+        f"whatis({_quoted('Description: ' + title(profile))})",
+        f"whatis({_quoted('Scope: ' + ' '.join(scope(profile, guards)))})",
+        'family("commtune")',
+        *settings,
+    ]
+    return (
+        commented([title(profile), "module help shows what it is good for."], "--")
+        + "\n".join(body)
+        + "\n"
+    )
+
+
+def _quoted(text: str) -> str:
+    """A Lua string; control characters as decimal escapes, everything else as its own bytes."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if ord(c) >= 32 else f"\\{ord(c):03d}" for c in escaped) + '"'
+
+
+def _long(lines: list[str]) -> str:
+    """A long bracket of a level that doesn't occur in the text."""
+    text = "\n".join(lines)
+    level = next("=" * n for n in range(1, 99) if f"]{'=' * n}]" not in text)
+    return f"[{level}[\n{text}\n]{level}]"
+
+
+_LOAD = "module use FOLDER; module load FILE, for FOLDER/FILE.lua"
+FORMAT = Format("lmod", _write, _LOAD, lambda _: "module unload FILE", general=True)
