@@ -1,0 +1,52 @@
+"""Search spaces: which variables there are, their legal values, conditions and dangers."""
+
+from commtune.spaces.document import (
+    AmbiguousWord,
+    Document,
+    exact_text,
+    load_document,
+    parse_document,
+)
+from commtune.spaces.explaining import validated, validated_part
+from commtune.spaces.loading import build_space, load_space, presets
+from commtune.spaces.nearest import nearest, suggestion
+from commtune.spaces.parameter import Kind, Parameter, Risk, Value
+from commtune.spaces.quantities import (
+    QuantityError,
+    format_bytes,
+    format_seconds,
+    parse_bytes,
+    parse_percent,
+    parse_seconds,
+)
+from commtune.spaces.schema import CustomizationDocument, Text
+from commtune.spaces.space import Space, condition_text
+
+__all__ = [
+    "AmbiguousWord",
+    "CustomizationDocument",
+    "Document",
+    "Kind",
+    "Parameter",
+    "QuantityError",
+    "Risk",
+    "Space",
+    "Text",
+    "Value",
+    "build_space",
+    "condition_text",
+    "exact_text",
+    "format_bytes",
+    "format_seconds",
+    "load_document",
+    "load_space",
+    "nearest",
+    "parse_bytes",
+    "parse_document",
+    "parse_percent",
+    "parse_seconds",
+    "presets",
+    "suggestion",
+    "validated",
+    "validated_part",
+]

@@ -1,0 +1,355 @@
+"""Builds parameters and constraints from a validated document, checking what types can't say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from commtune.errors import DocumentError
+from commtune.spaces import schema
+from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
+from commtune.spaces.document import Document, Where
+from commtune.spaces.nearest import quoted, suggestion
+from commtune.spaces.parameter import Clause, Kind, Parameter, Restricted, Value
+
+#: Words of conditions; no value may be spelled like them.
+SET, UNSET = "set", "unset"
+
+_Spelled = dict[str, int | None]  # a value as the library reads it, and its number
+
+
+def build_parameter(
+    model: schema.ParameterDocument, document: Document, where: Where
+) -> Parameter:
+    """The parameter of a document, with all its values; conditions come later (`with_when`).
+
+    Raises:
+        DocumentError: empty or doubled values, a bad range, risks without an opt-in.
+    """
+    if isinstance(model, schema.GroupParameter):
+        settings = _group_settings(model, document, where)
+        numbers: dict[str, int] = {}
+    else:
+        spelled = _spelled(model, document, where)
+        settings = {text: {model.name: text} for text in spelled}
+        numbers = {text: number for text, number in spelled.items() if number is not None}
+    parameter = Parameter(
+        name=model.name,
+        kind=Kind(model.kind),
+        values=_searched(model, settings),
+        settings=settings,
+        numbers=numbers,
+        unset=model.unset,
+        source=model.source,
+        risks=tuple(model.risks),
+        opt_in=model.opt_in,
+        restricted=tuple(Restricted(r.value, tuple(r.risks), r.why) for r in model.restricted),
+        note=model.note,
+        default=model.default,
+        applies_to=tuple(model.applies_to),
+    )
+    _check_parameter(parameter, model, document, where)
+    return parameter
+
+
+def _searched(model: schema.ParameterDocument, settings: Iterable[str]) -> tuple[Value, ...]:
+    restricted = {r.value for r in model.restricted}
+    values = [value for value in settings if value not in restricted]
+    return (None, *values) if model.unset else tuple(values)
+
+
+def _check_parameter(
+    parameter: Parameter, model: schema.ParameterDocument, document: Document, where: Where
+) -> None:
+    for word in (SET, UNSET):
+        if word in parameter.settings:
+            raise document.error(
+                f"{parameter.name}: the value {quoted(word)} is a word of conditions",
+                (*where, "values"),
+                hint="choose another name",
+            )
+    needing = [risk for risk in parameter.risks if risk.needs_opt_in]
+    if needing and not parameter.opt_in:
+        raise document.error(
+            f"{parameter.name} has the risk {quoted(needing[0])} without an opt-in",
+            (*where, "risks"),
+            hint="add `opt_in: true`, or put the value at fault under `restricted`",
+        )
+    if not any(value is not None for value in parameter.values):
+        raise document.error(
+            f"{parameter.name} has no value to search", where, hint="give it at least one"
+        )
+    for i, restricted in enumerate(model.restricted):
+        if restricted.value not in parameter.settings:
+            raise illegal_value(
+                document, parameter, restricted.value, (*where, "restricted", i, "value")
+            )
+
+
+def _group_settings(
+    model: schema.GroupParameter, document: Document, where: Where
+) -> dict[str, Mapping[str, str]]:
+    seen: dict[tuple[tuple[str, str], ...], str] = {}
+    for choice, setting in model.choices.items():
+        key = tuple(sorted(setting.items()))
+        if key in seen:
+            raise document.error(
+                f"{model.name}: choice {quoted(choice)} sets the same as {quoted(seen[key])}",
+                (*where, "choices", choice),
+                hint="remove one of them",
+            )
+        seen[key] = choice
+    return dict(model.choices)
+
+
+def _spelled(model: schema.ParameterDocument, document: Document, where: Where) -> _Spelled:
+    if isinstance(model, schema.BoolParameter):
+        return dict.fromkeys(model.spelling.split("/"))
+    if isinstance(model, schema.ChoiceParameter):
+        _refuse_doubles(model.values, document, (*where, "values"))
+        return dict.fromkeys(model.values)
+    assert not isinstance(model, schema.GroupParameter)
+    numbers = _numbers(model, document, where)
+    write = _writer(model)
+    return _with_special({write(n): n for n in numbers}, model.also, document, (*where, "also"))
+
+
+def _with_special(
+    numbers: _Spelled, special: Sequence[str], document: Document, where: Where
+) -> _Spelled:
+    _refuse_doubles([*numbers, *special], document, where, first=len(numbers))
+    whole = {text: int(text) for text in special if text.lstrip("-").isdigit()}
+    words: _Spelled = {text: None for text in special if text not in whole}
+    ascending = sorted((numbers | whole).items(), key=lambda item: item[1] or 0)
+    return words | dict(ascending)
+
+
+def _writer(model: schema.ParameterDocument) -> Callable[[int], str]:
+    if not isinstance(model, schema.BytesParameter) or model.written == "plain":
+        return str
+    letters = "KMG" if model.written == "K" else "kmg"
+    return lambda size: _with_letter(size, letters)
+
+
+def _with_letter(size: int, letters: str) -> str:
+    for power, letter in ((3, letters[2]), (2, letters[1]), (1, letters[0])):
+        if size and size % 1024**power == 0:
+            return f"{size // 1024**power}{letter}"
+    return str(size)
+
+
+def _numbers(
+    model: schema.IntegerParameter | schema.PowerOfTwoParameter | schema.BytesParameter,
+    document: Document,
+    where: Where,
+) -> list[int]:
+    values = None if isinstance(model, schema.PowerOfTwoParameter) else model.values
+    if (values is None) == (model.range is None):
+        raise document.error(
+            f"{model.name} needs either `values` or `range`", where, hint="keep one of them"
+        )
+    if values is not None:
+        _refuse_doubles([str(v) for v in values], document, (*where, "values"))
+        return sorted(values)
+    assert model.range is not None
+    low, high = model.range
+    if low > high:
+        raise document.error(
+            f"{model.name}: the range {low} to {high} is empty",
+            (*where, "range"),
+            hint=f"nearest: [{high}, {low}]",
+        )
+    return _range(model, low, high, document, (*where, "range"))
+
+
+def _range(
+    model: schema.IntegerParameter | schema.PowerOfTwoParameter | schema.BytesParameter,
+    low: int,
+    high: int,
+    document: Document,
+    where: Where,
+) -> list[int]:
+    if isinstance(model, schema.IntegerParameter):
+        numbers = list(range(low, high + 1, model.step))
+    else:
+        factor = model.factor if isinstance(model, schema.BytesParameter) else 2
+        if isinstance(model, schema.PowerOfTwoParameter):
+            _require_power_of_two(model.name, low, document, (*where, 0))
+        numbers = _multiples(low, high, factor)
+    if numbers[-1] != high:
+        raise document.error(
+            f"{model.name}: the range from {low} does not meet its end {high}",
+            where,
+            hint=f"nearest end: {numbers[-1]}",
+        )
+    if len(numbers) > 10_000:
+        raise document.error(
+            f"{model.name} has {len(numbers)} values", where, hint="widen the step"
+        )
+    return numbers
+
+
+def _multiples(low: int, high: int, factor: int) -> list[int]:
+    numbers = [low]
+    while numbers[-1] > 0 and numbers[-1] * factor <= high:
+        numbers.append(numbers[-1] * factor)
+    return numbers
+
+
+def _require_power_of_two(name: str, number: int, document: Document, where: Where) -> None:
+    if number < 1 or number & (number - 1):
+        near = 1 << max(number, 1).bit_length() - 1
+        raise document.error(
+            f"{name}: {number} is not a power of two", where, hint=f"nearest: {near}"
+        )
+
+
+def _refuse_doubles(
+    values: Sequence[str], document: Document, where: Where, first: int = 0
+) -> None:
+    seen: set[str] = set()
+    for i, value in enumerate(values):
+        if value in seen:
+            raise document.error(
+                f"the value {quoted(value)} occurs twice", (*where, i - first), hint="remove one"
+            )
+        seen.add(value)
+
+
+def illegal_value(
+    document: Document, parameter: Parameter, value: str, where: Where
+) -> DocumentError:
+    """The error for a value that a parameter does not have."""
+    return document.error(
+        f"{quoted(value)} is not a value of {parameter.name}",
+        where,
+        hint=nearest_value(parameter, value),
+    )
+
+
+def nearest_value(parameter: Parameter, value: str) -> str:
+    """A hint: the legal value nearest to a wrong one, by number where both have one."""
+    legal = [v for v in parameter.values if v is not None]
+    wanted = _as_number(value)
+    numbers = {v: parameter.numbers[v] for v in legal if v in parameter.numbers}
+    if wanted is not None and numbers:
+        return f"nearest: {min(numbers, key=lambda v: abs(numbers[v] - wanted))}"
+    return suggestion(value, legal)
+
+
+def _as_number(text: str) -> int | None:
+    number, letter = text.strip(), ""
+    for suffix in ("iB", "B"):
+        number = number.removesuffix(suffix)
+    if number[-1:].upper() in ("K", "M", "G"):
+        number, letter = number[:-1], number[-1].upper()
+    if not number.strip().lstrip("-").isdigit():
+        return None
+    power = "KMG".index(letter) + 1 if letter else 0
+    return int(number) << (10 * power)
+
+
+def resolve_clause(
+    when: Mapping[str, Sequence[str]],
+    known: Mapping[str, Parameter],
+    document: Document,
+    where: Where,
+) -> Clause:
+    """A clause with its words `set` and `unset` resolved.
+
+    Raises:
+        DocumentError: a parameter that is not in the space, or a value that it does not have.
+    """
+    allowed: dict[str, frozenset[Value]] = {}
+    for name, words in when.items():
+        parameter = require(name, known, document, (*where, name))
+        values: set[Value] = set()
+        for i, word in enumerate(words):
+            values |= _resolve_word(word, parameter, document, (*where, name, i))
+        allowed[name] = frozenset(values)
+    return Clause(allowed)
+
+
+def _resolve_word(word: str, parameter: Parameter, document: Document, where: Where) -> set[Value]:
+    if word == UNSET:
+        return {None}
+    if word == SET:
+        return set(parameter.settings)
+    value = as_value(parameter, word)
+    if value is None:
+        raise illegal_value(document, parameter, word, where)
+    return {value}
+
+
+def as_value(parameter: Parameter, word: str) -> str | None:
+    """The value that a word means, a size in any spelling; ``None`` where it means none."""
+    if word in parameter.settings:
+        return word
+    if parameter.kind is not Kind.BYTES:
+        return None
+    number = _as_number(word)
+    return next((v for v, n in parameter.numbers.items() if n == number), None)
+
+
+def require(
+    name: str, known: Mapping[str, Parameter], document: Document, where: Where
+) -> Parameter:
+    """The parameter of a name.
+
+    Raises:
+        DocumentError: there is none.
+    """
+    if name not in known:
+        raise document.error(
+            f"{quoted(name)} is not a parameter of the space", where, hint=suggestion(name, known)
+        )
+    return known[name]
+
+
+def build_constraints(
+    forbidden: Iterable[schema.ForbiddenDocument],
+    relations: Iterable[schema.RelationDocument],
+    known: Mapping[str, Parameter],
+    document: Document,
+) -> tuple[Constraint, ...]:
+    """The constraints of a document.
+
+    Raises:
+        DocumentError: as `resolve_clause`; a relation between parameters without numbers.
+    """
+    built: list[Constraint] = []
+    for i, rule in enumerate(forbidden):
+        clause = resolve_clause(rule.when, known, document, ("forbidden", i, "when"))
+        built.append(Forbidden(clause, rule.why))
+    for i, relation in enumerate(relations):
+        built.append(_build_relation(relation, known, document, ("relations", i)))
+    return tuple(built)
+
+
+def _build_relation(
+    model: schema.RelationDocument,
+    known: Mapping[str, Parameter],
+    document: Document,
+    where: Where,
+) -> Constraint:
+    if (model.at_most is None) == (model.product_at_most is None):
+        raise document.error(
+            "a relation needs either `at_most` or `product_at_most`", where, hint="keep one"
+        )
+    if model.at_most is not None:
+        numbers = _numbers_of(model.at_most, known, document, (*where, "at_most"))
+        return AtMost(*model.at_most, numbers, model.why)
+    assert model.product_at_most is not None
+    of = tuple(model.product_at_most.of)
+    numbers = _numbers_of(of, known, document, (*where, "product_at_most", "of"))
+    return ProductAtMost(of, model.product_at_most.limit, numbers, model.why)
+
+
+def _numbers_of(
+    names: Sequence[str], known: Mapping[str, Parameter], document: Document, where: Where
+) -> dict[str, Mapping[str, int]]:
+    for i, name in enumerate(names):
+        if not require(name, known, document, (*where, i)).numbers:
+            raise document.error(
+                f"{name} has no numbers", (*where, i), hint="relations are between numbers"
+            )
+    return {name: known[name].numbers for name in names}

@@ -1,0 +1,280 @@
+"""Assembles a space, and changes one for a campaign: extend, opt in, narrow, pin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from commtune.errors import DocumentError
+from commtune.spaces import schema
+from commtune.spaces.building import (
+    UNSET,
+    as_value,
+    build_parameter,
+    illegal_value,
+    resolve_clause,
+)
+from commtune.spaces.document import Document, Where
+from commtune.spaces.explaining import validated_part
+from commtune.spaces.nearest import quoted, suggestion
+from commtune.spaces.parameter import Parameter, Value
+from commtune.spaces.space import Space
+
+
+class _Extension(schema.Model):
+    extend: list[schema.ParameterDocument]
+
+
+class Customizing:
+    """Changes a space step by step; `space` is the result so far.
+
+    Args:
+        document: where the changes are written; its class of error is raised.
+        at: the place in it of the mapping with the keys extend, opt_in, narrow and pin.
+    """
+
+    def __init__(self, space: Space, document: Document, at: Where) -> None:
+        self.space = space
+        self._document = document
+        self._at = at
+
+    def extend(self, additions: Sequence[Mapping[str, Any] | schema.ParameterDocument]) -> None:
+        """Adds parameters."""
+        if not additions:
+            return
+        models = validated_part(
+            self._document, {"extend": list(additions)}, _Extension, self._at
+        ).extend
+        self.add(models, (*self._at, "extend"))
+
+    def add(self, models: Sequence[schema.ParameterDocument], where: Where) -> None:
+        """Adds validated parameters that stand in a list at a place; all may name each other."""
+        built: dict[str, Parameter] = {}
+        for i, model in enumerate(models):
+            parameter = build_parameter(model, self._document, (*where, i))
+            self._refuse_overlap(parameter, built.values(), (*where, i))
+            built[parameter.name] = parameter
+        known = {**self.space.declared, **built}
+        for i, model in enumerate(models):
+            clauses = [
+                resolve_clause(
+                    when, known, self._document, _clause_place(self._document, (*where, i), n)
+                )
+                for n, when in enumerate(model.when)
+            ]
+            built[model.name] = replace(built[model.name], when=tuple(clauses))
+        waiting = {n: p for n, p in built.items() if p.opt_in}
+        joining = [p for p in built.values() if not p.opt_in]
+        self._become(
+            [*self.space.parameters, *joining],
+            left_out={**self.space.left_out, **waiting},
+            where=where,
+        )
+
+    def opt_in(self, names: Sequence[str]) -> None:
+        """Lets parameters, or single values, into the search that were left out."""
+        for i, written in enumerate(names):
+            self._opt_in_one(written, (*self._at, "opt_in", i))
+
+    def _opt_in_one(self, written: str, where: Where) -> None:
+        name, _, value = written.partition("=")
+        if name in self.space.left_out and not value:
+            left_out = dict(self.space.left_out)
+            parameter = left_out.pop(name)
+            self._become([*self.space.parameters, parameter], left_out=left_out, where=where)
+            return
+        offered = self._offered()
+        if name not in offered or (value and value not in offered[name]):
+            raise self._document.error(
+                f"{quoted(written)} is nothing that needs an opt-in",
+                where,
+                hint=suggestion(written, self._opt_in_words()),
+            )
+        wanted = {value} if value else offered[name]
+        self._replace(_with_restricted(self._owner(name), wanted), where)
+
+    def _offered(self) -> dict[str, set[str]]:
+        everything = {**self.space.by_name, **self.space.left_out}
+        return {n: {r.value for r in p.restricted} for n, p in everything.items() if p.restricted}
+
+    def _opt_in_words(self) -> list[str]:
+        values = [f"{n}={v}" for n, vs in self._offered().items() for v in sorted(vs)]
+        return [*self.space.left_out, *values]
+
+    def _owner(self, name: str) -> Parameter:
+        return self.space.by_name.get(name) or self.space.left_out[name]
+
+    def narrow(self, wanted: Mapping[str, Sequence[str]]) -> None:
+        """Keeps only some values of parameters; unset stays legal where it was."""
+        for name, words in wanted.items():
+            where = (*self._at, "narrow", name)
+            parameter = self._searched(name, where)
+            kept = {self._value(parameter, w, (*where, i)) for i, w in enumerate(words)}
+            if parameter.unset:
+                kept.add(None)
+            values = tuple(value for value in parameter.values if value in kept)
+            if not any(value is not None for value in values):
+                raise self._document.error(
+                    f"{name} has no value left",
+                    where,
+                    hint=f"to leave it unset: pin: {{{name}: unset}}",
+                )
+            self._replace(replace(parameter, values=values), where)
+
+    def pin(self, wanted: Mapping[str, str]) -> None:
+        """Takes parameters out of the search, with one value for every run."""
+        for name, word in wanted.items():
+            where = (*self._at, "pin", name)
+            parameter = self._searched(name, where)
+            value = self._value(parameter, word, where)
+            self._become(
+                [p for p in self.space.parameters if p.name != name],
+                pinned={**self.space.pinned, **parameter.environment(value)},
+                fixed={**self.space.fixed, name: value},
+                retired={**self.space.retired, name: parameter},
+                check=False,
+            )
+        # Pins may need each other, so the default is looked at when all are in.
+        if wanted:
+            require_default(self.space, self._document, (*self._at, "pin"))
+
+    def _searched(self, name: str, where: Where) -> Parameter:
+        if name in self.space.by_name:
+            return self.space.by_name[name]
+        if name in self.space.left_out:
+            raise self._document.error(
+                f"{quoted(name)} needs an opt-in", where, hint=f"add `opt_in: [{name}]`"
+            )
+        raise self._document.error(
+            f"{quoted(name)} is not a parameter of space {self.space.name}",
+            where,
+            hint=suggestion(name, self.space.by_name),
+        )
+
+    def _value(self, parameter: Parameter, word: str, where: Where) -> Value:
+        if word == UNSET:
+            return None
+        value = as_value(parameter, word)
+        if value in {r.value for r in parameter.restricted}:
+            raise self._document.error(
+                f"{parameter.name}={value} needs an opt-in",
+                where,
+                hint=f'add `opt_in: ["{parameter.name}={value}"]`',
+            )
+        if value is None or value not in parameter.values:
+            raise illegal_value(self._document, parameter, word, where)
+        return value
+
+    def _refuse_overlap(
+        self, parameter: Parameter, others: Iterable[Parameter], where: Where
+    ) -> None:
+        taken = {p.name: p for p in (*self.space.declared.values(), *others)}
+        if parameter.name in taken:
+            raise self._document.error(
+                f"parameter {quoted(parameter.name)} occurs twice",
+                (*where, "name"),
+                hint="keep one of them; a campaign changes a parameter with `narrow`",
+            )
+        for variable in parameter.variables:
+            owner = next((p.name for p in taken.values() if variable in p.variables), None)
+            if variable in self.space.pinned:
+                owner = "a pin"
+            if owner:
+                raise self._document.error(
+                    f"variable {variable} of {parameter.name} is already set by {owner}",
+                    where,
+                    hint="one variable belongs to one parameter, group or pin",
+                )
+
+    def _replace(self, parameter: Parameter, where: Where) -> None:
+        if parameter.name in self.space.left_out:
+            left_out = {**self.space.left_out, parameter.name: parameter}
+            self.space = replace(self.space, left_out=left_out)
+            return
+        changed = [parameter if p.name == parameter.name else p for p in self.space.parameters]
+        self._become(changed, where=where)
+
+    def _become(
+        self,
+        parameters: Sequence[Parameter],
+        *,
+        where: Where = (),
+        check: bool = True,
+        **changes: Any,
+    ) -> None:
+        ordered = in_order(parameters, self._document, where)
+        self.space = replace(self.space, parameters=ordered, **changes)
+        if check:
+            require_default(self.space, self._document, where)
+
+
+def _clause_place(document: Document, where: Where, number: int) -> Where:
+    # `when` is one mapping, or a list of them.
+    listed = (*where, "when", number)
+    return listed if document.line_of(listed) else (*where, "when")
+
+
+def _with_restricted(parameter: Parameter, wanted: set[str]) -> Parameter:
+    legal = {*parameter.values, *wanted}
+    values = tuple(value for value in (None, *parameter.settings) if value in legal)
+    restricted = tuple(r for r in parameter.restricted if r.value not in wanted)
+    return replace(parameter, values=values, restricted=restricted)
+
+
+def in_order(
+    parameters: Sequence[Parameter], document: Document, where: Where
+) -> tuple[Parameter, ...]:
+    """The parameters, each after those that its condition names, else as they were written.
+
+    Raises:
+        DocumentError: conditions go round in a circle.
+    """
+    waiting = {p.name: p for p in parameters}
+    ordered: list[Parameter] = []
+    while waiting:
+        ready = next((p for p in waiting.values() if not (p.depends_on & waiting.keys())), None)
+        if ready is None:
+            raise _circle(waiting, parameters, document, where)
+        ordered.append(waiting.pop(ready.name))
+    return tuple(ordered)
+
+
+def _circle(
+    waiting: Mapping[str, Parameter],
+    parameters: Sequence[Parameter],
+    document: Document,
+    where: Where,
+) -> DocumentError:
+    names = [next(iter(waiting))]
+    while names.count(names[-1]) == 1:
+        names.append(min(waiting[names[-1]].depends_on & waiting.keys()))
+    names = names[names.index(names[-1]) :]
+    position = [p.name for p in parameters].index(names[0])
+    return document.error(
+        f"conditions go round in a circle: {' -> '.join(names)}",
+        (*where, position, "when"),
+        hint="remove one of these conditions",
+    )
+
+
+def require_default(space: Space, document: Document, where: Where) -> None:
+    """Checks that the empty configuration is in a space.
+
+    Raises:
+        DocumentError: it is not; the place is that of the parameter or constraint at fault.
+    """
+    for i, parameter in enumerate(space.parameters):
+        if not parameter.unset and space.active(parameter, {}):
+            raise document.error(
+                f"the default is not in the space: {parameter.name} must not be unset",
+                (*where, i, "unset"),
+                hint=f"leave out `unset: false`, give {parameter.name} a condition, or pin it",
+            )
+    for constraint in space.constraints:
+        if constraint.broken(space.lookup({})):
+            raise document.error(
+                f"the default is not in the space: {constraint.explain(space.lookup({}))}",
+                where,
+                hint="a forbidden combination must name at least one value that is set",
+            )

@@ -1,0 +1,125 @@
+"""Counts, lists and numbers the legal assignments of a space, exactly.
+
+The parameters are taken one after the other, each after those that its condition names. What
+the first ones can still mean for the rest is a small state: the values of those that a later
+condition or constraint looks at. Completions are counted once a state, so a space of 10^15
+configurations is counted at once, as long as few parameters hang together. The counts number
+all assignments from 0; drawing a number uniformly draws an assignment uniformly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from commtune.spaces.constraints import Constraint
+from commtune.spaces.parameter import Lookup, Parameter, Value
+
+Assignment = dict[str, Value]
+
+
+class Enumeration:
+    """The legal assignments of parameters under constraints.
+
+    Args:
+        parameters: each after all that its condition depends on.
+        constraints: over these parameters and the fixed ones.
+        fixed: parameters that conditions and constraints may name but that don't vary.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Parameter],
+        constraints: Sequence[Constraint],
+        fixed: Mapping[str, Value],
+    ) -> None:
+        self._parameters = tuple(parameters)
+        self._fixed = fixed
+        place = {parameter.name: i for i, parameter in enumerate(parameters)}
+        self._checks = _by_last_name(constraints, place, len(self._parameters))
+        self._states = _live_names(self._parameters, self._checks)
+        self._known: dict[tuple[int, tuple[Value, ...]], int] = {}
+
+    def count(self) -> int:
+        """How many legal assignments there are."""
+        return self._completions(0, {}) if self._root_allowed() else 0
+
+    def nth(self, number: int) -> Assignment:
+        """The assignment with a number, from 0 to count() - 1; number 0 leaves all unset."""
+        if not 0 <= number < self.count():
+            raise IndexError(number)
+        chosen: Assignment = {}
+        for index, parameter in enumerate(self._parameters):
+            for value in self._legal(index, chosen):
+                completions = self._completions(index + 1, chosen | {parameter.name: value})
+                if number < completions:
+                    chosen[parameter.name] = value
+                    break
+                number -= completions
+        return chosen
+
+    def __iter__(self) -> Iterator[Assignment]:
+        """All assignments, in the order of their numbers, made as they are asked for."""
+        if self._root_allowed():
+            yield from self._extend(0, {})
+
+    def _extend(self, index: int, chosen: Assignment) -> Iterator[Assignment]:
+        if index == len(self._parameters):
+            yield chosen
+            return
+        name = self._parameters[index].name
+        for value in self._legal(index, chosen):
+            extended = chosen | {name: value}
+            if self._completions(index + 1, extended):
+                yield from self._extend(index + 1, extended)
+
+    def _completions(self, index: int, chosen: Assignment) -> int:
+        if index == len(self._parameters):
+            return 1
+        key = (index, tuple(chosen[name] for name in self._states[index]))
+        if key not in self._known:
+            name = self._parameters[index].name
+            self._known[key] = sum(
+                self._completions(index + 1, chosen | {name: value})
+                for value in self._legal(index, chosen)
+            )
+        return self._known[key]
+
+    def _legal(self, index: int, chosen: Assignment) -> Iterator[Value]:
+        parameter = self._parameters[index]
+        values: tuple[Value, ...] = (None,)
+        if parameter.active(self._lookup(chosen)):
+            values = parameter.values
+        for value in values:
+            lookup = self._lookup(chosen | {parameter.name: value})
+            if not any(check.broken(lookup) for check in self._checks[index + 1]):
+                yield value
+
+    def _root_allowed(self) -> bool:
+        return not any(check.broken(self._lookup({})) for check in self._checks[0])
+
+    def _lookup(self, chosen: Mapping[str, Value]) -> Lookup:
+        return lambda name: chosen[name] if name in chosen else self._fixed.get(name)
+
+
+def _by_last_name(
+    constraints: Sequence[Constraint], place: Mapping[str, int], size: int
+) -> list[list[Constraint]]:
+    # Entry i + 1 holds what can be decided once parameter i has a value; entry 0 what is fixed.
+    checks: list[list[Constraint]] = [[] for _ in range(size + 1)]
+    for constraint in constraints:
+        last = max((place[name] for name in constraint.names if name in place), default=-1)
+        checks[last + 1].append(constraint)
+    return checks
+
+
+def _live_names(
+    parameters: Sequence[Parameter], checks: Sequence[Sequence[Constraint]]
+) -> list[tuple[str, ...]]:
+    # Which earlier parameters still matter when parameter i is about to get its value.
+    live: list[tuple[str, ...]] = []
+    later: set[str] = set()
+    for index in range(len(parameters) - 1, -1, -1):
+        later |= parameters[index].depends_on
+        later |= {name for check in checks[index + 1] for name in check.names}
+        live.append(tuple(p.name for p in parameters[:index] if p.name in later))
+    return live[::-1]

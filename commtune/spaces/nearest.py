@@ -1,0 +1,32 @@
+"""Finds the legal word that a wrong one was probably meant to be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> str | None:
+    """The option most like the word, whatever their case; ``None`` where none is like it."""
+    by_fold: dict[str, str] = {}
+    for option in options:
+        by_fold.setdefault(option.casefold(), option)
+    found = difflib.get_close_matches(word.casefold(), by_fold, n=1, cutoff=cutoff)
+    return by_fold[found[0]] if found else None
+
+
+def suggestion(word: str, options: Iterable[str], *, limit: int = 12) -> str:
+    """A hint: the nearest option, or else all of them where they are few."""
+    known = list(options)
+    found = nearest(word, known)
+    if found is not None:
+        return f"nearest: {found}"
+    shown = ", ".join(known[:limit])
+    more = f", ... ({len(known)} in all)" if len(known) > limit else ""
+    return f"known: {shown}{more}" if known else ""
+
+
+def quoted(value: object) -> str:
+    """An offending value as a message shows it: quoted, on one line, not long."""
+    text = " ".join(str(value).split())
+    return f"'{text[:60]}...'" if len(text) > 60 else f"'{text}'"

@@ -1,0 +1,252 @@
+"""The shape of a search-space file, version 1; the JSON Schema for editors comes from here."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
+
+from commtune.model import Operation
+from commtune.spaces.document import exact_text
+from commtune.spaces.parameter import Risk
+from commtune.spaces.quantities import parse_bytes
+
+_WORDS = {"type": ["string", "number"]}
+
+#: Text exactly as written; a number is taken as its text, an unquoted yes or no is refused.
+Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(_WORDS)]
+
+#: A size in bytes: 4096 or 64KiB.
+Size = Annotated[
+    int, BeforeValidator(parse_bytes), WithJsonSchema({"type": ["string", "integer"]})
+]
+
+
+def _as_list(value: object) -> object:
+    return value if isinstance(value, list | dict) else [value]
+
+
+def _as_clauses(value: object) -> object:
+    return [value] if isinstance(value, dict) else value
+
+
+#: One value or several: legal values, or the words `set` and `unset`.
+Values = Annotated[
+    list[Text],
+    BeforeValidator(_as_list),
+    Field(min_length=1),
+    WithJsonSchema({"anyOf": [_WORDS, {"type": "array", "items": _WORDS, "minItems": 1}]}),
+]
+Combination = Annotated[dict[str, Values], Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
+ChoiceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class Model(BaseModel):
+    """Base: unknown keys are errors, everything is read-only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Restricted(Model):
+    """A real value that is left out of the search unless a site opts in."""
+
+    value: Text
+    """The value, as in `values`."""
+    risks: Annotated[list[Risk], Field(min_length=1)]
+    """What can go wrong with it."""
+    why: str = ""
+    """When it goes wrong, and where that is known from."""
+
+
+class _Parameter(Model):
+    unset: bool = True
+    """Whether leaving it unset is legal while it is active."""
+    when: Annotated[list[Combination], BeforeValidator(_as_clauses)] = []
+    """Active only when these parameters have these values; a list of mappings: any of them."""
+    source: str = ""
+    """Where the facts come from: documentation or source file, with version."""
+    risks: list[Risk] = []
+    """What can go wrong; all but abort need `opt_in: true`."""
+    opt_in: bool = False
+    """Left out of the search unless a site asks for it by name."""
+    restricted: list[Restricted] = []
+    """Values left out of the search unless a site asks for them as NAME=VALUE."""
+    note: str = ""
+    """What else to know."""
+    default: Text = ""
+    """What the library does when it is unset."""
+    applies_to: Annotated[list[str], BeforeValidator(_as_list)] = []
+    """Operations, transports or hardware on which it has an effect."""
+
+
+class _VariableParameter(_Parameter):
+    name: Variable
+    """The environment variable."""
+
+
+class BoolParameter(_VariableParameter):
+    """A switch."""
+
+    kind: Literal["bool"]
+    spelling: Literal["0/1", "n/y", "no/yes", "false/true", "off/on", "disable/enable"] = "0/1"
+    """How the library spells false and true."""
+
+
+class ChoiceParameter(_VariableParameter):
+    """One word out of several."""
+
+    kind: Literal["choice"]
+    values: Annotated[list[Text], Field(min_length=1)]
+    """The legal words, exactly as the library reads them."""
+
+
+class IntegerParameter(_VariableParameter):
+    """A whole number: a range with a step, or a list."""
+
+    kind: Literal["integer"]
+    values: Annotated[list[int], Field(min_length=1)] | None = None
+    """The legal numbers."""
+    range: tuple[int, int] | None = None
+    """The least and the greatest number, both legal."""
+    step: Annotated[int, Field(ge=1)] = 1
+    """Distance between the numbers of a range."""
+    also: list[Text] = []
+    """Special values outside the range: 0, -1, auto, inf."""
+
+
+class PowerOfTwoParameter(_VariableParameter):
+    """A power of two."""
+
+    kind: Literal["power-of-two"]
+    range: tuple[int, int]
+    """The least and the greatest, both powers of two, both legal."""
+    also: list[Text] = []
+    """Special values outside the range: 0, -1, auto, inf."""
+
+
+class BytesParameter(_VariableParameter):
+    """A size in bytes: a list, or a range from one size to another by a factor."""
+
+    kind: Literal["bytes"]
+    values: Annotated[list[Size], Field(min_length=1)] | None = None
+    """The legal sizes, like 64KiB."""
+    range: tuple[Size, Size] | None = None
+    """The least and the greatest size, both legal."""
+    factor: Annotated[int, Field(ge=2)] = 2
+    """Ratio of neighbouring sizes of a range."""
+    written: Literal["plain", "K", "k"] = "plain"
+    """How the library reads sizes: plain bytes, or 64K and 1M, or 64k and 1m."""
+    also: list[Text] = []
+    """Special values: 0, -1, auto, inf."""
+
+
+class GroupParameter(_Parameter):
+    """Several variables set together, by named choices."""
+
+    kind: Literal["group"]
+    name: Name
+    """A name for the group; not a variable."""
+    choices: Annotated[
+        dict[ChoiceName, Annotated[dict[Variable, Text], Field(min_length=1)]], Field(min_length=1)
+    ]
+    """For each choice, the variables that it sets."""
+
+
+ParameterDocument = Annotated[
+    BoolParameter
+    | ChoiceParameter
+    | IntegerParameter
+    | PowerOfTwoParameter
+    | BytesParameter
+    | GroupParameter,
+    Field(discriminator="kind"),
+]
+
+
+class ForbiddenDocument(Model):
+    """A combination that must not occur."""
+
+    when: Combination
+    """Parameters with their values: legal ones, `set` or `unset`; all must hold."""
+    why: str
+    """What happens then."""
+
+
+class Product(Model):
+    """A product with a limit."""
+
+    of: Annotated[list[str], Field(min_length=2)]
+    """Parameters with numbers."""
+    limit: int
+    """The greatest legal product."""
+
+
+class RelationDocument(Model):
+    """A rule between numbers; it holds wherever one of them is unset or not a number."""
+
+    at_most: tuple[str, str] | None = None
+    """The first parameter is at most the second."""
+    product_at_most: Product | None = None
+    """The product of the parameters is at most the limit."""
+    why: str
+    """What happens otherwise."""
+
+
+class SpaceDocument(Model):
+    """A search space: environment variables with legal values and conditions."""
+
+    space: Literal[1]
+    """Version of this format."""
+    name: Name
+    """Name of the space."""
+    version: Text = "1"
+    """Version of the space itself; raise it when you change it."""
+    summary: str = ""
+    """One sentence on what the space is for."""
+    library: str
+    """The library that reads the variables."""
+    versions: Text = ""
+    """Library versions for which it holds, like ">=4.3,<6"; empty for all."""
+    operations: list[Operation] = []
+    """Operations for which it is meant; empty for all."""
+    pin: dict[Variable, Text] = {}
+    """Variables set in every run, in the baseline's too; not searched, not part of a profile."""
+    parameters: Annotated[list[ParameterDocument], Field(min_length=1)]
+    """The dimensions of the space."""
+    forbidden: list[ForbiddenDocument] = []
+    """Combinations that must not occur."""
+    relations: list[RelationDocument] = []
+    """Rules between numbers."""
+
+
+class CustomizationDocument(Model):
+    """What a campaign changes in a space."""
+
+    narrow: dict[str, Values] = {}
+    """Parameters with the only values to search; leaving it unset stays legal where it was."""
+    pin: dict[str, Text] = {}
+    """Parameters with the one value to use in every run, the baseline's too; or `unset`."""
+    extend: list[ParameterDocument] = []
+    """Further parameters."""
+    opt_in: list[Text] = []
+    """Parameters, or values as NAME=VALUE, that are searched only if a site asks for them."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a space file."""
+    schema = SpaceDocument.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def json_schema_text() -> str:
+    """The JSON Schema as it is shipped."""
+    return json.dumps(json_schema(), indent=2) + "\n"

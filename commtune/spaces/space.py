@@ -1,0 +1,316 @@
+"""A search space: which configurations are legal."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from commtune.errors import SpaceError
+from commtune.model import Configuration, Operation, content_key
+from commtune.spaces import schema
+from commtune.spaces.building import nearest_value
+from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
+from commtune.spaces.document import Document, Where
+from commtune.spaces.enumeration import Assignment, Enumeration
+from commtune.spaces.nearest import quoted, suggestion
+from commtune.spaces.parameter import Lookup, Parameter, Value
+
+
+@dataclass(frozen=True)
+class Space:
+    """Variables with their legal values, conditions and forbidden combinations.
+
+    An assignment gives every parameter a value, ``None`` for unset. It is legal when each
+    parameter has one of its values if it is active, and is unset if it is not, and no constraint
+    is broken. Legal assignments and legal configurations correspond one to one; the default,
+    empty configuration is always one of them.
+
+    Attributes:
+        version: the version that the author declared; `key` is the version by content.
+        versions: the library versions for which it holds, as text like ``>=4.3,<6``.
+        operations: the operations for which it is meant; empty for all.
+        pinned: variables set in every run, the baseline's too. Not part of any configuration.
+        parameters: the dimensions, each after all that its condition names.
+        fixed: parameters that no longer vary, with their values.
+        left_out: parameters that need an opt-in that was not given.
+    """
+
+    name: str
+    version: str
+    library: str
+    parameters: tuple[Parameter, ...]
+    versions: str = ""
+    summary: str = ""
+    operations: tuple[Operation, ...] = ()
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
+    fixed: Mapping[str, Value] = field(default_factory=dict)
+    left_out: Mapping[str, Parameter] = field(default_factory=dict)
+    retired: Mapping[str, Parameter] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Parameter]:
+        """The parameters by name."""
+        return {parameter.name: parameter for parameter in self.parameters}
+
+    @cached_property
+    def declared(self) -> Mapping[str, Parameter]:
+        """All parameters that conditions may name: searched, left out and pinned ones."""
+        return {**self.by_name, **self.left_out, **self.retired}
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """Every environment variable that a run may get from this space, pinned ones included."""
+        names = dict.fromkeys(self.pinned)
+        names.update(dict.fromkeys(v for p in self.parameters for v in p.variables))
+        return tuple(sorted(names))
+
+    @cached_property
+    def key(self) -> str:
+        """The content of the space: equal keys mean the same legal configurations and pins.
+
+        Names, order of parameters, notes and sources don't count.
+        """
+        return content_key(_content(self))
+
+    @cached_property
+    def _enumeration(self) -> Enumeration:
+        return Enumeration(self.parameters, self.constraints, self.fixed)
+
+    def count(self) -> int:
+        """Number of distinct legal configurations, exact; the default is one of them."""
+        return self._enumeration.count()
+
+    def configurations(self) -> Iterator[Configuration]:
+        """All legal configurations, each once, made as they are asked for; the default first."""
+        return (self.configuration(assignment) for assignment in self._enumeration)
+
+    def nth(self, number: int) -> Configuration:
+        """The configuration with a number, from 0 (the default) to count() - 1.
+
+        Raises:
+            IndexError: no such number.
+        """
+        return self.configuration(self._enumeration.nth(number))
+
+    def sample(self, rng: random.Random) -> Configuration:
+        """A configuration drawn uniformly from all legal ones, whatever the conditions."""
+        return self.nth(rng.randrange(self.count()))
+
+    def configuration(self, assignment: Mapping[str, Value]) -> Configuration:
+        """What an assignment sets; parameters that it doesn't name are unset.
+
+        Raises:
+            SpaceError: an unknown parameter or value. Conditions are not checked; see `check`.
+        """
+        environment: dict[str, str] = {}
+        for name, value in assignment.items():
+            parameter = self.by_name.get(name)
+            if parameter is None:
+                raise SpaceError(
+                    f"{quoted(name)} is not a parameter of space {self.name}",
+                    hint=suggestion(name, self.by_name),
+                )
+            if value is not None and value not in parameter.values:
+                raise SpaceError(
+                    f"{quoted(value)} is not a value of {name}",
+                    hint=nearest_value(parameter, value),
+                )
+            environment |= parameter.environment(value)
+        return Configuration(environment)
+
+    def assignment(self, configuration: Mapping[str, str]) -> Assignment:
+        """The value of every parameter in a legal configuration; inverse of `configuration`.
+
+        Raises:
+            SpaceError: the configuration is not in the space.
+        """
+        problems = self.check(configuration)
+        if problems:
+            raise SpaceError(
+                f"not a configuration of space {self.name}: {problems[0]}",
+                hint="\n".join(problems[1:]),
+            )
+        return {p.name: _decoded(p, configuration) for p in self.parameters}
+
+    def check(self, configuration: Mapping[str, str]) -> list[str]:
+        """What is wrong with a configuration, in words with the nearest legal value.
+
+        Empty for a configuration of the space.
+        """
+        problems = self._unknown(configuration)
+        assignment: Assignment = {}
+        for parameter in self.parameters:
+            try:
+                assignment[parameter.name] = _decoded(parameter, configuration)
+            except SpaceError as e:
+                problems.append(f"{e.message} ({e.hint})" if e.hint else e.message)
+        if problems:
+            return problems
+        lookup = self.lookup(assignment)
+        for parameter in self.parameters:
+            problems += _misplaced(parameter, lookup)
+        return problems + [c.explain(lookup) for c in self.constraints if c.broken(lookup)]
+
+    def _unknown(self, configuration: Mapping[str, str]) -> list[str]:
+        known = {v for p in self.parameters for v in p.variables}
+        waiting = {v: p for p in self.left_out.values() for v in p.variables}
+        problems = []
+        for name in configuration:
+            if name in known:
+                continue
+            if name in self.pinned:
+                problems.append(f"{name} is pinned to {quoted(self.pinned[name])} by the space")
+            elif name in waiting:
+                owner = waiting[name]
+                risks = ", ".join(owner.risks) or "see its note"
+                problems.append(f"{name} needs an opt-in ({risks}): opt_in: [{owner.name}]")
+            else:
+                hint = suggestion(name, sorted(known))
+                problems.append(f"{quoted(name)} is not in the space ({hint})")
+        return problems
+
+    def active(self, parameter: Parameter, assignment: Mapping[str, Value]) -> bool:
+        """Whether a parameter's condition holds, given at least the parameters before it.
+
+        Go through `parameters` in their order: each stands after all that its condition names.
+        An inactive parameter must be left unset.
+        """
+        return parameter.active(self.lookup(assignment))
+
+    def is_allowed(self, assignment: Mapping[str, Value]) -> bool:
+        """Whether a whole assignment breaks no forbidden combination and no relation."""
+        lookup = self.lookup(assignment)
+        return not any(constraint.broken(lookup) for constraint in self.constraints)
+
+    def lookup(self, assignment: Mapping[str, Value]) -> Lookup:
+        """The value of a parameter in an assignment, or the one that it is fixed to."""
+        return lambda name: assignment[name] if name in assignment else self.fixed.get(name)
+
+    def customized(
+        self,
+        *,
+        narrow: Mapping[str, Sequence[str]] | None = None,
+        pin: Mapping[str, str] | None = None,
+        extend: Sequence[Mapping[str, Any] | schema.ParameterDocument] = (),
+        opt_in: Sequence[str] = (),
+        document: Document | None = None,
+        at: Where = (),
+    ) -> Space:
+        """The space as a campaign wants it: extended, opted in, narrowed, then pinned.
+
+        Args:
+            narrow: for a parameter, the only values to search. Unset stays legal where it was.
+            pin: for a parameter, its value in every run, the baseline's too; or ``unset``.
+            extend: further parameters, as in a space file.
+            opt_in: parameters, or single values as NAME=VALUE, that need an opt-in.
+            document: where this was written, so that errors name file and line.
+            at: the place in the document of the mapping that holds narrow, pin, ...
+
+        Raises:
+            DocumentError: of the document's class (SpaceError without one): an unknown name or
+                value, with the nearest legal one; or the default would leave the space.
+        """
+        from commtune.spaces.customizing import Customizing
+
+        work = Customizing(self, document or Document(None, error_class=SpaceError), at)
+        work.extend(extend)
+        work.opt_in(opt_in)
+        work.narrow(narrow or {})
+        work.pin(pin or {})
+        return work.space
+
+
+def _decoded(parameter: Parameter, configuration: Mapping[str, str]) -> Value:
+    setting = {name: configuration[name] for name in parameter.variables if name in configuration}
+    if not setting:
+        return None
+    for value in parameter.values:
+        if value is not None and parameter.settings[value] == setting:
+            return value
+    if len(parameter.variables) == 1:
+        (written,) = setting.values()
+        raise SpaceError(
+            f"{quoted(written)} is not a value of {parameter.name}",
+            hint=_value_hint(parameter, written),
+        )
+    shown = " ".join(f"{name}={value}" for name, value in setting.items())
+    raise SpaceError(
+        f"{quoted(shown)} is not a choice of group {parameter.name}",
+        hint=f"nearest: {_nearest_choice(parameter, setting)}",
+    )
+
+
+def _value_hint(parameter: Parameter, written: str) -> str:
+    for restricted in parameter.restricted:
+        if parameter.settings[restricted.value].get(parameter.variables[0]) == written:
+            return f"it needs an opt-in: opt_in: [{parameter.name}={restricted.value}]"
+    return nearest_value(parameter, written)
+
+
+def _nearest_choice(parameter: Parameter, setting: Mapping[str, str]) -> str:
+    def agreeing(value: str) -> int:
+        return len(set(parameter.settings[value].items()) & set(setting.items()))
+
+    best = max((v for v in parameter.values if v is not None), key=agreeing)
+    return " ".join(f"{name}={value}" for name, value in parameter.settings[best].items())
+
+
+def _misplaced(parameter: Parameter, lookup: Lookup) -> list[str]:
+    value, active = lookup(parameter.name), parameter.active(lookup)
+    if not active and value is not None:
+        return [
+            f"{parameter.name}={value} has no effect here: it needs {condition_text(parameter)}"
+        ]
+    if active and value is None and not parameter.unset:
+        legal = ", ".join(v for v in parameter.values if v is not None)
+        return [f"{parameter.name} must be set here, to one of {legal}"]
+    return []
+
+
+def condition_text(parameter: Parameter) -> str:
+    """A parameter's condition in words; empty where it is always active."""
+    clauses = []
+    for clause in parameter.when:
+        parts = []
+        for name, values in clause.allowed.items():
+            words = sorted(value for value in values if value is not None)
+            parts.append(f"{name} {' or '.join((['unset'] if None in values else []) + words)}")
+        clauses.append(" and ".join(parts))
+    return "; or ".join(clauses)
+
+
+def _content(space: Space) -> dict[str, Any]:
+    return {
+        "library": space.library,
+        "pinned": dict(space.pinned),
+        "fixed": dict(space.fixed),
+        "parameters": {
+            p.name: {
+                "values": [[v, p.environment(v)] for v in sorted(p.values, key=lambda v: v or "")],
+                "when": sorted(_clause_content(clause.allowed) for clause in p.when),
+            }
+            for p in space.parameters
+        },
+        "constraints": sorted(_constraint_content(c) for c in space.constraints),
+    }
+
+
+def _clause_content(allowed: Mapping[str, frozenset[Value]]) -> str:
+    return content_key(
+        {n: [*sorted(v or "" for v in vs), None in vs] for n, vs in allowed.items()}
+    )
+
+
+def _constraint_content(constraint: Constraint) -> str:
+    match constraint:
+        case Forbidden():
+            return "forbidden " + _clause_content(constraint.clause.allowed)
+        case AtMost():
+            return f"{constraint.lower} <= {constraint.upper}"
+        case ProductAtMost():
+            return f"{' * '.join(sorted(constraint.of))} <= {constraint.limit}"
+    raise TypeError(constraint)
