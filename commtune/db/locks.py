@@ -111,18 +111,20 @@ def acquire(
     return ""
 
 
-def refresh(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
+def refresh(connection: Connection, campaign_id: int, owner: LockOwner | None) -> None:
     """Says that the owner lives.
 
     Raises:
         CampaignLocked: the lock is not the owner's any more.
     """
-    done = connection.execute(
+    mine = (
         update(Lock)
         .where(Lock.campaign_id == campaign_id, *_is(owner))
         .values(heartbeat=time.time())
+        if owner
+        else None
     )
-    if done.rowcount != 1:
+    if mine is None or connection.execute(mine).rowcount != 1:
         raise _locked(connection, campaign_id, _row(connection, campaign_id))
 
 

@@ -6,7 +6,6 @@ Each statement is written once, in words that SQLite and PostgreSQL share.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import sqlite3
@@ -351,5 +350,7 @@ def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> Unknow
     known = [f"{line.campaign}/{line.name}" for line in list_profiles(rows)]
     if not known:
         return UnknownName(f"no profile {ref}: there is none yet", hint="commtune status")
+    import difflib  # here: only the one who mistypes waits for it
+
     close = difflib.get_close_matches(ref, known, _HINTED, 0.4) or known[:_HINTED]
     return UnknownName(f"no profile {ref}", hint=f"there are: {', '.join(close)}")

@@ -20,6 +20,7 @@ from commtune.db.records import (
 from commtune.db.tables import (
     Campaign,
     ConfigurationRow,
+    DecisionRow,
     Lock,
     MeasurementRecord,
     ProfilePoint,
@@ -123,6 +124,17 @@ def samples(connection: Connection, run_id: str, size: int) -> tuple[float, ...]
     if blob is None:
         raise UnknownName(f"run {run_id} has no measurement at {size} bytes")
     return unpack_samples(blob)
+
+
+def decision(connection: Connection, campaign_id: int) -> Mapping[str, Any] | None:
+    """What the campaign decided last."""
+    found: Mapping[str, Any] | None = connection.execute(
+        select(DecisionRow.decision)
+        .where(DecisionRow.campaign_id == campaign_id)
+        .order_by(DecisionRow.id.desc())
+        .limit(1)
+    ).scalar()
+    return found
 
 
 def summaries(connection: Connection) -> list[CampaignSummary]:

@@ -8,7 +8,8 @@ raise DatabaseFault; where that is ``transient``, the same call may be made agai
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import update
 
@@ -37,6 +38,7 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._owners: dict[int, LockOwner] = {}
 
     def open_campaign(self, spec: CampaignRecord) -> CampaignHandle:
         """Creates a campaign, or finds it by name and updates what may change.
@@ -57,7 +59,7 @@ class Store:
     def lock(
         self,
         campaign_id: int,
-        owner: LockOwner,
+        owner: LockOwner | None = None,
         *,
         stale_after_s: float = STALE_AFTER_S,
         take_over: bool = False,
@@ -68,6 +70,7 @@ class Store:
         restarted, or it is elsewhere and silent.
 
         Args:
+            owner: this process where ``None``.
             stale_after_s: silence (no ``touch``) after which a holder elsewhere is given up.
             take_over: take it even from a holder that may live.
 
@@ -77,24 +80,39 @@ class Store:
         Raises:
             CampaignLocked: another controller holds it; says who.
         """
+        owner = owner or LockOwner.current()
         with self.database.write() as connection:
-            return locks.acquire(
+            reason = locks.acquire(
                 connection, campaign_id, owner, stale_after_s=stale_after_s, take_over=take_over
             )
+        self._owners[campaign_id] = owner
+        return reason
 
-    def touch(self, campaign_id: int, owner: LockOwner) -> None:
-        """Says that the owner lives; to be called more often than ``stale_after_s``.
+    def touch(self, campaign_id: int) -> None:
+        """Says that the holder of the lock lives; to be called more often than it gets stale.
 
         Raises:
-            CampaignLocked: another controller took the campaign over: stop.
+            CampaignLocked: the lock is not held through this store: another took it over.
         """
         with self.database.write() as connection:
-            locks.refresh(connection, campaign_id, owner)
+            locks.refresh(connection, campaign_id, self._owners.get(campaign_id))
 
-    def unlock(self, campaign_id: int, owner: LockOwner) -> None:
+    def unlock(self, campaign_id: int) -> None:
         """Gives the lock back; does nothing if another holds it."""
+        owner = self._owners.pop(campaign_id, None)
+        if owner is not None:
+            with self.database.write() as connection:
+                locks.release(connection, campaign_id, owner)
+
+    def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
+        """Stores what the campaign decided to confirm; earlier decisions are kept."""
         with self.database.write() as connection:
-            locks.release(connection, campaign_id, owner)
+            writing.decide(connection, campaign_id, decision)
+
+    def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
+        """What ``decide`` stored last; ``None`` before the first."""
+        with self.database.read() as connection:
+            return reading.decision(connection, campaign_id)
 
     def add_trial(
         self,
@@ -136,10 +154,10 @@ class Store:
         with self.database.write() as connection:
             return writing.finish_run(connection, campaign_id, result, operation)
 
-    def mark_interrupted(self, run_id: str, detail: str) -> bool:
-        """Closes a run that left no result; False if it is stored already."""
+    def mark_interrupted(self, run_id: str, detail: str) -> None:
+        """Closes a run that left no result; one that is stored already stays as it is."""
         with self.database.write() as connection:
-            return writing.mark_interrupted(connection, run_id, detail)
+            writing.mark_interrupted(connection, run_id, detail)
 
     def open_runs(self, campaign_id: int) -> list[RunRequest]:
         """Runs that were registered and neither stored nor marked, in the order started."""

@@ -108,6 +108,18 @@ class Lock(Base):
     heartbeat: Mapped[float]
 
 
+class DecisionRow(Base):
+    """What a campaign decided to confirm, stored before it did; the newest row holds."""
+
+    __tablename__ = "decisions"
+    __table_args__ = (Index("ix_decisions_campaign", "campaign_id", "id"),)
+
+    id: Mapped[int] = mapped_column(_Id, primary_key=True)
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
+    decision: Mapped[dict[str, Any]]
+    created: Mapped[float]
+
+
 class ConfigurationRow(Base):
     """One assignment of environment variables; shared by campaigns."""
 

@@ -17,6 +17,7 @@ from commtune.db.tables import (
     Base,
     Campaign,
     ConfigurationRow,
+    DecisionRow,
     MeasurementRecord,
     ProfilePoint,
     ProfileRow,
@@ -163,6 +164,15 @@ def mark_interrupted(connection: Connection, run_id: str, detail: str) -> bool:
     return _store(connection, run_id, None, {"outcome": "interrupted", "detail": clean(detail)})
 
 
+def decide(connection: Connection, campaign_id: int, decision: Mapping[str, Any]) -> None:
+    """Adds a decision; the newest one holds."""
+    connection.execute(
+        insert(DecisionRow).values(
+            campaign_id=campaign_id, decision=plain(decision), created=time.time()
+        )
+    )
+
+
 def replace_profiles(
     connection: Connection, campaign_id: int, profiles: Sequence[Profile]
 ) -> None:
@@ -252,6 +262,7 @@ def _configuration(connection: Connection, configuration: Configuration) -> int:
     return _ensure(
         connection,
         ConfigurationRow,
+        DecisionRow,
         ConfigurationRow.key,
         configuration.key,
         environment=dict(configuration),

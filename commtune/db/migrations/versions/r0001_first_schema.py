@@ -20,6 +20,7 @@ def upgrade() -> None:
     _stacks()
     _campaigns()
     _locks()
+    _decisions()
     _configurations()
     _trials()
     _runs()
@@ -37,6 +38,7 @@ def downgrade() -> None:
         "runs",
         "trials",
         "configurations",
+        "decisions",
         "locks",
         "campaigns",
         "stacks",
@@ -101,6 +103,7 @@ def _campaigns() -> None:
 
 def _locks() -> None:
     op.create_table(
+        "decisions",
         "locks",
         sa.Column("campaign_id", _ID, autoincrement=False, nullable=False),
         sa.Column("host", sa.Text(), nullable=False),
@@ -115,6 +118,21 @@ def _locks() -> None:
         ),
         sa.PrimaryKeyConstraint("campaign_id", name=op.f("pk_locks")),
     )
+
+
+def _decisions() -> None:
+    op.create_table(
+        "decisions",
+        sa.Column("id", _ID, nullable=False),
+        sa.Column("campaign_id", _ID, nullable=False),
+        sa.Column("decision", sa.JSON(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["campaign_id"], ["campaigns.id"], name=op.f("fk_decisions_campaign_id_campaigns")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_decisions")),
+    )
+    op.create_index("ix_decisions_campaign", "decisions", ["campaign_id", "id"])
 
 
 def _configurations() -> None:
