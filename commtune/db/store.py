@@ -49,7 +49,7 @@ class Store:
         with self.database.write() as connection:
             return writing.open_campaign(connection, spec)
 
-    def mark_finished(self, campaign_id: int) -> None:
+    def finish_campaign(self, campaign_id: int) -> None:
         """Notes that the campaign came to its end now."""
         with self.database.write() as connection:
             connection.execute(
@@ -88,18 +88,22 @@ class Store:
         self._owners[campaign_id] = owner
         return reason
 
-    def touch(self, campaign_id: int) -> None:
+    def touch(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Says that the holder of the lock lives; to be called more often than it gets stale.
 
+        Args:
+            owner: who took the lock through this store where ``None``.
+
         Raises:
-            CampaignLocked: the lock is not held through this store: another took it over.
+            CampaignLocked: the lock is not the owner's, another took the campaign over: stop.
         """
         with self.database.write() as connection:
-            locks.refresh(connection, campaign_id, self._owners.get(campaign_id))
+            locks.refresh(connection, campaign_id, owner or self._owners.get(campaign_id))
 
-    def unlock(self, campaign_id: int) -> None:
+    def unlock(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Gives the lock back; does nothing if another holds it."""
-        owner = self._owners.pop(campaign_id, None)
+        owner = owner or self._owners.get(campaign_id)
+        self._owners.pop(campaign_id, None)
         if owner is not None:
             with self.database.write() as connection:
                 locks.release(connection, campaign_id, owner)

@@ -262,7 +262,6 @@ def _configuration(connection: Connection, configuration: Configuration) -> int:
     return _ensure(
         connection,
         ConfigurationRow,
-        DecisionRow,
         ConfigurationRow.key,
         configuration.key,
         environment=dict(configuration),

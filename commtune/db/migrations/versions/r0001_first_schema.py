@@ -103,7 +103,6 @@ def _campaigns() -> None:
 
 def _locks() -> None:
     op.create_table(
-        "decisions",
         "locks",
         sa.Column("campaign_id", _ID, autoincrement=False, nullable=False),
         sa.Column("host", sa.Text(), nullable=False),
