@@ -197,7 +197,8 @@ class Measurement:
         median_s, min_s, mean_s, p95_s, max_s: over samples; a sample is the maximum over ranks.
         samples_s: the samples themselves, in the order taken.
         batch: operations timed together in one sample (time is per operation).
-        canary_s: core-to-core cache-line round trip around this size; ``None`` where not measured.
+        canary_s, canary_after_s: core-to-core cache-line round trip before and after this size;
+            ``None`` where not measured. They differ where the machine changed its speed between.
         wrong: number of wrong elements found by the check.
     """
 
@@ -212,6 +213,7 @@ class Measurement:
     samples_s: tuple[float, ...] = ()
     batch: int = 1
     canary_s: float | None = None
+    canary_after_s: float | None = None
     wrong: int = 0
 
 

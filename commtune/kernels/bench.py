@@ -1,0 +1,58 @@
+"""The native benchmark's command line, and the benchmark as a program that the tuner can use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.kernels.records import Records, read
+from commtune.model import RunRequest, Timing
+
+
+@dataclass(frozen=True)
+class NativeProgram:
+    """The built executable; implements ``tuner.ports.Program``.
+
+    Attributes:
+        env_names: variables whose values every rank reports in the header.
+    """
+
+    executable: Path
+    env_names: Sequence[str] = ()
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        """The command line of one rank."""
+        return arguments(self.executable, request, records, self.env_names)
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        """Reads a record file and holds it against what was asked for."""
+        return read(records, request)
+
+
+def arguments(
+    executable: Path, request: RunRequest, records: Path, env_names: Sequence[str]
+) -> list[str]:
+    """The command line of one rank for a request; the launcher goes in front of it."""
+    workload = request.workload
+    command = [
+        str(executable),
+        f"--op={workload.operation}",
+        f"--sizes={','.join(str(size) for size in workload.sizes)}",
+        f"--dtype={workload.dtype}",
+        f"--reduction={workload.reduction}",
+        f"--records={records}",
+        f"--run-id={request.run_id}",
+        *_timing(request.timing),
+    ]
+    return [*command, f"--env-names={','.join(env_names)}"] if env_names else command
+
+
+def _timing(timing: Timing) -> list[str]:
+    return [
+        f"--warmup={timing.warmup}",
+        f"--min-samples={timing.min_samples}",
+        f"--max-samples={timing.max_samples}",
+        f"--relative-ci={timing.relative_ci!r}",
+        f"--time-cap={timing.time_cap_s!r}",
+    ]

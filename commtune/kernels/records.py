@@ -1,0 +1,240 @@
+"""Reading the benchmark's records (JSON Lines, contract version 1).
+
+A file may come from a run that was killed, ran out of disk, or went mad: whatever is in it, the
+answer is what could be read and a list of problems in words, never an exception.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, TypeGuard
+
+from commtune.model import Measurement, RunRequest
+
+#: The version of the contract that this module reads; see contract/v1.schema.json.
+CONTRACT = 1
+
+_LARGEST_FILE = 64 * 2**20
+_MOST_PROBLEMS = 10
+_BEYOND_ANY_AMOUNT = 1e30
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a record file holds, as far as it could be read.
+
+    Attributes:
+        header, footer: verbatim; ``None`` where there is none.
+        measurements: sizes that were finished and whose record is sound.
+        problems: what is wrong with the file, for a person; empty for a sound file, also where
+            the run was cut short between two records.
+    """
+
+    header: Mapping[str, Any] | None = None
+    measurements: tuple[Measurement, ...] = ()
+    footer: Mapping[str, Any] | None = None
+    problems: tuple[str, ...] = ()
+
+
+def read(path: Path, request: RunRequest | None = None) -> Records:
+    """Reads a record file, whatever its state; a missing file gives empty records.
+
+    Args:
+        request: what was asked for; with it, records that answer something else are problems.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except FileNotFoundError:
+        return Records()
+    except OSError as error:
+        return Records(problems=(f"{path} can't be read: {error.strerror}",))
+    reader = _Reader(request)
+    reader.read(content)
+    return Records(
+        reader.header, tuple(reader.measurements), reader.footer, tuple(reader.problems)
+    )
+
+
+class _Unsound(Exception):
+    """A record that doesn't follow the contract; caught in this module."""
+
+
+@dataclass
+class _Reader:
+    request: RunRequest | None
+    header: Mapping[str, Any] | None = None
+    measurements: list[Measurement] = field(default_factory=list)
+    footer: Mapping[str, Any] | None = None
+    problems: list[str] = field(default_factory=list)
+
+    def read(self, content: bytes) -> None:
+        too_long = len(content) > _LARGEST_FILE
+        *lines, rest = content.split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            self._line(number, line)
+            if len(self.problems) >= _MOST_PROBLEMS:
+                self.problems.append("reading stopped here")
+                return
+        if too_long:
+            self.problems.append(f"longer than {_LARGEST_FILE} bytes; the rest was not read")
+        elif rest:
+            self.problems.append(f"line {len(lines) + 1} is cut short")
+
+    def _line(self, number: int, line: bytes) -> None:
+        try:
+            self._record(_parse(line))
+        except _Unsound as error:
+            self.problems.append(f"line {number}: {error}")
+
+    def _record(self, record: Mapping[str, Any]) -> None:
+        kind = record.get("record")
+        if self.footer is not None:
+            raise _Unsound("a record after the footer")
+        if kind == "header":
+            self._header(record)
+        elif self.header is None:
+            raise _Unsound("no header before this record")
+        elif kind == "measurement":
+            self._measurement(record)
+        elif kind == "footer":
+            self._footer(record)
+        else:
+            raise _Unsound(f"unknown kind of record: {str(kind)[:40]!r}")
+
+    def _header(self, record: Mapping[str, Any]) -> None:
+        if self.header is not None:
+            raise _Unsound("a second header")
+        contract = _whole(record, "contract")
+        if contract != CONTRACT:
+            raise _Unsound(f"contract version {contract}; this commtune reads version {CONTRACT}")
+        ranks = record.get("rank_info")
+        if not isinstance(ranks, list) or not all(_is_rank(rank) for rank in ranks):
+            raise _Unsound("rank_info is not a list of ranks with their environments")
+        if not isinstance(record.get("oversubscribed"), bool):
+            raise _Unsound("oversubscribed is not a bool")
+        if self.request is not None:
+            _compare(record, self.request)
+        self.header = record
+
+    def _measurement(self, record: Mapping[str, Any]) -> None:
+        measurement = _measured(record)
+        size = measurement.bytes
+        if any(other.bytes == size for other in self.measurements):
+            raise _Unsound(f"a second measurement of {size} bytes")
+        if self.request is not None and size not in self.request.workload.sizes:
+            raise _Unsound(f"a measurement of {size} bytes, which nobody asked for")
+        self.measurements.append(measurement)
+
+    def _footer(self, record: Mapping[str, Any]) -> None:
+        if record.get("status") not in ("ok", "wrong"):
+            raise _Unsound(f"unknown status: {str(record.get('status'))[:40]!r}")
+        _number(record, "elapsed_s")
+        count = _whole(record, "measurements")
+        self.footer = record
+        if count != len(self.measurements):
+            raise _Unsound(f"the footer counts {count} measurements, not {len(self.measurements)}")
+
+
+def _parse(line: bytes) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:  # ValueError: no JSON, or no UTF-8
+        raise _Unsound("not JSON") from error
+    if not isinstance(record, dict):
+        raise _Unsound("not a JSON object")
+    return record
+
+
+def _no_number(name: str) -> NoReturn:
+    raise _Unsound(f"{name} is no number")
+
+
+def _is_rank(rank: object) -> bool:
+    return isinstance(rank, dict) and isinstance(rank.get("environment"), dict)
+
+
+def _compare(header: Mapping[str, Any], request: RunRequest) -> None:
+    workload = request.workload
+    asked = {
+        "run_id": request.run_id,
+        "operation": str(workload.operation),
+        "backend": workload.backend,
+        "dtype": workload.dtype,
+        "reduction": workload.reduction,
+        "ranks": workload.ranks,
+    }
+    for name, value in asked.items():
+        if header.get(name) != value:
+            raise _Unsound(f"{name} is {str(header.get(name))[:40]!r}, asked for was {value!r}")
+
+
+def _measured(record: Mapping[str, Any]) -> Measurement:
+    times = _mapping(record, "time_s")
+    canary = _mapping(record, "canary_ns")
+    return Measurement(
+        bytes=_whole(record, "bytes"),
+        median_s=_positive(times, "median"),
+        min_s=_positive(times, "min"),
+        mean_s=_positive(times, "mean"),
+        p95_s=_positive(times, "p95"),
+        max_s=_positive(times, "max"),
+        algbw=_number(record, "algbw_Bps"),
+        busbw=_number(record, "busbw_Bps"),
+        samples_s=_samples(record),
+        batch=_whole(record, "batch"),
+        canary_s=_optional_ns(canary, "before"),
+        canary_after_s=_optional_ns(canary, "after"),
+        wrong=_whole(record, "wrong"),
+    )
+
+
+def _samples(record: Mapping[str, Any]) -> tuple[float, ...]:
+    samples = record.get("samples_ns")
+    if not isinstance(samples, list) or not samples or not all(_is_amount(s) for s in samples):
+        raise _Unsound("samples_ns is not a list of times")
+    if len(samples) != record.get("samples"):
+        raise _Unsound(f"samples says {record.get('samples')}, but there are {len(samples)}")
+    return tuple(sample * 1e-9 for sample in samples)
+
+
+def _is_amount(value: object) -> TypeGuard[int | float]:
+    # bool is an int to Python; 1e999 is infinity to its JSON; and isfinite(10**400) overflows.
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return 0 <= value < _BEYOND_ANY_AMOUNT
+
+
+def _number(record: Mapping[str, Any], name: str) -> float:
+    value = record.get(name)
+    if not _is_amount(value):
+        raise _Unsound(f"{name} is not a number from 0: {str(value)[:40]!r}")
+    return float(value)
+
+
+def _positive(record: Mapping[str, Any], name: str) -> float:
+    value = _number(record, name)
+    if value == 0:
+        raise _Unsound(f"{name} is 0")
+    return value
+
+
+def _whole(record: Mapping[str, Any], name: str) -> int:
+    value = record.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _Unsound(f"{name} is not a whole number from 0: {str(value)[:40]!r}")
+    return value
+
+
+def _optional_ns(record: Mapping[str, Any], name: str) -> float | None:
+    return None if record.get(name) is None else _positive(record, name) * 1e-9
+
+
+def _mapping(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = record.get(name)
+    if not isinstance(value, dict):
+        raise _Unsound(f"{name} is not an object")
+    return value

@@ -1,0 +1,25 @@
+"""The MPI that tests run on: the project's MPICH wheel, or one that the environment names."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from commtune.cluster.mpi import find_mpi
+from commtune.errors import CommtuneError
+from commtune.model import MpiInstallation
+
+_PROJECT_MPI = Path(__file__).parent.parent / ".mpi"
+
+
+@cache
+def session_mpi() -> MpiInstallation | None:
+    """The MPI named by COMMTUNE_TEST_MPI (a prefix), else the project's MPICH wheel, or none."""
+    named = os.environ.get("COMMTUNE_TEST_MPI", "")
+    try:
+        return find_mpi(named or "wheel:mpich", project_mpi=[_PROJECT_MPI])
+    except CommtuneError:
+        if named:  # someone meant it: a skip would hide the mistake
+            raise
+        return None
