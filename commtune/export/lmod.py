@@ -33,9 +33,16 @@ def _write(document: ExportDocument, lines: list[str], guards: Guards) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A Lua string; control characters as decimal escapes, everything else as its own bytes."""
+    """A Lua string of printable text."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if ord(c) >= 32 else f"\\{ord(c):03d}" for c in escaped) + '"'
+    return f'"{escaped}"'
+
+
+def _unfit(value: str) -> str:
+    """What Lmod 8.6 doesn't bring unchanged into sh, csh and fish (it quotes by itself)."""
+    if not value.isprintable():
+        return "Lmod does not quote control characters"
+    return "Lmod does not quote '{', '}' or '!' for csh" if set(value) & set("{}!") else ""
 
 
 def _long(lines: list[str]) -> str:
@@ -46,4 +53,4 @@ def _long(lines: list[str]) -> str:
 
 
 _LOAD = "module use FOLDER; module load FILE, for FOLDER/FILE.lua"
-FORMAT = Format("lmod", _write, _LOAD, lambda _: "module unload FILE", general=True)
+FORMAT = Format("lmod", _write, _LOAD, lambda _: "module unload FILE", _unfit, general=True)

@@ -1,7 +1,8 @@
 """A Tcl module file for Environment Modules (and for Lmod, which reads Tcl as well).
 
-``pushenv`` (Environment Modules 5.1, Lmod) brings back a user's value on unloading; before 5.1
-``setenv`` must do, after which the variable is unset.
+``pushenv`` (Environment Modules 5.1) brings back a user's value on unloading. Elsewhere ``setenv``
+must do, and the variable is unset after unloading: versions before 5.1 have no ``pushenv``, and
+that of Lmod 8.6 for Tcl files saves the new value as the old one, so that it would stay.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _CHOOSE = """\
 if {[llength [info commands family]]} {
     family commtune
 }
-if {[llength [info commands pushenv]]} {
+if {[llength [info commands pushenv]] && ![info exists ::env(LMOD_VERSION)]} {
     set commtune_set pushenv
 } else {
     set commtune_set setenv
@@ -45,10 +46,18 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    if character in _SPECIAL:
-        return "\\" + character
-    return character if ord(character) >= 32 else f"\\{ord(character):03o}"
+    return "\\" + character if character in _SPECIAL else character
+
+
+def _unfit(value: str) -> str:
+    """What Environment Modules 5.2, or Lmod 8.6 reading Tcl, garbles in some shell."""
+    if not (value.isascii() and value.isprintable()):
+        return "module systems carry printable ASCII only, whatever the locale"
+    if value.startswith("~") or value.endswith(" "):
+        return "module systems change a leading '~' and spaces at the end"
+    wrong = sorted(set(value) & set("{}[]!"))
+    return f"module systems do not quote {' '.join(wrong)} for csh or fish" if wrong else ""
 
 
 _LOAD = "module use FOLDER; module load FILE, for FOLDER/FILE"
-FORMAT = Format("tcl", _write, _LOAD, lambda _: "module unload FILE", general=True)
+FORMAT = Format("tcl", _write, _LOAD, lambda _: "module unload FILE", _unfit, general=True)

@@ -95,7 +95,7 @@ def nasty_values(canary: str) -> dict[str, str]:
         "\\$HOME", "\\!", "\\\\!", "!", "!!", "!$", "a!b", "'!'", "end!", "^a^b", "line\nbreak",
         "\n", "\n\n", "trailing newline\n", "\\\n", "a\\\nb", "!\n", "carriage\rreturn",
         "\a\b\x1b[0m\x7f",
-        "äöü ß", "日本語", "emoji 🚀", "\u00a0nbsp", "\u2028", "a,b;c:d", "/usr/lib:/lib", "<>|&;()",
-        "CMA,sm,^ofi", "x" * 5000,
+        "äöü ß", "日本語", "emoji 🚀", "\u00a0nbsp", "\u2028", "a,b;c:d", "/usr/lib:/lib",
+        "<>|&;()", "CMA,sm,^ofi", "x" * 5000,
     ]  # fmt: skip
     return {f"COMMTUNE_T{number:03d}": value for number, value in enumerate(values)}

@@ -90,3 +90,140 @@ def test_a_shell_gets_every_value_exactly_and_runs_none(
     found, _ = environment_after(loader.arguments, script, tmp_path, LC_ALL=locale)
     assert_same(found, values)
     assert not (tmp_path / "canary").exists()
+
+
+def lmod_command() -> str:
+    """Lmod's program: installed, or unpacked under /opt (Debian can't have both systems)."""
+    places = (os.environ.get("LMOD_CMD", ""), "/usr/share/lmod/lmod/libexec/lmod",
+              "/opt/lmod/usr/share/lmod/lmod/libexec/lmod")  # fmt: skip
+    return next((place for place in places if place and Path(place).is_file()), "")
+
+
+MODULE_SHELLS = {
+    "bash": ("bash", "--norc"),
+    "sh": ("dash",),
+    "tcsh": ("tcsh", "-f"),
+    "fish": ("fish", "--no-config"),
+}
+_INIT = Path("/usr/share/modules/init")
+
+
+def lmod_line(shell: str, words: str) -> str:
+    command = f"{lmod_command()} {shell} {words}"
+    if shell == "fish":
+        return f"{command} | source\n"
+    return f"eval `{command}`\n" if shell == "tcsh" else f'eval "$({command})"\n'
+
+
+def modules_line(shell: str, words: str) -> str:
+    dot = "source" if shell in ("tcsh", "fish") else "."
+    return f"{dot} {_INIT / shell}\nmodule {words}\n"
+
+
+def module_file(format: str, folder: Path, values: dict[str, str]) -> Path:
+    """Writes a module named ``profile``; returns the folder for MODULEPATH."""
+    place = folder / "modules"
+    place.mkdir()
+    name = "profile.lua" if format == "lmod" else "profile"
+    (place / name).write_text(render(format, with_values(values)))
+    return place
+
+
+SYSTEMS = {
+    "lmod": ("lmod", lmod_line),
+    "lmod-reads-tcl": ("tcl", lmod_line),
+    "modules": ("tcl", modules_line),
+}
+
+
+def require_system(system: str, shell: str) -> None:
+    found = bool(lmod_command()) if system.startswith("lmod") else _INIT.is_dir()
+    require_component("lmod" if system.startswith("lmod") else "environment-modules", found)
+    require_component(shell, shutil.which(MODULE_SHELLS[shell][0]) is not None)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("shell", MODULE_SHELLS)
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
+def test_a_module_brings_every_accepted_value_exactly(
+    system: str, shell: str, locale: str, tmp_path: Path
+) -> None:
+    require_system(system, shell)
+    format, line = SYSTEMS[system]
+    values = carried_by(format, nasty_values(str(tmp_path / "canary")))
+    assert len(values) > 50
+    path = module_file(format, tmp_path, values)
+    found, _ = environment_after(
+        MODULE_SHELLS[shell], line(shell, "load profile"), tmp_path,
+        MODULEPATH=str(path), LC_ALL=locale,
+    )  # fmt: skip
+    assert_same(found, values)
+    assert not (tmp_path / "canary").exists()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_unloading_a_module_brings_the_users_value_back(system: str, tmp_path: Path) -> None:
+    require_system(system, "bash")
+    format, line = SYSTEMS[system]
+    path = module_file(format, tmp_path, {"MINE": "tuned", "NEW": "tuned"})
+    script = line("bash", "load profile") + 'echo "at first $MINE $NEW"\n'
+    found, output = environment_after(
+        MODULE_SHELLS["bash"], script + line("bash", "unload profile"), tmp_path,
+        MODULEPATH=str(path), MINE="my own",
+    )  # fmt: skip
+    assert "at first tuned tuned" in output
+    # Lmod's Tcl reader has no pushenv that works; unset is the next best.
+    assert found.get("MINE") == (None if system == "lmod-reads-tcl" else "my own")
+    assert "NEW" not in found
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_module_help_says_what_it_is_for(system: str, tmp_path: Path) -> None:
+    require_system(system, "bash")
+    format, line = SYSTEMS[system]
+    path = module_file(format, tmp_path, {"NEW": "tuned"})
+    _, output = environment_after(
+        MODULE_SHELLS["bash"], line("bash", "help profile"), tmp_path, MODULEPATH=str(path)
+    )
+    assert "For allreduce in that range of sizes only" in output
+    assert "1.41 [1.40, 1.42]" in output
+
+
+def test_tclsh_reads_the_module_file_without_a_module_system(tmp_path: Path) -> None:
+    require_component("tclsh", shutil.which("tclsh") is not None)
+    values = carried_by("tcl", nasty_values(str(tmp_path / "canary")))
+    file = tmp_path / "profile"
+    file.write_text(render("tcl", with_values(values)))
+    commands = "proc module-whatis {text} {}\nproc setenv {name value} {set ::env($name) $value}\n"
+    script = f"{commands}source {file}\nModulesHelp\nexec >@stdout {_TCL_PRINT}\n"
+    (tmp_path / "script").write_text(script)
+    base = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+    done = process.run(
+        ["tclsh", tmp_path / "script"], environment=base, timeout_s=60, whole_output=True
+    )
+    body = done.output.partition("<<<")[2].rpartition(">>>")[0]
+    assert_same(dict(e.split("=", 1) for e in body.split("\0") if "=" in e), values)
+    assert not (tmp_path / "canary").exists()
+
+
+_TCL_PRINT = _PRINT.replace("-c '", "-c {").removesuffix("'") + "}"
+
+
+def test_the_env_file_is_read_literally_line_by_line(tmp_path: Path) -> None:
+    values = carried_by("env", nasty_values(str(tmp_path / "canary")))
+    refused = set(nasty_values("")) - set(values)
+    assert refused == {n for n, v in nasty_values("").items() if "\n" in v or "\r" in v}
+    lines = render("env", with_values(values)).removesuffix("\n").split("\n")
+    read = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+    assert read == values
+
+
+def test_a_shell_reads_an_env_file_of_plain_values_the_same(tmp_path: Path) -> None:
+    values = {"A": "2097152", "B": "CMA,sm:x/y-z_1.5@%+", "C": ""}
+    text = render("env", with_values(values))
+    assert "NOT for systemd" not in text
+    (tmp_path / "profile").write_text(text)
+    script = f"set -a\n. {tmp_path / 'profile'}\n"
+    found, _ = environment_after(("dash",), script, tmp_path)
+    assert_same(found, values)
+    assert "NOT for systemd" in render("env", with_values({"A": "two words"}))
