@@ -10,13 +10,13 @@ from __future__ import annotations
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format, commented
 from commtune.export.guards import Guards
-from commtune.export.remarks import scope, title
+from commtune.export.remarks import one_line, scope, title
 
 
 def _write(document: ExportDocument, lines: list[str], guards: Guards) -> str:
     profile = document.profile
     settings = [f"pushenv({_quoted(n)}, {_quoted(v)})" for n, v in document.variables().items()]
-    name = _quoted("Name: commtune profile " + profile.name)
+    name = _quoted(one_line("Name: commtune profile " + profile.name))
     body = [
         f"help({_long(lines)})",
         f"whatis({name})",

@@ -37,13 +37,13 @@ def remarks(document: ExportDocument, guards: Guards, load: str, undo: str) -> l
     lines: list[str] = []
     for section in sections:
         lines += ["", *section] if lines else section
-    return [_clean(line) for line in lines]
+    return [one_line(line) for line in lines]
 
 
 def title(profile: Profile) -> str:
     """One line: what this is."""
     low, high = size_text(profile.bytes_low), size_text(profile.bytes_high)
-    return _clean(
+    return one_line(
         f"commtune profile {profile.name}: settings for {profile.operation}, {low} to {high}"
     )
 
@@ -109,7 +109,7 @@ def _variables(document: ExportDocument) -> list[str]:
         lines.append("Measured with these unset; nothing here unsets them: ")
         lines[-1] += ", ".join(sorted(document.unset))
     if document.profile.note:
-        lines += document.profile.note.splitlines()
+        lines += [f"  {line}" for line in document.profile.note.splitlines()]
     return lines
 
 
@@ -127,7 +127,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _clean(line: str) -> str:
+def one_line(line: str) -> str:
     """No control characters, and no backslash at the end: it would join a comment to a setting."""
     printable = "".join(c if c.isprintable() else " " for c in line)
     return printable.rstrip().rstrip("\\")
