@@ -65,7 +65,7 @@ def sources() -> Path:
 def _key(mpi: MpiInstallation, compiler_version: str, environment: Mapping[str, str]) -> str:
     return content_key(
         {
-            "sources": _digest_of_sources(),
+            "sources": digest_of_sources(),
             "version": commtune.__version__,
             "compiler": [str(mpi.compiler), compiler_version],
             "mpi": [str(mpi.flavour), mpi.version, str(mpi.prefix)],
@@ -74,7 +74,7 @@ def _key(mpi: MpiInstallation, compiler_version: str, environment: Mapping[str, 
     )
 
 
-def _digest_of_sources() -> str:
+def digest_of_sources() -> str:
     digest = hashlib.sha256()
     for path in [sources() / "CMakeLists.txt", *sorted((sources() / "src").rglob("*"))]:
         if path.is_file():
@@ -90,8 +90,9 @@ def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> s
         MissingComponent: there is no wrapper, or none behind it.
         BuildFailed: the wrapper fails for another reason.
     """
-    probe = [mpi.compiler, "--version"]
-    done = process.run(probe, environment=environment, timeout_s=_PROBE_LIMIT_S)
+    done = process.run(
+        [str(mpi.compiler), "--version"], environment=environment, timeout_s=_PROBE_LIMIT_S
+    )
     if done.ok:
         return done.output
     if not any(shutil.which(name, path=environment.get("PATH")) for name in ("c++", "g++")):

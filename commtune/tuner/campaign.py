@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from commtune.model import DEFAULT, Configuration, Operation, Phase, PointEvidence, Profile
-from commtune.tuner.confirm import Comparison, block_order, compare, planned_blocks
+from commtune.tuner.confirm import (
+    GUARD_BLOCKS,
+    Comparison,
+    Decision,
+    block_order,
+    compare,
+    complete_blocks,
+    planned_blocks,
+)
 from commtune.tuner.evidence import RunView
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Progress, Reporter
@@ -70,18 +78,16 @@ class Campaign:
         again = self.runner.recover()
         self.runner.load()
         self.runner.new_trial(DEFAULT, Origin.BASELINE)
-        self._search(again)
-        candidates = self._winners()
-        speeds, comparison = self._confirm(candidates)
+        searched = self._search(again)
+        decision = self._decide(anew=searched)
+        comparison = self._confirm(decision)
         oversubscribed = any(r.oversubscribed for r in self.runner.evidence.runs)
-        profiles: list[Profile] = []
-        if not oversubscribed:
-            profiles = self._profiles(comparison, speeds)
+        profiles = [] if oversubscribed else self._profiles(comparison, decision)
         self.runner.store.save_profiles(self.runner.campaign_id, profiles)
         return Report(
             profiles=tuple(profiles),
             comparison=comparison,
-            speeds=speeds,
+            speeds=self.runner.evidence.speeds(),
             trials=len(self.runner.trials),
             runs=len(self.runner.evidence.runs),
             benchmark_s=self.runner.benchmark_s,
@@ -92,17 +98,20 @@ class Campaign:
 
     # Search ---------------------------------------------------------------------------------
 
-    def _search(self, again: Sequence[Configuration]) -> None:
+    def _search(self, again: Sequence[Configuration]) -> bool:
+        """Spends what is left of the search's budget; returns whether it made any run."""
         budget_s = self.plan.budget.search_s
+        runs_before = len(self.runner.evidence.runs)
         timer = _Timer(self.runner, budget_s, Phase.SEARCH)
         self._first_defaults(timer)
-        self.search = self._new_search(timer)
+        self.search = self._new_search()
         self._replay_into_search()
         repeat = [c for c in again if not c.is_default]
         while timer.left() > _FINALISTS_SHARE * budget_s and self._trials_left():
             if not self._search_block(timer, repeat):
                 break
         self._repeat_finalists(timer)
+        return len(self.runner.evidence.runs) > runs_before
 
     def _first_defaults(self, timer: _Timer) -> None:
         """The first run of a session finds cold caches; the median of four is past that."""
@@ -110,17 +119,17 @@ class Campaign:
         for _ in range(_FIRST_DEFAULTS - len(runs)):
             self._run(DEFAULT, Phase.SEARCH, self.runner.new_block(), timer)
 
-    def _new_search(self, timer: _Timer) -> Search:
+    def _new_search(self) -> Search:
         return Search(
             self.plan.space,
             self.ranges,
             # A resumed campaign must not propose the same random numbers again.
             seed=self.plan.seed * 1_000_003 + len(self.runner.trials),
             first=self.plan.first,
-            enumerate_all=self._fits(timer),
+            enumerate_all=self._fits(),
         )
 
-    def _fits(self, timer: _Timer) -> bool:
+    def _fits(self) -> bool:
         """Whether the whole space can be tried within the budget."""
         count = self.plan.space.count()
         if self.plan.budget.trials is not None and count > self.plan.budget.trials:
@@ -139,9 +148,7 @@ class Campaign:
                 if run.outcome.blames_configuration:
                     self.search.tell_failed(run.configuration)
                 else:
-                    self.search.failures.succeeded(
-                        self.plan.space.assignment(run.configuration)
-                    )
+                    self.search.worked(run.configuration)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -210,71 +217,100 @@ class Campaign:
         found = [c for r in self.ranges for c in self.board.best(r.label, count)]
         return list(dict.fromkeys(found))
 
-    def _winners(self) -> list[Configuration]:
-        """The best of each range: few candidates, so that confirmation has power."""
-        self.board.rebuild(self.runner.evidence)
-        return self._finalists(1)
-
     # Confirmation ---------------------------------------------------------------------------
 
-    def _confirm(self, candidates: list[Configuration]) -> tuple[Speeds, Comparison]:
-        budget_s = self.plan.budget.confirmation_s
-        timer = _Timer(self.runner, budget_s, Phase.CONFIRM)
-        operation = self.plan.workload.operation
-        self._blocks(candidates, Phase.CONFIRM, timer, operation)
-        return self._compare(candidates, Phase.CONFIRM, operation)
+    def _decide(self, *, anew: bool) -> Decision:
+        """Chooses the few candidates and the number of blocks, and stores that before any runs.
 
-    def _blocks(
-        self, candidates: list[Configuration], phase: Phase, timer: _Timer, operation: Operation
-    ) -> None:
+        Kept at a resume, so that an interrupted confirmation goes on with the same question;
+        made anew, with fresh blocks, after more search or with another budget.
+        """
+        budget_s = self.plan.budget.confirmation_s
+        stored = self.runner.store.decision(self.runner.campaign_id)
+        if stored and not anew and stored["budget_s"] == budget_s:
+            return Decision.from_plain(stored)
+        self.board.rebuild(self.runner.evidence)
+        candidates = tuple(self._finalists(1))
         block_s = self._typical_s() * (len(candidates) + 1)
-        for _ in range(planned_blocks(timer.left(), block_s) if candidates else 0):
-            block = self.runner.new_block()
-            order = block_order(candidates, self.plan.seed, block)
-            for position, configuration in enumerate(order):
-                self._run(configuration, phase, block, timer, position, operation)
+        decision = Decision(
+            candidates=candidates,
+            blocks=planned_blocks(budget_s, block_s) if candidates else 0,
+            first_block=self.runner.blocks,
+            budget_s=budget_s,
+        )
+        self.runner.store.decide(self.runner.campaign_id, decision.plain())
+        return decision
 
     def _typical_s(self) -> float:
         walls = sorted(r.wall_s for r in self.runner.evidence.good(Phase.SEARCH))
         return walls[len(walls) // 2] if walls else 1.0
 
+    def _confirm(self, decision: Decision) -> Comparison:
+        operation = self.plan.workload.operation
+        self._blocks(decision, decision.candidates, Phase.CONFIRM, operation, decision.blocks)
+        return self._compare(decision, decision.candidates, Phase.CONFIRM, operation)
+
+    def _blocks(
+        self,
+        decision: Decision,
+        candidates: Sequence[Configuration],
+        phase: Phase,
+        operation: Operation,
+        blocks: int,
+    ) -> None:
+        """Makes the blocks that are still to be made, each whole."""
+        timer = _Timer(self.runner, decision.budget_s, phase)
+        runs = self._runs_since(decision, phase, operation)
+        for _ in range(blocks - complete_blocks(runs, candidates)):
+            block = self.runner.new_block()
+            order = block_order(candidates, self.plan.seed, block)
+            for position, configuration in enumerate(order):
+                self._run(configuration, phase, block, timer, position, operation)
+
+    def _runs_since(
+        self, decision: Decision, phase: Phase, operation: Operation
+    ) -> list[RunView]:
+        return [
+            run
+            for run in self.runner.evidence.runs
+            if run.phase is phase
+            and run.operation == operation
+            and run.block >= decision.first_block
+        ]
+
     def _compare(
-        self, candidates: list[Configuration], phase: Phase, operation: Operation
-    ) -> tuple[Speeds, Comparison]:
-        speeds = self.runner.evidence.speeds()
-        runs = [r for r in self.runner.evidence.good(phase) if r.operation == operation]
-        return speeds, compare(
-            runs,
+        self,
+        decision: Decision,
+        candidates: Sequence[Configuration],
+        phase: Phase,
+        operation: Operation,
+    ) -> Comparison:
+        return compare(
+            self._runs_since(decision, phase, operation),
             candidates,
             str(operation),
-            speeds,
+            self.runner.evidence.speeds(),
             level=self.plan.level,
             minimum_gain=self.plan.minimum_gain,
         )
 
-    def _profiles(self, comparison: Comparison, speeds: Speeds) -> list[Profile]:
-        del speeds
+    def _profiles(self, comparison: Comparison, decision: Decision) -> list[Profile]:
         simulated = self.runner.benchmark.simulated
-        first = recommend(self.plan, comparison, {}, simulated=simulated)
-        recommended = list(
-            dict.fromkeys(p.configuration for p in first if not p.configuration.is_default)
-        )
-        if not recommended or not self.plan.guards:
-            return first
-        return recommend(
-            self.plan, comparison, self._guard(recommended), simulated=simulated
-        )
+        found = recommend(self.plan, comparison, {}, simulated=simulated)
+        changed = [p.configuration for p in found if not p.configuration.is_default]
+        if not changed or not self.plan.guards:
+            return found
+        guards = self._guard(decision, list(dict.fromkeys(changed)))
+        return recommend(self.plan, comparison, guards, simulated=simulated)
 
     def _guard(
-        self, recommended: list[Configuration]
+        self, decision: Decision, recommended: list[Configuration]
     ) -> dict[Configuration, tuple[PointEvidence, ...]]:
         """Other operations under the recommended configurations, against the default."""
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
-        share_s = self.plan.budget.confirmation_s / len(self.plan.guards)
         for operation in self.plan.guards:
-            timer = _Timer(self.runner, share_s, Phase.GUARD)
-            self._blocks(recommended, Phase.GUARD, timer, operation)
-            _, comparison = self._compare(recommended, Phase.GUARD, operation)
+            self._blocks(decision, recommended, Phase.GUARD, operation, GUARD_BLOCKS)
+            comparison = self._compare(decision, recommended, Phase.GUARD, operation)
             for configuration, points in comparison.points.items():
                 found[configuration] = found.get(configuration, ()) + points
         return found

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
-from commtune.model import DEFAULT, Configuration, PointEvidence
+from commtune.model import DEFAULT, Configuration, Outcome, PointEvidence
 from commtune.tuner.evidence import Cell, RunView, times
 from commtune.tuner.speeds import Speeds
 from commtune.tuner.stats import FEWEST_PAIRS, corrected_level, ratio_interval, verdict
@@ -21,6 +22,35 @@ from commtune.tuner.stats import FEWEST_PAIRS, corrected_level, ratio_interval, 
 _MOST_BLOCKS = 200
 #: Two machine speeds share the blocks between them, so plan for some in each.
 FEWEST_BLOCKS = FEWEST_PAIRS + 2
+#: Blocks of each guard operation: it has to show that nothing is hurt, not how much is gained.
+GUARD_BLOCKS = 10
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be confirmed, decided before the first block runs.
+
+    Attributes:
+        blocks: how many blocks; fixed, so that no result decides when to stop.
+        first_block: blocks with smaller numbers were run for something else.
+        budget_s: the wall seconds that the number of blocks was made for.
+    """
+
+    candidates: tuple[Configuration, ...]
+    blocks: int
+    first_block: int
+    budget_s: float
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data, for the store."""
+        candidates = [dict(candidate) for candidate in self.candidates]
+        return {**vars(self), "candidates": candidates}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Decision:
+        """From plain data, as ``plain`` gave it."""
+        candidates = tuple(Configuration(values) for values in data["candidates"])
+        return cls(candidates, data["blocks"], data["first_block"], data["budget_s"])
 
 
 @dataclass(frozen=True)
@@ -50,6 +80,12 @@ def planned_blocks(budget_s: float, block_s: float) -> int:
     return max(FEWEST_BLOCKS, min(_MOST_BLOCKS, fitting))
 
 
+def complete_blocks(runs: Iterable[RunView], candidates: Sequence[Configuration]) -> int:
+    """How many blocks have a run, with whatever outcome, of the default and every candidate."""
+    members = {DEFAULT, *candidates}
+    return sum(members <= block.keys() for block in _blocks(runs))
+
+
 def compare(
     runs: Iterable[RunView],
     candidates: Sequence[Configuration],
@@ -62,7 +98,7 @@ def compare(
     """Compares candidates with the default over the blocks of ``runs``.
 
     Args:
-        runs: good runs of one operation; runs of incomplete blocks give the pairs they can.
+        runs: runs of one operation; failed ones, and halves of blocks, make no pair.
         level: confidence level of all statements together.
     """
     pairs = {c: _pairs(blocks, c, speeds) for blocks in [_blocks(runs)] for c in candidates}
@@ -95,7 +131,8 @@ def _pairs(
 ) -> dict[Cell, Pairs]:
     found: defaultdict[Cell, Pairs] = defaultdict(list)
     for block in blocks:
-        if DEFAULT in block and candidate in block:
+        both = [block.get(DEFAULT), block.get(candidate)]
+        if all(run is not None and run.outcome is Outcome.OK for run in both):
             default, tuned = times(block[DEFAULT], speeds), times(block[candidate], speeds)
             for cell in default.keys() & tuned.keys():
                 found[cell].append((default[cell], tuned[cell]))

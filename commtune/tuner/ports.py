@@ -97,6 +97,14 @@ class Store(Protocol):
         """Replaces the campaign's profiles."""
         ...
 
+    def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
+        """Stores what the campaign decided to confirm, before it does so."""
+        ...
+
+    def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
+        """What ``decide`` stored last."""
+        ...
+
     def touch(self, campaign_id: int) -> None:
         """Says that the controller that holds the campaign's lock is alive."""
         ...

@@ -125,9 +125,13 @@ class Search:
             self._known.add(proposal.configuration)
         return proposal
 
+    def worked(self, configuration: Configuration) -> None:
+        """An earlier run succeeded; its score comes with ``rebuild``."""
+        self.failures.succeeded(self._assignment(configuration))
+
     def tell(self, configuration: Configuration, scores: Mapping[str, float]) -> None:
         """A run succeeded, with these scores by range label (higher is better)."""
-        assignment = self.space.assignment(configuration)
+        assignment = self._assignment(configuration)
         self.failures.succeeded(assignment)
         for label, study in self._studies.items():
             self._close(label, study, configuration, assignment, scores.get(label))
@@ -135,7 +139,7 @@ class Search:
 
     def tell_failed(self, configuration: Configuration) -> set[tuple[str, str | None]]:
         """A run failed through its configuration; returns values that are set aside for it."""
-        assignment = self.space.assignment(configuration)
+        assignment = self._assignment(configuration)
         for label, study in self._studies.items():
             self._close(label, study, configuration, assignment, None, failed=True)
         self._waiting.pop(configuration, None)
@@ -158,7 +162,14 @@ class Search:
             best = sorted(scored, key=lambda pair: -pair[1])[:half]
             scored = list(dict([*best, *scored[-half:]]).items())
         for configuration, score in scored:
-            yield self._frozen(self.space.assignment(configuration), score)
+            yield self._frozen(self._assignment(configuration), score)
+
+    def _assignment(self, configuration: Configuration) -> dict[str, str | None]:
+        """The values of the parameters that are active: those that a study was asked for."""
+        whole = self.space.assignment(configuration)
+        return {
+            p.name: whole[p.name] for p in self.space.parameters if self.space.active(p, whole)
+        }
 
     def _listed(self) -> Proposal | None:
         while self._first:
@@ -200,7 +211,7 @@ class Search:
     def _is_open(self, configuration: Configuration) -> bool:
         if configuration in self._known:
             return False
-        return not self.failures.blocks(self.space.assignment(configuration))
+        return not self.failures.blocks(self._assignment(configuration))
 
     def _shuffled(self) -> list[Configuration]:
         configurations = list(self.space.configurations())

@@ -1,0 +1,51 @@
+# Two commands do all: `make tune` and `make test`. Neither needs the other.
+SHELL := /bin/sh
+PYTHON ?= python3
+MPI ?= mpich
+VENV := .venv
+RUN := $(VENV)/bin/
+TUNE_ARGS ?=
+TEST_ARGS ?=
+export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
+
+.PHONY: tune test lint docs clean help
+
+help:
+	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
+	@echo "make test   set up, and run the tests"
+	@echo "make lint   all static checks"
+	@echo "make docs   build the documentation, links checked"
+
+tune: $(VENV)/installed .mpi/$(MPI).installed
+	@$(RUN)commtune tune --mpi wheel:$(MPI) $(TUNE_ARGS)
+
+test: $(VENV)/installed-test .mpi/mpich.installed
+	@$(RUN)python -m pytest $(TEST_ARGS)
+
+lint: $(VENV)/installed-test $(VENV)/installed-lint .mpi/mpich.installed
+	@sh scripts/lint
+
+docs: $(VENV)/installed-docs
+	@$(RUN)mkdocs build --strict
+
+$(VENV)/created: scripts/preflight
+	@sh scripts/preflight $(PYTHON)
+	@$(PYTHON) -m venv $(VENV)
+	@$(RUN)python -m pip install --quiet --disable-pip-version-check 'pip==26.2'
+	@touch $@
+
+$(VENV)/installed: $(VENV)/created pyproject.toml requirements/run.txt
+	@$(RUN)python -m pip install --quiet --disable-pip-version-check -r requirements/run.txt
+	@$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/installed-%: $(VENV)/installed requirements/%.txt
+	@$(RUN)python -m pip install --quiet --disable-pip-version-check -r requirements/$*.txt
+	@touch $@
+
+.mpi/%.installed: | $(VENV)/installed
+	@$(RUN)commtune mpi install $* --root .mpi
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mpi build site

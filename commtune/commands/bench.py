@@ -1,0 +1,97 @@
+"""``commtune bench``."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from commtune import wiring
+from commtune.commands import text
+from commtune.errors import EnvironmentFault, UserError
+from commtune.model import Configuration, Operation, Outcome, RunRequest, RunResult, Timing, Workload
+from commtune.spaces import parse_seconds
+from commtune.tuner.campaign_file import parse_sizes
+
+_LIMIT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to run, as written on the command line."""
+
+    op: str
+    ranks: int
+    sizes: str
+    settings: tuple[str, ...]
+    mpi: str
+    dtype: str
+    time_cap: str
+
+
+def run(settings: Settings, *, json_output: bool) -> None:
+    """Runs the benchmark once and prints a table."""
+    request = _request(settings)
+    mpi = wiring.find(settings.mpi)
+    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+        benchmark = wiring.prepare_benchmark(mpi, None, Path(folder))
+        result = wiring.bench(benchmark, request, _LIMIT_S)
+    if json_output:
+        print(json.dumps(_plain(result), indent=2))
+    else:
+        print(f"{request.workload.operation}, {settings.ranks} ranks, {mpi.flavour} {mpi.version}")
+        print(_table(result))
+    if result.outcome is not Outcome.OK:
+        raise EnvironmentFault(
+            f"the run ended as {result.outcome}: {result.detail}", hint=result.output_tail.strip()
+        )
+    if result.oversubscribed and not json_output:
+        print("more ranks than cores: these times say nothing of a machine with enough cores")
+
+
+def _request(settings: Settings) -> RunRequest:
+    try:
+        sizes = parse_sizes(
+            settings.sizes if ".." in settings.sizes else settings.sizes.split(",")
+        )
+        timing = Timing(max_samples=1000, time_cap_s=parse_seconds(settings.time_cap))
+        operation = Operation(settings.op)
+    except ValueError as error:
+        known = ", ".join(Operation)
+        raise UserError(str(error), hint=f"operations: {known}") from error
+    workload = Workload(operation, sizes, settings.ranks, dtype=settings.dtype)
+    return RunRequest(uuid.uuid4().hex, _configuration(settings.settings), workload, timing)
+
+
+def _configuration(settings: tuple[str, ...]) -> Configuration:
+    values = {}
+    for setting in settings:
+        name, separator, value = setting.partition("=")
+        if not separator or not name:
+            raise UserError(f"-x {setting}: no value", hint="write -x NAME=VALUE")
+        values[name] = value
+    return Configuration(values)
+
+
+def _table(result: RunResult) -> str:
+    rows = [
+        (
+            text.size(m.bytes),
+            text.duration(m.median_s),
+            text.duration(m.min_s),
+            text.duration(m.p95_s),
+            f"{m.algbw / 1e9:.3f}",
+            f"{m.busbw / 1e9:.3f}",
+            str(len(m.samples_s)),
+            "" if m.canary_s is None else text.duration(m.canary_s),
+        )
+        for m in result.measurements
+    ]
+    header = ("size", "median", "min", "p95", "algbw GB/s", "busbw GB/s", "samples", "canary")
+    return text.columns(header, rows, right=",".join(header))
+
+
+def _plain(result: RunResult) -> dict[str, object]:
+    return {**asdict(result), "header": result.header, "footer": result.footer}

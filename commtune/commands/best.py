@@ -1,0 +1,115 @@
+"""``commtune best``. Starts fast: it imports neither SQLAlchemy nor anything else it can do without."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from commtune.commands import text
+from commtune.db.answers import BestRow
+from commtune.errors import UserError
+from commtune.model import PointEvidence, Verdict
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked for; ``None`` for anything."""
+
+    op: str
+    size: str
+    nodes: int | None
+    ranks: int | None
+    system: str | None
+    backend: str | None
+    campaign: str | None
+
+
+def run(question: Question, db: str | None, *, json_output: bool) -> None:
+    """Prints the best profile for the question, with its evidence."""
+    from commtune.db.location import database_url
+    from commtune.db.queries import best
+
+    size = parse_size(question.size)
+    rows = best(
+        database_url(db),
+        question.op,
+        size,
+        nodes=question.nodes,
+        ranks=question.ranks,
+        system=question.system,
+        backend=question.backend,
+        campaign=question.campaign,
+    )
+    rows = sorted(rows, key=_preference)
+    if json_output:
+        print(json.dumps([_plain(row) for row in rows], indent=2))
+        return
+    print(_answer(rows[0], size))
+    others = _others(rows)
+    if others:
+        print("\n" + others)
+
+
+def parse_size(written: str) -> int:
+    """Bytes from ``1MiB``; the quantities module imports nothing slow.
+
+    Raises:
+        UserError: with how sizes are written.
+    """
+    from commtune.spaces.quantities import QuantityError, parse_bytes
+
+    try:
+        return parse_bytes(written)
+    except QuantityError as error:
+        raise UserError(f"--bytes {written}: {error}", hint="write 8, 64KiB or 1MiB") from error
+
+
+def _preference(row: BestRow) -> tuple[bool, int, float]:
+    """A profile made for a narrow range is surer at a size than one for all sizes."""
+    return (row.simulated, row.bytes_high - row.bytes_low, -row.created)
+
+
+def _answer(row: BestRow, size: int) -> str:
+    lines = [_heading(row, size), f"measured on {row.system}, {row.stack}, campaign {row.campaign}"]
+    if row.simulated:
+        lines.append("SIMULATED: says nothing about a real system")
+    lines += [f"  {_point(point)}" for point in row.points]
+    nearest = {point.bytes for point in row.points}
+    if nearest and size not in nearest:
+        lines.append(f"({text.size(size)} itself was not measured; this is the nearest size)")
+    if row.verdict == Verdict.FASTER:
+        lines += ["", *(f"{name}={value}" for name, value in row.configuration.items())]
+    return "\n".join(lines)
+
+
+def _heading(row: BestRow, size: int) -> str:
+    what = f"{row.operation} of {text.size(size)}, {row.ranks} ranks, {row.nodes} node(s)"
+    if row.verdict == Verdict.FASTER:
+        return f"{what}: {row.campaign}/{row.name}"
+    if row.verdict == Verdict.DEFAULT:
+        return f"{what}: keep the default"
+    return f"{what}: keep the default (undecided: {row.note or 'too little evidence'})"
+
+
+def _point(point: PointEvidence) -> str:
+    speed = "" if point.speed == "all" else f" at the {point.speed} machine speed"
+    return (
+        f"{text.size(point.bytes)}{speed}: default {text.duration(point.default_s)}, "
+        f"tuned {text.duration(point.tuned_s)}, gain {text.ratio(point.gain)}, "
+        f"{point.gain.pairs} pairs"
+    )
+
+
+def _others(rows: list[BestRow]) -> str:
+    shown = [f"  {row.campaign}/{row.name} on {row.system}, {row.stack}" for row in rows[1:6]]
+    return "\n".join(["also measured:", *shown]) if shown else ""
+
+
+def _plain(row: BestRow) -> dict[str, Any]:
+    return {**_shallow(row), "configuration": dict(row.configuration),
+            "points": [asdict(point) for point in row.points]}  # fmt: skip
+
+
+def _shallow(row: BestRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in row.__dataclass_fields__}

@@ -1,0 +1,19 @@
+"""``commtune db``."""
+
+from __future__ import annotations
+
+from commtune.db.location import database_url, shown_url
+
+
+def path(db: str | None) -> None:
+    """Prints where the database is, without a password."""
+    print(shown_url(database_url(db)))
+
+
+def upgrade(db: str | None) -> None:
+    """Brings the schema up to date."""
+    from commtune.db.engine import upgrade as bring_up
+
+    url = database_url(db)
+    bring_up(url)
+    print(f"{shown_url(url)} has the schema of this version")

@@ -1,0 +1,50 @@
+"""``commtune export``, and what ``commtune run`` shares with it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from commtune import __version__
+from commtune.db.answers import ProfileAnswer
+from commtune.errors import UserError
+from commtune.export import render
+from commtune.export.document import ExportDocument
+
+
+def run(
+    reference: str, format_: str, output: Path | None, db: str | None, *, allow_unguarded: bool
+) -> None:
+    """Writes a profile in a format, to a file or to standard output."""
+    answer = find(reference, db)
+    rendered = render(format_, document(answer), allow_unguarded=allow_unguarded)
+    if output is None:
+        print(rendered, end="")
+        return
+    try:
+        output.write_text(rendered, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"can't write {output}: {error.strerror}") from error
+
+
+def find(reference: str, db: str | None) -> ProfileAnswer:
+    """A stored profile by CAMPAIGN/PROFILE, name or number."""
+    from commtune.db.location import database_url
+    from commtune.db.queries import profile
+
+    return profile(database_url(db), reference)
+
+
+def document(answer: ProfileAnswer) -> ExportDocument:
+    """What an export says of a profile."""
+    return ExportDocument(
+        profile=answer.profile,
+        campaign=answer.campaign,
+        system=answer.system.name,
+        fingerprint=answer.system.fingerprint,
+        stack=answer.stack.text,
+        created=datetime.fromtimestamp(answer.created, UTC).isoformat(timespec="seconds"),
+        commtune_version=__version__,
+        pinned=answer.pinned,
+        unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
+    )

@@ -1,0 +1,73 @@
+"""Campaigns without a file: the embedded default, and the same by flags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commtune.model import content_key
+from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the command line may say instead of a campaign file; ``None`` leaves the default."""
+
+    name: str | None = None
+    space: str | None = None
+    mpi: str | None = None
+    operation: str | None = None
+    ranks: int | None = None
+    sizes: str | None = None
+    search: str | None = None
+    confirmation: str | None = None
+    trials: int | None = None
+    seed: int | None = None
+    minimum_gain: str | None = None
+    guards: Sequence[str] = ()
+
+
+def quick_campaign(flags: Flags, space: str, mpi: str) -> CampaignSpec:
+    """The campaign that flags describe.
+
+    Args:
+        space: the space to use where the flags name none.
+        mpi: which MPI was found, for the campaign's name.
+    """
+    workload = _given(
+        operation=flags.operation, ranks=flags.ranks, sizes=_sizes(flags.sizes)
+    )
+    budget = _given(search=flags.search, confirmation=flags.confirmation, trials=flags.trials)
+    document = {
+        "campaign": 1,
+        "name": flags.name or _name(flags, workload, mpi),
+        "space": flags.space or space,
+        "mpi": flags.mpi or "auto",
+        "workload": workload,
+        "budget": budget,
+        **_given(seed=flags.seed, minimum_gain=flags.minimum_gain),
+        **({"guard_operations": list(flags.guards)} if flags.guards else {}),
+    }
+    # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
+    return parse_campaign(json.dumps(document), Path.cwd())
+
+
+def _name(flags: Flags, workload: dict[str, Any], mpi: str) -> str:
+    """The same flags give the same name, so that calling again goes on."""
+    parts = [flags.operation or "allreduce", mpi, f"s{flags.seed or 1}"]
+    if extra := {**workload, **_given(space=flags.space)}:
+        parts.append(content_key(extra)[:4])
+    return "-".join(parts)
+
+
+def _sizes(text: str | None) -> Any:
+    if text is None or ".." in text:
+        return text
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

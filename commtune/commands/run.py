@@ -1,0 +1,43 @@
+"""``commtune run``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from commtune import process
+from commtune.commands.export import find
+from commtune.db.answers import ProfileAnswer
+from commtune.model import Verdict
+
+
+def run(reference: str, command: list[str], db: str | None) -> None:
+    """Becomes a command under a profile's variables."""
+    answer = find(reference, db)
+    for warning in warnings(answer):
+        print(f"commtune: {warning}", file=sys.stderr)
+    process.replace(command, {**os.environ, **answer.pinned, **answer.profile.configuration})
+
+
+def warnings(answer: ProfileAnswer) -> list[str]:
+    """What a user should know before a profile is applied here and now."""
+    from commtune.cluster.machine import describe_machine
+
+    found = []
+    if answer.profile.verdict is not Verdict.FASTER:
+        found.append(f"{answer.profile.name} is the default: nothing is set")
+    if answer.profile.simulated:
+        found.append(f"{answer.profile.name} is SIMULATED: it says nothing about a real system")
+    if describe_machine().fingerprint() != answer.system.fingerprint:
+        found.append(
+            f"{answer.profile.name} was measured on another system ({answer.system.name}); "
+            "its gain may not hold here"
+        )
+    overridden = [
+        name
+        for name, value in answer.profile.configuration.items()
+        if os.environ.get(name, value) != value
+    ]
+    if overridden:
+        found.append(f"the profile replaces what your environment sets: {', '.join(overridden)}")
+    return found

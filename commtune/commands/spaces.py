@@ -1,0 +1,121 @@
+"""``commtune spaces``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from commtune.commands import text
+from commtune.errors import CommtuneError
+from commtune.spaces import Parameter, Space, condition_text, load_space, presets
+
+_WIDTH = 96
+
+
+def show_all(*, json_output: bool) -> None:
+    """Prints the presets."""
+    spaces = [load_space(name) for name in presets()]
+    if json_output:
+        print(json.dumps([_brief(space) for space in spaces], indent=2))
+        return
+    rows = [
+        (s.name, s.library, s.versions, str(len(s.parameters)), f"{s.count():,}", s.summary)
+        for s in spaces
+    ]
+    header = ("space", "library", "versions", "variables", "configurations", "for")
+    print(text.columns(header, rows, right="variables,configurations"))
+
+
+def show(name: str, *, json_output: bool) -> None:
+    """Prints a space, by preset name or path."""
+    space = _load(name)
+    if json_output:
+        print(json.dumps({**_brief(space), "parameters": [_plain(p) for p in space.parameters]}, indent=2))  # fmt: skip
+        return
+    print(f"{space.name} {space.version}: {space.summary}")
+    print(f"for {space.library} {space.versions}; {space.count():,} configurations")
+    for name_, value in space.pinned.items():
+        print(f"\n{name_}={value}\n    pinned: set in every run")
+    for parameter in space.parameters:
+        print("\n" + _described(parameter))
+    for parameter in space.left_out.values():
+        print(f"\n{_described(parameter)}\n    left out unless a campaign says opt_in: [{parameter.name}]")
+
+
+def validate(files: list[Path], *, json_output: bool) -> None:
+    """Checks files; exits with 2 if one is wrong."""
+    results = [(file, _problem(file)) for file in files]
+    if json_output:
+        plain = [
+            {"file": str(f), "ok": e is None, "message": e.message if e else "", "hint": e.hint if e else ""}
+            for f, e in results
+        ]  # fmt: skip
+        print(json.dumps(plain, indent=2))
+    else:
+        for file, error in results:
+            if error is None:
+                print(f"{file}: ok, {load_space(file).count():,} configurations")
+            else:
+                hint = "".join(f"\n  {line}" for line in error.hint.splitlines())
+                print(f"{error.message}{hint}", file=sys.stderr)
+    if any(error for _, error in results):
+        sys.exit(2)
+
+
+def _load(name: str) -> Space:
+    return load_space(Path(name) if "/" in name or name.endswith((".yaml", ".yml")) else name)
+
+
+def _problem(file: Path) -> CommtuneError | None:
+    try:
+        load_space(file)
+    except CommtuneError as error:
+        return error
+    return None
+
+
+def _brief(space: Space) -> dict[str, Any]:
+    return {
+        "name": space.name,
+        "version": space.version,
+        "library": space.library,
+        "versions": space.versions,
+        "summary": space.summary,
+        "configurations": space.count(),
+        "pinned": dict(space.pinned),
+        "variables": list(space.variables),
+    }
+
+
+def _plain(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "kind": str(parameter.kind),
+        "values": list(parameter.values),
+        "variables": list(parameter.variables),
+        "condition": condition_text(parameter),
+        "risks": [str(risk) for risk in parameter.risks],
+        "source": parameter.source,
+        "note": parameter.note,
+    }
+
+
+def _described(parameter: Parameter) -> str:
+    values = ", ".join("unset" if value is None else value for value in parameter.values)
+    lines = [f"{parameter.name} ({parameter.kind})", f"    {_shortened(values)}"]
+    if len(parameter.variables) > 1:
+        lines.append(f"    sets {', '.join(parameter.variables)}")
+    if condition := condition_text(parameter):
+        lines.append(f"    only when {condition}")
+    if parameter.risks:
+        lines.append(f"    danger: {', '.join(parameter.risks)}")
+    if parameter.note:
+        lines.append(f"    {' '.join(parameter.note.split())}")
+    lines.append(f"    source: {parameter.source}")
+    return "\n".join(lines)
+
+
+def _shortened(values: str) -> str:
+    return values if len(values) <= _WIDTH else f"{values[: _WIDTH - 4]} ..."

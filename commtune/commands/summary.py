@@ -1,0 +1,183 @@
+"""What a campaign came to, in words."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from commtune.commands import text
+from commtune.model import PointEvidence, Profile, Verdict
+from commtune.tuner.campaign import Report
+from commtune.tuner.plan import Plan
+from commtune.tuner.speeds import ALL
+from commtune.tuner.stats import FEWEST_PAIRS
+
+
+def summary(plan: Plan, report: Report, *, program: str, where: str) -> str:
+    """The end of ``commtune tune``.
+
+    Args:
+        program: how the user calls us, for the commands to try next.
+        where: the database.
+    """
+    parts = [_headline(plan, report)]
+    if report.oversubscribed:
+        parts.append(
+            f"{plan.workload.ranks} ranks have fewer cores than that: the ranks wait for each "
+            "other's turn,\nwhich says nothing of another machine. No profile is made from it."
+        )
+    else:
+        parts += [_table(plan, report), *_settings(report.profiles), *_remarks(plan, report)]
+    parts.append(f"Stored in {where}\n{_next(plan, report, program)}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def plain(plan: Plan, report: Report, where: str) -> dict[str, Any]:
+    """The same as plain data, for ``--json``."""
+    return {
+        "campaign": plan.name,
+        "database": where,
+        "trials": report.trials,
+        "runs": report.runs,
+        "wall_s": report.wall_s,
+        "benchmark_s": report.benchmark_s,
+        "oversubscribed": report.oversubscribed,
+        "speed_threshold_s": report.speeds.threshold_s,
+        "set_aside": [list(item) for item in report.set_aside],
+        "profiles": [profile_plain(profile) for profile in report.profiles],
+    }
+
+
+def profile_plain(profile: Profile) -> dict[str, Any]:
+    """A profile as plain data."""
+    return {**asdict(_without_configuration(profile)), "configuration": dict(profile.configuration)}
+
+
+def _without_configuration(profile: Profile) -> Profile:
+    from dataclasses import replace
+
+    from commtune.model import DEFAULT
+
+    return replace(profile, configuration=DEFAULT)
+
+
+def _headline(plan: Plan, report: Report) -> str:
+    workload = plan.workload
+    said = [
+        f"{plan.name}: {workload.operation} of {workload.dtype}, {workload.ranks} ranks; "
+        f"{report.trials - 1} of {plan.space.count():,} configurations tried in {report.runs} runs",
+    ]
+    if report.speeds.threshold_s is not None:
+        said.append(
+            "this machine has two speeds that alternate (core-to-core round trip below and above "
+            f"{text.duration(report.speeds.threshold_s)});\nruns are compared within each"
+        )
+    if report.wall_s > 1:
+        share = 1 - report.benchmark_s / report.wall_s
+        said.append(
+            f"{text.wall(report.wall_s)}, of which {share:.1%} was not inside benchmark processes"
+        )
+    return "\n".join(said)
+
+
+def _table(plan: Plan, report: Report) -> str:
+    ranged = [p for p in report.profiles if p.name != "all-sizes"]
+    rows = [row for profile in ranged for row in _rows(profile)]
+    if not rows:
+        return "nothing was confirmed: no candidate was compared with the default"
+    level = f"{plan.level:.0%}"
+    header = ("size", "speed", "default", "tuned", f"gain, {level} interval", "pairs", "use")
+    if all(row[1] == ALL for row in rows):
+        header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
+    return text.columns(header, rows, right="size,default,tuned,pairs")
+
+
+def _rows(profile: Profile) -> list[tuple[str, ...]]:
+    inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
+    return [_row(profile, point) for point in sorted(inside, key=lambda p: (p.bytes, p.speed))]
+
+
+def _row(profile: Profile, point: PointEvidence) -> tuple[str, ...]:
+    enough = point.gain.pairs >= FEWEST_PAIRS
+    return (
+        text.size(point.bytes),
+        point.speed,
+        text.duration(point.default_s),
+        text.duration(point.tuned_s),
+        text.ratio(point.gain) if enough else "too few pairs",
+        str(point.gain.pairs),
+        profile.name if profile.verdict is Verdict.FASTER else "the default",
+    )
+
+
+def _drop(row: Sequence[str], index: int) -> tuple[str, ...]:
+    return (*row[:index], *row[index + 1 :])
+
+
+def _settings(profiles: Sequence[Profile]) -> list[str]:
+    """The variables of each distinct configuration, and the profiles that use it."""
+    users: defaultdict[tuple[tuple[str, str], ...], list[Profile]] = defaultdict(list)
+    for profile in profiles:
+        if profile.verdict is Verdict.FASTER:
+            users[tuple(profile.configuration.items())].append(profile)
+    return [
+        ", ".join(_name(profile) for profile in used)
+        + "\n"
+        + "\n".join(f"  {name}={value}" for name, value in settings)
+        for settings, used in users.items()
+    ]
+
+
+def _name(profile: Profile) -> str:
+    return (
+        f"{profile.name} ({text.size(profile.bytes_low)} to {text.size(profile.bytes_high)})"
+    )
+
+
+def _remarks(plan: Plan, report: Report) -> list[str]:
+    said = []
+    if not any(p.verdict is Verdict.FASTER for p in report.profiles):
+        said.append(
+            f"Keep the default: no configuration was shown to be {plan.minimum_gain:.0%} faster."
+        )
+    elif not any(p.name == "all-sizes" for p in report.profiles) and len(report.profiles) > 1:
+        said.append(
+            "No single environment helps without risk at some size: set a profile only for "
+            "programs whose messages are in its range."
+        )
+    for profile in report.profiles:
+        hurt = [
+            p
+            for p in profile.points
+            if p.gain.pairs >= FEWEST_PAIRS and p.gain.high < 1 and p.bytes not in _inside(profile)
+        ]
+        if hurt:
+            sizes = ", ".join(dict.fromkeys(text.size(p.bytes) for p in hurt))
+            said.append(f"{profile.name} is slower than the default at {sizes}.")
+    said += [
+        f"left out after two failures: {name}={value}" if value else f"left out: {name} unset"
+        for name, value in report.set_aside
+    ]
+    return said
+
+
+def _inside(profile: Profile) -> range:
+    return range(profile.bytes_low, profile.bytes_high + 1)
+
+
+def _next(plan: Plan, report: Report, program: str) -> str:
+    faster = [p for p in report.profiles if p.verdict is Verdict.FASTER]
+    operation = plan.workload.operation
+    size = text.size(plan.workload.sizes[-2 if len(plan.workload.sizes) > 1 else 0])
+    lines = [f"{program} best --op {operation} --bytes {size.replace(' ', '')}"]
+    if faster:
+        reference = shlex.quote(f"{plan.name}/{faster[-1].name}")
+        lines.append(f"{program} export {reference} --format sh")
+        lines.append(f"{program} run --profile {reference} -- COMMAND")
+    else:
+        lines.append(f"{program} status")
+        lines.append(f"{program} tune --seed {plan.seed + 1} --search 5min")
+    return "Next:\n" + "\n".join(f"  {line}" for line in lines)

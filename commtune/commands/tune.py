@@ -1,0 +1,98 @@
+"""``commtune tune``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from commtune import wiring
+from commtune.commands.progress import LineReporter, TerminalReporter, reporter
+from commtune.commands.quick import Flags, quick_campaign
+from commtune.commands.summary import plain, summary
+from commtune.db.location import database_url, shown_url
+from commtune.errors import CommtuneError, UserError
+from commtune.tuner.campaign_file import CampaignSpec, load_campaign
+
+
+def run(
+    campaign: Path | None,
+    flags: Flags,
+    db: str | None,
+    *,
+    json_output: bool,
+    take_over: bool,
+    program: str,
+) -> None:
+    """Runs or continues a campaign and prints what it came to."""
+    tell = reporter()
+    where = shown_url(database_url(db))
+    spec, mpi = _campaign(campaign, flags)
+    tell.say(f"{spec.plan.name}: {_outlook(spec)}")
+    with wiring.database(db) as opened, _ended_cleanly(tell, spec, program):
+        for warning in opened.warnings:
+            tell.say(f"note: {warning}")
+        report = wiring.tune(spec, mpi, opened, tell, take_over=take_over)
+    tell.close()
+    if json_output:
+        print(json.dumps(plain(spec.plan, report, where), indent=2))
+    else:
+        print(summary(spec.plan, report, program=program, where=where))
+
+
+def _campaign(
+    campaign: Path | None, flags: Flags
+) -> tuple[CampaignSpec, wiring.MpiInstallation]:
+    if campaign is None:
+        mpi = wiring.find(flags.mpi or "auto")
+        space = wiring.preset_for(mpi, flags.operation or "allreduce")
+        return quick_campaign(flags, space, str(mpi.flavour)), mpi
+    given = [name for name, value in vars(flags).items() if value]
+    if given:
+        raise UserError(
+            f"--{given[0].replace('_', '-')} and a campaign file don't go together",
+            hint=f"change it in {campaign}, or leave the file out and describe all by flags",
+        )
+    spec = load_campaign(campaign)
+    return spec, wiring.find(spec.mpi)
+
+
+def _outlook(spec: CampaignSpec) -> str:
+    plan = spec.plan
+    return (
+        f"{plan.workload.operation}, {plan.workload.ranks} ranks, "
+        f"{len(plan.workload.sizes)} sizes, {plan.space.count():,} configurations; "
+        f"{plan.budget.search_s:g} s of search, {plan.budget.confirmation_s:g} s of confirmation"
+    )
+
+
+@contextmanager
+def _ended_cleanly(
+    tell: LineReporter | TerminalReporter, spec: CampaignSpec, program: str
+) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the run in progress, keep everything, and say how to go on."""
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell.close()
+        print(
+            f"commtune: interrupted; everything measured is kept\n"
+            f"  the same command goes on with {spec.plan.name}; '{program} status' shows it",
+            file=sys.stderr,
+        )
+        sys.exit(130)
+    except CommtuneError:
+        tell.close()
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    del number, frame
+    raise KeyboardInterrupt

@@ -1,0 +1,251 @@
+"""The campaign file: what a user writes, checked, and turned into a plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from commtune.errors import CampaignError
+from commtune.model import Configuration, Operation, Timing, Workload
+from commtune.spaces import (
+    CustomizationDocument,
+    Document,
+    Space,
+    Text,
+    load_document,
+    load_space,
+    parse_bytes,
+    parse_document,
+    parse_percent,
+    parse_seconds,
+    validated,
+)
+from commtune.tuner.plan import Budget, Plan
+
+#: 8 B to 4 MiB: the small sizes guard against harm, the large ones are where there is most to gain.
+DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
+LARGEST_SIZE = 2**30
+
+Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(gt=0)]
+Share = Annotated[float, BeforeValidator(parse_percent), Field(ge=0, lt=1)]
+Assignment = dict[str, Text]
+
+
+def parse_sizes(written: object) -> tuple[int, ...]:
+    """Sizes in bytes, ascending, from a list or from ``"8 .. 4MiB x8"`` (each 8 times the last).
+
+    Raises:
+        ValueError: with what is legal.
+    """
+    if isinstance(written, str) and ".." in written:
+        return _size_range(written)
+    items = written if isinstance(written, list | tuple) else [written]
+    sizes = sorted({parse_bytes(item) for item in items})
+    if not sizes:
+        raise ValueError("no size given; write [8, 64KiB, 1MiB] or \"8 .. 4MiB x8\"")
+    if sizes[0] < 1 or sizes[-1] > LARGEST_SIZE:
+        raise ValueError("sizes go from 1 B to 1 GiB")
+    return tuple(sizes)
+
+
+def _size_range(written: str) -> tuple[int, ...]:
+    match = re.fullmatch(r"\s*(\S+)\s*\.\.\s*(\S+)(?:\s+x\s*(\d+))?\s*", written)
+    if match is None:
+        raise ValueError(f'{written!r} is no range of sizes; write "8 .. 4MiB x8"')
+    low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
+    if not (0 < low <= high <= LARGEST_SIZE) or factor < 2:
+        raise ValueError(f'{written!r}: sizes go up, from 1 B to 1 GiB, by a factor of 2 or more')
+    sizes = []
+    while low <= high:
+        sizes.append(low)
+        low *= factor
+    return tuple(sizes)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class WorkloadPart(_Part):
+    """What is measured."""
+
+    operation: Operation = Operation.ALLREDUCE
+    ranks: int = Field(2, ge=2, le=4096, description="MPI processes, all on this machine")
+    sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
+    dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
+    reduction: Literal["sum", "max"] = "sum"
+    backend: Literal["mpi-host"] = "mpi-host"
+
+
+class TimingPart(_Part):
+    """How long each size is measured in a run."""
+
+    warmup: int = Field(5, ge=0, le=10_000)
+    min_samples: int = Field(10, ge=3, le=100_000)
+    max_samples: int = Field(200, ge=3, le=100_000)
+    relative_ci: Share = 0.01
+    time_cap: Seconds = 0.05
+
+
+class BudgetPart(_Part):
+    """How much may be spent; every limit given holds."""
+
+    search: Seconds = 60.0
+    confirmation: Seconds = 15.0
+    trials: int | None = Field(None, ge=1)
+
+
+class CampaignFile(CustomizationDocument):
+    """The whole file."""
+
+    campaign: Literal[1]
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    space: str
+    mpi: str = "auto"
+    workload: WorkloadPart = WorkloadPart()
+    timing: TimingPart = TimingPart()
+    budget: BudgetPart = BudgetPart()
+    seed: int = Field(1, ge=0, lt=2**31)
+    minimum_gain: Share = 0.02
+    tolerance: Share = 0.02
+    confidence: Annotated[float, BeforeValidator(parse_percent), Field(ge=0.5, lt=1)] = 0.95
+    first: tuple[Assignment, ...] = ()
+    guard_operations: tuple[Operation, ...] = ()
+    guard_variables: tuple[str, ...] = ()
+    run_time_limit: Seconds | None = None
+
+
+@dataclass(frozen=True)
+class CampaignSpec:
+    """A campaign file, read: the plan, and what wiring needs beside it.
+
+    Attributes:
+        mpi: which MPI, as ``cluster.mpi.find_mpi`` understands it.
+        guard_variables: names that pass from the controller's environment to every run.
+    """
+
+    plan: Plan
+    mpi: str
+    guard_variables: tuple[str, ...] = ()
+
+
+def load_campaign(path: Path) -> CampaignSpec:
+    """Reads a campaign file.
+
+    Raises:
+        CampaignError, SpaceError: what is wrong, with file and line.
+        UnknownName: no such space.
+    """
+    return _spec(load_document(path, CampaignError), path.parent)
+
+
+def parse_campaign(text: str, folder: Path) -> CampaignSpec:
+    """Reads a campaign from text that no file holds (the embedded default, flags)."""
+    return _spec(parse_document(text, None, CampaignError), folder)
+
+
+def _spec(document: Document, folder: Path) -> CampaignSpec:
+    file = validated(document, CampaignFile)
+    space = _space(document, file, folder)
+    plan = Plan(
+        name=file.name,
+        space=space,
+        workload=_workload(document, file),
+        timing=_timing(document, file.timing),
+        budget=Budget(file.budget.search, file.budget.confirmation, file.budget.trials),
+        seed=file.seed,
+        minimum_gain=file.minimum_gain,
+        tolerance=file.tolerance,
+        level=file.confidence,
+        first=_first(document, file, space),
+        guards=_guards(document, file),
+        time_limit_s=file.run_time_limit,
+    )
+    return CampaignSpec(plan, file.mpi, _guard_variables(document, file, space))
+
+
+def _space(document: Document, file: CampaignFile, folder: Path) -> Space:
+    looks_like_path = "/" in file.space or file.space.endswith((".yaml", ".yml"))
+    space = load_space(folder / file.space if looks_like_path else file.space)
+    return space.customized(
+        narrow=file.narrow,
+        pin=file.pin,
+        extend=file.extend,
+        opt_in=file.opt_in,
+        document=document,
+    )
+
+
+def _workload(document: Document, file: CampaignFile) -> Workload:
+    part = file.workload
+    if part.dtype == "uint8" and part.reduction == "sum":
+        raise document.error(
+            "a sum of uint8 overflows and can't be checked",
+            ("workload", "dtype"),
+            hint="use reduction: max, or dtype: int32",
+        )
+    return Workload(
+        operation=part.operation,
+        sizes=part.sizes,
+        ranks=part.ranks,
+        backend=part.backend,
+        dtype=part.dtype,
+        reduction=part.reduction,
+    )
+
+
+def _timing(document: Document, part: TimingPart) -> Timing:
+    if part.max_samples < part.min_samples:
+        raise document.error(
+            f"max_samples {part.max_samples} is less than min_samples {part.min_samples}",
+            ("timing", "max_samples"),
+            hint=f"write at least {part.min_samples}",
+        )
+    return Timing(
+        part.warmup, part.min_samples, part.max_samples, part.relative_ci, part.time_cap
+    )
+
+
+def _first(
+    document: Document, file: CampaignFile, space: Space
+) -> tuple[Configuration, ...]:
+    configurations = tuple(Configuration(entry) for entry in file.first)
+    for index, configuration in enumerate(configurations):
+        problems = space.check(configuration)
+        if problems:
+            raise document.error(
+                f"this configuration is not in the space: {problems[0]}",
+                ("first", index),
+                hint=f"see 'commtune spaces show {space.name}', or add the value by 'extend'",
+            )
+    return configurations
+
+
+def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
+    tuned = file.workload.operation
+    if tuned in file.guard_operations:
+        raise document.error(
+            f"{tuned} is the operation that is tuned, it can't guard itself",
+            ("guard_operations", file.guard_operations.index(tuned)),
+            hint="name other operations, such as broadcast and alltoall",
+        )
+    return tuple(dict.fromkeys(file.guard_operations))
+
+
+def _guard_variables(
+    document: Document, file: CampaignFile, space: Space
+) -> tuple[str, ...]:
+    searched: Sequence[str] = space.variables
+    for index, name in enumerate(file.guard_variables):
+        if name in searched:
+            raise document.error(
+                f"{name} is searched or pinned by the space, so it can't pass unchanged too",
+                ("guard_variables", index),
+                hint=f"take it out here, or pin it: 'pin: {{{name}: value}}'",
+            )
+    return file.guard_variables

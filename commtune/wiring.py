@@ -1,0 +1,219 @@
+"""Builds the objects from settings: the only place that knows all adapters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from commtune.cluster.launch import base_environment
+from commtune.cluster.local import LocalBenchmark
+from commtune.cluster.machine import Machine, describe_machine
+from commtune.cluster.mpi import find_mpi
+from commtune.db.engine import Database, open_database
+from commtune.db.location import database_url, sqlite_path
+from commtune.db.locks import LockOwner
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.errors import CampaignError
+from commtune.kernels.bench import NativeProgram
+from commtune.kernels.build import build, digest_of_sources
+from commtune.model import MpiFlavour, MpiInstallation, RunRequest, RunResult, content_key
+from commtune.spaces import Space
+from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.campaign_file import CampaignSpec
+from commtune.tuner.plan import Plan
+from commtune.tuner.ports import Reporter
+from commtune.tuner.runner import Runner
+
+#: The space that fits an MPI where the user names none.
+_PRESETS = {
+    MpiFlavour.MPICH: "mpich-host",
+    MpiFlavour.OPENMPI: "openmpi-host",
+    MpiFlavour.INTEL: "intel-host",
+}
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where commtune keeps things of its own.
+
+    Attributes:
+        data: campaigns' record files, and the database unless it is elsewhere.
+        cache: built benchmarks; may be deleted at any time.
+    """
+
+    data: Path
+    cache: Path
+
+    @classmethod
+    def of_user(cls) -> Folders:
+        """The user's folders, by the XDG conventions."""
+        return cls(platformdirs.user_data_path("commtune"), platformdirs.user_cache_path("commtune"))
+
+
+def preset_for(mpi: MpiInstallation, operation: str) -> str:
+    """The name of the search space for an MPI on one machine and an operation."""
+    if mpi.flavour is MpiFlavour.MPICH and operation == "allreduce":
+        return "mpich-host-allreduce"
+    return _PRESETS[mpi.flavour]
+
+
+def check_library(space: Space, mpi: MpiInstallation) -> None:
+    """Refuses a space made for another library than the one found.
+
+    Raises:
+        CampaignError: with the space that would fit.
+    """
+    known = {"mpich": MpiFlavour.MPICH, "openmpi": MpiFlavour.OPENMPI, "intel-mpi": MpiFlavour.INTEL}
+    if known.get(space.library, mpi.flavour) is not mpi.flavour:
+        raise CampaignError(
+            f"space {space.name} is for {space.library}, but the MPI found is "
+            f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
+            hint=f"use 'space: {_PRESETS[mpi.flavour]}', or name another MPI with 'mpi:'",
+        )
+
+
+def prepare_benchmark(
+    mpi: MpiInstallation, space: Space | None, folder: Path, guards: Sequence[str] = ()
+) -> LocalBenchmark:
+    """Builds the native benchmark against an MPI, and makes a port of it.
+
+    Args:
+        folder: where record files go.
+        guards: variables that pass from our environment to every run.
+    """
+    executable = build(mpi, Folders.of_user().cache)
+    pinned: Mapping[str, str] = space.pinned if space else {}
+    watched = space.variables if space else ()
+    return LocalBenchmark(
+        mpi=mpi,
+        program=NativeProgram(executable, watched),
+        environment={**base_environment(os.environ, mpi, guards), **pinned},
+        watched=watched,
+        folder=folder,
+    )
+
+
+@contextmanager
+def database(option: str | None) -> Iterator[Database]:
+    """The database, opened and closed again."""
+    opened = open_database(database_url(option))
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def tune(
+    spec: CampaignSpec, mpi: MpiInstallation, opened: Database, reporter: Reporter, *, take_over: bool
+) -> Report:
+    """Runs a campaign, or goes on with it, and returns what it came to.
+
+    Raises:
+        CampaignChanged: the stored campaign of this name asks another question.
+        CampaignLocked: another controller works on it.
+    """
+    plan = spec.plan
+    check_library(plan.space, mpi)
+    machine = describe_machine()
+    folder = Folders.of_user().data / "campaigns" / plan.name / "runs"
+    benchmark = prepare_benchmark(mpi, plan.space, folder, spec.guard_variables)
+    store = Store(opened)
+    owner = LockOwner.current()
+    handle = store.open_campaign(_record(spec, mpi, machine, folder))
+    store.lock(handle.id, owner, take_over=take_over)
+    try:
+        report = Campaign(plan, Runner(plan, handle.id, benchmark, store), reporter).run()
+        store.finish_campaign(handle.id)
+        return report
+    finally:
+        store.unlock(handle.id, owner)
+
+
+def bench(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -> RunResult:
+    """One run of the benchmark, not stored."""
+    return benchmark.measure(request, time_limit_s)
+
+
+def find(named: str) -> MpiInstallation:
+    """Finds an MPI; see ``cluster.mpi.find_mpi``."""
+    return find_mpi(named)
+
+
+def this_system() -> SystemRecord:
+    """The machine we run on, as the database knows machines."""
+    return _system(describe_machine())
+
+
+def _record(
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    machine: Machine,
+    folder: Path,
+) -> CampaignRecord:
+    plan = spec.plan
+    stack = _stack(mpi, machine)
+    surroundings = {
+        "machine": machine.shape(),
+        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
+        "benchmark": {"sources": digest_of_sources()[:16]},
+        "guards": {name: os.environ.get(name) for name in spec.guard_variables},
+    }
+    return CampaignRecord(
+        name=plan.name,
+        what=plan.comparable(surroundings),
+        settings=_settings(plan, spec),
+        space=_space_plain(plan.space),
+        space_key=plan.space.key,
+        seed=plan.seed,
+        system=_system(machine),
+        stack=stack,
+        folder=str(folder),
+    )
+
+
+def _space_plain(space: Space) -> dict[str, Any]:
+    return {
+        "name": space.name,
+        "version": space.version,
+        "library": space.library,
+        "pinned": dict(space.pinned),
+        "parameters": {p.name: list(p.values) for p in space.parameters},
+    }
+
+
+def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
+    return {
+        "budget": asdict(plan.budget),
+        "minimum_gain": plan.minimum_gain,
+        "tolerance": plan.tolerance,
+        "level": plan.level,
+        "first": [dict(configuration) for configuration in plan.first],
+        "guard_operations": [str(guard) for guard in plan.guards],
+        "mpi": spec.mpi,
+        "time_limit_s": plan.time_limit_s,
+    }
+
+
+def _system(machine: Machine) -> SystemRecord:
+    name = f"{machine.cpu_model}, {machine.cores_usable} cores"
+    return SystemRecord(machine.fingerprint(), name, machine.shape())
+
+
+def _stack(mpi: MpiInstallation, machine: Machine) -> StackRecord:
+    names = {MpiFlavour.MPICH: "MPICH", MpiFlavour.OPENMPI: "Open MPI", MpiFlavour.INTEL: "Intel MPI"}
+    description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack()}
+    text = f"{names[mpi.flavour]} {mpi.version}"
+    return StackRecord(content_key(description), text, description)
+
+
+def campaign_folder_of_database(url: str) -> Path | None:
+    """The folder of an SQLite database, for ``doctor``; ``None`` for a server."""
+    path = sqlite_path(url)
+    return path.parent if path else None
