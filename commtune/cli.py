@@ -14,14 +14,16 @@ import typer
 from commtune.errors import CommtuneError
 
 app = typer.Typer(
-    help="Finds the environment variables that make MPI, NCCL and RCCL fast on a machine, and proves it.",
+    help="Finds the environment variables that make MPI, NCCL and RCCL fast, and proves it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 spaces_app = typer.Typer(help="Search spaces: list, show, validate.", no_args_is_help=True)
-mpi_app = typer.Typer(help="MPI libraries: find them, install them from wheels.", no_args_is_help=True)
+mpi_app = typer.Typer(
+    help="MPI libraries: find them, install them from wheels.", no_args_is_help=True
+)
 db_app = typer.Typer(help="The database: where it is, its schema.", no_args_is_help=True)
 app.add_typer(spaces_app, name="spaces")
 app.add_typer(mpi_app, name="mpi")
@@ -138,7 +140,9 @@ def tune(
         name, space, mpi, op, ranks, sizes, search, confirmation, trials, seed, minimum_gain,
         tuple(guard or ()),
     )  # fmt: skip
-    command.run(campaign, flags, db, json_output=json_output, take_over=take_over, program=_program())
+    command.run(
+        campaign, flags, db, json_output=json_output, take_over=take_over, program=_program()
+    )
 
 
 @app.command()
@@ -181,14 +185,14 @@ def best(
 
 @app.command()
 def export(
-    profile: Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, or a profile's name or number")],
+    profile: Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")],
     format_: Annotated[
         str, typer.Option("--format", help="env, sh, csh, fish, json, lmod or tcl")
     ] = "sh",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file [stdout]")] = None,
     allow_unguarded: Annotated[
         bool,
-        typer.Option("--allow-unguarded", help="a module file without guard operations, marked so"),
+        typer.Option("--allow-unguarded", help="a module file without guards"),
     ] = False,
     db: Db = None,
 ) -> None:

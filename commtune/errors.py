@@ -3,7 +3,7 @@
 The tree says whose turn it is::
 
     CommtuneError
-    ├── UserError              what was asked for is wrong; asking differently mends it (exit code 2)
+    ├── UserError              what was asked for is wrong; ask differently (exit code 2)
     │   ├── DocumentError      a YAML file is wrong at a known place (file, line)
     │   │   ├── SpaceError     ... a search-space file
     │   │   └── CampaignError  ... a campaign file

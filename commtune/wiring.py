@@ -54,7 +54,9 @@ class Folders:
     @classmethod
     def of_user(cls) -> Folders:
         """The user's folders, by the XDG conventions."""
-        return cls(platformdirs.user_data_path("commtune"), platformdirs.user_cache_path("commtune"))
+        return cls(
+            platformdirs.user_data_path("commtune"), platformdirs.user_cache_path("commtune")
+        )
 
 
 def preset_for(mpi: MpiInstallation, operation: str) -> str:
@@ -70,7 +72,11 @@ def check_library(space: Space, mpi: MpiInstallation) -> None:
     Raises:
         CampaignError: with the space that would fit.
     """
-    known = {"mpich": MpiFlavour.MPICH, "openmpi": MpiFlavour.OPENMPI, "intel-mpi": MpiFlavour.INTEL}
+    known = {
+        "mpich": MpiFlavour.MPICH,
+        "openmpi": MpiFlavour.OPENMPI,
+        "intel-mpi": MpiFlavour.INTEL,
+    }
     if known.get(space.library, mpi.flavour) is not mpi.flavour:
         raise CampaignError(
             f"space {space.name} is for {space.library}, but the MPI found is "
@@ -111,7 +117,12 @@ def database(option: str | None) -> Iterator[Database]:
 
 
 def tune(
-    spec: CampaignSpec, mpi: MpiInstallation, opened: Database, reporter: Reporter, *, take_over: bool
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    opened: Database,
+    reporter: Reporter,
+    *,
+    take_over: bool,
 ) -> Report:
     """Runs a campaign, or goes on with it, and returns what it came to.
 
@@ -184,6 +195,7 @@ def _space_plain(space: Space) -> dict[str, Any]:
         "version": space.version,
         "library": space.library,
         "pinned": dict(space.pinned),
+        "variables": [v for v in space.variables if v not in space.pinned],
         "parameters": {p.name: list(p.values) for p in space.parameters},
     }
 
@@ -207,7 +219,11 @@ def _system(machine: Machine) -> SystemRecord:
 
 
 def _stack(mpi: MpiInstallation, machine: Machine) -> StackRecord:
-    names = {MpiFlavour.MPICH: "MPICH", MpiFlavour.OPENMPI: "Open MPI", MpiFlavour.INTEL: "Intel MPI"}
+    names = {
+        MpiFlavour.MPICH: "MPICH",
+        MpiFlavour.OPENMPI: "Open MPI",
+        MpiFlavour.INTEL: "Intel MPI",
+    }
     description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack()}
     text = f"{names[mpi.flavour]} {mpi.version}"
     return StackRecord(content_key(description), text, description)

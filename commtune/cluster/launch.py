@@ -8,11 +8,11 @@ from pathlib import Path
 
 from commtune.model import MpiFlavour, MpiInstallation
 
-#: What a run takes over from the controller's environment. Everything else stays outside, so that
-#: a variable that happens to be set in somebody's shell neither changes nor leaks into a campaign.
+#: What a run takes over from the controller's environment. Everything else stays outside: what
+#: happens to be set in somebody's shell neither changes a campaign nor leaks into it.
 BASE_NAMES = (
-    "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER",
-    "XDG_RUNTIME_DIR",
+    "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ",
+    "USER", "XDG_RUNTIME_DIR",
 )  # fmt: skip
 
 #: Set by administrators to keep hardware safe; they pass to every run unchanged wherever they

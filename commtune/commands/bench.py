@@ -11,7 +11,15 @@ from pathlib import Path
 from commtune import wiring
 from commtune.commands import text
 from commtune.errors import EnvironmentFault, UserError
-from commtune.model import Configuration, Operation, Outcome, RunRequest, RunResult, Timing, Workload
+from commtune.model import (
+    Configuration,
+    Operation,
+    Outcome,
+    RunRequest,
+    RunResult,
+    Timing,
+    Workload,
+)
 from commtune.spaces import parse_seconds
 from commtune.tuner.campaign_file import parse_sizes
 

@@ -1,4 +1,4 @@
-"""``commtune best``. Starts fast: it imports neither SQLAlchemy nor anything else it can do without."""
+"""``commtune best``. Starts fast: it imports neither SQLAlchemy nor what else it can spare."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ def _preference(row: BestRow) -> tuple[bool, int, float]:
 
 
 def _answer(row: BestRow, size: int) -> str:
-    lines = [_heading(row, size), f"measured on {row.system}, {row.stack}, campaign {row.campaign}"]
+    lines = [
+        _heading(row, size),
+        f"measured on {row.system}, {row.stack}, campaign {row.campaign}",
+    ]
     if row.simulated:
         lines.append("SIMULATED: says nothing about a real system")
     lines += [f"  {_point(point)}" for point in row.points]

@@ -19,10 +19,7 @@ def show_all(*, json_output: bool) -> None:
     if json_output:
         print(json.dumps({name: _plain(mpi) for name, mpi in found.items()}, indent=2))
         return
-    rows = [
-        (name, mpi, "") if isinstance(mpi, str) else (name, f"{mpi.flavour} {mpi.version}", str(mpi.compiler))
-        for name, mpi in found.items()
-    ]  # fmt: skip
+    rows = [_row(name, mpi) for name, mpi in found.items()]
     print(text.columns(("name", "what", "compiler"), rows))
 
 
@@ -37,6 +34,12 @@ def _attempt(name: str) -> MpiInstallation | str:
         return find_mpi(name)
     except CommtuneError as error:
         return error.message
+
+
+def _row(name: str, mpi: MpiInstallation | str) -> tuple[str, str, str]:
+    if isinstance(mpi, str):
+        return name, mpi, ""
+    return name, f"{mpi.flavour} {mpi.version}", str(mpi.compiler)
 
 
 def _plain(mpi: MpiInstallation | str) -> dict[str, str]:

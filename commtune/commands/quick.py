@@ -37,9 +37,7 @@ def quick_campaign(flags: Flags, space: str, mpi: str) -> CampaignSpec:
         space: the space to use where the flags name none.
         mpi: which MPI was found, for the campaign's name.
     """
-    workload = _given(
-        operation=flags.operation, ranks=flags.ranks, sizes=_sizes(flags.sizes)
-    )
+    workload = _given(operation=flags.operation, ranks=flags.ranks, sizes=_sizes(flags.sizes))
     budget = _given(search=flags.search, confirmation=flags.confirmation, trials=flags.trials)
     document = {
         "campaign": 1,

@@ -32,7 +32,8 @@ def show(name: str, *, json_output: bool) -> None:
     """Prints a space, by preset name or path."""
     space = _load(name)
     if json_output:
-        print(json.dumps({**_brief(space), "parameters": [_plain(p) for p in space.parameters]}, indent=2))  # fmt: skip
+        parameters = [_plain(parameter) for parameter in space.parameters]
+        print(json.dumps({**_brief(space), "parameters": parameters}, indent=2))
         return
     print(f"{space.name} {space.version}: {space.summary}")
     print(f"for {space.library} {space.versions}; {space.count():,} configurations")
@@ -41,18 +42,14 @@ def show(name: str, *, json_output: bool) -> None:
     for parameter in space.parameters:
         print("\n" + _described(parameter))
     for parameter in space.left_out.values():
-        print(f"\n{_described(parameter)}\n    left out unless a campaign says opt_in: [{parameter.name}]")
+        print(f"\n{_described(parameter)}\n    left out without opt_in: [{parameter.name}]")
 
 
 def validate(files: list[Path], *, json_output: bool) -> None:
     """Checks files; exits with 2 if one is wrong."""
     results = [(file, _problem(file)) for file in files]
     if json_output:
-        plain = [
-            {"file": str(f), "ok": e is None, "message": e.message if e else "", "hint": e.hint if e else ""}
-            for f, e in results
-        ]  # fmt: skip
-        print(json.dumps(plain, indent=2))
+        print(json.dumps([_result(file, error) for file, error in results], indent=2))
     else:
         for file, error in results:
             if error is None:
@@ -62,6 +59,11 @@ def validate(files: list[Path], *, json_output: bool) -> None:
                 print(f"{error.message}{hint}", file=sys.stderr)
     if any(error for _, error in results):
         sys.exit(2)
+
+
+def _result(file: Path, error: CommtuneError | None) -> dict[str, Any]:
+    said = {"message": error.message, "hint": error.hint} if error else {}
+    return {"file": str(file), "ok": error is None, **said}
 
 
 def _load(name: str) -> Space:

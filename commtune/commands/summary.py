@@ -53,7 +53,10 @@ def plain(plan: Plan, report: Report, where: str) -> dict[str, Any]:
 
 def profile_plain(profile: Profile) -> dict[str, Any]:
     """A profile as plain data."""
-    return {**asdict(_without_configuration(profile)), "configuration": dict(profile.configuration)}
+    return {
+        **asdict(_without_configuration(profile)),
+        "configuration": dict(profile.configuration),
+    }
 
 
 def _without_configuration(profile: Profile) -> Profile:
@@ -68,7 +71,7 @@ def _headline(plan: Plan, report: Report) -> str:
     workload = plan.workload
     said = [
         f"{plan.name}: {workload.operation} of {workload.dtype}, {workload.ranks} ranks; "
-        f"{report.trials - 1} of {plan.space.count():,} configurations tried in {report.runs} runs",
+        f"{report.trials - 1} of {plan.space.count():,} configurations tried, {report.runs} runs",
     ]
     if report.speeds.threshold_s is not None:
         said.append(
@@ -85,11 +88,19 @@ def _headline(plan: Plan, report: Report) -> str:
 
 def _table(plan: Plan, report: Report) -> str:
     ranged = [p for p in report.profiles if p.name != "all-sizes"]
-    rows = [row for profile in ranged for row in _rows(profile)]
+    rows: list[Sequence[str]] = [row for profile in ranged for row in _rows(profile)]
     if not rows:
         return "nothing was confirmed: no candidate was compared with the default"
     level = f"{plan.level:.0%}"
-    header = ("size", "speed", "default", "tuned", f"gain, {level} interval", "pairs", "use")
+    header: Sequence[str] = (
+        "size",
+        "speed",
+        "default",
+        "tuned",
+        f"gain, {level} interval",
+        "pairs",
+        "use",
+    )
     if all(row[1] == ALL for row in rows):
         header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
     return text.columns(header, rows, right="size,default,tuned,pairs")
@@ -132,9 +143,7 @@ def _settings(profiles: Sequence[Profile]) -> list[str]:
 
 
 def _name(profile: Profile) -> str:
-    return (
-        f"{profile.name} ({text.size(profile.bytes_low)} to {text.size(profile.bytes_high)})"
-    )
+    return f"{profile.name} ({text.size(profile.bytes_low)} to {text.size(profile.bytes_high)})"
 
 
 def _remarks(plan: Plan, report: Report) -> list[str]:

@@ -16,6 +16,7 @@ from commtune.commands.quick import Flags, quick_campaign
 from commtune.commands.summary import plain, summary
 from commtune.db.location import database_url, shown_url
 from commtune.errors import CommtuneError, UserError
+from commtune.model import MpiInstallation
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
 
 
@@ -44,9 +45,7 @@ def run(
         print(summary(spec.plan, report, program=program, where=where))
 
 
-def _campaign(
-    campaign: Path | None, flags: Flags
-) -> tuple[CampaignSpec, wiring.MpiInstallation]:
+def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiInstallation]:
     if campaign is None:
         mpi = wiring.find(flags.mpi or "auto")
         space = wiring.preset_for(mpi, flags.operation or "allreduce")

@@ -102,7 +102,12 @@ class BestRow:
 
 @dataclass(frozen=True)
 class ProfileAnswer:
-    """A whole profile, and what it was measured on. ``created``: seconds since 1970."""
+    """A whole profile, and what it was measured on.
+
+    Attributes:
+        created: seconds since 1970.
+        space: the campaign's search space as plain data.
+    """
 
     id: int
     campaign: str
@@ -110,3 +115,14 @@ class ProfileAnswer:
     system: SystemRecord
     stack: StackRecord
     created: float
+    space: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pinned(self) -> dict[str, str]:
+        """Variables that were set in every run, the default's too."""
+        return dict(self.space.get("pinned", {}))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Every variable that the search could set."""
+        return tuple(self.space.get("variables", ()))

@@ -44,7 +44,9 @@ JOIN campaigns c ON c.id = p.campaign_id
 JOIN systems s ON s.id = c.system_id
 JOIN stacks k ON k.id = c.stack_id
 """
-_DESCRIPTIONS = ", s.description AS system_description, k.description AS stack_description"
+_DESCRIPTIONS = (
+    ", s.description AS system_description, k.description AS stack_description, c.space AS space"
+)
 
 _FILTERS = {
     "nodes": "p.nodes = :nodes",
@@ -141,6 +143,7 @@ def profile(url: str, ref: str) -> ProfileAnswer:
         ),
         stack=StackRecord(row["stack_fingerprint"], row["stack"], _json(row["stack_description"])),
         created=row["created"],
+        space=_json(row["space"]),
     )
 
 

@@ -267,9 +267,7 @@ class Campaign:
             for position, configuration in enumerate(order):
                 self._run(configuration, phase, block, timer, position, operation)
 
-    def _runs_since(
-        self, decision: Decision, phase: Phase, operation: Operation
-    ) -> list[RunView]:
+    def _runs_since(self, decision: Decision, phase: Phase, operation: Operation) -> list[RunView]:
         return [
             run
             for run in self.runner.evidence.runs

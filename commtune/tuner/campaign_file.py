@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -27,7 +27,7 @@ from commtune.spaces import (
 )
 from commtune.tuner.plan import Budget, Plan
 
-#: 8 B to 4 MiB: the small sizes guard against harm, the large ones are where there is most to gain.
+#: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 LARGEST_SIZE = 2**30
 
@@ -44,10 +44,10 @@ def parse_sizes(written: object) -> tuple[int, ...]:
     """
     if isinstance(written, str) and ".." in written:
         return _size_range(written)
-    items = written if isinstance(written, list | tuple) else [written]
+    items: Sequence[Any] = written if isinstance(written, list | tuple) else [written]
     sizes = sorted({parse_bytes(item) for item in items})
     if not sizes:
-        raise ValueError("no size given; write [8, 64KiB, 1MiB] or \"8 .. 4MiB x8\"")
+        raise ValueError('no size given; write [8, 64KiB, 1MiB] or "8 .. 4MiB x8"')
     if sizes[0] < 1 or sizes[-1] > LARGEST_SIZE:
         raise ValueError("sizes go from 1 B to 1 GiB")
     return tuple(sizes)
@@ -59,7 +59,7 @@ def _size_range(written: str) -> tuple[int, ...]:
         raise ValueError(f'{written!r} is no range of sizes; write "8 .. 4MiB x8"')
     low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
     if not (0 < low <= high <= LARGEST_SIZE) or factor < 2:
-        raise ValueError(f'{written!r}: sizes go up, from 1 B to 1 GiB, by a factor of 2 or more')
+        raise ValueError(f"{written!r}: sizes go up, from 1 B to 1 GiB, by a factor of 2 or more")
     sizes = []
     while low <= high:
         sizes.append(low)
@@ -75,7 +75,7 @@ class WorkloadPart(_Part):
     """What is measured."""
 
     operation: Operation = Operation.ALLREDUCE
-    ranks: int = Field(2, ge=2, le=4096, description="MPI processes, all on this machine")
+    ranks: int = Field(default=2, ge=2, le=4096, description="MPI processes, all on this machine")
     sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
     dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
     reduction: Literal["sum", "max"] = "sum"
@@ -85,9 +85,9 @@ class WorkloadPart(_Part):
 class TimingPart(_Part):
     """How long each size is measured in a run."""
 
-    warmup: int = Field(5, ge=0, le=10_000)
-    min_samples: int = Field(10, ge=3, le=100_000)
-    max_samples: int = Field(200, ge=3, le=100_000)
+    warmup: int = Field(default=5, ge=0, le=10_000)
+    min_samples: int = Field(default=10, ge=3, le=100_000)
+    max_samples: int = Field(default=200, ge=3, le=100_000)
     relative_ci: Share = 0.01
     time_cap: Seconds = 0.05
 
@@ -97,7 +97,7 @@ class BudgetPart(_Part):
 
     search: Seconds = 60.0
     confirmation: Seconds = 15.0
-    trials: int | None = Field(None, ge=1)
+    trials: int | None = Field(default=None, ge=1)
 
 
 class CampaignFile(CustomizationDocument):
@@ -110,7 +110,7 @@ class CampaignFile(CustomizationDocument):
     workload: WorkloadPart = WorkloadPart()
     timing: TimingPart = TimingPart()
     budget: BudgetPart = BudgetPart()
-    seed: int = Field(1, ge=0, lt=2**31)
+    seed: int = Field(default=1, ge=0, lt=2**31)
     minimum_gain: Share = 0.02
     tolerance: Share = 0.02
     confidence: Annotated[float, BeforeValidator(parse_percent), Field(ge=0.5, lt=1)] = 0.95
@@ -206,14 +206,10 @@ def _timing(document: Document, part: TimingPart) -> Timing:
             ("timing", "max_samples"),
             hint=f"write at least {part.min_samples}",
         )
-    return Timing(
-        part.warmup, part.min_samples, part.max_samples, part.relative_ci, part.time_cap
-    )
+    return Timing(part.warmup, part.min_samples, part.max_samples, part.relative_ci, part.time_cap)
 
 
-def _first(
-    document: Document, file: CampaignFile, space: Space
-) -> tuple[Configuration, ...]:
+def _first(document: Document, file: CampaignFile, space: Space) -> tuple[Configuration, ...]:
     configurations = tuple(Configuration(entry) for entry in file.first)
     for index, configuration in enumerate(configurations):
         problems = space.check(configuration)
@@ -237,9 +233,7 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
     return tuple(dict.fromkeys(file.guard_operations))
 
 
-def _guard_variables(
-    document: Document, file: CampaignFile, space: Space
-) -> tuple[str, ...]:
+def _guard_variables(document: Document, file: CampaignFile, space: Space) -> tuple[str, ...]:
     searched: Sequence[str] = space.variables
     for index, name in enumerate(file.guard_variables):
         if name in searched:

@@ -106,9 +106,7 @@ def baseline(runs: Iterable[RunView], speeds: Speeds) -> dict[Cell, float]:
     return {cell: median(values) for cell, values in found.items()}
 
 
-def log_gains(
-    run: RunView, speeds: Speeds, reference: Mapping[Cell, float]
-) -> dict[Cell, float]:
+def log_gains(run: RunView, speeds: Speeds, reference: Mapping[Cell, float]) -> dict[Cell, float]:
     """log(default/run) by size and speed, where the default was measured at that speed."""
     return {
         cell: math.log(reference[cell] / value)

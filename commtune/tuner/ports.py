@@ -1,4 +1,4 @@
-"""What the tuner needs from outside, as protocols; adapters implement them, wiring connects them."""
+"""What the tuner needs from outside, as protocols. Adapters implement them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ class Benchmark(Protocol):
     controller started and never read; it returns ``None`` where the run wrote no footer.
     """
 
-    simulated: bool
+    @property
+    def simulated(self) -> bool:
+        """Whether results are made up or played back, and say nothing of this machine."""
+        ...
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Makes one run and waits for its end, or ends it after ``time_limit_s`` seconds."""

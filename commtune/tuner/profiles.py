@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 
 from commtune.model import DEFAULT, Configuration, PointEvidence, Profile, Verdict
 from commtune.tuner.confirm import Comparison
@@ -27,11 +26,7 @@ def recommend(
     them), and one environment for all sizes, if one is faster somewhere and, within the plan's
     tolerance, nowhere slower.
     """
-    choice = {size: best_at(size, comparison) for size in plan.workload.sizes}
-    ranges = [
-        (configuration, tuple(sizes))
-        for configuration, sizes in groupby(sorted(choice), key=lambda size: choice[size])
-    ]
+    ranges = size_ranges(sorted(plan.workload.sizes), comparison)
     found = [
         _profile(plan, comparison, guards, configuration, sizes, simulated=simulated)
         for configuration, sizes in ranges
@@ -46,16 +41,61 @@ def recommend(
     return found
 
 
-def best_at(size: int, comparison: Comparison) -> Configuration:
-    """The configuration whose gain at a size is surest, or the default where none is sure."""
-    best, best_low = DEFAULT, 0.0
+def size_ranges(
+    sizes: Sequence[int], comparison: Comparison
+) -> list[tuple[Configuration, tuple[int, ...]]]:
+    """Cuts sizes into ranges with a configuration each, as few as the evidence supports.
+
+    Sizes, from the smallest up, share a range as long as one configuration is as good as the
+    best at all of them, as far as the intervals can tell.
+    """
+    ranges: list[tuple[set[Configuration], list[int]]] = []
+    for size in sizes:
+        good = good_at(size, comparison)
+        if ranges and ranges[-1][0] & good:
+            shared, members = ranges.pop()
+            ranges.append((shared & good, [*members, size]))
+        else:
+            ranges.append((good, [size]))
+    return [(_best_of(good, members, comparison), tuple(members)) for good, members in ranges]
+
+
+def good_at(size: int, comparison: Comparison) -> set[Configuration]:
+    """The configurations that are faster at a size, and that no other surely beats there.
+
+    Only the default, where none is faster at every machine speed with enough pairs.
+    """
+    faster: dict[Configuration, dict[str, PointEvidence]] = {}
     for configuration, points in comparison.points.items():
-        here = judged([p for p in points if p.bytes == size])
-        if here and all(p.verdict is Verdict.FASTER for p in here):
-            low = min(p.gain.low for p in here)
-            if low > best_low:
-                best, best_low = configuration, low
-    return best
+        here = {p.speed: p for p in judged(points) if p.bytes == size}
+        if here and all(p.verdict is Verdict.FASTER for p in here.values()):
+            faster[configuration] = here
+    good = {
+        configuration
+        for configuration, here in faster.items()
+        if not any(_beats(other, here) for other in faster.values())
+    }
+    return good or {DEFAULT}
+
+
+def _beats(one: Mapping[str, PointEvidence], other: Mapping[str, PointEvidence]) -> bool:
+    """Whether the intervals of one lie above those of the other at some speed."""
+    return any(one[speed].gain.low > other[speed].gain.high for speed in one.keys() & other.keys())
+
+
+def _best_of(
+    good: set[Configuration], sizes: Sequence[int], comparison: Comparison
+) -> Configuration:
+    def mean_gain(configuration: Configuration) -> tuple[float, int, str]:
+        inside = [
+            math.log(p.gain.ratio)
+            for p in judged(comparison.points.get(configuration, ()))
+            if p.bytes in sizes
+        ]
+        # Of equals the one with fewer variables; the key makes the choice reproducible.
+        return (round(math.fsum(inside), 3), -len(configuration), configuration.key)
+
+    return max(good, key=mean_gain)
 
 
 def best_everywhere(plan: Plan, comparison: Comparison) -> Configuration | None:

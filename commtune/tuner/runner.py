@@ -87,9 +87,7 @@ class Runner:
             self.blocks = max(self.blocks, request.block + 1)
             result = self.benchmark.recover(request)
             if result is not None:
-                self.store.finish_run(
-                    self.campaign_id, result, str(request.workload.operation)
-                )
+                self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
             else:
                 self.store.mark_interrupted(request.run_id, "its controller died")
                 if request.phase is Phase.SEARCH:
@@ -151,7 +149,7 @@ class Runner:
         return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls)) if walls else _FIRST_LIMIT_S
 
     def _check_default(self, run: FreshRun) -> None:
-        """A default that never ran leaves nothing to compare with; going on would waste a night."""
+        """Without runs of the default there is nothing to compare; going on wastes a night."""
         if run.outcome is Outcome.OK or not run.configuration.is_default:
             return
         defaults = [r for r in self.evidence.runs if r.configuration.is_default]

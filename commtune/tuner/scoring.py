@@ -122,7 +122,9 @@ class Scoreboard:
     def _comparable(self, cell: Cell) -> bool:
         """Whether scores of this cell are centred as those of the other speed are."""
         size, _ = cell
-        return cell in self._level or all((size, name) not in self._level for name in self.speeds.names)
+        return cell in self._level or all(
+            (size, name) not in self._level for name in self.speeds.names
+        )
 
     def _good_levels(self, runs: Sequence[RunView]) -> dict[Cell, float]:
         found: defaultdict[Cell, list[float]] = defaultdict(list)

@@ -290,5 +290,7 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
 def _suggest(trial: Trial, parameter: Parameter) -> str | None:
     distribution = _distribution(parameter)
     if isinstance(distribution, IntDistribution):
-        return parameter.values[trial.suggest_int(parameter.name, distribution.low, distribution.high)]
-    return trial.suggest_categorical(parameter.name, parameter.values)
+        index = trial.suggest_int(parameter.name, distribution.low, distribution.high)
+        return parameter.values[index]
+    value = trial.suggest_categorical(parameter.name, parameter.values)
+    return None if value is None else str(value)
