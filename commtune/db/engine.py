@@ -98,9 +98,13 @@ def open_database(url: str) -> Database:
     """
     with _faults(url):
         engine, network = _engine(url)
-        warnings = _settle_journal(engine, network)
-        if not _is_ready(engine, shown_url(url)):
-            _migrate(url, only_empty=True)
+        try:
+            warnings = _settle_journal(engine, network)
+            if not _is_ready(engine, shown_url(url)):
+                _migrate(url, only_empty=True)
+        except BaseException:
+            engine.dispose()
+            raise
     return Database(engine, shown_url(url), tuple(warnings))
 
 

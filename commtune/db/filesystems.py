@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
+#: Linux's table of what is mounted where, for this process.
+MOUNTINFO = Path("/proc/self/mountinfo")
+
 #: Kinds on which several machines see one file. SQLite's write-ahead log needs memory that all
 #: its users share, which these don't give across machines.
 _NETWORK = frozenset(
@@ -46,7 +49,7 @@ def is_network(kind: str) -> bool:
 def network_type(folder: Path) -> str:
     """The kind of file system of a folder if it is a network one, else empty."""
     try:
-        mountinfo = Path("/proc/self/mountinfo").read_text(errors="replace")
+        mountinfo = MOUNTINFO.read_text(errors="replace")
     except OSError:  # no Linux: nothing is known, and WAL is tried
         return ""
     kind = filesystem_type(PurePosixPath(folder.resolve()), mountinfo)

@@ -48,7 +48,8 @@ def sqlite_path(url: str) -> Path | None:
     scheme, _, rest = url.partition("://")
     if scheme.partition("+")[0] != "sqlite":
         return None
-    name = rest.partition("?")[0].removeprefix("/")
+    # A question mark without name=value behind it is part of the file's name.
+    name = re.split(r"\?\w+=", rest, maxsplit=1)[0].removeprefix("/")
     if name in ("", ":memory:") or not rest.startswith("/"):
         raise DatabaseFault(
             f"the database URL {shown_url(url)} names no file",

@@ -1,0 +1,84 @@
+"""Which database is meant, and how it is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commtune.db.location import check_schema, database_url, shown_url, sqlite_path
+from commtune.errors import DatabaseFault
+
+
+@pytest.fixture(autouse=True)
+def no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tester's own database is not meant."""
+    monkeypatch.delenv("COMMTUNE_DB", raising=False)
+
+
+def test_the_option_goes_before_the_environment_before_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert sqlite_path(database_url(None)) == tmp_path / "commtune" / "commtune.db"
+    monkeypatch.setenv("COMMTUNE_DB", "sqlite:////env.db")
+    assert database_url(None) == "sqlite:////env.db"
+    assert database_url("sqlite:////option.db") == "sqlite:////option.db"
+
+
+@pytest.mark.parametrize("name", ["a b.db", "100%.db", "odd#name?.db", "ünï.db"])
+def test_a_path_is_an_sqlite_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sqlite_path(database_url(name)) == tmp_path / name
+    assert sqlite_path(database_url(str(tmp_path / name))) == tmp_path / name
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql"])
+def test_postgresql_means_the_driver_that_is_installed(scheme: str) -> None:
+    assert database_url(f"{scheme}://ann@db/x") == "postgresql+psycopg://ann@db/x"
+    assert database_url(f"{scheme}+asyncpg://ann@db/x") == f"{scheme}+asyncpg://ann@db/x"
+
+
+def test_sqlite_urls() -> None:
+    assert sqlite_path("sqlite:////data/x.db") == Path("/data/x.db")
+    assert sqlite_path("sqlite+pysqlite:////data/x.db?timeout=5") == Path("/data/x.db")
+    assert sqlite_path("sqlite:///x.db") == Path.cwd() / "x.db"
+    assert sqlite_path("postgresql+psycopg://db/x") is None
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite://x.db"])
+def test_an_sqlite_url_without_a_file_is_refused(url: str) -> None:
+    with pytest.raises(DatabaseFault, match="names no file"):
+        sqlite_path(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:s3cret@db/x",
+        "postgresql://ann:s3cret@with@at@db:5432/x?sslmode=require",
+        "postgresql://ann:s3cret/slash@db/x",
+        "postgresql://db/x?user=ann&password=s3cret",
+        "mysql+pymysql://:s3cret@db/x",
+    ],
+)
+def test_no_password_is_shown(url: str) -> None:
+    shown = shown_url(url)
+    assert "s3cret" not in shown and "***" in shown
+    assert shown_url("postgresql://ann@db/x") == "postgresql://ann@db/x"
+
+
+@pytest.mark.parametrize(
+    ("revision", "words", "hint"),
+    [
+        ("r0000", "older schema r0000", "commtune db upgrade"),
+        ("r9999", "newer schema r9999", "update commtune"),
+        ("abc", "unknown schema 'abc'", "another database"),
+    ],
+)
+def test_other_schemas_are_refused(revision: str, words: str, hint: str) -> None:
+    with pytest.raises(DatabaseFault, match=words) as refusal:
+        check_schema(revision, "here")
+    assert hint in refusal.value.hint

@@ -1,0 +1,194 @@
+"""Whose campaign it is: judged on given facts, and between real processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import database_values as given
+import pytest
+from sqlalchemy import text
+
+from commtune.db.locks import LockOwner, death_of, start_of
+from commtune.db.store import Store
+from commtune.errors import CampaignLocked
+
+HERE = LockOwner.current()
+ME = LockOwner("node1", "boot-a", 100, 5000, 42)
+
+CONTENDER = """
+import sys, time
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.errors import CampaignLocked
+store = Store(open_database(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    store.lock(int(sys.argv[2]))
+    print("won", flush=True)
+except CampaignLocked as error:
+    print("lost:", error.message, flush=True)
+sys.stdin.readline()
+"""
+
+
+def fake_proc(folder: Path, pid: int, name: str, state: str, start: int) -> Path:
+    """A /proc with one process in it."""
+    (folder / "self").mkdir()
+    (folder / str(pid)).mkdir()
+    fields = " ".join(str(number) for number in range(4, 22))
+    (folder / str(pid) / "stat").write_text(f"{pid} ({name}) {state} {fields} {start} 0 0\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("holder", "silent_s", "reason"),
+    [
+        (replace(ME, pid=7, pid_start=900), 0.0, ""),
+        (replace(ME, pid=7, pid_start=901), 0.0, "process 7 is gone"),
+        (replace(ME, pid=8, pid_start=900), 0.0, "process 8 is gone"),
+        # A container with another name on the same kernel and in the same process namespace.
+        (replace(ME, pid=8, host="other"), 0.0, "process 8 is gone"),
+        (replace(ME, boot_id="boot-b"), 0.0, "node1 was restarted"),
+        (replace(ME, pid=8, pid_namespace=43), 299.0, ""),
+        (replace(ME, pid=8, pid_namespace=43), 301.0, "silent for 301 s"),
+        (replace(ME, host="node2", boot_id="boot-c"), 299.0, ""),
+        (replace(ME, host="node2", boot_id="boot-c"), 301.0, "silent for 301 s"),
+        # The holder's system said no boot identifier: only its silence tells.
+        (replace(ME, host="node2", boot_id=""), 299.0, ""),
+    ],
+)
+def test_who_is_dead(tmp_path: Path, holder: LockOwner, silent_s: float, reason: str) -> None:
+    proc = fake_proc(tmp_path, 7, "my (odd) name", "S", 900)
+    assert death_of(holder, ME, silent_s, 300.0, proc) == reason
+
+
+def test_a_zombie_does_not_live(tmp_path: Path) -> None:
+    assert start_of(7, fake_proc(tmp_path, 7, "python", "Z", 900)) is None
+
+
+def test_a_living_process_is_known_by_its_start() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = start_of(child.pid)
+    assert HERE.pid_start and started is not None and started >= HERE.pid_start
+    child.kill()
+    deadline = time.monotonic() + 10
+    while start_of(child.pid) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert start_of(child.pid) is None
+    child.communicate()
+
+
+@pytest.fixture
+def campaign_id(store: Store) -> int:
+    """A campaign that nobody works on."""
+    return store.open_campaign(given.campaign()).id
+
+
+def test_a_second_controller_is_told_who_holds_it(store: Store, campaign_id: int) -> None:
+    holder = LockOwner("node2", "boot-c", 4711, 5, 6)
+    assert store.lock(campaign_id, holder) == ""
+    with pytest.raises(CampaignLocked) as refusal:
+        store.lock(campaign_id, HERE)
+    assert "campaign shm is worked on by process 4711 on node2, since " in refusal.value.message
+    assert "--take-over" in refusal.value.hint
+
+
+def test_a_lock_is_given_back_only_by_its_holder(store: Store, campaign_id: int) -> None:
+    store.lock(campaign_id, HERE)
+    store.unlock(campaign_id, LockOwner("node2", "boot-c", 1, 2, 3))
+    store.touch(campaign_id, HERE)
+    assert store.lock(campaign_id, HERE) == ""
+    store.unlock(campaign_id)
+    with pytest.raises(CampaignLocked):
+        store.touch(campaign_id, HERE)
+    assert store.lock(campaign_id, LockOwner("node2", "boot-c", 1, 2, 3)) == ""
+
+
+def test_silence_elsewhere_ends_a_lock_and_the_sleeper_learns_it(
+    store: Store, campaign_id: int
+) -> None:
+    sleeper = LockOwner("node2", "boot-c", 4711, 5, 6)
+    store.lock(campaign_id, sleeper)
+    with store.database.write() as connection:
+        connection.execute(text("UPDATE locks SET heartbeat = heartbeat - 200"))
+    with pytest.raises(CampaignLocked):
+        store.lock(campaign_id, HERE)
+    assert store.lock(campaign_id, HERE, stale_after_s=100) == "silent for 200 s"
+    with pytest.raises(CampaignLocked, match=f"process {HERE.pid} on "):
+        store.touch(campaign_id, sleeper)
+
+
+def test_a_touch_keeps_a_lock(store: Store, campaign_id: int) -> None:
+    holder = LockOwner("node2", "boot-c", 4711, 5, 6)
+    store.lock(campaign_id, holder)
+    with store.database.write() as connection:
+        connection.execute(text("UPDATE locks SET heartbeat = heartbeat - 900"))
+    store.touch(campaign_id, holder)
+    with pytest.raises(CampaignLocked):
+        store.lock(campaign_id, HERE)
+
+
+def test_a_lock_is_taken_over_by_request(store: Store, campaign_id: int) -> None:
+    store.lock(campaign_id, LockOwner("node2", "boot-c", 4711, 5, 6))
+    assert store.lock(campaign_id, HERE, take_over=True) == "taken over by request"
+    store.touch(campaign_id)
+
+
+def contender(url: str, campaign_id: int) -> subprocess.Popen[str]:
+    """A process that has the database open and waits for a line to take the lock."""
+    arguments = [sys.executable, "-c", CONTENDER, url, str(campaign_id)]
+    child = subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    return child
+
+
+def say(child: subprocess.Popen[str]) -> None:
+    """Lets a contender go on."""
+    assert child.stdin
+    child.stdin.write("\n")
+    child.stdin.flush()
+
+
+def hear(child: subprocess.Popen[str]) -> str:
+    """The next line of a contender."""
+    assert child.stdout
+    return child.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("left_behind", [False, True], ids=["free", "dead holder"])
+def test_of_several_at_once_one_wins(
+    url: str, store: Store, campaign_id: int, left_behind: bool
+) -> None:
+    if left_behind:
+        dead = subprocess.Popen([sys.executable, "-c", "pass"])
+        dead.wait()
+        store.lock(campaign_id, replace(HERE, pid=dead.pid))
+    children = [contender(url, campaign_id) for _ in range(3)]
+    assert [hear(child) for child in children] == ["ready"] * 3
+    for child in children:
+        say(child)
+    answers = sorted(hear(child) for child in children)
+    for child in children:
+        child.communicate("\n")
+    assert answers[-1] == "won"
+    assert all(answer.startswith("lost: campaign shm is worked on by") for answer in answers[:-1])
+
+
+def test_the_lock_of_a_killed_process_is_taken_over(
+    url: str, store: Store, campaign_id: int
+) -> None:
+    child = contender(url, campaign_id)
+    hear(child)
+    say(child)
+    assert hear(child) == "won"
+    with pytest.raises(CampaignLocked, match=f"process {child.pid} on "):
+        store.lock(campaign_id)
+    child.kill()
+    child.communicate()
+    assert store.lock(campaign_id) == f"process {child.pid} is gone"

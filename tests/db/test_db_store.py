@@ -1,0 +1,305 @@
+"""The store's contract, over every kind of database."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import database_values as given
+import pytest
+from sqlalchemy import text
+
+from commtune.db import store as store_module
+from commtune.db.codec import pack_samples, unpack_samples
+from commtune.db.locks import LockOwner
+from commtune.db.records import StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.errors import CampaignChanged, DatabaseFault, UnknownName
+from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Timing, Workload
+from commtune.tuner import ports
+
+
+@pytest.fixture
+def campaign_id(store: Store) -> int:
+    """A campaign with the baseline and one more trial."""
+    handle = store.open_campaign(given.campaign())
+    store.add_trial(handle.id, 0, DEFAULT, "baseline")
+    store.add_trial(handle.id, 1, given.TUNED, "sampler", "large")
+    return handle.id
+
+
+def count(store: Store, table: str) -> int:
+    """Rows in a table."""
+    with store.database.read() as connection:
+        return int(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
+
+
+def test_a_store_is_what_the_tuner_asks_for(store: Store, campaign_id: int) -> None:
+    port: ports.Store = store  # mypy compares the signatures
+    assert [trial.number for trial in port.trials(campaign_id)] == [0, 1]
+
+
+def test_a_campaign_is_made_once_and_found_by_name(store: Store) -> None:
+    first = store.open_campaign(given.campaign())
+    second = store.open_campaign(given.campaign())
+    other = store.open_campaign(given.campaign("other"))
+    assert first.is_new and not second.is_new and other.is_new
+    assert (second.id, second.created) == (first.id, first.created)
+    assert count(store, "systems") == count(store, "stacks") == 1
+    assert count(store, "campaigns") == 2
+
+
+def test_settings_may_change(store: Store) -> None:
+    store.open_campaign(given.campaign())
+    store.open_campaign(given.campaign(settings={"budget": {"wall_s": 600}}, folder="/data/shm"))
+    (summary,) = store.campaigns()
+    assert summary.settings == {"budget": {"wall_s": 600}}
+    assert summary.folder == "/data/shm"
+
+
+def test_another_question_is_refused_and_says_what_changed(store: Store) -> None:
+    store.open_campaign(given.campaign())
+    changed = {"operation": "alltoall", "sizes": given.SIZES, "timing": {"warmup": 9}, "new": [1]}
+    with pytest.raises(CampaignChanged) as refusal:
+        store.open_campaign(given.campaign(what=changed, settings={"budget": {}}))
+    lines = refusal.value.message.splitlines()[1:]
+    assert lines == [
+        "  new: (none) -> [1]",
+        '  operation: "allreduce" -> "alltoall"',
+        "  timing.warmup: 5 -> 9",
+    ]
+    assert "another name" in refusal.value.hint
+    assert store.campaigns()[0].settings == {"budget": {"wall_s": 60}}
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"system": SystemRecord("sys-2", "laptop")}, 'system: "sys-1" -> "sys-2"'),
+        ({"stack": StackRecord("stack-2", "MPICH 5")}, 'stack: "stack-1" -> "stack-2"'),
+        ({"simulated": True}, "simulated: false -> true"),
+    ],
+)
+def test_another_machine_or_stack_is_another_question(
+    store: Store, change: dict[str, object], line: str
+) -> None:
+    store.open_campaign(given.campaign())
+    with pytest.raises(CampaignChanged) as refusal:
+        store.open_campaign(given.campaign(**change))
+    assert line in refusal.value.message
+    assert count(store, "systems") == count(store, "stacks") == 1
+
+
+def test_trials_keep_number_configuration_origin_and_label(store: Store, campaign_id: int) -> None:
+    baseline, tuned = store.trials(campaign_id)
+    assert (baseline.number, baseline.configuration, baseline.origin) == (0, DEFAULT, "baseline")
+    assert (tuned.configuration, tuned.label) == (given.TUNED, "large")
+
+
+def test_a_trial_is_added_once(store: Store, campaign_id: int) -> None:
+    store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
+    assert len(store.trials(campaign_id)) == 2
+    with pytest.raises(DatabaseFault, match="trial 1"):
+        store.add_trial(campaign_id, 1, Configuration({"OTHER": "1"}), "sampler")
+
+
+def test_an_open_run_is_rebuilt_as_it_was_asked_for(store: Store, campaign_id: int) -> None:
+    workload = Workload(
+        Operation.ALLTOALL, (8, 16), ranks=4, nodes=2, backend="mpi-host", dtype="int32"
+    )
+    asked = given.request(
+        "r2",
+        workload=workload,
+        timing=Timing(min_samples=3, relative_ci=0.5),
+        phase=Phase.GUARD,
+        configuration=DEFAULT,
+        trial=0,
+    )
+    store.start_run(campaign_id, given.request("r1"), "s1")
+    store.start_run(campaign_id, asked, "s1")
+    store.start_run(campaign_id, asked, "s1")
+    assert store.open_runs(campaign_id) == [given.request("r1"), asked]
+    assert list(store.runs(campaign_id)) == []
+
+
+def test_a_run_needs_its_trial(store: Store, campaign_id: int) -> None:
+    with pytest.raises(DatabaseFault, match="unknown trial 9"):
+        store.start_run(campaign_id, given.request(trial=9), "s1")
+    assert count(store, "runs") == 0
+
+
+def test_a_result_is_stored_once(store: Store, campaign_id: int) -> None:
+    store.start_run(campaign_id, given.request(), "s1")
+    assert store.finish_run(campaign_id, given.result(), "allreduce") is True
+    assert store.finish_run(campaign_id, given.result(wall_s=99.0), "allreduce") is False
+    assert store.open_runs(campaign_id) == []
+    (run,) = store.runs(campaign_id)
+    assert (run.run_id, run.trial, run.configuration) == ("r1", 1, given.TUNED)
+    assert (run.phase, run.block, run.position, run.session) == (Phase.SEARCH, 4, 2, "s1")
+    assert (run.outcome, run.operation) == (Outcome.OK, "allreduce")
+    assert (run.started_at, run.wall_s) == (1_700_000_000.5, 0.75)
+    assert count(store, "measurements") == len(given.SIZES)
+
+
+def test_measurements_come_back_as_they_were(store: Store, campaign_id: int) -> None:
+    store.start_run(campaign_id, given.request(), "s1")
+    result = given.result()
+    store.finish_run(campaign_id, result, "allreduce")
+    (run,) = store.runs(campaign_id)
+    for row, measured in zip(run.measurements, result.measurements, strict=True):
+        for name in ("bytes", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw"):
+            assert getattr(row, name) == getattr(measured, name)
+        assert (row.batch, row.canary_s, row.wrong) == (16, 6e-8, 0)
+        assert row.n_samples == len(measured.samples_s)
+        samples = store.samples("r1", measured.bytes)
+        assert samples == pytest.approx(measured.samples_s, rel=1e-6)
+    with pytest.raises(UnknownName, match="77 bytes"):
+        store.samples("r1", 77)
+
+
+def test_samples_keep_seven_digits_from_nanoseconds_to_hours() -> None:
+    values = [1.2345678e-9, 2.5e-6, 3600.125, 0.0]
+    assert unpack_samples(pack_samples(values)) == pytest.approx(values, rel=1e-7)
+    assert unpack_samples(pack_samples([])) == ()
+    assert len(pack_samples([1.25e-6] * 200)) < 100
+
+
+def test_a_failed_run_keeps_what_it_measured_and_said(store: Store, campaign_id: int) -> None:
+    store.start_run(campaign_id, given.request(), "s1")
+    store.finish_run(
+        campaign_id,
+        given.result(
+            outcome=Outcome.CRASHED,
+            measurements=given.result().measurements[:1],
+            header=None,
+            footer=None,
+            detail="signal 11",
+            output_tail="x" * 9000 + "\0last\udcff line",
+            exit_code=None,
+            oversubscribed=True,
+        ),
+        "allreduce",
+    )
+    (run,) = store.runs(campaign_id)
+    assert (run.outcome, run.detail, run.oversubscribed) == (Outcome.CRASHED, "signal 11", True)
+    assert [row.bytes for row in run.measurements] == [8]
+    with store.database.read() as connection:
+        tail, header = connection.execute(text("SELECT output_tail, header FROM runs")).one()
+    assert tail.endswith("�last? line") and len(tail) == 4000
+    assert header is None
+
+
+def test_headers_that_json_does_not_know_are_stored(store: Store, campaign_id: int) -> None:
+    store.start_run(campaign_id, given.request(), "s1")
+    header = {"speed": math.nan, "path": Path("/opt/mpi"), "text": "a\0b", "sizes": (8, 16)}
+    assert store.finish_run(campaign_id, given.result(header=header), "allreduce")
+
+
+def test_a_result_of_no_known_run_is_refused(store: Store, campaign_id: int) -> None:
+    with pytest.raises(DatabaseFault, match="r1 was never registered"):
+        store.finish_run(campaign_id, given.result(), "allreduce")
+    other = store.open_campaign(given.campaign("other")).id
+    store.start_run(campaign_id, given.request(), "s1")
+    with pytest.raises(DatabaseFault, match="r1 was never registered"):
+        store.finish_run(other, given.result(), "allreduce")
+    assert count(store, "measurements") == 0
+
+
+def test_an_interrupted_run_is_closed(store: Store, campaign_id: int) -> None:
+    store.start_run(campaign_id, given.request(), "s1")
+    store.mark_interrupted("r1", "its controller died")
+    assert store.open_runs(campaign_id) == []
+    assert store.finish_run(campaign_id, given.result(), "allreduce") is False
+    (run,) = store.runs(campaign_id)
+    assert (run.outcome, run.detail) == (Outcome.INTERRUPTED, "its controller died")
+    assert (run.wall_s, run.measurements) == (0.0, ())
+
+
+def test_a_stored_run_is_not_interrupted_later(store: Store, campaign_id: int) -> None:
+    store.start_run(campaign_id, given.request(), "s1")
+    store.finish_run(campaign_id, given.result(), "allreduce")
+    store.mark_interrupted("r1", "its controller died")
+    (run,) = store.runs(campaign_id)
+    assert run.outcome is Outcome.OK
+
+
+def test_runs_come_in_order_over_pages_and_only_this_campaign(
+    store: Store, campaign_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_PAGE_RUNS", 3)
+    other = store.open_campaign(given.campaign("other")).id
+    store.add_trial(other, 1, given.TUNED, "user")
+    names = [f"r{number}" for number in range(8)]
+    for name in names:
+        store.start_run(campaign_id, given.request(name), "s1")
+        store.start_run(other, given.request(f"other-{name}"), "s1")
+        store.finish_run(campaign_id, given.result(name), "allreduce")
+        store.finish_run(other, given.result(f"other-{name}"), "allreduce")
+    runs = list(store.runs(campaign_id))
+    assert [run.run_id for run in runs] == names
+    assert all(len(run.measurements) == len(given.SIZES) for run in runs)
+
+
+def test_writing_goes_on_while_runs_are_read(store: Store, campaign_id: int) -> None:
+    for name in ("r1", "r2"):
+        store.start_run(campaign_id, given.request(name), "s1")
+        store.finish_run(campaign_id, given.result(name), "allreduce")
+    reading = store.runs(campaign_id)
+    assert next(reading).run_id == "r1"
+    store.start_run(campaign_id, given.request("r3"), "s1")
+    assert next(reading).run_id == "r2"
+
+
+def test_the_newest_decision_holds(store: Store, campaign_id: int) -> None:
+    assert store.decision(campaign_id) is None
+    store.decide(campaign_id, {"candidates": [{"A": "1"}], "blocks": 5})
+    store.decide(campaign_id, {"candidates": [], "blocks": 7})
+    assert store.decision(campaign_id) == {"candidates": [], "blocks": 7}
+    assert count(store, "decisions") == 2
+
+
+def test_profiles_replace_earlier_ones_and_never_take_their_numbers(
+    store: Store, campaign_id: int
+) -> None:
+    small = given.profile("small", bytes_low=8, bytes_high=512)
+    store.save_profiles(campaign_id, [given.profile(), small])
+    earlier = store.profiles()
+    store.save_profiles(campaign_id, [replace(small, configuration=DEFAULT)])
+    (now,) = store.profiles("shm")
+    assert [line.name for line in earlier] == ["small", "allreduce-large"]
+    assert (now.name, now.configuration, now.system) == ("small", DEFAULT, "laptop")
+    assert now.id > max(line.id for line in earlier)
+    assert count(store, "profile_points") == len(small.points) + len(small.guards)
+    assert store.profiles("other") == []
+
+
+def test_profiles_are_stored_all_or_none(store: Store, campaign_id: int) -> None:
+    store.save_profiles(campaign_id, [given.profile()])
+    with pytest.raises(DatabaseFault):
+        store.save_profiles(campaign_id, [given.profile("new"), given.profile("new")])
+    assert [line.name for line in store.profiles()] == ["allreduce-large"]
+    assert count(store, "profile_points") == 4
+
+
+def test_summaries_count_runs_by_outcome(store: Store, campaign_id: int) -> None:
+    outcomes = [Outcome.OK, Outcome.OK, Outcome.TIMED_OUT]
+    for number, outcome in enumerate(outcomes):
+        store.start_run(campaign_id, given.request(f"r{number}"), "s1")
+        result = given.result(f"r{number}", outcome=outcome, started_at=100.0 + number)
+        store.finish_run(campaign_id, result, "allreduce")
+    store.start_run(campaign_id, given.request("open"), "s1")
+    store.save_profiles(campaign_id, [given.profile()])
+    store.lock(campaign_id, LockOwner("node7", "boot", 4711, 1, 2))
+    store.finish_campaign(campaign_id)
+    empty = store.open_campaign(given.campaign("empty")).id
+    newest, summary = store.campaigns()
+    assert (newest.id, newest.trials, newest.outcomes, newest.best) == (empty, 0, {}, None)
+    assert (newest.finished, newest.last_run, newest.locked_by) == (None, None, "")
+    assert (summary.trials, summary.open_runs, summary.profiles) == (2, 1, 1)
+    assert summary.outcomes == {"ok": 2, "timed-out": 1}
+    assert summary.wall_s == pytest.approx(2.25)
+    assert summary.finished is not None and summary.finished >= summary.created
+    assert summary.best is not None
+    assert (summary.best.bytes, summary.best.speed, summary.best.low) == (1 << 20, "fast", 1.6)
+    assert summary.locked_by.startswith("process 4711 on node7")
