@@ -161,3 +161,14 @@ def test_text_in_comments_cannot_leave_them(format: str) -> None:
     lines = render(format, document).splitlines()
     assert not [line for line in lines if line.startswith(starts)]
     assert not [line for line in lines if line.startswith(("#", "--")) and line.endswith("\\")]
+
+
+def test_the_examples_in_the_documentation_are_the_recorded_files() -> None:
+    """Every fenced block of docs/exports.md, except the YAML line, stands in a golden file."""
+    text = (Path(__file__).parents[2] / "docs" / "exports.md").read_text()
+    blocks = [block.partition("\n") for block in text.split("```")[1::2]]
+    golden = "\n".join(file.read_text() for file in sorted(GOLDEN.iterdir()))
+    known = {line.strip(" ,") for line in golden.splitlines()}
+    shown = [line for kind, _, body in blocks if kind != "yaml" for line in body.splitlines()]
+    assert len(shown) > 30
+    assert [line for line in shown if line.strip(" ,") not in known] == []

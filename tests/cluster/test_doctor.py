@@ -1,0 +1,159 @@
+"""The doctor: what it finds, and that the command it gives is one line that fits."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commtune.cluster import doctor
+from commtune.cluster.doctor import Finding, Status, examine, file_system_of, tuning_names
+from commtune.cluster.machine import Gpu, Machine, describe_machine
+
+# Lines of /proc/self/mountinfo: recorded ones, and an NFS and a Lustre one after proc(5).
+MOUNTS = """\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+25 24 0:23 / /dev/shm rw,relatime - tmpfs tmpfs rw,size=131981020k
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard,resv_strict,resuid=65534,resgid=65534
+29 27 254:16 / /usr/local/nvidia ro,nosuid shared:1 master:2 - squashfs /dev/vdb ro
+40 27 0:50 / /home rw,relatime shared:9 - nfs4 server:/home rw,vers=4.2
+41 40 0:51 / /home/my\\040scratch rw - lustre 10.0.0.1@o2ib:/lfs rw
+42 27 254:0 / /over rw - ext4 /dev/vdc rw
+43 42 0:60 / /over rw - nfs server:/over rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("/", "ext4"), ("/var/lib", "ext4"), ("/home/me", "nfs4"), ("/homework", "ext4"),
+        ("/home/my scratch/db", "lustre"), ("/dev/shm/x", "tmpfs"), ("/over/x", "nfs"),
+    ],
+)  # fmt: skip
+def test_the_file_system_of_a_path(path: str, wanted: str) -> None:
+    assert file_system_of(Path(path), MOUNTS) == wanted
+
+
+def test_a_mount_table_that_says_nothing() -> None:
+    assert file_system_of(Path("/x"), "") == "unknown"
+
+
+def test_settings_are_told_from_locations_and_guards() -> None:
+    settings = {
+        "NCCL_ALGO", "MPIR_CVAR_ENABLE_GPU", "MPICH_OFI_NIC_POLICY", "OMPI_MCA_btl",
+        "I_MPI_FABRICS", "UCX_TLS", "FI_PROVIDER", "GLIBC_TUNABLES", "HSA_ENABLE_SDMA", "PRTE_MCA_x",
+    }  # fmt: skip
+    others = {"I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_NVLS_ENABLE", "HOME", "FISH", "MY_NCCL_X",
+              "OMPI_ALLOW_RUN_AS_ROOT", "COMMTUNE_DB"}  # fmt: skip
+    assert set(tuning_names(dict.fromkeys(settings | others, "1"))) == settings
+
+
+def test_settings_in_the_shell_are_named_with_the_command_that_removes_them() -> None:
+    finding = doctor.settings_in_environment({"NCCL_ALGO": "Ring", "UCX_TLS": "all", "HOME": "/"})
+    assert finding.status is Status.WARNING
+    assert finding.mend == "unset NCCL_ALGO UCX_TLS"
+    assert "Ring" not in finding.what
+    assert doctor.settings_in_environment({"HOME": "/"}).status is Status.OK
+
+
+def test_settings_files_count_only_if_they_say_something(tmp_path: Path) -> None:
+    (tmp_path / ".openmpi").mkdir()
+    file = tmp_path / ".openmpi/mca-params.conf"
+    file.write_text("# nothing\n\n")
+    own = [f for f in doctor.settings_in_files(tmp_path) if str(tmp_path) in f.what]
+    assert own == []
+    file.write_text("# something\nbtl = tcp,self\n")
+    (finding,) = [f for f in doctor.settings_in_files(tmp_path) if str(tmp_path) in f.what]
+    assert finding.mend == f"mv {file} {file}.off"
+
+
+def test_a_local_database_folder_is_fine_even_before_it_exists(tmp_path: Path) -> None:
+    finding = doctor.database_folder(tmp_path / "not/yet", MOUNTS)
+    assert finding.status is Status.OK
+    assert "ext4" in finding.what
+    assert not (tmp_path / "not").exists()
+
+
+def test_a_network_database_folder_is_a_warning(tmp_path: Path) -> None:
+    mounts = f"{MOUNTS}50 27 0:70 / {tmp_path.resolve()} rw - lustre mgs:/lfs rw\n"
+    finding = doctor.database_folder(tmp_path, mounts)
+    assert finding.status is Status.WARNING
+    assert "lustre" in finding.what
+    assert finding.mend.startswith("export COMMTUNE_DB=sqlite:///")
+
+
+def test_a_database_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    # Not by permissions: root may write everywhere. A file in place of a folder stops everybody.
+    (tmp_path / "file").touch()
+    (tmp_path / "file").chmod(0o444)
+    finding = doctor.database_folder(tmp_path / "file", MOUNTS)
+    assert finding.status is Status.MISSING
+    assert finding.mend
+
+
+@pytest.fixture
+def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("COMMTUNE_MPI_PATH", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("tool", "package"), [("apt-get", "g++"), ("dnf", "gcc-c++"), ("zypper", "gcc-c++")]
+)
+def test_a_missing_compiler_names_this_systems_command(
+    no_programs: Path, monkeypatch: pytest.MonkeyPatch, tool: str, package: str
+) -> None:
+    assert doctor.compiler() == Finding("compiler", Status.MISSING, "no C++ compiler", "")
+    (no_programs / tool).write_text("#!/bin/sh\n")
+    (no_programs / tool).chmod(0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert doctor.compiler().mend == f"sudo {tool} install {package}"
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert doctor.compiler().mend == f"{tool} install {package}"
+
+
+def test_no_mpi_at_all_is_missing_once_with_the_line_that_gets_one(no_programs: Path) -> None:
+    findings = list(doctor.mpi([]))
+    missing = [finding for finding in findings if finding.status is Status.MISSING]
+    assert len(missing) == 1
+    assert "pip" in missing[0].mend
+    assert "mpich==" in missing[0].mend
+    assert str(no_programs) in missing[0].mend
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return replace(describe_machine(), cores_usable=8, cpu_quota=None, gpus=(), slurm="")
+
+
+def test_too_few_cores_are_a_warning(machine: Machine) -> None:
+    assert doctor.cores(replace(machine, cores_usable=1)).status is Status.WARNING
+    assert "1.5 cores" in doctor.cores(replace(machine, cpu_quota=1.5)).what
+
+
+def test_no_gpu_and_no_slurm_are_fine(machine: Machine) -> None:
+    assert doctor.gpus(machine).status is doctor.slurm(machine).status is Status.OK
+    gpu = Gpu("nvidia", "NVIDIA H200", "580.159.04")
+    found = doctor.gpus(replace(machine, gpus=(gpu, gpu)))
+    assert found.what == "2 x NVIDIA H200, driver 580.159.04"
+    assert doctor.slurm(replace(machine, slurm="22.05.8")).what == "Slurm 22.05.8"
+
+
+def test_shared_memory(tmp_path: Path) -> None:
+    assert "free of" in doctor.shared_memory(tmp_path).what
+    assert doctor.shared_memory(tmp_path / "none").status is Status.MISSING
+
+
+def test_the_whole_examination_of_this_machine() -> None:
+    findings = examine(environment={"HOME": "/nonexistent"})
+    areas = [finding.area for finding in findings]
+    for area in ("python", "venv", "compiler", "make", "mpi", "cores", "shm", "gpu", "slurm",
+                 "database", "environment"):  # fmt: skip
+        assert area in areas
+    for finding in findings:
+        assert finding.what
+        assert "\n" not in finding.what + finding.mend
