@@ -43,7 +43,8 @@ def test_a_mount_table_that_says_nothing() -> None:
 def test_settings_are_told_from_locations_and_guards() -> None:
     settings = {
         "NCCL_ALGO", "MPIR_CVAR_ENABLE_GPU", "MPICH_OFI_NIC_POLICY", "OMPI_MCA_btl",
-        "I_MPI_FABRICS", "UCX_TLS", "FI_PROVIDER", "GLIBC_TUNABLES", "HSA_ENABLE_SDMA", "PRTE_MCA_x",
+        "I_MPI_FABRICS", "UCX_TLS", "FI_PROVIDER", "GLIBC_TUNABLES", "HSA_ENABLE_SDMA",
+        "PRTE_MCA_x",
     }  # fmt: skip
     others = {"I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_NVLS_ENABLE", "HOME", "FISH", "MY_NCCL_X",
               "OMPI_ALLOW_RUN_AS_ROOT", "COMMTUNE_DB"}  # fmt: skip

@@ -178,6 +178,21 @@ def test_unloading_a_module_brings_the_users_value_back(system: str, tmp_path: P
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
+def test_two_profiles_are_never_loaded_together(system: str, tmp_path: Path) -> None:
+    require_system(system, "bash")
+    format, line = SYSTEMS[system]
+    path = module_file(format, tmp_path, {"FIRST": "1"})
+    other = "another.lua" if format == "lmod" else "another"
+    (path / other).write_text(render(format, with_values({"SECOND": "2"})))
+    script = line("bash", "load profile") + line("bash", "load another")
+    found, _ = environment_after(MODULE_SHELLS["bash"], script, tmp_path, MODULEPATH=str(path))
+    # Lmod replaces the first, Environment Modules refuses the second.
+    assert [n for n in ("FIRST", "SECOND") if n in found] == (
+        ["FIRST"] if system == "modules" else ["SECOND"]
+    )
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_module_help_says_what_it_is_for(system: str, tmp_path: Path) -> None:
     require_system(system, "bash")
     format, line = SYSTEMS[system]
