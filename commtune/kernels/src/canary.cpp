@@ -17,9 +17,11 @@ namespace commtune {
 
 namespace {
 
-constexpr double kDuration_s = 200e-6;
-constexpr double kPatience_s = 2e-3;
+constexpr double kDurationSeconds = 200e-6;
+constexpr double kPatienceSeconds = 2e-3;
+constexpr double kSettlingSeconds = 50e-3;
 constexpr int kTripsPerGroup = 20;
+constexpr std::size_t kFewestGroups = 9;  // an interruption spoils one or two; not their median
 constexpr std::uint64_t kTripsPerTurn = std::uint64_t{1} << 32;
 constexpr std::uint64_t kLastTrip = kTripsPerTurn - 1;
 constexpr std::size_t kLine = 128;  // two lines of 64 bytes: the prefetcher fetches pairs
@@ -77,6 +79,16 @@ void Canary::share_mapping(const World& world, int partner) {
   }
 }
 
+void Canary::settle(const World& world) {
+  const double ends = clock_.now() + kSettlingSeconds;
+  for (bool settled = !world.from_first(role_ == Role::caller); !settled;) {
+    const bool answered = measure().has_value();
+    settled = world.from_first(answered || clock_.now() > ends);
+    // A process that wakes up is put on an idle core, if there is one.
+    if (!settled) sleep_for(kDurationSeconds);
+  }
+}
+
 std::optional<double> Canary::measure() {
   const std::uint64_t base = ++turn_ * kTripsPerTurn;
   switch (role_) {
@@ -87,14 +99,14 @@ std::optional<double> Canary::measure() {
       return std::nullopt;
     case Role::bystander:
       // Spinning here could take the core of one of the two.
-      sleep_for(kDuration_s);
+      sleep_for(kDurationSeconds);
       return std::nullopt;
   }
   return std::nullopt;
 }
 
 std::optional<double> Canary::time_round_trips(std::uint64_t base) {
-  const double patience_ends = clock_.now() + kPatience_s;
+  const double patience_ends = clock_.now() + kPatienceSeconds;
   std::vector<double> groups_ns;
   std::uint64_t trip = base;
   const auto one_trip = [&] {
@@ -105,9 +117,9 @@ std::optional<double> Canary::time_round_trips(std::uint64_t base) {
     return true;
   };
   bool answered = one_trip();  // the first one waits for the other side to come
-  const double ends = clock_.now() + kDuration_s;
+  const double ends = clock_.now() + kDurationSeconds;
   double now = clock_.now();
-  while (answered && now < ends) {
+  while (answered && (now < ends || groups_ns.size() < kFewestGroups)) {
     for (int i = 0; i < kTripsPerGroup && answered; ++i) answered = one_trip();
     const double then = now;
     now = clock_.now();
@@ -119,7 +131,7 @@ std::optional<double> Canary::time_round_trips(std::uint64_t base) {
 }
 
 void Canary::answer(std::uint64_t base) {
-  const double patience_ends = clock_.now() + 2 * kPatience_s;
+  const double patience_ends = clock_.now() + 2 * kPatienceSeconds;
   const std::uint64_t last = base + kLastTrip;
   std::uint64_t answered = base;
   for (unsigned spins = 1;; ++spins) {

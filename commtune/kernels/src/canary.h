@@ -23,6 +23,10 @@ class Canary {
   Canary(const Canary&) = delete;
   Canary& operator=(const Canary&) = delete;
 
+  /// Waits until the two ranks run at the same time, at most 50 ms: processes that have just been
+  /// started may share a core until the kernel spreads them. All ranks call it.
+  void settle(const World& world);
+
   /// Takes about 0.2 ms on all ranks, at most 2 ms. Rank 0 gets nanoseconds a round trip, or
   /// nothing where no other rank shares its node or the two didn't run at the same time.
   std::optional<double> measure();

@@ -78,6 +78,7 @@ int run(const Options& options, const std::vector<std::string>& arguments, const
     records->write_line(header_record(facts, options, placement));
   }
   Canary canary(world, placement, clock);
+  canary.settle(world);
   Measurer measurer(*backend, world, clock, options, canary);
   Totals totals = measure_all(measurer, options, placement.oversubscribed(), records);
   totals.init_s = init_s;

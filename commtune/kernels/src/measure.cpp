@@ -10,8 +10,8 @@ namespace commtune {
 
 namespace {
 
-constexpr int kBatchTrials = 2;
-constexpr double kSurelyLong_s = 100e-6;  // no batch, even if the warm-up was several times slower
+constexpr int kBatchTrials = 6;
+constexpr double kSurelyLongSeconds = 20e-3;  // longer than the kernel stops a process for another
 
 /// What rank 0 decided for all.
 struct Decision {
@@ -115,13 +115,15 @@ double Measurer::warm_up(SizeResult& result) {
   }
 }
 
-/// Warm-up operations of a short kind are few and the first ones slow: so its choice is tried,
-/// and made again from that, before it counts.
+/// Warm-up operations of a short kind are few, and an interruption of one looks like a long
+/// operation: so a choice is tried, and made again from what that took, until it stands.
 int Measurer::choose_batch(double operation_s) {
   int batch = StoppingRule::batch_for(operation_s, clock_resolution_s_);
-  for (int i = 0; i < kBatchTrials && operation_s < kSurelyLong_s; ++i) {
-    operation_s = longest_over_ranks(timed(batch));
+  for (int i = 0; i < kBatchTrials && operation_s < kSurelyLongSeconds; ++i) {
+    const int tried = batch;
+    operation_s = longest_over_ranks(timed(tried));
     batch = StoppingRule::batch_for(operation_s, clock_resolution_s_);
+    if (batch <= tried) break;
   }
   return batch;
 }

@@ -56,7 +56,7 @@ Number parse_number(const std::string& option, const std::string& text, Number l
   const char* end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || stopped != end || !(value >= low && value <= high)) {
-    std::string range = std::to_string(low) + " to " + std::to_string(high);
+    const std::string range = std::to_string(low) + " to " + std::to_string(high);
     throw UsageError(option + ": '" + text + "' is not a number from " + range);
   }
   return value;

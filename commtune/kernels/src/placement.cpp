@@ -68,7 +68,7 @@ std::string cpu_list(const std::set<int>& cpus) {
   for (auto first = cpus.begin(); first != cpus.end();) {
     auto next = first;
     int last = *first;
-    while (++next != cpus.end() && *next == last + 1) last = *next;
+    for (++next; next != cpus.end() && *next == last + 1; ++next) last = *next;
     if (!list.empty()) list += ",";
     list += std::to_string(*first);
     if (last != *first) list += "-" + std::to_string(last);

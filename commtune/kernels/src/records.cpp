@@ -104,11 +104,6 @@ std::string canary_json(const SizeResult& result) {
       .str();
 }
 
-/// Bytes per second; null where an operation takes no time that the clock can see.
-std::string bandwidth(std::size_t bytes, double seconds, double factor) {
-  return seconds > 0 ? json::number(static_cast<double>(bytes) / seconds * factor) : "null";
-}
-
 void add_layout(json::Object& record, const Layout& layout) {
   record.integer("bytes", layout.bytes)
       .integer("count", layout.count)
@@ -181,6 +176,7 @@ std::string header_record(const RunFacts& facts, const Options& options,
 std::string measurement_record(const SizeResult& result, bool oversubscribed) {
   const Layout& layout = result.layout;
   const Summary times = summarise(result.samples_s);
+  const double algorithm_bandwidth = static_cast<double>(layout.bytes_total) / times.median;
   json::Object record;
   record.text("record", "measurement");
   add_layout(record, layout);
@@ -192,9 +188,8 @@ std::string measurement_record(const SizeResult& result, bool oversubscribed) {
       .raw("median_ci_s",
            json::array({json::number(times.median_low), json::number(times.median_high)}))
       .text("stop", word(result.stop))
-      .raw("algbw_Bps", bandwidth(layout.bytes_total, times.median, 1.0))
-      .raw("busbw_Bps",
-           bandwidth(layout.bytes_total, times.median, bus_factor(layout.operation, layout.ranks)))
+      .number("algbw_Bps", algorithm_bandwidth)
+      .number("busbw_Bps", algorithm_bandwidth * bus_factor(layout.operation, layout.ranks))
       .number("first_call_s", result.first_call_s)
       .raw("rank_skew", optional_number(result.rank_skew))
       .raw("canary_ns", canary_json(result))

@@ -10,7 +10,7 @@ namespace commtune {
 
 namespace {
 
-constexpr double kShortestSample_s = 10e-6;
+constexpr double kShortestSampleSeconds = 10e-6;
 constexpr double kResolutionSteps = 200.0;
 constexpr int kLargestBatch = 1024;
 constexpr int kChunk = 10;
@@ -40,7 +40,7 @@ int StoppingRule::next_warmup(int done, double spent_s, double slowest_s) const 
 }
 
 int StoppingRule::batch_for(double operation_s, double clock_resolution_s) {
-  const double target_s = std::max(kShortestSample_s, kResolutionSteps * clock_resolution_s);
+  const double target_s = std::max(kShortestSampleSeconds, kResolutionSteps * clock_resolution_s);
   int batch = 1;
   while (batch < kLargestBatch && batch * operation_s < target_s) batch *= 2;
   return batch;

@@ -1,0 +1,115 @@
+#include "error.h"
+#include "harness.h"
+#include "options.h"
+
+using namespace commtune;
+
+namespace {
+
+Options parsed(std::vector<std::string> arguments) { return parse_command_line(arguments).options; }
+
+std::string complaint(const std::vector<std::string>& arguments) {
+  return harness::message_of<UsageError>([&] { parse_command_line(arguments); });
+}
+
+std::vector<std::string> with(const std::string& option, const std::string& value) {
+  return {"--op", "allreduce", "--sizes", "8", option, value};
+}
+
+}  // namespace
+
+TEST(all_options_are_read_in_both_forms) {
+  const Options options = parsed({"--op=alltoall",
+                                  "--sizes",
+                                  "8,1024,4",
+                                  "--dtype",
+                                  "int32",
+                                  "--reduction=max",
+                                  "--records",
+                                  "a file",
+                                  "--run-id=r=1",
+                                  "--env-names",
+                                  "A,B",
+                                  "--warmup",
+                                  "0",
+                                  "--min-samples=3",
+                                  "--max-samples",
+                                  "7",
+                                  "--relative-ci",
+                                  "0.5",
+                                  "--time-cap=1e-2",
+                                  "--seed",
+                                  "9",
+                                  "--check=none",
+                                  "--fault",
+                                  "wrong@1024"});
+  EXPECT(options.operation == Operation::alltoall);
+  EXPECT((options.sizes == std::vector<std::size_t>{8, 1024, 4}));
+  EXPECT(options.type == DataType::int32);
+  EXPECT(options.reduction == Reduction::max);
+  EXPECT(options.records == "a file");
+  EXPECT(options.run_id == "r=1");
+  EXPECT((options.env_names == std::vector<std::string>{"A", "B"}));
+  EXPECT(options.limits.warmup == 0);
+  EXPECT(options.limits.min_samples == 3);
+  EXPECT(options.limits.max_samples == 7);
+  EXPECT(options.limits.relative_ci == 0.5);
+  EXPECT(options.limits.time_cap_s == 0.01);
+  EXPECT(options.seed == 9);
+  EXPECT(!options.check);
+  EXPECT(options.fault && options.fault->kind == Fault::Kind::wrong);
+  EXPECT(options.fault && options.fault->bytes == 1024);
+}
+
+TEST(defaults_are_those_of_the_reference) {
+  const Options options = parsed({"--op", "broadcast", "--sizes", "4"});
+  EXPECT(options.type == DataType::float32);
+  EXPECT(options.reduction == Reduction::sum);
+  EXPECT(options.records.empty());
+  EXPECT(options.env_names.empty());
+  EXPECT(options.limits.warmup == 5);
+  EXPECT(options.limits.min_samples == 10);
+  EXPECT(options.limits.max_samples == 200);
+  EXPECT(options.limits.relative_ci == 0.01);
+  EXPECT(options.limits.time_cap_s == 0.05);
+  EXPECT(options.check);
+  EXPECT(!options.fault);
+}
+
+TEST(complaints_say_what_is_legal) {
+  EXPECT(complaint({"--op", "allredduce", "--sizes", "8"}) ==
+         "unknown operation 'allredduce'; one of: ping-pong, bidirectional, allreduce, alltoall, "
+         "allgather, reduce-scatter, broadcast");
+  EXPECT(harness::contains(complaint(with("--dtype", "half")), "float32, float64, int32, uint8"));
+  EXPECT(harness::contains(complaint(with("--reduction", "prod")), "one of: sum, max"));
+  EXPECT(harness::contains(complaint(with("--size", "8")), "options are: --op --sizes"));
+  EXPECT(harness::contains(complaint(with("--check", "some")), "neither full nor none"));
+  EXPECT(harness::contains(complaint(with("--fault", "burn@8")), "hang, crash, wrong, babble"));
+}
+
+TEST(numbers_are_read_whole_and_within_their_range) {
+  for (const char* sizes :
+       {"", "8,", ",8", "8k", "0", "-8", "1073741825", "8.0", "0x8", "99999999999999999999999"}) {
+    EXPECT(harness::contains(complaint({"--op", "allreduce", "--sizes", sizes}),
+                             "is not a number from 1 to 1073741824"));
+  }
+  EXPECT(harness::contains(complaint(with("--min-samples", "0")), "is not a number"));
+  EXPECT(harness::contains(complaint(with("--relative-ci", "nan")), "is not a number"));
+  EXPECT(harness::contains(complaint(with("--time-cap", "0")), "is not a number"));
+  EXPECT(harness::contains(complaint(with("--fault", "wrong@8k")), "is not a number of bytes"));
+  EXPECT(harness::contains(complaint(with("--fault", "wrong")), "KIND@BYTES"));
+}
+
+TEST(contradictions_and_gaps_are_found) {
+  EXPECT(harness::contains(complaint({"--sizes", "8"}), "--op is missing"));
+  EXPECT(harness::contains(complaint({"--op", "allreduce"}), "--sizes is missing"));
+  EXPECT(harness::contains(complaint({"--op"}), "--op needs a value"));
+  EXPECT(harness::contains(complaint({"--op", "allreduce", "--sizes", "8,8"}), "is there twice"));
+  EXPECT(harness::contains(complaint({"--op", "allreduce", "--sizes", "2"}), "less than one"));
+  EXPECT(harness::contains(complaint(with("--max-samples", "5")), "more than --max-samples"));
+}
+
+TEST(help_and_version_need_nothing_else) {
+  EXPECT(harness::contains(parse_command_line({"--help"}).print, "usage:"));
+  EXPECT(harness::contains(parse_command_line({"--version"}).print, "commtune-bench"));
+}

@@ -1,0 +1,58 @@
+#include "harness.h"
+#include "libraries.h"
+#include "placement.h"
+
+using namespace commtune;
+
+namespace {
+
+RankPlace on(int node, std::set<int> cpus) {
+  RankPlace place;
+  place.node = node;
+  place.cpus = std::move(cpus);
+  return place;
+}
+
+}  // namespace
+
+TEST(cpu_lists_have_the_kernels_form) {
+  EXPECT(cpu_list({}).empty());
+  EXPECT(cpu_list({5}) == "5");
+  EXPECT(cpu_list({0, 1, 2, 3}) == "0-3");
+  EXPECT(cpu_list({0, 2, 3, 8}) == "0,2-3,8");
+}
+
+TEST(this_process_may_run_somewhere) { EXPECT(!allowed_cpus().empty()); }
+
+TEST(nodes_are_numbered_as_they_appear_and_ranks_on_each) {
+  std::vector<RankPlace> ranks(5);
+  number_nodes({"b", "a", "b", "c", "a"}, ranks);
+  const std::vector<int> nodes{0, 1, 0, 2, 1};
+  const std::vector<int> local_ranks{0, 0, 1, 0, 1};
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    EXPECT(ranks[i].node == nodes[i]);
+    EXPECT(ranks[i].local_rank == local_ranks[i]);
+  }
+}
+
+TEST(ranks_outnumber_cpus_by_the_union_of_their_masks) {
+  EXPECT(!outnumber_cpus({on(0, {0, 1}), on(0, {0, 1})}));
+  EXPECT(!outnumber_cpus({on(0, {0}), on(0, {1})}));
+  EXPECT(outnumber_cpus({on(0, {0}), on(0, {0})}));
+  EXPECT(outnumber_cpus({on(0, {0, 1}), on(0, {0, 1}), on(0, {0, 1})}));
+}
+
+TEST(one_crowded_node_is_enough) {
+  EXPECT(!outnumber_cpus({on(0, {0}), on(1, {0})}));
+  EXPECT(outnumber_cpus({on(0, {0, 1}), on(1, {0}), on(1, {0})}));
+}
+
+TEST(communication_libraries_are_known_by_file_name) {
+  EXPECT(is_communication_library("/opt/mpich/lib/libmpi.so.12"));
+  EXPECT(is_communication_library("/usr/lib/libfabric.so.1"));
+  EXPECT(is_communication_library("/x/libfabric/libtcp-fi.so"));
+  EXPECT(is_communication_library("libucp.so.0"));
+  EXPECT(!is_communication_library("/lib/x86_64-linux-gnu/libc.so.6"));
+  EXPECT(!is_communication_library("/opt/libmpi/libz.so"));
+  EXPECT(!is_communication_library(""));
+}
