@@ -10,6 +10,7 @@ from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAt
 from commtune.spaces.document import Document, Where
 from commtune.spaces.nearest import quoted, suggestion
 from commtune.spaces.parameter import Clause, Kind, Parameter, Restricted, Value
+from commtune.spaces.quantities import format_bytes
 
 #: Words of conditions; no value may be spelled like them.
 SET, UNSET = "set", "unset"
@@ -232,7 +233,9 @@ def nearest_value(parameter: Parameter, value: str) -> str:
     wanted = _as_number(value)
     numbers = {v: parameter.numbers[v] for v in legal if v in parameter.numbers}
     if wanted is not None and numbers:
-        return f"nearest: {min(numbers, key=lambda v: abs(numbers[v] - wanted))}"
+        best = min(numbers, key=lambda v: abs(numbers[v] - wanted))
+        size = f" ({format_bytes(numbers[best])})" if parameter.kind is Kind.BYTES else ""
+        return f"nearest: {best}{size}"
     return suggestion(value, legal)
 
 

@@ -45,6 +45,14 @@ _HINTS = (
 )
 
 
+class NotText(ValueError):
+    """A value that is not exact text; ``hint`` says what to write instead."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 class WrittenInt(int):
     """A whole number of a document."""
 
@@ -68,18 +76,19 @@ def exact_text(value: object) -> str:
     """What was written, for a field whose value must be exact text.
 
     Raises:
-        ValueError: a truth value, an ambiguous word, nothing at all, or a list or mapping.
+        NotText: a truth value, an ambiguous word, nothing at all, or a list or mapping.
     """
     if isinstance(value, bool | AmbiguousWord):
         word = str(value).lower() if isinstance(value, bool) else str(value)
-        raise ValueError(f'{word} without quotes is a truth value in YAML; write "{word}"')
+        raise NotText(f"{word} without quotes is a truth value in YAML", f'write "{word}"')
     if isinstance(value, WrittenFloat):
         return value.text
     if isinstance(value, str | int | float):
         return str(value)
     if value is None:
-        raise ValueError('a value is missing; write text, or "" for empty text')
-    raise ValueError(f"expected text, got {'a mapping' if isinstance(value, dict) else 'a list'}")
+        raise NotText("a value is missing", 'write text, or "" for empty text')
+    found = "a mapping" if isinstance(value, dict) else "a list"
+    raise NotText(f"{found} stands where one value is expected", "write one value")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,21 @@ from commtune.spaces.document import Document, Where
 from commtune.spaces.nearest import quoted, suggestion
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_PLAIN = {
+    "too_short": ("is empty", "give it at least one entry"),
+    "list_type": ("is not a list", "write it in brackets: [...]"),
+    "tuple_type": ("is not a list", "write it in brackets: [...]"),
+    "dict_type": ("is not a mapping", "write it as `key: value`"),
+    "model_type": ("is not a mapping", "write it as `key: value`"),
+    "model_attributes_type": ("is not a mapping", "write it as `key: value`"),
+    "int_parsing": ("is not a whole number", "write it in digits"),
+    "int_type": ("is not a whole number", "write it in digits"),
+    "int_from_float": ("is not a whole number", "write it in digits"),
+    "float_parsing": ("is not a number", "write it in digits"),
+    "bool_parsing": ("is neither true nor false", "write true or false"),
+    "bool_type": ("is neither true nor false", "write true or false"),
+    "string_type": ("is not text", "put it in quotes"),
+}  # pydantic's kinds of error, in our words, with a hint
 _SHOWN = 5  # errors of one document that a message lists
 
 
@@ -152,10 +167,10 @@ class _Finding:
 
     def _other(self) -> str:
         text = str(self.error["msg"])
-        said = text[:1].lower() + text[1:]
+        said, self.hint = _PLAIN.get(self.kind, (text[:1].lower() + text[1:], ""))
         if isinstance(self.value, dict | list) or self.value is None:
-            return f"{self._place()}: {said}"
-        return f"{self._place()}: {quoted(self.value)}: {said}"
+            return f"{self._place()} {said}" if self.hint else f"{self._place()}: {said}"
+        return f"{self._place()}: {quoted(self.value)} {said}"
 
 
 def _real_place(location: tuple[str | int, ...], data: Any) -> Where:

@@ -7,10 +7,16 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> str | None:
-    """The option most like the word, whatever their case; ``None`` where none is like it."""
+    """The option most like the word, whatever their case; ``None`` where none is like it.
+
+    An option that begins with the word comes first: "harm" means "harm-to-others", not "hang".
+    """
     by_fold: dict[str, str] = {}
     for option in options:
         by_fold.setdefault(option.casefold(), option)
+    longer = [o for o in by_fold if len(word) > 2 and o.startswith(word.casefold())]
+    if longer:
+        return by_fold[min(longer, key=len)]
     found = difflib.get_close_matches(word.casefold(), by_fold, n=1, cutoff=cutoff)
     return by_fold[found[0]] if found else None
 

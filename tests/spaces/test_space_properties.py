@@ -66,7 +66,8 @@ def related(relation: dict[str, Any], values: dict[str, str | None]) -> bool:
     factors = [number(values[name]) for name in relation["product_at_most"]["of"]]
     if any(factor is None for factor in factors):
         return True
-    return math.prod(f for f in factors if f is not None) <= relation["product_at_most"]["limit"]
+    limit: int = relation["product_at_most"]["limit"]
+    return math.prod(f for f in factors if f is not None) <= limit
 
 
 def legal(document: dict[str, Any], values: dict[str, str | None]) -> bool:
