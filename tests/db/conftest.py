@@ -73,22 +73,67 @@ def postgresql_socket() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture
-def postgresql_url(postgresql_socket: Path) -> str:
-    """The URL of a new, empty database on the server."""
+def create_postgresql(socket: Path, template: str = "template1") -> str:
+    """Creates a database on the server; returns its URL."""
     name = f"test{next(_NUMBERS)}"
-    administration = f"host={postgresql_socket} user=commtune dbname=postgres"
+    administration = f"host={socket} user=commtune dbname=postgres"
     with psycopg.connect(administration, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return f"postgresql+psycopg://commtune@/{name}?host={postgresql_socket}"
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+    return f"postgresql+psycopg://commtune@/{name}?host={socket}"
+
+
+@pytest.fixture
+def new_postgresql_url(postgresql_socket: Path) -> str:
+    """The URL of an empty database on the server."""
+    return create_postgresql(postgresql_socket)
+
+
+@pytest.fixture
+def new_sqlite_url(tmp_path: Path) -> str:
+    """The URL of an SQLite file that is not there yet, nor its folder."""
+    return f"sqlite:///{tmp_path}/new folder/commtune.db"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a database that is empty, or not there yet; once for each kind."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/new folder/commtune.db"
-    return str(request.getfixturevalue("postgresql_url"))
+def new_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a database without anything; once for each kind."""
+    return str(request.getfixturevalue(f"new_{request.param}_url"))
+
+
+@pytest.fixture(scope="session")
+def migrated_postgresql(postgresql_socket: Path) -> str:
+    """The name of a database with our schema, to be copied: quicker than to migrate again."""
+    url = create_postgresql(postgresql_socket)
+    open_database(url).close()
+    return url.partition("@/")[2].partition("?")[0]
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as a file."""
+    path = tmp_path_factory.mktemp("migrated") / "commtune.db"
+    open_database(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture
+def postgresql_url(postgresql_socket: Path, migrated_postgresql: str) -> str:
+    """The URL of a database on the server with our schema."""
+    return create_postgresql(postgresql_socket, migrated_postgresql)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path, migrated_sqlite: Path) -> str:
+    """The URL of an SQLite file with our schema."""
+    path = tmp_path / "commtune.db"
+    shutil.copy(migrated_sqlite, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str:
+    """The URL of a database with our schema and nothing in it; once for each kind."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 @pytest.fixture
@@ -103,3 +148,19 @@ def database(url: str) -> Iterator[Database]:
 def store(database: Database) -> Store:
     """A store in an empty database."""
     return Store(database)
+
+
+@pytest.fixture
+def as_nobody() -> Iterator[Path]:
+    """A folder, for a test without the rights of root."""
+    folder = Path(tempfile.mkdtemp(prefix="ctro"))
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.chown(folder, 65534, 65534)
+            os.seteuid(65534)
+        yield folder
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o700)
+        shutil.rmtree(folder)

@@ -8,8 +8,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import database_values as given
 import pytest
+from db import database_values as given
 from sqlalchemy import text
 
 from commtune.db.locks import LockOwner, death_of, start_of
@@ -142,10 +142,9 @@ def test_a_lock_is_taken_over_by_request(store: Store, campaign_id: int) -> None
 def contender(url: str, campaign_id: int) -> subprocess.Popen[str]:
     """A process that has the database open and waits for a line to take the lock."""
     arguments = [sys.executable, "-c", CONTENDER, url, str(campaign_id)]
-    child = subprocess.Popen(
+    return subprocess.Popen(
         arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
-    return child
 
 
 def say(child: subprocess.Popen[str]) -> None:

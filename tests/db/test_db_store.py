@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import database_values as given
 import pytest
+from db import database_values as given
 from sqlalchemy import text
 
 from commtune.db import store as store_module
@@ -82,7 +83,7 @@ def test_another_question_is_refused_and_says_what_changed(store: Store) -> None
     ],
 )
 def test_another_machine_or_stack_is_another_question(
-    store: Store, change: dict[str, object], line: str
+    store: Store, change: dict[str, Any], line: str
 ) -> None:
     store.open_campaign(given.campaign())
     with pytest.raises(CampaignChanged) as refusal:

@@ -1,0 +1,52 @@
+"""Writes the schema that this commit makes, with a campaign in it, beside this file.
+
+To be run once for every new revision, before it is released::
+
+    python tests/db/schemas/make.py
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2])]
+
+from db import database_values as given  # noqa: E402
+
+from commtune.db.engine import open_database  # noqa: E402
+from commtune.db.location import SCHEMA  # noqa: E402
+from commtune.db.locks import LockOwner  # noqa: E402
+from commtune.db.store import Store  # noqa: E402
+
+
+def main() -> None:
+    """Makes the database and dumps it as SQL."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "commtune.db"
+        database = open_database(f"sqlite:///{path}")
+        fill(Store(database))
+        database.close()
+        with closing(sqlite3.connect(path)) as connection:
+            lines = "\n".join(connection.iterdump())
+    (HERE / f"{SCHEMA}.sql").write_text(lines + "\n")
+
+
+def fill(store: Store) -> None:
+    """Puts something into every table."""
+    campaign_id = store.open_campaign(given.campaign()).id
+    store.lock(campaign_id, LockOwner("node1", "boot", 1, 2, 3))
+    store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
+    store.start_run(campaign_id, given.request(), "s1")
+    store.finish_run(campaign_id, given.result(), "allreduce")
+    store.start_run(campaign_id, given.request("r2"), "s1")
+    store.decide(campaign_id, {"blocks": 5})
+    store.save_profiles(campaign_id, [given.profile()])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Opening: what is there is used, what is missing made, what is wrong said in words."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from db import database_values as given
+from sqlalchemy import create_engine, event, text
+from sqlalchemy.pool import NullPool
+
+from commtune.db import engine
+from commtune.db.engine import Database, open_database, upgrade
+from commtune.db.location import VERSION_TABLE
+from commtune.db.store import Store
+from commtune.errors import DatabaseFault
+from commtune.model import DEFAULT
+
+OPENER = """
+import sys
+from commtune.db.engine import open_database
+print("ready", flush=True)
+sys.stdin.readline()
+open_database(sys.argv[1]).close()
+"""
+
+
+def run_sql(url: str, statement: str) -> None:
+    """Changes a database behind commtune's back."""
+    with create_engine(url, poolclass=NullPool).begin() as connection:
+        connection.execute(text(statement))
+
+
+def test_a_database_is_made_with_its_folder_and_found_again(new_url: str) -> None:
+    first = open_database(new_url)
+    Store(first).open_campaign(given.campaign())
+    first.close()
+    second = open_database(new_url)
+    assert [summary.name for summary in Store(second).campaigns()] == ["shm"]
+    second.close()
+
+
+def test_several_may_open_an_empty_database_at_once(new_url: str) -> None:
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPENER, new_url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for child in children:
+        assert child.stdout and child.stdout.readline() == "ready\n"
+    errors = [child.communicate("\n")[1] for child in children]
+    assert [child.returncode for child in children] == [0, 0, 0], errors
+    database = open_database(new_url)
+    assert Store(database).campaigns() == []
+    database.close()
+
+
+def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
+    store = Store(database)
+    with pytest.raises(ZeroDivisionError), database.write() as connection:
+        connection.execute(
+            text("INSERT INTO systems VALUES (1, 'f', 'n', '{}', 0)"),
+        )
+        raise ZeroDivisionError
+    with database.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM systems")).scalar() == 0
+    assert store.campaigns() == []
+
+
+@pytest.mark.parametrize(
+    ("revision", "words", "hint"),
+    [("r0000", "older schema", "commtune db upgrade"), ("r9999", "newer schema", "update")],
+)
+def test_another_schema_is_refused(url: str, revision: str, words: str, hint: str) -> None:
+    run_sql(url, f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'")
+    with pytest.raises(DatabaseFault, match=words) as refusal:
+        open_database(url)
+    assert hint in refusal.value.hint and not refusal.value.transient
+    if words == "newer schema":
+        with pytest.raises(DatabaseFault, match=words):
+            upgrade(url)
+
+
+def test_somebody_elses_database_is_left_alone(url: str) -> None:
+    run_sql(url, f"DROP TABLE {VERSION_TABLE}")
+    with pytest.raises(DatabaseFault, match="holds other tables"):
+        open_database(url)
+    with pytest.raises(DatabaseFault, match="holds other tables"):
+        upgrade(url)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, whatever it is called. " * 50)
+    with pytest.raises(DatabaseFault, match="is a file, but no SQLite database"):
+        open_database(f"sqlite:///{path}")
+    assert path.read_text().startswith("not a database")
+
+
+def test_a_folder_is_no_database(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseFault, match="can't be opened"):
+        open_database(f"sqlite:///{tmp_path}")
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DatabaseFault, match=r"the folder .*file/x can't be made"):
+        open_database(f"sqlite:///{tmp_path}/file/x/commtune.db")
+
+
+def test_a_read_only_database(as_nobody: Path) -> None:
+    path = as_nobody / "commtune.db"
+    open_database(f"sqlite:///{path}").close()
+    path.chmod(0o400)
+    as_nobody.chmod(0o500)
+    with pytest.raises(DatabaseFault, match=r"read-only|can't be opened") as refusal:
+        open_database(f"sqlite:///{path}")
+    assert not refusal.value.transient and refusal.value.hint
+
+
+def test_a_full_disk_is_said_and_may_pass(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/commtune.db")
+    store = Store(database)
+    campaign_id = store.open_campaign(given.campaign()).id
+    store.add_trial(campaign_id, 1, DEFAULT, "baseline")
+    store.start_run(campaign_id, given.request(), "s1")
+    measurements = given.result().measurements * 100
+    with database.read() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+
+    def fill(driver: sqlite3.Connection, _record: object) -> None:
+        driver.execute(f"PRAGMA max_page_count={pages}")
+
+    database.close()
+    event.listen(database.engine, "connect", fill)
+    with pytest.raises(DatabaseFault, match="the disk is full") as refusal:
+        store.finish_run(campaign_id, given.result(measurements=measurements), "allreduce")
+    assert refusal.value.transient
+    database.close()
+    event.remove(database.engine, "connect", fill)
+    assert store.finish_run(campaign_id, given.result(measurements=measurements), "allreduce")
+    database.close()
+
+
+def test_a_busy_database_is_said_and_may_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_BUSY_S", 0.1)
+    path = tmp_path / "commtune.db"
+    database = open_database(f"sqlite:///{path}")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseFault, match="another program writes") as refusal:
+            Store(database).open_campaign(given.campaign())
+    assert refusal.value.transient
+    assert Store(database).open_campaign(given.campaign()).is_new
+    database.close()
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    url = f"postgresql+psycopg://ann:s3cret@/commtune?host={tmp_path}"
+    with pytest.raises(DatabaseFault, match="can't be reached") as refusal:
+        open_database(url)
+    assert refusal.value.transient
+    assert "s3cret" not in refusal.value.message + refusal.value.hint
+
+
+def test_a_database_that_the_server_lacks(postgresql_url: str) -> None:
+    missing = postgresql_url.replace("@/test", "@/missing")
+    with pytest.raises(DatabaseFault, match="lacks what was asked for") as refusal:
+        open_database(missing)
+    assert "createdb" in refusal.value.hint
+
+
+def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(
+    postgresql_url: str,
+) -> None:
+    database = open_database(postgresql_url)
+    store = Store(database)
+    campaign_id = store.open_campaign(given.campaign()).id
+    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    store.start_run(campaign_id, given.request(), "s1")
+    with pytest.raises(DatabaseFault) as refusal, database.write() as connection:
+        mine = connection.execute(text("SELECT pg_backend_pid()")).scalar()
+        run_sql(postgresql_url, f"SELECT pg_terminate_backend({mine})")
+        connection.execute(text("SELECT 1"))
+    assert refusal.value.transient and "can't be reached" in refusal.value.message
+    assert store.finish_run(campaign_id, given.result(), "allreduce")
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("oracle9i://ann:s3cret@db/x", "is not understood"),
+        ("postgresql+nodriver://ann:s3cret@db/x", "is not understood"),
+        ("postgresql+asyncpg://ann:s3cret@db/x", "needs the Python package asyncpg"),
+        ("://ann:s3cret@db", "is not understood"),
+    ],
+)
+def test_urls_that_lead_nowhere(url: str, words: str) -> None:
+    with pytest.raises(DatabaseFault, match=words) as refusal:
+        open_database(url)
+    assert "s3cret" not in refusal.value.message + refusal.value.hint

@@ -1,0 +1,55 @@
+"""A controller that is killed while it stores a run leaves the run whole or not at all."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from db import database_values as given
+from sqlalchemy import text
+
+from commtune.db.store import Store
+
+CHILD = """
+import sys, time
+sys.path.insert(0, sys.argv[2])
+from db import database_values as given
+from sqlalchemy import event
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+
+database = open_database(sys.argv[1])
+store = Store(database)
+campaign_id = store.open_campaign(given.campaign()).id
+
+def stop(connection, cursor, statement, *rest):
+    if statement.startswith(sys.argv[3]):
+        print("inside", flush=True)
+        time.sleep(60)
+
+event.listen(database.engine, "after_cursor_execute", stop)
+store.finish_run(campaign_id, given.result(), "allreduce")
+"""
+
+
+@pytest.mark.parametrize("moment", ["UPDATE runs", "INSERT INTO measurements"])
+def test_no_half_run_is_left(url: str, store: Store, moment: str) -> None:
+    campaign_id = store.open_campaign(given.campaign()).id
+    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    store.start_run(campaign_id, given.request(), "s1")
+    arguments = [sys.executable, "-c", CHILD, url, str(Path(__file__).parents[1]), moment]
+    child = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+    assert child.stdout and child.stdout.readline() == "inside\n"
+    child.kill()
+    child.communicate()
+    assert child.returncode == -signal.SIGKILL
+    with store.database.read() as connection:
+        assert connection.execute(text("SELECT state FROM runs")).scalar() == "running"
+        assert connection.execute(text("SELECT count(*) FROM measurements")).scalar() == 0
+    assert store.open_runs(campaign_id) == [given.request()]
+    assert store.finish_run(campaign_id, given.result(), "allreduce") is True
+    (run,) = store.runs(campaign_id)
+    assert len(run.measurements) == len(given.SIZES)

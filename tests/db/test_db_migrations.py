@@ -1,0 +1,139 @@
+"""Migrations make what the tables say, both ways, and from every schema that was ever released."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from db import database_values as given
+from sqlalchemy import Connection, create_engine, inspect, text
+from sqlalchemy.pool import NullPool
+
+import commtune.db
+from commtune.db.engine import open_database, upgrade
+from commtune.db.location import SCHEMA, VERSION_TABLE
+from commtune.db.store import Store
+from commtune.db.tables import Base
+
+MIGRATIONS = Path(str(commtune.db.__file__)).parent / "migrations"
+RELEASED = sorted((Path(__file__).parent / "schemas").glob("r*.sql"))
+
+
+@contextmanager
+def alembic(url: str) -> Iterator[tuple[Config, Connection]]:
+    """Alembic's settings with a connection of our own."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with create_engine(url, poolclass=NullPool).begin() as connection:
+        config.attributes["connection"] = connection
+        yield config, connection
+
+
+def difference(connection: Connection) -> list[Any]:
+    """What Alembic would write into a next migration."""
+    options = {"compare_type": True, "version_table": VERSION_TABLE}
+    context = MigrationContext.configure(connection, opts=options)
+    return list(compare_metadata(context, Base.metadata))
+
+
+def loaded(dump: Path, folder: Path) -> str:
+    """The URL of a database made from a dump."""
+    path = folder / "old.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(dump.read_text())
+    return f"sqlite:///{path}"
+
+
+def test_there_is_one_newest_schema_and_it_is_the_one_in_the_code() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    scripts = ScriptDirectory.from_config(config)
+    assert scripts.get_heads() == [SCHEMA]
+    for script in scripts.walk_revisions():
+        assert re.fullmatch(r"r\d{4}", script.revision)
+        assert Path(script.path).name.startswith(f"{script.revision}_")
+        assert script.down_revision is None or str(script.down_revision) < script.revision
+
+
+def test_a_new_database_is_what_the_tables_say(new_url: str) -> None:
+    open_database(new_url).close()
+    with alembic(new_url) as (_, connection):
+        assert difference(connection) == []
+
+
+def test_a_missing_column_would_be_noticed(url: str) -> None:
+    with alembic(url) as (_, connection):
+        connection.execute(text("ALTER TABLE runs DROP COLUMN detail"))
+        connection.execute(text("DROP INDEX ix_profiles_best"))
+        assert {change[0] for change in difference(connection)} == {"add_column", "add_index"}
+
+
+def test_down_and_up_again(url: str) -> None:
+    with alembic(url) as (config, connection):
+        command.downgrade(config, "base")
+        left = set(inspect(connection).get_table_names())
+    assert left == {VERSION_TABLE}
+    upgrade(url)
+    with alembic(url) as (_, connection):
+        assert difference(connection) == []
+
+
+def test_upgrading_what_is_new_changes_nothing(url: str) -> None:
+    database = open_database(url)
+    Store(database).open_campaign(given.campaign())
+    upgrade(url)
+    assert [summary.name for summary in Store(database).campaigns()] == ["shm"]
+    database.close()
+
+
+def test_every_schema_has_its_dump() -> None:
+    assert [dump.stem for dump in RELEASED][-1] == SCHEMA
+
+
+@pytest.mark.parametrize("dump", RELEASED, ids=lambda path: path.stem)
+def test_a_database_of_a_released_schema_is_brought_to_the_newest(
+    dump: Path, tmp_path: Path
+) -> None:
+    url = loaded(dump, tmp_path)
+    upgrade(url)
+    with alembic(url) as (_, connection):
+        assert difference(connection) == []
+    database = open_database(url)
+    store = Store(database)
+    (summary,) = store.campaigns()
+    (run,) = store.runs(summary.id)
+    assert (summary.name, summary.open_runs, summary.profiles) == ("shm", 1, 1)
+    assert [row.bytes for row in run.measurements] == list(given.SIZES)
+    assert len(store.samples("r1", 8)) == run.measurements[0].n_samples
+    assert store.open_runs(summary.id) == [given.request("r2")]
+    database.close()
+
+
+@pytest.mark.parametrize("dump", RELEASED, ids=lambda path: path.stem)
+def test_a_released_migration_makes_what_it_made(dump: Path, tmp_path: Path) -> None:
+    made = f"sqlite:///{tmp_path}/new.db"
+    with alembic(made) as (config, _):
+        command.upgrade(config, dump.stem)
+    assert schema_of(tmp_path / "new.db") == schema_of_url(loaded(dump, tmp_path))
+
+
+def schema_of_url(url: str) -> list[str]:
+    """``schema_of`` the file of a URL."""
+    return schema_of(Path(url.removeprefix("sqlite:///")))
+
+
+def schema_of(path: Path) -> list[str]:
+    """The statements that made a database, without line ends."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        return sorted(" ".join(row[0].split()) for row in rows)

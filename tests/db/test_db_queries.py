@@ -1,0 +1,256 @@
+"""Questions: answered alike by every database, and fast where it counts."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from db import database_values as given
+
+from commtune.db import queries
+from commtune.db.engine import Database, open_database
+from commtune.db.records import StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.errors import DatabaseFault, NoAnswer, UnknownName
+from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """A store with two campaigns on two machines, the second one newer."""
+    fill(store)
+    return store
+
+
+@pytest.fixture
+def filled_file(sqlite_url: str) -> str:
+    """The URL of an SQLite file with the same."""
+    database = open_database(sqlite_url)
+    fill(Store(database))
+    database.close()
+    return sqlite_url
+
+
+def fill(store: Store) -> None:
+    """Stores two campaigns on two machines, the second one newer."""
+    first = store.open_campaign(given.campaign()).id
+    other = given.campaign(
+        "big",
+        system=SystemRecord("sys-2", "cluster", {"gpus": 4}),
+        stack=StackRecord("stack-2", "Open MPI 5.0", {"libraries": ["libucp"]}),
+        simulated=True,
+    )
+    second = store.open_campaign(other).id
+    small = given.profile(
+        "small", bytes_low=8, bytes_high=1023, configuration=DEFAULT, verdict=Verdict.DEFAULT
+    )
+    store.save_profiles(first, [given.profile(), small])
+    big = given.profile("big", ranks=8, nodes=2, backend="mpi-cuda", simulated=True)
+    store.save_profiles(second, [big, replace(big, name="small", operation="alltoall")])
+
+
+def test_the_newest_answer_comes_first(url: str, filled: Store) -> None:
+    assert filled
+    newest, older = queries.best(url, "allreduce", 1 << 20)
+    assert (newest.name, newest.campaign, newest.system) == ("big", "big", "cluster")
+    assert (newest.system_fingerprint, newest.stack_fingerprint) == ("sys-2", "stack-2")
+    assert (newest.stack, newest.simulated) == ("Open MPI 5.0", True)
+    assert (older.name, older.configuration) == ("allreduce-large", given.TUNED)
+    assert (older.verdict, older.simulated, older.note) == ("faster", False, "steady")
+    assert (older.bytes_low, older.bytes_high, older.ranks) == (1024, 1 << 20, 2)
+    assert newest.created > older.created
+    assert [row.name for row in queries.best(url, "allreduce", 1 << 20, limit=1)] == ["big"]
+
+
+def test_evidence_is_that_of_the_nearest_measured_size(url: str, filled: Store) -> None:
+    assert filled
+    (row,) = queries.best(url, "allreduce", 200_000, ranks=2)
+    assert row.nearest_bytes == 1 << 20
+    assert [point.speed for point in row.points] == ["fast", "slow"]
+    assert row.points[0] == given.profile().points[1]
+    (row,) = queries.best(url, "allreduce", 4096, ranks=2)
+    assert row.nearest_bytes == 1024
+
+
+def test_both_ends_of_a_range_belong_to_it(url: str, filled: Store) -> None:
+    assert filled
+    for size, name in ((8, "small"), (1023, "small"), (1024, "allreduce-large")):
+        assert [row.name for row in queries.best(url, "allreduce", size, ranks=2)] == [name]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"ranks": 8},
+        {"nodes": 2},
+        {"system": "cluster"},
+        {"system": "sys-2"},
+        {"backend": "mpi-cuda"},
+        {"campaign": "big"},
+        {"ranks": 8, "nodes": 2, "system": "cluster", "backend": "mpi-cuda", "campaign": "big"},
+    ],
+)
+def test_conditions_narrow_the_answer(url: str, filled: Store, condition: dict[str, Any]) -> None:
+    assert filled
+    (row,) = queries.best(url, "allreduce", 4096, **condition)
+    assert row.campaign == "big"
+
+
+def test_no_answer_says_what_there_is(url: str, filled: Store) -> None:
+    assert filled
+    with pytest.raises(NoAnswer) as refusal:
+        queries.best(url, "alltoall", 4, ranks=2, system="it's; DROP TABLE runs")
+    assert refusal.value.message.startswith("no profile for alltoall, 4 B, ranks 2, system it's;")
+    first, *rest = refusal.value.hint.removeprefix("there are: ").split("; ")
+    assert first == "alltoall, 1 KiB to 1 MiB, 8 ranks on 2 nodes, mpi-cuda, on cluster"
+    assert "allreduce, 8 B to 1 MiB, 2 ranks on 1 node, mpi-host, on laptop" in rest
+
+
+def test_no_profile_yet_names_the_campaigns(url: str, store: Store) -> None:
+    with pytest.raises(NoAnswer, match="no profile yet") as refusal:
+        queries.best(url, "allreduce", 8)
+    assert refusal.value.hint == "commtune tune runs a campaign"
+    store.open_campaign(given.campaign())
+    with pytest.raises(NoAnswer) as refusal:
+        queries.best(url, "allreduce", 8)
+    assert "shm" in refusal.value.hint and "commtune status" in refusal.value.hint
+
+
+def test_a_profile_comes_back_whole(url: str, filled: Store) -> None:
+    number = next(line.id for line in filled.profiles() if line.name == "allreduce-large")
+    for ref in ("allreduce-large", "shm/allreduce-large", str(number)):
+        answer = queries.profile(url, ref)
+        assert answer.profile == given.profile()
+        assert (answer.id, answer.campaign) == (number, "shm")
+        assert answer.system == given.campaign().system
+        assert answer.stack == given.campaign().stack
+        assert answer.space == given.campaign().space
+
+
+def test_a_name_that_two_have_must_be_said_fully(url: str, filled: Store) -> None:
+    assert filled
+    with pytest.raises(UnknownName, match="2 profiles are called small") as refusal:
+        queries.profile(url, "small")
+    assert "shm/small" in refusal.value.hint and "big/small" in refusal.value.hint
+    assert queries.profile(url, "big/small").profile.operation == "alltoall"
+
+
+@pytest.mark.parametrize("ref", ["shm/allreduce-lrage", "99999", "", "%"])
+def test_an_unknown_profile_names_those_there_are(url: str, filled: Store, ref: str) -> None:
+    assert filled
+    with pytest.raises(UnknownName, match=f"no profile {ref}") as refusal:
+        queries.profile(url, ref)
+    assert "shm/allreduce-large" in refusal.value.hint
+
+
+def test_the_list_is_that_of_the_store(url: str, filled: Store) -> None:
+    assert queries.profiles(url) == filled.profiles()
+    assert [line.name for line in queries.profiles(url, "shm")] == ["small", "allreduce-large"]
+
+
+def test_odd_floats_survive(url: str, store: Store) -> None:
+    gain = Interval(1.1, 0.1 + 0.2, 1e300, 5)
+    point = PointEvidence("allreduce", 1024, "all", 1e-9, 5e-324, gain, Verdict.UNDECIDED)
+    odd = given.profile(points=(point,), guards=(), bytes_high=1 << 40)
+    store.save_profiles(store.open_campaign(given.campaign()).id, [odd])
+    assert queries.profile(url, "allreduce-large").profile == odd
+    assert queries.best(url, "allreduce", 1 << 40)[0].points == (point,)
+
+
+def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    statements: list[str] = []
+
+    class Traced(sqlite3.Connection):
+        """Notes each statement with its values written in."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.set_trace_callback(statements.append)
+
+    monkeypatch.setattr(sqlite3, "connect", Traced)
+    queries.best(filled_file, "allreduce", 4096)
+    monkeypatch.undo()
+    plan = []
+    with closing(sqlite3.connect(filled_file.removeprefix("sqlite:///"))) as connection:
+        for statement in statements:
+            if "profile" in statement:
+                plan += connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+    steps = [row[3] for row in plan]
+    assert any("ix_profiles_best" in step for step in steps)
+    assert not any("SCAN" in step or "measurements" in step for step in steps), steps
+
+
+def test_the_shells_way_imports_no_sqlalchemy(filled_file: str) -> None:
+    program = (
+        "import sys; from commtune.db import queries; "
+        "from commtune.db.location import database_url; "
+        "queries.best(database_url(sys.argv[1]), 'allreduce', 4096); "
+        "queries.profiles(sys.argv[1]); queries.profile(sys.argv[1], 'big/big'); "
+        "print(*{'sqlalchemy', 'alembic', 'numpy', 'platformdirs'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, filled_file], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_no_database_yet(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/none.db"
+    for ask in (lambda: queries.best(url, "allreduce", 8), lambda: queries.profile(url, "x")):
+        with pytest.raises(NoAnswer, match="there is no database at") as refusal:
+            ask()
+        assert "commtune tune" in refusal.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_database_stays_empty(new_postgresql_url: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    for url in (new_postgresql_url, f"sqlite:///{tmp_path}/empty.db"):
+        with pytest.raises(NoAnswer, match="is empty"):
+            queries.profiles(url)
+    assert (tmp_path / "empty.db").stat().st_size == 0
+
+
+def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE notes (text)")
+    with pytest.raises(DatabaseFault, match="is not commtune's"):
+        queries.profiles(f"sqlite:///{path}")
+    path.write_text("not a database, whatever it is called. " * 50)
+    with pytest.raises(DatabaseFault, match="no SQLite database"):
+        queries.profiles(f"sqlite:///{path}")
+
+
+def test_an_older_schema_is_refused(database: Database, url: str) -> None:
+    with database.write() as connection:
+        connection.exec_driver_sql("UPDATE commtune_schema SET version_num = 'r0000'")
+    with pytest.raises(DatabaseFault, match="older schema") as refusal:
+        queries.best(url, "allreduce", 8)
+    assert refusal.value.hint == "commtune db upgrade"
+
+
+def test_answers_come_while_a_controller_writes(filled: Store, url: str) -> None:
+    with filled.database.write() as connection:
+        connection.exec_driver_sql("UPDATE campaigns SET folder = 'x'")
+        assert queries.best(url, "allreduce", 4096)
+
+
+def test_somebody_elses_folder_can_be_read(as_nobody: Path) -> None:
+    path = as_nobody / "commtune.db"
+    database = open_database(f"sqlite:///{path}")
+    Store(database).save_profiles(
+        Store(database).open_campaign(given.campaign()).id, [given.profile()]
+    )
+    database.close()
+    path.chmod(0o400)
+    as_nobody.chmod(0o500)
+    assert not os.access(as_nobody, os.W_OK, effective_ids=True)
+    assert queries.best(f"sqlite:///{path}", "allreduce", 4096)
