@@ -7,7 +7,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from commtune.model import DEFAULT, Configuration, Operation, Phase, PointEvidence, Profile
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Operation,
+    Outcome,
+    Phase,
+    PointEvidence,
+    Profile,
+)
 from commtune.tuner.confirm import (
     GUARD_BLOCKS,
     Comparison,
@@ -23,7 +31,7 @@ from commtune.tuner.ports import Progress, Reporter
 from commtune.tuner.profiles import recommend
 from commtune.tuner.runner import Runner
 from commtune.tuner.scoring import Scoreboard, split_ranges
-from commtune.tuner.search import Origin, Proposal, Search
+from commtune.tuner.search import Item, Origin, Proposal, Search
 from commtune.tuner.speeds import Speeds
 
 #: The default runs once in every block of this many search runs, at a random place.
@@ -144,11 +152,11 @@ class Campaign:
         for configuration in self.runner.trials:
             self.search.remember(configuration)
         for run in self.runner.evidence.runs:
-            if run.phase is Phase.SEARCH and not run.configuration.is_default:
-                if run.outcome.blames_configuration:
-                    self.search.tell_failed(run.configuration)
-                else:
-                    self.search.worked(run.configuration)
+            # The default's runs prove that leaving each variable unset works.
+            if run.outcome is Outcome.OK:
+                self.search.worked(run.configuration)
+            elif run.outcome.blames_configuration and not run.configuration.is_default:
+                self.search.tell_failed(run.configuration)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -185,17 +193,16 @@ class Campaign:
         return proposal.configuration
 
     def _tell(self, run: RunView) -> None:
+        """Tells the search of a run, and the user of values that leave it or come back."""
         configuration = run.configuration
         if run.outcome.blames_configuration:
-            for name, value in sorted(self.search.tell_failed(configuration), key=str):
-                shown = f"{name}={value}" if value is not None else f"{name} unset"
+            for item in sorted(self.search.tell_failed(configuration), key=str):
                 self.reporter.say(
-                    f"setting aside {shown}: it failed twice ({run.outcome}), and never worked"
+                    f"setting aside {_shown(item)}: failed twice ({run.outcome}), never worked"
                 )
             return
-        if configuration.is_default:
-            return
-        self.search.tell(configuration, self.board.add(run))
+        for item in sorted(self.search.tell(configuration, self.board.add(run)), key=str):
+            self.reporter.say(f"{_shown(item)} works by itself: back in the search")
         self._best_gain = max(self._best_gain, self.board.best_gain(run))
         grown = len(self.runner.evidence.runs) - self._refreshed_at
         if grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._refreshed_at):
@@ -336,6 +343,11 @@ class Campaign:
             )
         )
         return run
+
+
+def _shown(item: Item) -> str:
+    name, value = item
+    return f"{name} unset" if value is None else f"{name}={value}"
 
 
 class _Timer:

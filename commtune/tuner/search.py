@@ -43,6 +43,7 @@ class Origin(StrEnum):
     ENUMERATED = "enumerated"
     RANDOM = "random"
     SAMPLER = "sampler"
+    ISOLATED = "isolated"
 
 
 @dataclass(frozen=True)
@@ -54,25 +55,37 @@ class Proposal:
     label: str = ""
 
 
+#: A parameter and its value; ``None`` for unset.
+Item = tuple[str, str | None]
+
+
 @dataclass
 class Failures:
-    """What failed, and the values that two failures share and no success has."""
+    """What failed, and the values that two failures share and no success has.
+
+    Such values are set aside. They may have been in bad company only, so each is to be tried by
+    itself once (``unclear``), and those that work come back.
+    """
 
     failed: list[dict[str, str | None]] = field(default_factory=list)
-    proven: set[tuple[str, str | None]] = field(default_factory=set)
-    aside: set[tuple[str, str | None]] = field(default_factory=set)
+    proven: set[Item] = field(default_factory=set)
+    aside: set[Item] = field(default_factory=set)
+    unclear: list[Item] = field(default_factory=list)
 
-    def succeeded(self, assignment: Mapping[str, str | None]) -> None:
-        """A value that works in some configuration is not the culprit by itself."""
+    def succeeded(self, assignment: Mapping[str, str | None]) -> set[Item]:
+        """A value that works is not the culprit by itself; returns those that come back."""
         self.proven.update(assignment.items())
-        self.aside -= self.proven
+        cleared = self.aside & self.proven
+        self.aside -= cleared
+        return cleared
 
-    def failure(self, assignment: Mapping[str, str | None]) -> set[tuple[str, str | None]]:
+    def failure(self, assignment: Mapping[str, str | None]) -> set[Item]:
         """Takes in a failure; returns the values newly set aside."""
         self.failed.append(dict(assignment))
         counted = Counter(item for failed in self.failed for item in failed.items())
         suspects = {item for item, n in counted.items() if n >= 2} - self.proven - self.aside
         self.aside |= suspects
+        self.unclear += sorted(suspects, key=str)
         return suspects
 
     def blocks(self, assignment: Mapping[str, str | None]) -> bool:
@@ -120,7 +133,7 @@ class Search:
 
     def ask(self) -> Proposal | None:
         """The next configuration to try, or ``None`` when nothing is left."""
-        proposal = self._listed() or (self._enumerated() if self._all else self._sampled())
+        proposal = self._listed() or self._isolated() or self._enumerated() or self._sampled()
         if proposal is not None:
             self._known.add(proposal.configuration)
         return proposal
@@ -129,15 +142,19 @@ class Search:
         """An earlier run succeeded; its score comes with ``rebuild``."""
         self.failures.succeeded(self._assignment(configuration))
 
-    def tell(self, configuration: Configuration, scores: Mapping[str, float]) -> None:
-        """A run succeeded, with these scores by range label (higher is better)."""
+    def tell(self, configuration: Configuration, scores: Mapping[str, float]) -> set[Item]:
+        """A run succeeded, with these scores by range label (higher is better).
+
+        Returns the values that were set aside before, and come back.
+        """
         assignment = self._assignment(configuration)
-        self.failures.succeeded(assignment)
+        cleared = self.failures.succeeded(assignment)
         for label, study in self._studies.items():
             self._close(label, study, configuration, assignment, scores.get(label))
         self._waiting.pop(configuration, None)
+        return cleared
 
-    def tell_failed(self, configuration: Configuration) -> set[tuple[str, str | None]]:
+    def tell_failed(self, configuration: Configuration) -> set[Item]:
         """A run failed through its configuration; returns values that are set aside for it."""
         assignment = self._assignment(configuration)
         for label, study in self._studies.items():
@@ -176,6 +193,17 @@ class Search:
             configuration = self._first.pop(0)
             if configuration not in self._known:
                 return Proposal(configuration, Origin.USER)
+        return None
+
+    def _isolated(self) -> Proposal | None:
+        """A suspected value alone, everything else as the default has it."""
+        while self.failures.unclear:
+            name, value = self.failures.unclear.pop(0)
+            if (name, value) not in self.failures.aside or value is None:
+                continue
+            configuration = self.space.configuration({name: value})
+            if configuration not in self._known and not self.space.check(configuration):
+                return Proposal(configuration, Origin.ISOLATED)
         return None
 
     def _enumerated(self) -> Proposal | None:

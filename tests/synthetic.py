@@ -1,0 +1,116 @@
+"""A made-up machine behind the benchmark port: known truth, chosen noise, a clock of its own.
+
+It is marked as simulated, as everything that does not measure must be.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from commtune.model import (
+    Configuration,
+    Measurement,
+    Outcome,
+    RunRequest,
+    RunResult,
+)
+
+#: Seconds for a configuration and a size, without noise, at the fast machine speed.
+Truth = Callable[[Configuration, int], float]
+
+
+@dataclass
+class VirtualClock:
+    """Time that passes only in runs."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class SyntheticBenchmark:
+    """Implements ``tuner.ports.Benchmark`` over a formula.
+
+    Attributes:
+        slow_share: share of runs that meet the slow machine speed.
+        slow_factor: how much longer everything takes then.
+        outcomes: configurations that fail, by a variable and value that they hold.
+    """
+
+    truth: Truth
+    clock: VirtualClock
+    seed: int = 1
+    noise: float = 0.03
+    slow_share: float = 0.0
+    slow_factor: float = 3.0
+    run_s: float = 0.2
+    outcomes: Mapping[tuple[str, str], Outcome] = field(default_factory=dict)
+    simulated: bool = True
+    runs: list[RunRequest] = field(default_factory=list)
+    rng: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        """One run, in no time at all."""
+        self.runs.append(request)
+        outcome = self._outcome(request.configuration)
+        wall_s = time_limit_s if outcome is Outcome.TIMED_OUT else self.run_s
+        started, self.clock.now = self.clock.now, self.clock.now + wall_s
+        measurements = self._measurements(request) if outcome is Outcome.OK else ()
+        return RunResult(request.run_id, outcome, started, wall_s, measurements)
+
+    def recover(self, request: RunRequest) -> RunResult | None:
+        """Nothing is ever left of a run."""
+        del request
+        return None
+
+    def _outcome(self, configuration: Configuration) -> Outcome:
+        for item in configuration.items():
+            if item in self.outcomes:
+                return self.outcomes[item]
+        return Outcome.OK
+
+    def _measurements(self, request: RunRequest) -> tuple[Measurement, ...]:
+        slow = self.rng.random() < self.slow_share
+        factor = self.slow_factor if slow else 1.0
+        canary = (430e-9 if slow else 80e-9) * self.rng.lognormvariate(0, 0.05)
+        found = []
+        for size in request.workload.sizes:
+            median = self.truth(request.configuration, size) * factor
+            median *= self.rng.lognormvariate(0, self.noise)
+            found.append(
+                Measurement(
+                    bytes=size,
+                    median_s=median,
+                    min_s=median,
+                    mean_s=median,
+                    p95_s=median,
+                    max_s=median,
+                    algbw=size / median,
+                    busbw=size / median,
+                    samples_s=(median,),
+                    canary_s=canary,
+                    canary_after_s=canary,
+                )
+            )
+        return tuple(found)
+
+
+class QuietReporter:
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def progress(self, progress: object) -> None:
+        """Not looked at."""
+
+    def say(self, message: str) -> None:
+        """Keeps it."""
+        self.said.append(message)

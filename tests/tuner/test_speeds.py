@@ -1,0 +1,34 @@
+"""Two machine speeds are told apart where there are two, and never invented."""
+
+import random
+
+from commtune.tuner.speeds import ALL, FAST, MIXED, SLOW, fit
+
+
+def test_two_speeds_are_found() -> None:
+    rng = random.Random(1)
+    canaries = [80e-9 * rng.lognormvariate(0, 0.05) for _ in range(60)]
+    canaries += [430e-9 * rng.lognormvariate(0, 0.05) for _ in range(20)]
+    rng.shuffle(canaries)
+
+    speeds = fit(canaries)
+
+    assert speeds.threshold_s is not None
+    assert 100e-9 < speeds.threshold_s < 350e-9
+    assert speeds.name(82e-9, 79e-9) == FAST
+    assert speeds.name(420e-9, 440e-9) == SLOW
+    assert speeds.name(80e-9, 430e-9) == MIXED
+    assert speeds.name(None, None) == MIXED
+
+
+def test_one_speed_stays_one_whatever_its_noise() -> None:
+    for seed in range(200):
+        rng = random.Random(seed)
+        canaries = [80e-9 * rng.lognormvariate(0, 0.15) for _ in range(rng.randrange(5, 200))]
+        assert fit(canaries).threshold_s is None, seed
+    assert fit([80e-9] * 50).name(80e-9, 400e-9) == ALL
+
+
+def test_few_values_say_nothing() -> None:
+    assert fit([80e-9, 400e-9] * 3).threshold_s is None
+    assert fit([]).threshold_s is None
