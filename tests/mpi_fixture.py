@@ -8,9 +8,10 @@ from pathlib import Path
 
 from commtune.cluster.mpi import find_mpi
 from commtune.errors import CommtuneError
+from commtune.kernels.build import build
 from commtune.model import MpiInstallation
 
-_PROJECT_MPI = Path(__file__).parent.parent / ".mpi"
+_ROOT = Path(__file__).parent.parent
 
 
 @cache
@@ -18,8 +19,18 @@ def session_mpi() -> MpiInstallation | None:
     """The MPI named by COMMTUNE_TEST_MPI (a prefix), else the project's MPICH wheel, or none."""
     named = os.environ.get("COMMTUNE_TEST_MPI", "")
     try:
-        return find_mpi(named or "wheel:mpich", project_mpi=[_PROJECT_MPI])
+        return find_mpi(named or "wheel:mpich", project_mpi=[_ROOT / ".mpi"])
     except CommtuneError:
         if named:  # someone meant it: a skip would hide the mistake
             raise
         return None
+
+
+@cache
+def session_benchmark() -> Path | None:
+    """The native benchmark built for ``session_mpi``, kept between test sessions; or none.
+
+    The cache goes by content, so that an old executable is never taken for a new one.
+    """
+    mpi = session_mpi()
+    return build(mpi, _ROOT / "build" / "benchmark") if mpi else None

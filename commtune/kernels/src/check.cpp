@@ -12,6 +12,7 @@ namespace commtune {
 namespace {
 
 constexpr int kPoison = 0xA5;
+constexpr std::uint64_t kLeastVariety = 8;
 constexpr int kTableBits = 12;
 constexpr std::size_t kTableSize = std::size_t{1} << kTableBits;
 
@@ -105,8 +106,8 @@ class TypedPattern final : public DataPattern {
     const std::uint64_t hash = mixed(seed_ + mixed(static_cast<std::uint64_t>(rank) + 1) + entry);
     const std::uint64_t largest =
         reduction_ == Reduction::max ? kLargestExact<T> : kLargestExact<T> / ranks_;
-    if (largest > 0) return static_cast<T>(hash % (largest + 1));
-    // More ranks than a sum can hold: as many of them as the entry says contribute a one each.
+    if (largest >= kLeastVariety) return static_cast<T>(hash % (largest + 1));
+    // Many ranks share a small sum: as many of them as the entry says contribute a one each.
     const std::uint64_t contributors = mixed(seed_ + entry) % (kLargestExact<T> + 1);
     const std::uint64_t turn = (static_cast<std::uint64_t>(rank) + mixed(entry)) % ranks_;
     return static_cast<T>(turn < contributors ? 1 : 0);

@@ -10,7 +10,8 @@ namespace commtune {
 
 namespace {
 
-constexpr int kBatchTrials = 6;
+constexpr int kFewestTrials = 3;
+constexpr int kMostTrials = 6;
 constexpr double kSurelyLongSeconds = 20e-3;  // longer than the kernel stops a process for another
 
 /// What rank 0 decided for all.
@@ -115,15 +116,16 @@ double Measurer::warm_up(SizeResult& result) {
   }
 }
 
-/// Warm-up operations of a short kind are few, and an interruption of one looks like a long
-/// operation: so a choice is tried, and made again from what that took, until it stands.
+/// Warm-up operations of a short kind are few and the first ones slow, and an interruption looks
+/// like a long operation: so a choice is tried, and made again from the shortest time seen, until
+/// it stands.
 int Measurer::choose_batch(double operation_s) {
   int batch = StoppingRule::batch_for(operation_s, clock_resolution_s_);
-  for (int i = 0; i < kBatchTrials && operation_s < kSurelyLongSeconds; ++i) {
+  for (int trial = 1; trial <= kMostTrials && operation_s < kSurelyLongSeconds; ++trial) {
     const int tried = batch;
-    operation_s = longest_over_ranks(timed(tried));
+    operation_s = std::min(operation_s, longest_over_ranks(timed(tried)));
     batch = StoppingRule::batch_for(operation_s, clock_resolution_s_);
-    if (batch <= tried) break;
+    if (batch == tried && trial >= kFewestTrials) break;
   }
   return batch;
 }
@@ -133,8 +135,7 @@ Measurer::Samples Measurer::take_samples(SizeResult& result, double spent_s, dou
   Samples samples;
   std::vector<double> own;
   own.reserve(static_cast<std::size_t>(options_.limits.max_samples));
-  Decision decision =
-      world_.from_first(Decision{rule_.next_chunk(0, spent_s, sample_s), Stop::max_samples});
+  Decision decision = world_.from_first(Decision{rule_.next_chunk(0, sample_s), Stop::max_samples});
   while (decision.next > 0) {
     own.clear();
     for (int i = 0; i < decision.next; ++i) own.push_back(timed(result.batch));
@@ -148,7 +149,7 @@ Measurer::Samples Measurer::take_samples(SizeResult& result, double spent_s, dou
     const double sampling_s = clock_.now() - began;
     const int taken = static_cast<int>(samples.longest_s.size());
     const auto stop = rule_.decide(samples.longest_s, spent_s + sampling_s);
-    decision = {stop ? 0 : rule_.next_chunk(taken, spent_s + sampling_s, sampling_s / taken),
+    decision = {stop ? 0 : rule_.next_chunk(taken, sampling_s / taken),
                 stop.value_or(Stop::max_samples)};
     decision = world_.from_first(decision);
   }

@@ -14,7 +14,8 @@ constexpr double kShortestSampleSeconds = 10e-6;
 constexpr double kResolutionSteps = 200.0;
 constexpr int kLargestBatch = 1024;
 constexpr int kChunk = 10;
-constexpr int kGrowth = 4;  // after many samples, decide after each further quarter
+constexpr double kChunkShare = 0.1;  // of the time cap
+constexpr int kGrowth = 4;           // after many samples, decide after each further quarter
 
 }  // namespace
 
@@ -62,15 +63,13 @@ std::optional<Stop> StoppingRule::decide(const std::vector<double>& samples_s,
   return std::nullopt;
 }
 
-int StoppingRule::next_chunk(int taken, double spent_s, double sample_wall_s) const {
+int StoppingRule::next_chunk(int taken, double sample_wall_s) const {
   const int wanted =
       taken < limits_.min_samples ? limits_.min_samples - taken : std::max(kChunk, taken / kGrowth);
-  const double cap_s =
-      taken < limits_.min_samples ? kHardCapFactor * limits_.time_cap_s : limits_.time_cap_s;
-  const double fitting = sample_wall_s > 0 ? std::ceil((cap_s - spent_s) / sample_wall_s) : wanted;
-  const double allowed = std::min<double>(
-      {static_cast<double>(wanted), fitting, static_cast<double>(limits_.max_samples - taken)});
-  return std::max(1, static_cast<int>(allowed));
+  const int allowed = std::min(wanted, limits_.max_samples - taken);
+  // Long samples are decided on one by one: the next may take far longer than the last did.
+  const double fitting = kChunkShare * limits_.time_cap_s / sample_wall_s;
+  return fitting < allowed ? std::max(1, static_cast<int>(fitting)) : std::max(1, allowed);
 }
 
 }  // namespace commtune

@@ -42,8 +42,8 @@ class StoppingRule {
   std::optional<Stop> decide(const std::vector<double>& samples_s, double spent_s) const;
 
   /// How many samples to take before the next decision; at least 1.
-  /// @param sample_wall_s wall seconds that one sample takes, barrier included
-  int next_chunk(int taken, double spent_s, double sample_wall_s) const;
+  /// @param sample_wall_s wall seconds that one sample takes, barrier included; above 0
+  int next_chunk(int taken, double sample_wall_s) const;
 
  private:
   bool converged(const std::vector<double>& samples_s) const;

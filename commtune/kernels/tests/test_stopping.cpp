@@ -54,18 +54,18 @@ TEST(a_maximum_equal_to_the_minimum_is_reached) {
 
 TEST(chunks_never_pass_the_maximum_and_are_never_empty) {
   const StoppingRule rule(limits());
-  EXPECT(rule.next_chunk(0, 0.0, 1e-6) == 10);
-  EXPECT(rule.next_chunk(7, 0.0, 1e-6) == 3);
-  EXPECT(rule.next_chunk(195, 0.0, 1e-6) == 5);
-  EXPECT(rule.next_chunk(100, 0.0, 1e-6) == 25);
-  EXPECT(rule.next_chunk(10, 1.0, 1e-6) == 1);
+  EXPECT(rule.next_chunk(0, 1e-6) == 10);
+  EXPECT(rule.next_chunk(7, 1e-6) == 3);
+  EXPECT(rule.next_chunk(10, 1e-6) == 10);
+  EXPECT(rule.next_chunk(100, 1e-6) == 25);
+  EXPECT(rule.next_chunk(195, 1e-6) == 5);
 }
 
-TEST(chunks_fit_into_the_time_that_is_left) {
+TEST(chunks_of_long_samples_are_short) {
   const StoppingRule rule(limits());
-  EXPECT(rule.next_chunk(10, 0.02, 0.01) == 3);  // three hundredths of a second are left
-  EXPECT(rule.next_chunk(0, 0.0, 0.3) == 4);     // up to the hard cap, one second
-  EXPECT(rule.next_chunk(0, 5.0, 60.0) == 1);
+  EXPECT(rule.next_chunk(0, 0.001) == 5);  // a tenth of the time cap
+  EXPECT(rule.next_chunk(10, 0.002) == 2);
+  EXPECT(rule.next_chunk(0, 60.0) == 1);
 }
 
 TEST(quick_warm_up_is_done_at_once_and_slow_one_singly_until_half_the_cap) {

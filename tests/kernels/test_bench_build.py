@@ -1,0 +1,94 @@
+"""The build cache, and builds that can't work."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from commtune import process
+from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent
+from commtune.kernels.build import build
+from commtune.model import MpiInstallation
+
+
+def _wrapper(folder: Path, text: str) -> Path:
+    path = folder / "mpicxx"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_two_builds_at_once_end_in_one_executable_that_is_kept(
+    mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor() as pool:
+        jobs = [pool.submit(build, mpi, tmp_path) for _ in range(2)]
+        first, second = (job.result() for job in jobs)
+    assert first == second
+    assert [path.name for path in tmp_path.iterdir()] == [first.parent.name]
+    made_ns = first.stat().st_mtime_ns
+    assert build(mpi, tmp_path) == first
+    assert first.stat().st_mtime_ns == made_ns
+
+
+def test_the_executable_starts_without_library_path(executable: Path) -> None:
+    done = process.run([executable, "--version"], environment={}, timeout_s=10)
+    assert done.ok, done.output
+    assert executable.parent.name in done.output  # the build's key
+
+
+def test_another_version_of_the_mpi_is_built_anew(
+    mpi: MpiInstallation, executable: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    (cache / executable.parent.name).mkdir(parents=True)
+    (cache / executable.parent.name / executable.name).touch()
+    assert build(mpi, cache).parent.name == executable.parent.name
+    failing = dataclasses.replace(mpi, version="0.0", compiler=_wrapper(tmp_path, "echo x"))
+    with pytest.raises(BuildFailed):
+        build(failing, cache)
+
+
+def test_a_compiler_that_fails_is_quoted(mpi: MpiInstallation, tmp_path: Path) -> None:
+    compiler = _wrapper(
+        tmp_path, '[ "$1" = --version ] && echo 1 && exit\necho "mpi.h is on strike" >&2; exit 1'
+    )
+    broken = dataclasses.replace(mpi, compiler=compiler)
+    log = tmp_path / "log"
+    with pytest.raises(BuildFailed, match=r"building the benchmark: cmake failed") as caught:
+        build(broken, tmp_path / "cache", log=log)
+    assert caught.value.hint
+    assert "mpi.h is on strike" in log.read_text()
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_no_compiler_says_the_command_that_mends_it(
+    mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    missing = dataclasses.replace(mpi, compiler=_wrapper(tmp_path, "echo no c++ >&2; exit 127"))
+    with pytest.raises(MissingComponent, match=r"no C\+\+ compiler") as caught:
+        build(missing, tmp_path / "cache")
+    assert caught.value.hint == "sudo apt-get install g++"
+
+
+def test_a_cache_that_cant_be_written_is_named(mpi: MpiInstallation, tmp_path: Path) -> None:
+    cache = tmp_path / "file"
+    cache.touch()
+    with pytest.raises(EnvironmentFault, match=f"can't build in {cache}"):
+        build(mpi, cache)
+
+
+def test_the_compilers_variables_belong_to_the_key(
+    mpi: MpiInstallation, executable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXXFLAGS", "-not-a-flag")
+    with pytest.raises(BuildFailed):
+        build(mpi, executable.parent.parent)
+    assert "CXXFLAGS" in os.environ
+    assert list(tmp_path.iterdir()) == []

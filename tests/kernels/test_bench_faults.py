@@ -1,0 +1,80 @@
+"""A benchmark that hangs, crashes, lies or babbles, and one that is called wrongly."""
+
+from __future__ import annotations
+
+import pytest
+from bench_runs import RunBench
+
+from commtune.kernels.records import read
+
+_SIZES = "--sizes=8,1024,4096"
+
+
+def test_wrong_data_is_found_counted_and_told(run_bench: RunBench) -> None:
+    run = run_bench("--op=allreduce", _SIZES, "--fault=wrong@1024")
+    records = read(run.records)
+    assert run.completed.exit_code == 3
+    assert records.problems == ()
+    # Spoiled twice: after the first call and after the last.
+    assert [(m.bytes, m.wrong) for m in records.measurements] == [(8, 0), (1024, 2), (4096, 0)]
+    assert records.footer is not None
+    assert records.footer["status"] == "wrong"
+
+
+def test_without_the_check_nobody_sees_wrong_data(run_bench: RunBench) -> None:
+    run = run_bench("--op=allreduce", _SIZES, "--fault=wrong@1024", "--check=none")
+    assert run.completed.exit_code == 0
+    assert all('"checked":0' in line for line in run.lines if '"measurement"' in line)
+
+
+def test_a_crash_leaves_the_sizes_that_were_finished(run_bench: RunBench) -> None:
+    run = run_bench("--op=allreduce", _SIZES, "--fault=crash@1024")
+    records = read(run.records)
+    assert run.completed.exit_code != 0
+    assert [m.bytes for m in records.measurements] == [8]
+    assert records.footer is None
+    assert records.problems == ()
+
+
+def test_a_hang_leaves_the_sizes_that_were_finished(run_bench: RunBench) -> None:
+    run = run_bench("--op=allreduce", _SIZES, "--fault=hang@4096", timeout_s=2.0)
+    records = read(run.records)
+    assert run.completed.timed_out
+    assert [m.bytes for m in records.measurements] == [8, 1024]
+    assert records.footer is None
+    assert records.problems == ()
+
+
+def test_babble_is_a_problem_and_is_not_read_to_its_end(run_bench: RunBench) -> None:
+    run = run_bench("--op=allreduce", _SIZES, "--fault=babble@1024")
+    assert run.completed.exit_code == 0
+    assert run.records.stat().st_size > 64 * 2**20
+    records = read(run.records)
+    run.records.unlink()
+    assert [m.bytes for m in records.measurements] == [8]
+    assert records.footer is None
+    assert records.problems == ("longer than 67108864 bytes; the rest was not read",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ranks", "message"),
+    [
+        (["--op=allredduce", "--sizes=8"], 2, "unknown operation 'allredduce'; one of: ping-pong"),
+        (["--op=allreduce", "--sizes=8k"], 2, "'8k' is not a number from 1 to 1073741824"),
+        (["--op=allreduce", "--sizes=2"], 2, "less than one element of float32"),
+        (["--op=ping-pong", "--sizes=8"], 1, "ping-pong needs at least 2 ranks"),
+    ],
+)
+def test_wrong_arguments_exit_with_2_and_say_what_is_legal(
+    run_bench: RunBench, arguments: list[str], ranks: int, message: str
+) -> None:
+    run = run_bench(*arguments, ranks=ranks)
+    assert run.completed.exit_code == 2
+    assert run.completed.output.count(message) == 1
+    assert not run.records.exists()
+
+
+def test_records_that_cant_be_written_end_all_ranks(run_bench: RunBench) -> None:
+    run = run_bench("--op=allreduce", "--sizes=8", "--records=/nonexistent/records")
+    assert run.completed.exit_code == 1
+    assert "rank 0: can't write /nonexistent/records: No such file" in run.completed.output

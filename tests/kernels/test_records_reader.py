@@ -1,0 +1,150 @@
+"""The reader of records against files in every state of decay."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_runs import RunBench
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from commtune.kernels.records import read
+from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
+
+_REQUEST = RunRequest("r-1", DEFAULT, Workload(Operation.ALLREDUCE, (8, 1024)), Timing())
+Document = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def sound(module_bench: RunBench) -> Document:
+    """The records of a real run that answers ``_REQUEST``."""
+    run = module_bench("--op=allreduce", "--sizes=8,1024", "--run-id=r-1")
+    return [json.loads(line) for line in run.lines]
+
+
+def _written(path: Path, records: Document) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_a_sound_file_has_no_problems(sound: Document, tmp_path: Path) -> None:
+    records = read(_written(tmp_path / "r", sound), _REQUEST)
+    assert records.problems == ()
+    assert [m.bytes for m in records.measurements] == [8, 1024]
+    assert records.header == sound[0]
+    assert records.footer == sound[-1]
+
+
+def test_a_missing_file_is_empty_and_a_folder_is_a_problem(tmp_path: Path) -> None:
+    assert read(tmp_path / "none").problems == ()
+    assert "can't be read" in read(tmp_path).problems[0]
+
+
+def _set(index: int, *path: str, value: Any) -> Callable[[Document], None]:
+    def change(records: Document) -> None:
+        target = records[index]
+        for name in path[:-1]:
+            target = target[name]
+        target[path[-1]] = value
+
+    return change
+
+
+_NAN = float("nan")
+_DAMAGES: list[tuple[Callable[[Document], Any], str]] = [
+    (_set(0, "contract", value=2), "contract version 2; this commtune reads version 1"),
+    (_set(0, "contract", value="1"), "contract is not a whole number"),
+    (_set(0, "run_id", value="r-2"), "run_id is 'r-2', asked for was 'r-1'"),
+    (_set(0, "operation", value="broadcast"), "operation is 'broadcast'"),
+    (_set(0, "ranks", value=4), "ranks is '4', asked for was 2"),
+    (_set(0, "dtype", value="float64"), "dtype is 'float64'"),
+    (_set(0, "rank_info", value=[{"rank": 0}]), "rank_info is not"),
+    (_set(0, "oversubscribed", value=None), "oversubscribed is not a bool"),
+    (_set(1, "record", value="haeder"), "unknown kind of record: 'haeder'"),
+    (_set(1, "bytes", value=16), "a measurement of 16 bytes, which nobody asked for"),
+    (_set(1, "bytes", value=8.0), "bytes is not a whole number"),
+    (_set(1, "bytes", value=True), "bytes is not a whole number"),
+    (_set(1, "time_s", "median", value=_NAN), "NaN is no number"),
+    (_set(1, "time_s", "median", value=-1e-6), "median is not a number from 0"),
+    (_set(1, "time_s", "median", value=0), "median is 0"),
+    (_set(1, "time_s", "median", value="fast"), "median is not a number from 0: 'fast'"),
+    (_set(1, "time_s", value=[1]), "time_s is not an object"),
+    (_set(1, "samples_ns", value=[1.0, None]), "samples_ns is not a list of times"),
+    (_set(1, "samples_ns", value=[]), "samples_ns is not a list of times"),
+    (_set(1, "samples_ns", value=[10**400]), "samples_ns is not a list of times"),
+    (_set(1, "samples", value=10**6), "samples says 1000000"),
+    (_set(1, "algbw_Bps", value=None), "algbw_Bps is not a number"),
+    (_set(1, "canary_ns", "before", value=-5), "before is not a number"),
+    (_set(1, "wrong", value=-1), "wrong is not a whole number"),
+    (_set(2, "bytes", value=8), "a second measurement of 8 bytes"),
+    (_set(3, "status", value="great"), "unknown status: 'great'"),
+    (_set(3, "measurements", value=3), "the footer counts 3 measurements, not 2"),
+    (lambda r: r.pop(0), "no header before this record"),
+    (lambda r: r.insert(1, r[0]), "a second header"),
+    (lambda r: r.append(r[1]), "a record after the footer"),
+]
+
+
+@pytest.mark.parametrize(("damage", "problem"), _DAMAGES, ids=[text for _, text in _DAMAGES])
+def test_damage_is_named_with_its_line(
+    sound: Document, tmp_path: Path, damage: Callable[[Document], Any], problem: str
+) -> None:
+    records = copy.deepcopy(sound)
+    damage(records)
+    problems = read(_written(tmp_path / "r", records), _REQUEST).problems
+    assert problems[0].startswith("line ")
+    assert problem in problems[0]
+
+
+def test_a_sound_record_survives_its_neighbours(sound: Document, tmp_path: Path) -> None:
+    path = _written(tmp_path / "r", sound)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], "{oops", lines[1], "[1]", lines[2], lines[3], ""]))
+    records = read(path, _REQUEST)
+    assert [m.bytes for m in records.measurements] == [8, 1024]
+    assert records.problems == ("line 2: not JSON", "line 4: not a JSON object")
+
+
+def test_cut_at_any_byte_it_keeps_what_was_whole(sound: Document, tmp_path: Path) -> None:
+    path = _written(tmp_path / "r", sound)
+    content = path.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n")]
+    for length in {0, 1, *range(0, len(content), 37), *ends, *(end - 1 for end in ends)}:
+        path.write_bytes(content[:length])
+        records = read(path, _REQUEST)
+        whole = sum(end <= length for end in ends)
+        assert len(records.measurements) == max(0, min(2, whole - 1))
+        assert (records.footer is not None) == (whole == 4)
+        expected = () if length in (0, *ends) else (f"line {whole + 1} is cut short",)
+        assert records.problems == expected
+
+
+def test_a_file_of_nonsense_is_given_up_early(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    path.write_text("nonsense\n" * 100_000)
+    problems = read(path).problems
+    assert len(problems) == 11
+    assert problems[-1] == "reading stopped here"
+
+
+def test_deeply_nested_json_is_a_problem_not_a_crash(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    path.write_text("[" * 200_000 + "\n")
+    assert read(path).problems == ("line 1: not JSON",)
+
+
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(content=st.binary(max_size=400))
+def test_no_content_raises(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "r"
+    path.write_bytes(content)
+    records = read(path, _REQUEST)
+    assert records.measurements == ()
+    assert bool(records.problems) == bool(content)
