@@ -37,17 +37,35 @@ def _as_clauses(value: object) -> object:
     return [value] if isinstance(value, dict) else value
 
 
+def _one_or_list(item: dict[str, Any]) -> dict[str, Any]:
+    """How editors see a list that may be written as its only entry."""
+    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}
+
+
 #: One value or several: legal values, or the words `set` and `unset`.
 Values = Annotated[
     list[Text],
     BeforeValidator(_as_list),
     Field(min_length=1),
-    WithJsonSchema({"anyOf": [_WORDS, {"type": "array", "items": _WORDS, "minItems": 1}]}),
+    WithJsonSchema(_one_or_list(_WORDS)),
 ]
+_COMBINATION = {
+    "type": "object",
+    "additionalProperties": _one_or_list(_WORDS),
+    "minProperties": 1,
+}
 Combination = Annotated[dict[str, Values], Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 ChoiceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+#: A condition: one combination, or a list of which any may hold.
+Condition = Annotated[
+    list[Combination], BeforeValidator(_as_clauses), WithJsonSchema(_one_or_list(_COMBINATION))
+]
+Words = Annotated[
+    list[str], BeforeValidator(_as_list), WithJsonSchema(_one_or_list({"type": "string"}))
+]
 
 
 class Model(BaseModel):
@@ -70,7 +88,7 @@ class Restricted(Model):
 class _Parameter(Model):
     unset: bool = True
     """Whether leaving it unset is legal while it is active."""
-    when: Annotated[list[Combination], BeforeValidator(_as_clauses)] = []
+    when: Condition = []
     """Active only when these parameters have these values; a list of mappings: any of them."""
     source: str = ""
     """Where the facts come from: documentation or source file, with version."""
@@ -84,7 +102,7 @@ class _Parameter(Model):
     """What else to know."""
     default: Text = ""
     """What the library does when it is unset."""
-    applies_to: Annotated[list[str], BeforeValidator(_as_list)] = []
+    applies_to: Words = []
     """Operations, transports or hardware on which it has an effect."""
 
 

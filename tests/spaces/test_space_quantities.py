@@ -1,0 +1,98 @@
+"""Sizes, times and shares, read and written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commtune.spaces import (
+    QuantityError,
+    format_bytes,
+    format_seconds,
+    parse_bytes,
+    parse_percent,
+    parse_seconds,
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [(4096, 4096), ("4096", 4096), ("0", 0), ("8B", 8), ("8 B", 8), ("64KiB", 65536),
+     ("1 MiB", 2**20), ("1.5KiB", 1536), ("2GiB", 2**31), (" 4KiB ", 4096)],
+)  # fmt: skip
+def test_sizes(written: str | int, size: int) -> None:
+    assert parse_bytes(written) == size
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [("64K", "nearest: 64KiB"), ("64KB", "nearest: 64KiB"), ("64kib", "nearest: 64KiB"),
+     ("4M", "nearest: 4MiB"), ("1GB", "nearest: 1GiB"), ("8b", "nearest: 8B"),
+     ("3parsecs", "units: B, KiB, MiB, GiB"), ("many", "write it like 64KiB, 1MiB or 4096"),
+     ("0.3B", "write 0 or more, like 64KiB"), (-1, "write 0 or more, like 64KiB"),
+     ("-1", "write it like 64KiB, 1MiB or 4096"), ("", "write it like 64KiB, 1MiB or 4096")],
+)  # fmt: skip
+def test_wrong_sizes(written: str | int, hint: str) -> None:
+    with pytest.raises(QuantityError) as caught:
+        parse_bytes(written)
+    assert caught.value.hint == hint
+    assert f"'{written}'" in caught.value.message
+
+
+@given(st.integers(0, 2**50))
+def test_sizes_survive_writing_and_reading(size: int) -> None:
+    assert parse_bytes(format_bytes(size)) == size
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (8, "8 B"), (1024, "1 KiB"), (1536, "1536 B"), (2**20, "1 MiB"),
+     (3 * 2**29, "1536 MiB"), (2**30, "1 GiB")],
+)  # fmt: skip
+def test_sizes_for_people(size: int, text: str) -> None:
+    assert format_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [(90, 90.0), (0.5, 0.5), ("60s", 60.0), ("5min", 300.0), ("8h", 28800.0), ("20ms", 0.02),
+     ("1.5h", 5400.0), ("1h30min", 5400.0), ("1h 30min", 5400.0), ("90", 90.0)],
+)  # fmt: skip
+def test_times(written: str | float, seconds: float) -> None:
+    assert parse_seconds(written) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [("5m", "nearest: 5min"), ("2 hours", "nearest: 2h"),
+     ("9 fortnights", "units: us, ms, s, min, h"),
+     ("soon", "write it like 60s, 5min or 8h"), (-3, "write it like 60s or 5min"),
+     ("-3s", "write it like 60s, 5min or 8h"), (float("nan"), "write it like 60s or 5min")],
+)  # fmt: skip
+def test_wrong_times(written: str | float, hint: str) -> None:
+    with pytest.raises(QuantityError) as caught:
+        parse_seconds(written)
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (1.5e-6, "1.5 us"), (0.02, "20 ms"), (60, "60 s"), (90, "90 s"), (300, "5 min"),
+     (28800, "8 h")],
+)  # fmt: skip
+def test_times_for_people(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "share"), [("2%", 0.02), ("0.5 %", 0.005), (0.02, 0.02), ("0.02", 0.02), (1, 1.0)]
+)
+def test_shares(written: str | float, share: float) -> None:
+    assert parse_percent(written) == pytest.approx(share)
+
+
+def test_a_bare_number_above_one_is_no_share() -> None:
+    with pytest.raises(QuantityError) as caught:
+        parse_percent(2)
+    assert caught.value.hint == "nearest: 2%"
