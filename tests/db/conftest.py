@@ -17,6 +17,7 @@ from components import require_component
 
 from commtune.db.engine import Database, open_database
 from commtune.db.store import Store
+from commtune.db.tables import Base
 
 _NUMBERS = itertools.count()
 
@@ -51,7 +52,7 @@ def postgresql_socket() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="ctpg"))
     os.chown(folder, uid, -1)
     data = folder / "data"
-    settings = f"-k {folder} -c listen_addresses= -c fsync=off -c max_connections=40"
+    settings = f"-k {folder} -c listen_addresses= -c max_connections=40 -c fsync=off"
 
     def call(program: str, *arguments: str) -> None:
         done = subprocess.run(
@@ -73,12 +74,12 @@ def postgresql_socket() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def create_postgresql(socket: Path, template: str = "template1") -> str:
-    """Creates a database on the server; returns its URL."""
+def create_postgresql(socket: Path) -> str:
+    """Creates an empty database on the server; returns its URL."""
     name = f"test{next(_NUMBERS)}"
     administration = f"host={socket} user=commtune dbname=postgres"
     with psycopg.connect(administration, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+        connection.execute(f"CREATE DATABASE {name}".encode())
     return f"postgresql+psycopg://commtune@/{name}?host={socket}"
 
 
@@ -101,25 +102,28 @@ def new_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def migrated_postgresql(postgresql_socket: Path) -> str:
-    """The name of a database with our schema, to be copied: quicker than to migrate again."""
-    url = create_postgresql(postgresql_socket)
-    open_database(url).close()
-    return url.partition("@/")[2].partition("?")[0]
+def migrated_postgresql(postgresql_socket: Path) -> Iterator[Database]:
+    """A database with our schema for all tests that leave the schema alone."""
+    database = open_database(create_postgresql(postgresql_socket))
+    yield database
+    database.close()
 
 
 @pytest.fixture(scope="session")
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a file."""
+    """A file with our schema, to be copied: quicker than to make it again."""
     path = tmp_path_factory.mktemp("migrated") / "commtune.db"
     open_database(f"sqlite:///{path}").close()
     return path
 
 
 @pytest.fixture
-def postgresql_url(postgresql_socket: Path, migrated_postgresql: str) -> str:
-    """The URL of a database on the server with our schema."""
-    return create_postgresql(postgresql_socket, migrated_postgresql)
+def postgresql_url(migrated_postgresql: Database) -> str:
+    """The URL of a database on the server with our schema and nothing in it."""
+    with migrated_postgresql.write() as connection:
+        for table in reversed(Base.metadata.sorted_tables):
+            connection.execute(table.delete())
+    return migrated_postgresql.engine.url.render_as_string()
 
 
 @pytest.fixture
@@ -128,6 +132,13 @@ def sqlite_url(tmp_path: Path, migrated_sqlite: Path) -> str:
     path = tmp_path / "commtune.db"
     shutil.copy(migrated_sqlite, path)
     return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def own_url(new_url: str) -> str:
+    """The URL of a database with our schema, for a test that spoils the schema."""
+    open_database(new_url).close()
+    return new_url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

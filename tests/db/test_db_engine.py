@@ -80,22 +80,22 @@ def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
     ("revision", "words", "hint"),
     [("r0000", "older schema", "commtune db upgrade"), ("r9999", "newer schema", "update")],
 )
-def test_another_schema_is_refused(url: str, revision: str, words: str, hint: str) -> None:
-    run_sql(url, f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'")
+def test_another_schema_is_refused(own_url: str, revision: str, words: str, hint: str) -> None:
+    run_sql(own_url, f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'")
     with pytest.raises(DatabaseFault, match=words) as refusal:
-        open_database(url)
+        open_database(own_url)
     assert hint in refusal.value.hint and not refusal.value.transient
     if words == "newer schema":
         with pytest.raises(DatabaseFault, match=words):
-            upgrade(url)
+            upgrade(own_url)
 
 
-def test_somebody_elses_database_is_left_alone(url: str) -> None:
-    run_sql(url, f"DROP TABLE {VERSION_TABLE}")
+def test_somebody_elses_database_is_left_alone(own_url: str) -> None:
+    run_sql(own_url, f"DROP TABLE {VERSION_TABLE}")
     with pytest.raises(DatabaseFault, match="holds other tables"):
-        open_database(url)
+        open_database(own_url)
     with pytest.raises(DatabaseFault, match="holds other tables"):
-        upgrade(url)
+        upgrade(own_url)
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:

@@ -71,20 +71,20 @@ def test_a_new_database_is_what_the_tables_say(new_url: str) -> None:
         assert difference(connection) == []
 
 
-def test_a_missing_column_would_be_noticed(url: str) -> None:
-    with alembic(url) as (_, connection):
+def test_a_missing_column_would_be_noticed(own_url: str) -> None:
+    with alembic(own_url) as (_, connection):
         connection.execute(text("ALTER TABLE runs DROP COLUMN detail"))
         connection.execute(text("DROP INDEX ix_profiles_best"))
         assert {change[0] for change in difference(connection)} == {"add_column", "add_index"}
 
 
-def test_down_and_up_again(url: str) -> None:
-    with alembic(url) as (config, connection):
+def test_down_and_up_again(own_url: str) -> None:
+    with alembic(own_url) as (config, connection):
         command.downgrade(config, "base")
         left = set(inspect(connection).get_table_names())
     assert left == {VERSION_TABLE}
-    upgrade(url)
-    with alembic(url) as (_, connection):
+    upgrade(own_url)
+    with alembic(own_url) as (_, connection):
         assert difference(connection) == []
 
 

@@ -15,7 +15,7 @@ import pytest
 from db import database_values as given
 
 from commtune.db import queries
-from commtune.db.engine import Database, open_database
+from commtune.db.engine import open_database
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.db.store import Store
 from commtune.errors import DatabaseFault, NoAnswer, UnknownName
@@ -229,11 +229,13 @@ def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
         queries.profiles(f"sqlite:///{path}")
 
 
-def test_an_older_schema_is_refused(database: Database, url: str) -> None:
+def test_an_older_schema_is_refused(own_url: str) -> None:
+    database = open_database(own_url)
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE commtune_schema SET version_num = 'r0000'")
+    database.close()
     with pytest.raises(DatabaseFault, match="older schema") as refusal:
-        queries.best(url, "allreduce", 8)
+        queries.best(own_url, "allreduce", 8)
     assert refusal.value.hint == "commtune db upgrade"
 
 
