@@ -80,7 +80,7 @@ def best(
     system: str | None = None,
     backend: str | None = None,
     campaign: str | None = None,
-    limit: int = 20,
+    limit: int = 10,
 ) -> list[BestRow]:
     """Profiles whose range holds this size, newest first.
 
@@ -110,8 +110,8 @@ def best(
         found = rows(statement, {"op": str(op), "bytes": bytes, "limit": limit, **given})
         if not found:
             raise _no_answer(rows, str(op), bytes, given)
-        points = _points(rows, [row["id"] for row in found])
-    return [_best_row(row, points.get(row["id"], []), bytes) for row in found]
+        evidence = _evidence(rows, [row["id"] for row in found])
+    return [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
 
 
 def profile(url: str, ref: str) -> ProfileAnswer:
@@ -133,7 +133,7 @@ def profile(url: str, ref: str) -> ProfileAnswer:
         if len(found) != 1:
             raise _not_one(rows, ref, found)
         row = found[0]
-        evidence = _points(rows, [row["id"]]).get(row["id"], [])
+        evidence = _evidence(rows, [row["id"]]).get(row["id"], [])
     return ProfileAnswer(
         id=row["id"],
         campaign=row["campaign"],
@@ -248,23 +248,25 @@ def check_revision(revision: str, tables: set[str], shown: str) -> None:
         raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")
 
 
-def _points(rows: Rows, ids: Sequence[int]) -> dict[int, list[tuple[bool, PointEvidence]]]:
-    """Evidence by profile, in stored order; each with whether it is a guard."""
-    found: dict[int, list[tuple[bool, PointEvidence]]] = {}
+def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[Mapping[str, Any]]]:
+    """Rows of evidence by profile, in stored order."""
+    found: dict[int, list[Mapping[str, Any]]] = {}
     # Numbers from the database itself: safe to write into the statement.
     for row in rows(_POINTS.format(ids=", ".join(str(int(number)) for number in ids)), {}):
-        gain = Interval(row["ratio"], row["low"], row["high"], row["pairs"])
-        point = PointEvidence(
-            operation=row["operation"],
-            bytes=row["bytes"],
-            speed=row["speed"],
-            default_s=row["default_s"],
-            tuned_s=row["tuned_s"],
-            gain=gain,
-            verdict=Verdict(row["verdict"]),
-        )
-        found.setdefault(row["profile_id"], []).append((bool(row["is_guard"]), point))
+        found.setdefault(row["profile_id"], []).append(row)
     return found
+
+
+def _point(row: Mapping[str, Any]) -> PointEvidence:
+    return PointEvidence(
+        operation=row["operation"],
+        bytes=row["bytes"],
+        speed=row["speed"],
+        default_s=row["default_s"],
+        tuned_s=row["tuned_s"],
+        gain=Interval(row["ratio"], row["low"], row["high"], row["pairs"]),
+        verdict=Verdict(row["verdict"]),
+    )
 
 
 def _common(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -277,17 +279,20 @@ def _common(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _best_row(
-    row: Mapping[str, Any], evidence: Sequence[tuple[bool, PointEvidence]], size: int
-) -> BestRow:
-    points = [point for is_guard, point in evidence if not is_guard]
-    nearest = min((point.bytes for point in points), key=lambda n: _apart(n, size), default=None)
+def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], size: int) -> BestRow:
+    # Sizes first, objects only for what is told: most of the evidence is at other sizes.
+    sizes = {point["bytes"] for point in evidence if not point["is_guard"]}
+    nearest = min(sizes, key=lambda measured: _apart(measured, size), default=None)
     names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
     return BestRow(
         **_common(row),
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
         nearest_bytes=nearest,
-        points=tuple(point for point in points if point.bytes == nearest),
+        points=tuple(
+            _point(point)
+            for point in evidence
+            if point["bytes"] == nearest and not point["is_guard"]
+        ),
     )
 
 
@@ -296,14 +301,14 @@ def _apart(one: int, other: int) -> float:
     return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
 
 
-def _whole(row: Mapping[str, Any], evidence: Sequence[tuple[bool, PointEvidence]]) -> Profile:
+def _whole(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Profile:
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
         configuration=Configuration(_json(row["environment"])),
         verdict=Verdict(row["verdict"]),
-        points=tuple(point for is_guard, point in evidence if not is_guard),
-        guards=tuple(point for is_guard, point in evidence if is_guard),
+        points=tuple(_point(point) for point in evidence if not point["is_guard"]),
+        guards=tuple(_point(point) for point in evidence if point["is_guard"]),
         simulated=bool(row["simulated"]),
     )
 
