@@ -35,6 +35,7 @@ std::string kernel() {
 
 std::string text_array(const std::vector<std::string>& texts) {
   std::vector<std::string> elements;
+  elements.reserve(texts.size());
   for (const std::string& text : texts) elements.push_back(json::quoted(text));
   return json::array(elements);
 }
