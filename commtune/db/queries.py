@@ -97,6 +97,18 @@ def best(
     """
     asked = {"nodes": nodes, "ranks": ranks, "system": system}
     asked |= {"backend": backend, "campaign": campaign}
+    with reader(url) as rows:
+        return ask_best(rows, op, bytes, asked, limit)
+
+
+def ask_best(
+    rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = 10
+) -> list[BestRow]:
+    """``best``, over a connection that is open already.
+
+    Args:
+        asked: nodes, ranks, system, backend, campaign; those that are ``None`` don't count.
+    """
     given = {name: value for name, value in asked.items() if value is not None}
     statement = " ".join(
         [
@@ -106,11 +118,10 @@ def best(
             "ORDER BY p.created DESC, p.id DESC LIMIT :limit",
         ]
     )
-    with reader(url) as rows:
-        found = rows(statement, {"op": str(op), "bytes": bytes, "limit": limit, **given})
-        if not found:
-            raise _no_answer(rows, str(op), bytes, given)
-        evidence = _evidence(rows, [row["id"] for row in found])
+    found = rows(statement, {"op": str(op), "bytes": bytes, "limit": limit, **given})
+    if not found:
+        raise _no_answer(rows, str(op), bytes, given)
+    evidence = _evidence(rows, [row["id"] for row in found])
     return [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
 
 
