@@ -1,0 +1,40 @@
+"""The page about the database names what there is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from db import database_values as given
+
+from commtune.db.engine import open_database
+from commtune.db.location import SCHEMA
+from commtune.db.store import Store
+from commtune.db.tables import Base
+
+PAGE = (Path(__file__).parents[2] / "docs" / "database.md").read_text()
+
+
+def test_every_table_is_described_and_no_other() -> None:
+    described = re.findall(r"^\| `(\w+)` \| ", PAGE.partition("## Tables")[2], re.MULTILINE)
+    assert set(described) == set(Base.metadata.tables)
+    assert f"`{SCHEMA}`" in PAGE
+
+
+def test_the_program_that_reads_samples_works(sqlite_url: str) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    database = open_database(sqlite_url)
+    store = Store(database)
+    campaign_id = store.open_campaign(given.campaign()).id
+    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    store.start_run(campaign_id, given.request(), "s1")
+    store.finish_run(campaign_id, given.result(), "allreduce")
+    database.close()
+    path = sqlite_url.removeprefix("sqlite:///")
+    arguments = [sys.executable, "-c", f"{program}\nprint(*samples_s)", path]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    printed = [float(word) for word in done.stdout.split()]
+    assert printed == pytest.approx(given.result().measurements[0].samples_s, rel=1e-6)
