@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from statistics import median
 
 from commtune.errors import EnvironmentFault, UserError
@@ -27,6 +28,8 @@ from commtune.tuner.ports import Benchmark, Store
 #: machine speed alone makes a run three times longer, a hang would eat the budget.
 _LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
 _FIRST_LIMIT_S = 60.0
+#: How many runs of the default the time limit is taken from.
+_LIMIT_RUNS = 4
 
 
 @dataclass(frozen=True)
@@ -141,11 +144,13 @@ class Runner:
         """Wall seconds the next run may take."""
         if self.plan.time_limit_s is not None:
             return self.plan.time_limit_s
-        walls = [
-            r.wall_s
-            for r in self.evidence.good(Phase.SEARCH, Phase.CONFIRM)
-            if r.configuration.is_default
-        ][:20]
+        # Only the first few: the cost of a run must not grow with the number of runs.
+        defaults = (
+            run.wall_s
+            for run in self.evidence.good(Phase.SEARCH, Phase.CONFIRM)
+            if run.configuration.is_default
+        )
+        walls = list(islice(defaults, _LIMIT_RUNS))
         return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls)) if walls else _FIRST_LIMIT_S
 
     def _check_default(self, run: FreshRun) -> None:

@@ -30,7 +30,9 @@ _MOST_CATEGORIES = 8
 #: What a study remembers at most: the best and the latest. Keeps the cost of a trial constant.
 _MOST_REMEMBERED = 400
 _STARTUP = 16
-_TRIES = 20
+#: How often the sampler is asked before a known configuration is changed a little instead: an
+#: answer of the sampler costs milliseconds, and once it has converged most are known.
+_TRIES, _CHANGES = 2, 30
 #: A score no run reaches: failed configurations rank behind all others.
 _FAILED = -10.0
 
@@ -220,15 +222,37 @@ class Search:
         self._turn += 1
         for _ in range(_TRIES):
             trial = self._studies[label].ask()
-            configuration = self._suggest(trial)
-            if configuration is not None and self._is_open(configuration):
+            assignment = self._suggest(trial)
+            configuration = self.space.configuration(assignment)
+            if self.space.is_allowed(assignment) and self._is_open(configuration):
                 self._waiting[configuration] = (label, trial)
                 return Proposal(configuration, Origin.SAMPLER, label)
             self._studies[label].tell(trial, state=optuna.trial.TrialState.FAIL)
-        return self._random(label)
+        return self._near(assignment, label) or self._random(label)
+
+    def _near(self, assignment: Mapping[str, str | None], label: str) -> Proposal | None:
+        """A new configuration that differs from one in a parameter or two."""
+        for attempt in range(_CHANGES):
+            changed = dict(assignment)
+            for _ in range(1 + attempt // (_CHANGES // 2)):
+                parameter = self.space.by_name[self._rng.choice(list(assignment))]
+                changed[parameter.name] = self._rng.choice(parameter.values)
+            changed = self._consistent(changed)
+            configuration = self.space.configuration(changed)
+            if not self.space.check(configuration) and self._is_open(configuration):
+                return Proposal(configuration, Origin.SAMPLER, label)
+        return None
+
+    def _consistent(self, assignment: Mapping[str, str | None]) -> dict[str, str | None]:
+        """The assignment without parameters whose condition does not hold any more."""
+        kept: dict[str, str | None] = {}
+        for parameter in self.space.parameters:
+            if self.space.active(parameter, kept):
+                kept[parameter.name] = assignment.get(parameter.name)
+        return kept
 
     def _random(self, label: str) -> Proposal | None:
-        for _ in range(_TRIES * 10):
+        for _ in range(10 * _CHANGES):
             configuration = self.space.sample(self._rng)
             if self._is_open(configuration):
                 return Proposal(configuration, Origin.RANDOM, label)
@@ -246,14 +270,12 @@ class Search:
         self._rng.shuffle(configurations)
         return configurations
 
-    def _suggest(self, trial: Trial) -> Configuration | None:
+    def _suggest(self, trial: Trial) -> dict[str, str | None]:
         assignment: dict[str, str | None] = {}
         for parameter in self.space.parameters:
             if self.space.active(parameter, assignment):
                 assignment[parameter.name] = _suggest(trial, parameter)
-        if not self.space.is_allowed(assignment):
-            return None
-        return self.space.configuration(assignment)
+        return assignment
 
     def _close(
         self,

@@ -1,0 +1,125 @@
+"""How much of a campaign's time is not the benchmark, and whether that grows with its length.
+
+    python benchmarks/overhead.py real            # a real campaign on this machine, 60 s of search
+    python benchmarks/overhead.py trials 10000    # a made-up benchmark that takes no time
+
+The first prints the share of wall time outside benchmark processes, and what the parts of a run
+cost: the bare launcher starting two ranks of /bin/true is the floor. The second runs the whole
+loop (sampler, database, scores) over a made-up benchmark and prints the cost of a trial over the
+first and the last tenth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+
+from commtune import process, wiring
+from commtune.cluster.launch import base_environment, mpi_command
+from commtune.commands.quick import Flags, quick_campaign
+from commtune.db.engine import open_database
+from commtune.db.locks import LockOwner
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.model import Configuration, RunRequest, RunResult
+from commtune.tuner.campaign import Campaign
+from commtune.tuner.plan import Budget
+from commtune.tuner.runner import Runner
+
+
+def real(search: str) -> None:
+    """A real campaign: share of wall time outside benchmark processes."""
+    mpi = wiring.find("wheel:mpich")
+    flags = Flags(search=search, confirmation="10s")
+    spec = quick_campaign(flags, wiring.preset_for(mpi, "allreduce"), "mpich")
+    with tempfile.TemporaryDirectory() as folder:
+        opened = open_database(f"sqlite:///{folder}/overhead.db")
+        report = wiring.tune(spec, mpi, opened, QuietReporter(), take_over=False)
+        opened.close()
+    outside = report.wall_s - report.benchmark_s
+    print(f"{report.runs} runs, {report.trials} trials, {report.wall_s:.1f} s")
+    print(f"a run: {report.benchmark_s / report.runs:.3f} s in benchmark processes")
+    print(f"floor: {_launch_floor(mpi):.3f} s for the launcher with two ranks of /bin/true")
+    print(
+        f"outside: {outside:.2f} s, {outside / report.runs * 1e3:.1f} ms a run, "
+        f"{outside / report.wall_s:.1%} of the wall time"
+    )
+
+
+def _launch_floor(mpi: wiring.MpiInstallation) -> float:
+    command = mpi_command(mpi, 2, ["/bin/true"])
+    environment = base_environment(os.environ, mpi)
+    runs = [process.run(command, environment=environment, timeout_s=30) for _ in range(15)]
+    return median(run.wall_s for run in runs)
+
+
+class Stopwatch(SyntheticBenchmark):
+    """A made-up benchmark that notes when it was asked."""
+
+    asked: list[float]
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        """Notes the moment, and makes something up."""
+        self.asked.append(time.perf_counter())
+        return super().measure(request, time_limit_s)
+
+
+def trials(count: int) -> None:
+    """The cost of a trial in a campaign of ``count`` trials."""
+    mpi = wiring.find("wheel:mpich")
+    spec = quick_campaign(Flags(), "mpich-host-allreduce", "mpich")
+    budget = Budget(search_s=1e9, confirmation_s=1, trials=count)
+    plan = replace(spec.plan, budget=budget, name="trials")
+    clock = VirtualClock()
+    benchmark = Stopwatch(_truth, clock, seed=1)
+    benchmark.asked = []
+    with tempfile.TemporaryDirectory() as folder:
+        opened = open_database(f"sqlite:///{folder}/overhead.db")
+        store = Store(opened)
+        handle = store.open_campaign(
+            CampaignRecord(
+                name="trials", what={}, settings={}, space={}, space_key=plan.space.key, seed=1,
+                system=SystemRecord("f", "made-up"), stack=StackRecord("f", str(mpi.flavour)),
+                simulated=True,
+            )
+        )  # fmt: skip
+        store.lock(handle.id, LockOwner.current())
+        runner = Runner(plan, handle.id, benchmark, store, clock=clock)
+        Campaign(plan, runner, QuietReporter()).run()
+        opened.close()
+    tenth = len(benchmark.asked) // 10
+    first, last = benchmark.asked[:tenth], benchmark.asked[-tenth:]
+    print(f"{count} trials, SIMULATED benchmark; controller time a run:")
+    print(f"  first tenth {(first[-1] - first[0]) / (tenth - 1) * 1e3:.2f} ms")
+    print(f"  last tenth  {(last[-1] - last[0]) / (tenth - 1) * 1e3:.2f} ms")
+
+
+def _truth(configuration: Configuration, size: int) -> float:
+    return (1e-6 + size / 5e9) * (1 + 0.1 * len(configuration))
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["real", "trials"])
+    parser.add_argument("count", nargs="?", type=int, default=1000)
+    parser.add_argument("--search", default="60s")
+    arguments = parser.parse_args()
+    if arguments.what == "real":
+        real(arguments.search)
+    else:
+        trials(arguments.count)
+
+
+if __name__ == "__main__":
+    main()
