@@ -1,3 +1,3 @@
-"""commtune: find the environment variables that make GPU and MPI communication fast, and prove it."""
+"""commtune: find the environment variables that make communication fast, and prove it."""
 
 __version__ = "0.1.0"

@@ -52,12 +52,12 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
 
 
 def parse_size(written: str) -> int:
-    """Bytes from ``1MiB``; the quantities module imports nothing slow.
+    """Bytes from ``1MiB``.
 
     Raises:
         UserError: with how sizes are written.
     """
-    from commtune.spaces.quantities import QuantityError, parse_bytes
+    from commtune.quantities import QuantityError, parse_bytes
 
     try:
         return parse_bytes(written)

@@ -1,5 +1,14 @@
 """Search spaces: which variables there are, their legal values, conditions and dangers."""
 
+from commtune.nearest import nearest, suggestion
+from commtune.quantities import (
+    QuantityError,
+    format_bytes,
+    format_seconds,
+    parse_bytes,
+    parse_percent,
+    parse_seconds,
+)
 from commtune.spaces.document import (
     AmbiguousWord,
     Document,
@@ -9,16 +18,7 @@ from commtune.spaces.document import (
 )
 from commtune.spaces.explaining import validated, validated_part
 from commtune.spaces.loading import build_space, load_space, presets
-from commtune.spaces.nearest import nearest, suggestion
 from commtune.spaces.parameter import Kind, Parameter, Risk, Value
-from commtune.spaces.quantities import (
-    QuantityError,
-    format_bytes,
-    format_seconds,
-    parse_bytes,
-    parse_percent,
-    parse_seconds,
-)
 from commtune.spaces.schema import CustomizationDocument, Text
 from commtune.spaces.space import Space, condition_text
 

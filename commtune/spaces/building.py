@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from commtune.errors import DocumentError
+from commtune.nearest import quoted, suggestion
+from commtune.quantities import format_bytes
 from commtune.spaces import schema
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
 from commtune.spaces.document import Document, Where
-from commtune.spaces.nearest import quoted, suggestion
 from commtune.spaces.parameter import Clause, Kind, Parameter, Restricted, Value
-from commtune.spaces.quantities import format_bytes
 
 #: Words of conditions; no value may be spelled like them.
 SET, UNSET = "set", "unset"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from commtune.errors import DocumentError
+from commtune.nearest import quoted, suggestion
 from commtune.spaces import schema
 from commtune.spaces.building import (
     UNSET,
@@ -17,7 +18,6 @@ from commtune.spaces.building import (
 )
 from commtune.spaces.document import Document, Where
 from commtune.spaces.explaining import validated_part
-from commtune.spaces.nearest import quoted, suggestion
 from commtune.spaces.parameter import Parameter, Value
 from commtune.spaces.space import Space
 

@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from commtune.errors import DocumentError
-from commtune.spaces.nearest import quoted
+from commtune.nearest import quoted
 
 #: Keys and list indices from the top of a document down to a value.
 Where = tuple[str | int, ...]

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from commtune.errors import DocumentError
+from commtune.nearest import quoted, suggestion
 from commtune.spaces.document import Document, Where
-from commtune.spaces.nearest import quoted, suggestion
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _PLAIN = {

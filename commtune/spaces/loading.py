@@ -7,11 +7,11 @@ from importlib import resources
 from pathlib import Path
 
 from commtune.errors import SpaceError, UnknownName
+from commtune.nearest import quoted, suggestion
 from commtune.spaces.building import build_constraints
 from commtune.spaces.customizing import Customizing, require_default
 from commtune.spaces.document import Document, load_document, parse_document
 from commtune.spaces.explaining import validated
-from commtune.spaces.nearest import quoted, suggestion
 from commtune.spaces.schema import SpaceDocument
 from commtune.spaces.space import Space
 

@@ -14,9 +14,9 @@ from pydantic import (
 )
 
 from commtune.model import Operation
+from commtune.quantities import parse_bytes
 from commtune.spaces.document import exact_text
 from commtune.spaces.parameter import Risk
-from commtune.spaces.quantities import parse_bytes
 
 _WORDS = {"type": ["string", "number"]}
 

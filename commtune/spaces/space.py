@@ -10,12 +10,12 @@ from typing import Any
 
 from commtune.errors import SpaceError
 from commtune.model import Configuration, Operation, content_key
+from commtune.nearest import quoted, suggestion
 from commtune.spaces import schema
 from commtune.spaces.building import nearest_value
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
 from commtune.spaces.document import Document, Where
 from commtune.spaces.enumeration import Assignment, Enumeration
-from commtune.spaces.nearest import quoted, suggestion
 from commtune.spaces.parameter import Lookup, Parameter, Value
 
 

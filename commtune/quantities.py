@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from commtune.errors import UserError
-from commtune.spaces.nearest import quoted
+from commtune.nearest import quoted
 
 _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}

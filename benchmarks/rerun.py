@@ -1,0 +1,187 @@
+"""Do recommendations survive a rerun? Campaigns with several seeds, each checked by hand.
+
+    python benchmarks/rerun.py --seeds 10 --output benchmarks/results/rerun.json
+
+Each seed runs the embedded default campaign (60 s of search, 15 s of confirmation) in a database
+of its own. Then, in fresh launches, the default and the recommended configuration alternate; the
+ratio of paired medians, within the machine speed that the campaign told apart, is held against
+the interval that the campaign stated. Nothing is tried first: every winner was found by search.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from synthetic import QuietReporter
+
+from commtune import wiring
+from commtune.commands import text
+from commtune.commands.quick import Flags, quick_campaign
+from commtune.db.engine import open_database
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Phase,
+    PointEvidence,
+    Profile,
+    RunRequest,
+    Verdict,
+)
+from commtune.tuner.campaign import Report
+from commtune.tuner.plan import Plan
+from commtune.tuner.speeds import MIXED, Speeds
+
+_WANTED_GAIN, _WANTED_SIZES = 1.3, (262144, 1048576)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A stated point and what a rerun gave.
+
+    Attributes:
+        rerun: geometric mean of the ratios of the rerun's pairs; ``None`` where the speed did
+            not come up often enough.
+    """
+
+    seed: int
+    profile: str
+    bytes: int
+    speed: str
+    ratio: float
+    low: float
+    high: float
+    rerun: float | None
+    pairs: int
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the rerun is inside the stated interval."""
+        return None if self.rerun is None else self.low <= self.rerun <= self.high
+
+
+def campaign(seed: int, folder: Path, search: str, confirmation: str) -> tuple[Plan, Report]:
+    """Runs a campaign with one seed."""
+    mpi = wiring.find("wheel:mpich")
+    space = wiring.preset_for(mpi, "allreduce")
+    name = f"rerun-{folder.name}-{seed}"
+    flags = Flags(seed=seed, name=name, search=search, confirmation=confirmation)
+    spec = quick_campaign(flags, space, "mpich")
+    opened = open_database(f"sqlite:///{folder}/{seed}.db")
+    report = wiring.tune(spec, mpi, opened, QuietReporter(), take_over=False)
+    opened.close()
+    return spec.plan, report
+
+
+def rerun(
+    plan: Plan, profile: Profile, speeds: Speeds, pairs: int
+) -> dict[tuple[int, str], list[float]]:
+    """Log ratios of alternating runs, by size and machine speed."""
+    mpi = wiring.find("wheel:mpich")
+    found: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        benchmark = wiring.prepare_benchmark(mpi, plan.space, Path(folder))
+        for number in range(pairs):
+            times = {}
+            order = [DEFAULT, profile.configuration]
+            for position, configuration in enumerate(order if number % 2 else reversed(order)):
+                request = _request(plan, configuration, number, position)
+                result = benchmark.measure(request, 60.0)
+                times[configuration] = {
+                    (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s
+                    for m in result.measurements
+                }
+            default, tuned = times[DEFAULT], times[profile.configuration]
+            for cell in default.keys() & tuned.keys():
+                if cell[1] != MIXED:
+                    found[cell].append(math.log(default[cell] / tuned[cell]))
+    return found
+
+
+def _request(plan: Plan, configuration: Configuration, number: int, position: int) -> RunRequest:
+    return RunRequest(
+        f"rerun{number}-{position}", configuration, plan.workload, plan.timing, Phase.CONFIRM
+    )
+
+
+def check(seed: int, plan: Plan, report: Report, pairs: int) -> list[Check]:
+    """Holds every claimed point of a campaign against a rerun."""
+    checks = []
+    for profile in report.profiles:
+        if profile.verdict is not Verdict.FASTER or profile.name == "all-sizes":
+            continue
+        ratios = rerun(plan, profile, report.speeds, pairs)
+        for point in _claimed(profile):
+            logs = ratios.get((point.bytes, point.speed), [])
+            mean = math.exp(math.fsum(logs) / len(logs)) if len(logs) >= 3 else None
+            gain = point.gain
+            checks.append(
+                Check(seed, profile.name, point.bytes, point.speed, gain.ratio, gain.low,
+                      gain.high, mean, len(logs))
+            )  # fmt: skip
+    return checks
+
+
+def _claimed(profile: Profile) -> list[PointEvidence]:
+    return [
+        p
+        for p in profile.points
+        if profile.bytes_low <= p.bytes <= profile.bytes_high and p.verdict is Verdict.FASTER
+    ]
+
+
+def found_by_search(checks: Sequence[Check]) -> bool:
+    """Whether a campaign found what there is to find at 256 KiB or 1 MiB."""
+    return any(c.bytes in _WANTED_SIZES and c.ratio >= _WANTED_GAIN for c in checks)
+
+
+def show(checks: Sequence[Check]) -> str:
+    """A table."""
+    rows = [
+        (str(c.seed), text.size(c.bytes), c.speed, f"{c.ratio:.2f}", f"[{c.low:.2f}, {c.high:.2f}]",
+         "-" if c.rerun is None else f"{c.rerun:.2f}", str(c.pairs),
+         {True: "holds", False: "OUTSIDE", None: "not seen again"}[c.holds])
+        for c in checks
+    ]  # fmt: skip
+    header = ("seed", "size", "speed", "stated", "interval", "rerun", "pairs", "")
+    return text.columns(header, rows, right="seed,size,stated,rerun,pairs")
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=16)
+    parser.add_argument("--search", default="60s")
+    parser.add_argument("--confirm", default="15s")
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    everything: list[Check] = []
+    successes = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(1, arguments.seeds + 1):
+            plan, report = campaign(seed, Path(folder), arguments.search, arguments.confirm)
+            checks = check(seed, plan, report, arguments.pairs)
+            successes += found_by_search(checks)
+            everything += checks
+            print(show(checks) if checks else f"seed {seed}: nothing claimed", flush=True)
+    rerun_points = [c for c in everything if c.holds is not None]
+    held = sum(bool(c.holds) for c in rerun_points)
+    print(f"\n{successes} of {arguments.seeds} found {_WANTED_GAIN}x at 256 KiB or 1 MiB")
+    print(f"{held} of {len(rerun_points)} claimed points: the rerun is inside the interval")
+    if arguments.output:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        arguments.output.write_text(json.dumps([asdict(c) for c in everything], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
