@@ -14,11 +14,13 @@ import select
 import signal
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
+from types import FrameType
+from typing import IO, NoReturn, Self
 
 import psutil
 
@@ -31,6 +33,14 @@ MARKER = "COMMTUNE_RUN_ID"
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_BYTES = 4000
 _GRACE_S = 0.5
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: What poll() takes at most, milliseconds; 24 days.
+_LONGEST_MS = 2**31 - 1
+#: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
+_MOST_SWEEPS = 100
+
+#: What ``run`` started and has not yet waited for.
+_started: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -81,20 +91,23 @@ def run(
         KeyboardInterrupt: as it came, after the tree was ended.
     """
     _become_subreaper()
+    others = set(_child_pids())
     full_environment = {**environment, **({MARKER: marker} if marker else {})}
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output, _Interrupts() as interrupts:
         started = time.monotonic()
         child = _start([os.fspath(a) for a in arguments], full_environment, cwd, output)
-        timed_out = False
+        ended = False
         try:
-            timed_out = not _wait(child, timeout_s)
+            with interrupts.let_through():
+                ended = _wait(child, timeout_s)
         finally:
-            end_tree(child.pid, marker=marker, gently=timed_out)
+            end_tree(child.pid, marker=marker, gently=not ended, others=others)
             status = child.wait()
+            _started.discard(child.pid)
         return Completed(
             exit_code=status if status >= 0 else None,
             signal=-status if status < 0 else None,
-            timed_out=timed_out,
+            timed_out=not ended,
             wall_s=time.monotonic() - started,
             output=_read(output, None if whole_output else _TAIL_BYTES),
         )
@@ -115,17 +128,31 @@ def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> NoRetur
         ) from error
 
 
-def end_tree(pid: int, *, marker: str = "", gently: bool = False) -> int:
-    """Ends a process, all its descendants, and everything that carries the marker.
+def end_tree(
+    pid: int, *, marker: str = "", gently: bool = False, others: Collection[int] = ()
+) -> int:
+    """Ends a child of ours, and all that it started.
 
-    Processes that ignore signals, changed session, or lost their parent are found as well.
+    Processes that ignore signals, changed session, lost their parent or cleared their environment
+    are found as well: orphans become children of ours.
+
+    Args:
+        marker: run identifier; children with another one belong to somebody else.
+        gently: ask the process first, for half a second.
+        others: children that were there before this one was started.
+
     Returns how many were ended. The process itself is left to its parent to be waited for.
     """
+
+    def roots() -> list[psutil.Process]:
+        return _strays(pid, marker, others)
+
     if gently:
         # A launcher that is asked first takes its ranks and shared-memory files along.
-        _signal(_living([pid]), signal.SIGTERM)
-        _wait_gone(_members(pid, marker), _GRACE_S)
-    return _kill_until_none(lambda: _members(pid, marker), keep=pid)
+        everybody = _with_descendants(roots())
+        _signal(_processes([pid]), signal.SIGTERM)
+        _wait_gone(everybody, _GRACE_S)
+    return _kill_until_none(roots)
 
 
 def end_marked(markers: set[str]) -> int:
@@ -133,17 +160,72 @@ def end_marked(markers: set[str]) -> int:
     return _kill_until_none(lambda: _marked(markers))
 
 
-def _kill_until_none(members: Callable[[], list[psutil.Process]], keep: int = 0) -> int:
+class _Interrupts:
+    """Holds back Ctrl-C and its like where they would lose a process that was just started.
+
+    Only signals that Python code handles are held back, and only in the main thread, as it alone
+    gets them. The first of them acts where it is let through, or else at the end.
+    """
+
+    def __init__(self) -> None:
+        self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
+        self._pending: list[int] = []
+        self._active = self._holding = False
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in _INTERRUPTS:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, self._arrived)
+        self._active = self._holding = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._active = self._holding = False
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        if kind is None or issubclass(kind, Exception):
+            self._deliver()
+
+    @contextlib.contextmanager
+    def let_through(self) -> Iterator[None]:
+        """Lets a signal act inside, also one that came before."""
+        self._deliver()
+        self._holding = False
+        try:
+            yield
+        finally:
+            self._holding = True
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        if self._holding:
+            self._pending.append(number)
+            return
+        # A second Ctrl-C must not disturb the cleaning up after the first.
+        self._holding = self._active
+        self._handlers[number](number, frame)
+
+    def _deliver(self) -> None:
+        if self._pending:
+            number = self._pending[0]
+            self._pending.clear()
+            self._handlers[number](number, None)
+
+
+def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> int:
+    """Ends trees until there are none; returns how many processes were ended."""
     ended: set[int] = set()
-    # Again until none is found: between looking and killing, a process can fork.
-    for _ in range(100):
-        found = members()
-        if not found:
+    for _ in range(_MOST_SWEEPS):
+        looked_at = roots()
+        found = _with_descendants(looked_at, freeze=True)
+        # A process that ended while we looked may have left us its children.
+        if not found and roots() == looked_at:
             break
         ended.update(process.pid for process in found)
         _signal(found, signal.SIGKILL)
         _wait_gone(found, 1.0)
-        _reap(found, keep)
     return len(ended)
 
 
@@ -151,7 +233,7 @@ def _start(
     arguments: list[str], environment: dict[str, str], cwd: Path | None, output: IO[bytes]
 ) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             arguments,
             env=environment,
             cwd=cwd,
@@ -162,10 +244,13 @@ def _start(
             start_new_session=True,
         )
     except OSError as error:
+        where = f" in {cwd}" if cwd and str(error.filename) == str(cwd) else ""
         raise MissingComponent(
-            f"can't start {arguments[0]}: {error.strerror}",
+            f"can't start {arguments[0]}{where}: {error.strerror}",
             hint="run 'commtune doctor' to see what this machine has",
         ) from error
+    _started.add(child.pid)
+    return child
 
 
 def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
@@ -179,23 +264,64 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
     try:
         poller = select.poll()
         poller.register(handle, select.POLLIN)
-        return bool(poller.poll(max(0.0, timeout_s) * 1000))
+        return bool(poller.poll(min(max(0.0, timeout_s) * 1000, _LONGEST_MS)))
     finally:
         os.close(handle)
 
 
-def _members(pid: int, marker: str) -> list[psutil.Process]:
-    """The living processes of a tree: descendants, strays adopted by us, marked ones."""
-    found = {process.pid: process for process in _living([pid])}
-    for process in list(found.values()):
+def _strays(pid: int, marker: str, others: Collection[int]) -> list[psutil.Process]:
+    """Our children that belong to a tree: its root, and orphans of it that we adopted.
+
+    Orphans that ended are collected, as nobody else waits for them.
+    """
+    known = (_started | set(others)) - {pid}
+    mine = [c for c in _child_pids() if c not in known and (c == pid or not _collected(c))]
+    return [
+        child
+        for child in _processes(mine)
+        if child.pid == pid or (_marker_of(child) or marker) == marker
+    ]
+
+
+def _collected(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def _child_pids(pid: int | str = "self") -> list[int]:
+    # Hundred times faster than looking at every process of the machine. The kernel's list may
+    # skip entries only while a child is collected: only we collect ours, and a frozen process
+    # collects none.
+    lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
+    if not lists and not Path("/proc/self/task").exists():  # not Linux
         with contextlib.suppress(psutil.Error):
-            found.update({child.pid: child for child in process.children(recursive=True)})
-    with contextlib.suppress(psutil.Error):
-        for child in psutil.Process().children(recursive=False):
-            if _session(child.pid) == pid or (marker and _marker_of(child) == marker):
-                found[child.pid] = child
-                found.update({p.pid: p for p in child.children(recursive=True)})
-    return [process for process in found.values() if _is_alive(process)]
+            return [c.pid for c in psutil.Process(None if pid == "self" else int(pid)).children()]
+    pids = []
+    for file in lists:
+        with contextlib.suppress(OSError):  # a thread that ended; its children are another's now
+            pids += [int(word) for word in file.read_text().split()]
+    return pids
+
+
+def _with_descendants(
+    roots: Iterable[psutil.Process], *, freeze: bool = False
+) -> list[psutil.Process]:
+    """The living processes of these trees.
+
+    Args:
+        freeze: stop each one before looking for its children, so that it can't make more.
+    """
+    found = {}
+    waiting = list(roots)
+    while waiting:
+        process = waiting.pop()
+        if process.pid not in found and _is_alive(process):
+            found[process.pid] = process
+            _signal([process] if freeze else [], signal.SIGSTOP)
+            waiting += _processes(_child_pids(process.pid))
+    return list(found.values())
 
 
 def _marked(markers: set[str]) -> list[psutil.Process]:
@@ -213,13 +339,6 @@ def _marker_of(process: psutil.Process) -> str | None:
         return None
 
 
-def _session(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except OSError:
-        return None
-
-
 def _is_alive(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -227,12 +346,10 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def _living(pids: Sequence[int]) -> Iterator[psutil.Process]:
+def _processes(pids: Iterable[int]) -> Iterator[psutil.Process]:
     for pid in pids:
         with contextlib.suppress(psutil.Error):
-            process = psutil.Process(pid)
-            if _is_alive(process):
-                yield process
+            yield psutil.Process(pid)
 
 
 def _signal(processes: Iterable[psutil.Process], number: int) -> None:
@@ -246,14 +363,6 @@ def _wait_gone(processes: Sequence[psutil.Process], timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     while any(_is_alive(process) for process in processes) and time.monotonic() < deadline:
         time.sleep(0.005)
-
-
-def _reap(processes: Iterable[psutil.Process], keep: int) -> None:
-    """Collects those that were re-parented to us; ``keep`` is waited for by its starter."""
-    for process in processes:
-        if process.pid != keep:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(process.pid, os.WNOHANG)
 
 
 def _become_subreaper() -> None:

@@ -1,0 +1,27 @@
+"""Finding processes that a test left behind, by a word in their command line."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+
+def living(word: str) -> dict[int, str]:
+    """Command lines of all living processes that hold a word, by process number."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # gone meanwhile
+            continue
+        if word in line:  # a zombie has an empty command line
+            found[int(folder.name)] = line.strip()
+    return found
+
+
+def wait_until_living(word: str, count: int, limit_s: float = 30.0) -> dict[int, str]:
+    """Waits until so many processes hold the word, and returns those that do then."""
+    deadline = time.monotonic() + limit_s
+    while len(found := living(word)) < count and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found

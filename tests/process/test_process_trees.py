@@ -1,0 +1,191 @@
+"""Nothing that a program started is left when it ends, is ended, or its controller is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from left_over import living, wait_until_living
+
+from commtune import process
+
+_ROOT = Path(process.__file__).parent.parent
+
+#: Parts of programs; each ends up with processes that want to live ten minutes.
+_DEAF = "import signal, time\nfor n in (1, 2, 3, 15): signal.signal(n, signal.SIG_IGN)\n"
+_STAY = "import time\ntime.sleep(600)\n"
+_TREES = {
+    "a child": "import os\nos.fork()\n" + _STAY,
+    "deaf children": "import os\n" + _DEAF + "os.fork()\nos.fork()\n" + _STAY,
+    "a session of its own": _DEAF + "import os\nif os.fork() == 0: os.setsid()\n" + _STAY,
+    "a daemon": _DEAF
+    + "import os\nif os.fork() == 0:\n  os.setsid()\n  if os.fork(): os._exit(0)\n"
+    + "  os.chdir('/')\n  for fd in (0, 1, 2): os.close(fd)\n"
+    + _STAY,
+    "a daemon without environment": "import os, sys\nif os.fork() == 0:\n  os.setsid()\n"
+    + "  if os.fork(): os._exit(0)\n"
+    + "  os.execve(sys.executable, [sys.executable, '-S', '-c', 'import time; time.sleep(600)',"
+    + " sys.argv[1]], {})\n"
+    + _STAY,
+    "a stopped child": "import os, signal\nif os.fork() == 0: os.kill(os.getpid(), 19)\n" + _STAY,
+    "a tree of fifty": _DEAF
+    + "import os\nfor _ in range(5):\n  if os.fork() == 0:\n    os.setsid()\n"
+    + "    for _ in range(9): \n      if os.fork() == 0: break\n    break\n"
+    + _STAY,
+}
+_COUNTS = {"a tree of fifty": 51, "deaf children": 4}
+
+
+@pytest.fixture
+def word() -> Iterator[str]:
+    """A word for command lines; whoever still has it at the end is ended, and the test fails."""
+    word = f"left-over-{uuid.uuid4().hex}"
+    yield word
+    left = living(word)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "marker"), [*((kind, "") for kind in _TREES), ("a daemon", "run1")]
+)
+def test_over_its_time_a_program_is_ended_with_all_it_started(
+    kind: str, marker: str, word: str
+) -> None:
+    program = [sys.executable, "-S", "-c", _TREES[kind], word]
+    done = process.run(program, environment={}, timeout_s=0.6, marker=marker)
+    assert done.timed_out
+    assert living(word) == {}
+
+
+@pytest.mark.parametrize("kind", list(_TREES))
+def test_what_a_program_leaves_behind_is_ended_with_it(kind: str, word: str) -> None:
+    """The program itself exits as if nothing was; its children live on."""
+    code = (
+        "import subprocess, sys\n"
+        "subprocess.Popen([sys.executable, '-S', '-c', *sys.argv[1:]])\n"
+        "import time; time.sleep(0.4)\n"
+    )
+    program = [sys.executable, "-S", "-c", code, _TREES[kind], word]
+    done = process.run(program, environment={}, timeout_s=30)
+    assert done.exit_code == 0 and not done.timed_out
+    assert living(word) == {}
+
+
+def test_processes_that_flee_from_number_to_number_are_caught(word: str) -> None:
+    """Four chains: each process starts its successor in a new session and is gone."""
+    code = (
+        _DEAF + "import os\nend = time.time() + 60\n"
+        "for _ in range(4):\n  if os.fork() == 0: break\nelse: time.sleep(600)\n"
+        "while time.time() < end:\n  os.setsid()\n  time.sleep(0.005)\n"
+        "  if os.fork(): os._exit(0)\n"
+    )
+    program = [sys.executable, "-S", "-c", code, word]
+    assert process.run(program, environment={}, timeout_s=1.0).timed_out
+    assert living(word) == {}
+
+
+def test_a_launcher_that_is_ended_may_clean_up_first(tmp_path: Path, word: str) -> None:
+    code = (
+        "import signal, sys, time, pathlib\n"
+        "def clean(*_): pathlib.Path(sys.argv[2]).write_text('clean'); sys.exit(0)\n"
+        "signal.signal(15, clean)\ntime.sleep(600)\n"
+    )
+    note = tmp_path / "note"
+    program = [sys.executable, "-S", "-c", code, word, str(note)]
+    assert process.run(program, environment={}, timeout_s=1.0).timed_out
+    assert note.read_text() == "clean"
+
+
+def test_children_that_others_started_are_left_alone(word: str) -> None:
+    bystander = subprocess.Popen([sys.executable, "-S", "-c", _STAY, word])
+    try:
+        process.run(["/bin/sleep", "600"], environment={}, timeout_s=0.2)
+        process.run(["/bin/true"], environment={}, timeout_s=30)
+        assert list(living(word)) == [bystander.pid]
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_orphans_that_ended_by_themselves_are_collected() -> None:
+    daemon = "(sleep 0.1 &) ; (true &) ; sleep 0.3"
+    for _ in range(3):
+        assert process.run(["/bin/sh", "-c", daemon], environment={}, timeout_s=30).ok
+    zombies = [c for c in psutil.Process().children() if c.status() == psutil.STATUS_ZOMBIE]
+    assert zombies == []
+
+
+_CONTROLLER = """
+import signal, sys
+from commtune import process
+def interrupt(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGTERM, interrupt)
+print("ready", flush=True)
+try:
+    process.run(
+        [sys.executable, "-S", "-c", sys.argv[1], *sys.argv[2:]],
+        environment={}, timeout_s=600, marker=sys.argv[2],
+    )
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(130)
+"""
+
+
+def _controller(code: str, word: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _CONTROLLER, code, word],
+        env={"PYTHONPATH": str(_ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", ["deaf children", "a daemon", "a tree of fifty"])
+def test_ctrl_c_ends_the_tree(kind: str, number: signal.Signals, word: str) -> None:
+    with _controller(_TREES[kind], word) as controller:
+        wait_until_living(word, 1 + _COUNTS.get(kind, 2))
+        controller.send_signal(number)
+        said, _ = controller.communicate(timeout=60)
+    assert (controller.returncode, said) == (130, "ready\ninterrupted\n")
+    assert living(word) == {}
+
+
+def test_ctrl_c_at_any_moment_leaves_nothing(word: str) -> None:
+    """Twice in a row, as impatient people do; at the start of the child, and later."""
+    for pause_s in (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.2):
+        with _controller(_TREES["a daemon"], word) as controller:
+            assert controller.stdout is not None
+            controller.stdout.readline()
+            signal.sigtimedwait([], pause_s)
+            controller.send_signal(signal.SIGINT)
+            signal.sigtimedwait([], 0.003)
+            controller.send_signal(signal.SIGINT)
+            controller.communicate(timeout=60)
+        # The second one may meet Python as it goes down; the exit code says little then.
+        assert controller.returncode != 0
+        assert living(word) == {}
+
+
+@pytest.mark.parametrize("kind", ["deaf children", "a session of its own", "a daemon"])
+def test_what_a_killed_controller_left_is_found_by_its_marker(kind: str, word: str) -> None:
+    with _controller(_TREES[kind], word) as controller:
+        wait_until_living(word, 1 + _COUNTS.get(kind, 2))
+        controller.kill()
+        controller.wait()
+    assert living(word) != {}
+    assert process.end_marked({"some other run"}) == 0
+    assert process.end_marked({word, "some other run"}) == _COUNTS.get(kind, 2)
+    assert living(word) == {}
+    assert process.end_marked({word}) == 0
