@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from commtune.model import (
     DEFAULT,
@@ -83,11 +83,15 @@ class Campaign:
         """Goes on from wherever the campaign stands, to its end."""
         clock = self.runner.clock
         started = clock()
-        again = self.runner.recover()
+        self.runner.recover()
         self.runner.load()
         self.runner.new_trial(DEFAULT, Origin.BASELINE)
-        searched = self._search(again)
-        decision = self._decide(anew=searched)
+        decision = self._stored_decision()
+        if decision is None:
+            self._search()
+            decision = self._decide()
+        else:
+            self._take_up_search()
         comparison = self._confirm(decision)
         oversubscribed = any(r.oversubscribed for r in self.runner.evidence.runs)
         profiles = [] if oversubscribed else self._profiles(comparison, decision)
@@ -106,20 +110,22 @@ class Campaign:
 
     # Search ---------------------------------------------------------------------------------
 
-    def _search(self, again: Sequence[Configuration]) -> bool:
-        """Spends what is left of the search's budget; returns whether it made any run."""
+    def _search(self) -> None:
+        """Spends what is left of the search's budget."""
         budget_s = self.plan.budget.search_s
-        runs_before = len(self.runner.evidence.runs)
         timer = _Timer(self.runner, budget_s, Phase.SEARCH)
         self._first_defaults(timer)
-        self.search = self._new_search()
-        self._replay_into_search()
-        repeat = [c for c in again if not c.is_default]
-        while timer.left() > _FINALISTS_SHARE * budget_s and self._trials_left():
+        self._take_up_search()
+        repeat = [c for c in self.runner.unmeasured() if not c.is_default]
+        while timer.left() > _FINALISTS_SHARE * budget_s and (repeat or self._trials_left()):
             if not self._search_block(timer, repeat):
                 break
         self._repeat_finalists(timer)
-        return len(self.runner.evidence.runs) > runs_before
+
+    def _take_up_search(self) -> None:
+        """Makes the search, knowing what was measured so far."""
+        self.search = self._new_search()
+        self._replay_into_search()
 
     def _first_defaults(self, timer: _Timer) -> None:
         """The first run of a session finds cold caches; the median of four is past that."""
@@ -176,7 +182,7 @@ class Campaign:
             if position == place:
                 self._run(DEFAULT, Phase.SEARCH, block, timer, position)
                 continue
-            if timer.left() <= 0 or not self._trials_left():
+            if timer.left() <= 0 or not (repeat or self._trials_left()):
                 return False
             if repeat:
                 configuration = repeat.pop()
@@ -226,16 +232,22 @@ class Campaign:
 
     # Confirmation ---------------------------------------------------------------------------
 
-    def _decide(self, *, anew: bool) -> Decision:
-        """Chooses the few candidates and the number of blocks, and stores that before any runs.
+    def _stored_decision(self) -> Decision | None:
+        """What an earlier session decided, if that is still to be followed.
 
-        Kept at a resume, so that an interrupted confirmation goes on with the same question;
-        made anew, with fresh blocks, after more search or with another budget.
+        A confirmation that was interrupted goes on with the same question, and a finished campaign
+        has nothing left to do; with another budget, or something to try first that is new, there
+        is more to search, and then a new decision with fresh blocks.
         """
-        budget_s = self.plan.budget.confirmation_s
         stored = self.runner.store.decision(self.runner.campaign_id)
-        if stored and not anew and stored["budget_s"] == budget_s:
-            return Decision.from_plain(stored)
+        news = any(configuration not in self.runner.trials for configuration in self.plan.first)
+        if not stored or news or stored.get("budget") != asdict(self.plan.budget):
+            return None
+        return Decision.from_plain(stored)
+
+    def _decide(self) -> Decision:
+        """Chooses the few candidates and the number of blocks, and stores that before any runs."""
+        budget_s = self.plan.budget.confirmation_s
         self.board.rebuild(self.runner.evidence)
         candidates = tuple(self._finalists(1))
         block_s = self._typical_s() * (len(candidates) + 1)
@@ -245,7 +257,8 @@ class Campaign:
             first_block=self.runner.blocks,
             budget_s=budget_s,
         )
-        self.runner.store.decide(self.runner.campaign_id, decision.plain())
+        plain = {**decision.plain(), "budget": asdict(self.plan.budget)}
+        self.runner.store.decide(self.runner.campaign_id, plain)
         return decision
 
     def _typical_s(self) -> float:
@@ -281,6 +294,7 @@ class Campaign:
             if run.phase is phase
             and run.operation == operation
             and run.block >= decision.first_block
+            and run.outcome is not Outcome.INTERRUPTED  # such a block is to be made again
         ]
 
     def _compare(

@@ -79,23 +79,26 @@ class Runner:
             self.evidence.add(run)
             self.blocks = max(self.blocks, run.block + 1)
 
-    def recover(self) -> list[Configuration]:
-        """Settles runs that an earlier controller left open.
-
-        A run whose records are complete is stored; any other is marked interrupted. Returns the
-        configurations whose runs have to be made again.
-        """
-        again = []
+    def recover(self) -> None:
+        """Settles runs that an earlier controller left open."""
         for request in self.store.open_runs(self.campaign_id):
             self.blocks = max(self.blocks, request.block + 1)
-            result = self.benchmark.recover(request)
-            if result is not None:
-                self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
-            else:
-                self.store.mark_interrupted(request.run_id, "its controller died")
-                if request.phase is Phase.SEARCH:
-                    again.append(request.configuration)
-        return again
+            self._settle(request, "its controller died")
+
+    def _settle(self, request: RunRequest, why: str) -> None:
+        """Stores an open run if its records are complete, or marks it interrupted."""
+        result = self.benchmark.recover(request)
+        if result is None:
+            self.store.mark_interrupted(request.run_id, why)
+        else:
+            self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
+
+    def unmeasured(self) -> list[Configuration]:
+        """Configurations that were to be tried, and whose runs never came to an end."""
+        settled = {
+            r.configuration for r in self.evidence.runs if r.outcome is not Outcome.INTERRUPTED
+        }
+        return [configuration for configuration in self.trials if configuration not in settled]
 
     def new_trial(self, configuration: Configuration, origin: str, label: str = "") -> int:
         """The trial of a configuration, made if there is none."""
@@ -122,16 +125,16 @@ class Runner:
 
         Raises:
             EnvironmentFault: the benchmark can't be started at all.
-            KeyboardInterrupt: as it came, after the run was marked interrupted.
+            KeyboardInterrupt: as it came, after the run was settled.
         """
         request = self._request(configuration, phase, block, position, operation)
         self.store.start_run(self.campaign_id, request, self.session)
         try:
             result = self.benchmark.measure(request, self.time_limit_s())
+            self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
         except KeyboardInterrupt:
-            self.store.mark_interrupted(request.run_id, "ended from outside")
+            self._settle(request, "ended from outside")
             raise
-        self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
         self.benchmark_s += result.wall_s
         run = FreshRun(request, result, self.session)
         self.evidence.add(run)
@@ -157,8 +160,9 @@ class Runner:
         """Without runs of the default there is nothing to compare; going on wastes a night."""
         if run.outcome is Outcome.OK or not run.configuration.is_default:
             return
-        defaults = [r for r in self.evidence.runs if r.configuration.is_default]
-        if len(defaults) >= 3 and all(r.outcome is not Outcome.OK for r in defaults[-3:]):
+        settled = (r for r in self.evidence.runs if r.outcome is not Outcome.INTERRUPTED)
+        last = [r.outcome for r in settled if r.configuration.is_default][-3:]
+        if len(last) == 3 and Outcome.OK not in last:
             raise EnvironmentFault(
                 f"the default configuration failed three times in a row: {run.outcome}, "
                 f"{run.result.detail}\n{run.result.output_tail.strip()}".rstrip(),
