@@ -31,7 +31,7 @@ from commtune.db.engine import open_database
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
-from commtune.model import Configuration, RunRequest, RunResult
+from commtune.model import Configuration, MpiInstallation, RunRequest, RunResult
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.plan import Budget
 from commtune.tuner.runner import Runner
@@ -56,7 +56,7 @@ def real(search: str) -> None:
     )
 
 
-def _launch_floor(mpi: wiring.MpiInstallation) -> float:
+def _launch_floor(mpi: MpiInstallation) -> float:
     command = mpi_command(mpi, 2, ["/bin/true"])
     environment = base_environment(os.environ, mpi)
     runs = [process.run(command, environment=environment, timeout_s=30) for _ in range(15)]

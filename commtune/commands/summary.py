@@ -96,14 +96,14 @@ def _table(plan: Plan, report: Report) -> str:
         "size",
         "speed",
         "default",
-        "tuned",
+        "candidate",
         f"gain, {level} interval",
         "pairs",
         "use",
     )
     if all(row[1] == ALL for row in rows):
         header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
-    return text.columns(header, rows, right="size,default,tuned,pairs")
+    return text.columns(header, rows, right="size,default,candidate,pairs")
 
 
 def _rows(profile: Profile) -> list[tuple[str, ...]]:

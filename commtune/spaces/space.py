@@ -19,6 +19,11 @@ from commtune.spaces.enumeration import Assignment, Enumeration
 from commtune.spaces.parameter import Lookup, Parameter, Value
 
 
+#: Words of `Parameter.applies_to` that are operations; other words are transports or hardware.
+_OPERATIONS = {*Operation, "reduce"}
+_POINT_TO_POINT = {Operation.PING_PONG, Operation.BIDIRECTIONAL}
+
+
 @dataclass(frozen=True)
 class Space:
     """Variables with their legal values, conditions and forbidden combinations.
@@ -185,6 +190,17 @@ class Space:
         """Whether a whole assignment breaks no forbidden combination and no relation."""
         lookup = self.lookup(assignment)
         return not any(constraint.broken(lookup) for constraint in self.constraints)
+
+    def without_effect_on(self, operation: Operation) -> tuple[str, ...]:
+        """Parameters that say of themselves that they are for other operations only."""
+        meant = {operation, Operation.PING_PONG} if operation in _POINT_TO_POINT else {operation}
+        return tuple(
+            p.name
+            for p in self.parameters
+            if p.applies_to
+            and meant.isdisjoint(p.applies_to)
+            and _OPERATIONS.issuperset(p.applies_to)
+        )
 
     def lookup(self, assignment: Mapping[str, Value]) -> Lookup:
         """The value of a parameter in an assignment, or the one that it is fixed to."""

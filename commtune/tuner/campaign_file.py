@@ -171,14 +171,16 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
 
 def _space(document: Document, file: CampaignFile, folder: Path) -> Space:
     looks_like_path = "/" in file.space or file.space.endswith((".yaml", ".yml"))
-    space = load_space(folder / file.space if looks_like_path else file.space)
-    return space.customized(
+    space = load_space(folder / file.space if looks_like_path else file.space).customized(
         narrow=file.narrow,
         pin=file.pin,
         extend=file.extend,
         opt_in=file.opt_in,
         document=document,
     )
+    named = {*file.narrow, *(name for entry in file.first for name in entry)}
+    idle = [n for n in space.without_effect_on(file.workload.operation) if n not in named]
+    return space.customized(pin=dict.fromkeys(idle, "unset"))
 
 
 def _workload(document: Document, file: CampaignFile) -> Workload:
