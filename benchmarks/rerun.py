@@ -146,14 +146,22 @@ def found_by_search(checks: Sequence[Check]) -> bool:
 
 def show(checks: Sequence[Check]) -> str:
     """A table."""
-    rows = [
-        (str(c.seed), text.size(c.bytes), c.speed, f"{c.ratio:.2f}", f"[{c.low:.2f}, {c.high:.2f}]",
-         "-" if c.rerun is None else f"{c.rerun:.2f}", str(c.pairs),
-         {True: "holds", False: "OUTSIDE", None: "not seen again"}[c.holds])
-        for c in checks
-    ]  # fmt: skip
+    rows = [_row(c) for c in checks]
     header = ("seed", "size", "speed", "stated", "interval", "rerun", "pairs", "")
     return text.columns(header, rows, right="seed,size,stated,rerun,pairs")
+
+
+def _row(c: Check) -> tuple[str, ...]:
+    return (
+        str(c.seed),
+        text.size(c.bytes),
+        c.speed,
+        f"{c.ratio:.2f}",
+        f"[{c.low:.2f}, {c.high:.2f}]",
+        "-" if c.rerun is None else f"{c.rerun:.2f}",
+        str(c.pairs),
+        {True: "holds", False: "OUTSIDE", None: "not seen again"}[c.holds],
+    )
 
 
 def main() -> None:

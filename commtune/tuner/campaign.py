@@ -259,6 +259,11 @@ class Campaign:
         )
         plain = {**decision.plain(), "budget": asdict(self.plan.budget)}
         self.runner.store.decide(self.runner.campaign_id, plain)
+        if decision.blocks * block_s > 1.2 * budget_s:
+            self.reporter.say(
+                f"confirmation needs {decision.blocks} blocks of {len(candidates) + 1} runs to say "
+                f"anything: about {decision.blocks * block_s:.0f} s, not {budget_s:g} s"
+            )
         return decision
 
     def _typical_s(self) -> float:

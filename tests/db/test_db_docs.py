@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from db import database_values as given
+import database_values as given
 
 from commtune.db.engine import open_database
 from commtune.db.location import SCHEMA

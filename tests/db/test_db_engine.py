@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from db import database_values as given
+import database_values as given
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.pool import NullPool
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from db import database_values as given
+import database_values as given
 from sqlalchemy import text
 
 from commtune.db.store import Store
@@ -16,7 +16,7 @@ from commtune.db.store import Store
 CHILD = """
 import sys, time
 sys.path.insert(0, sys.argv[2])
-from db import database_values as given
+import database_values as given
 from sqlalchemy import event
 from commtune.db.engine import open_database
 from commtune.db.store import Store

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from db import database_values as given
+import database_values as given
 from sqlalchemy import text
 
 from commtune.db.locks import LockOwner, death_of, start_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from db import database_values as given
+import database_values as given
 
 from commtune.db import queries
 from commtune.db.engine import open_database

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from db import database_values as given
+import database_values as given
 from sqlalchemy import text
 
 from commtune.db import store as store_module

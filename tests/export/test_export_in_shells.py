@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
-from documents import nasty_values, with_values
+from export_documents import nasty_values, with_values
 
 from commtune import process
 from commtune.errors import ExportRefused

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from documents import DOCUMENT, GOOD_GUARDS, HURT, PROFILE, UNCLEAR, with_values
+from export_documents import DOCUMENT, GOOD_GUARDS, HURT, PROFILE, UNCLEAR, with_values
 
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export import ExportDocument, formats, render

@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2])]
 
-from db import database_values as given  # noqa: E402
+import database_values as given  # noqa: E402
 
 from commtune.db.engine import open_database  # noqa: E402
 from commtune.db.location import SCHEMA  # noqa: E402
