@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import database_values as given
+import pytest
 
 from commtune.db.engine import open_database
 from commtune.db.location import SCHEMA

@@ -8,8 +8,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 import database_values as given
+import pytest
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.pool import NullPool
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import database_values as given
+import pytest
 from sqlalchemy import text
 
 from commtune.db.store import Store

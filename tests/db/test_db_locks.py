@@ -8,8 +8,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import database_values as given
+import pytest
 from sqlalchemy import text
 
 from commtune.db.locks import LockOwner, death_of, start_of

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import database_values as given
+import pytest
 
 from commtune.db import queries
 from commtune.db.engine import open_database

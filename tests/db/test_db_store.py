@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import database_values as given
+import pytest
 from sqlalchemy import text
 
 from commtune.db import store as store_module
