@@ -13,6 +13,7 @@ namespace {
 constexpr double kShortestSampleSeconds = 10e-6;
 constexpr double kResolutionSteps = 200.0;
 constexpr int kLargestBatch = 1024;
+constexpr std::size_t kFewestForInterval = 6;  // fewer hold no 95 % interval of the median
 constexpr int kChunk = 10;
 constexpr double kChunkShare = 0.1;  // of the time cap
 constexpr int kGrowth = 4;           // after many samples, decide after each further quarter
@@ -48,6 +49,7 @@ int StoppingRule::batch_for(double operation_s, double clock_resolution_s) {
 }
 
 bool StoppingRule::converged(const std::vector<double>& samples_s) const {
+  if (samples_s.size() < kFewestForInterval) return false;
   const Summary summary = summarise(samples_s);
   return summary.median_high - summary.median_low < limits_.relative_ci * summary.median;
 }

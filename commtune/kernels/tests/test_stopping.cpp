@@ -22,6 +22,14 @@ TEST(steady_samples_stop_at_the_minimum) {
   EXPECT(rule.decide(spread(10, 0.0), 0.001) == Stop::converged);
 }
 
+TEST(too_few_samples_for_an_interval_never_converge) {
+  StoppingLimits few = limits();
+  few.min_samples = 1;
+  EXPECT(!StoppingRule(few).decide(spread(5, 0.0), 0.001));
+  EXPECT(StoppingRule(few).decide(spread(5, 0.0), 0.06) == Stop::time_cap);
+  EXPECT(StoppingRule(few).decide(spread(6, 0.0), 0.001) == Stop::converged);
+}
+
 TEST(width_of_the_interval_decides) {
   const StoppingRule rule(limits());
   EXPECT(!rule.decide(spread(10, 0.011), 0.001));
