@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from commtune.db.location import database_url, sqlite_path
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
-from commtune.errors import CampaignError
+from commtune.errors import CampaignError, DatabaseFault
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import build, digest_of_sources
 from commtune.model import MpiFlavour, MpiInstallation, RunRequest, RunResult, content_key
@@ -138,13 +138,17 @@ def tune(
     store = Store(opened)
     owner = LockOwner.current()
     handle = store.open_campaign(_record(spec, mpi, machine, folder))
-    store.lock(handle.id, owner, take_over=take_over)
+    before = store.lock(handle.id, owner, take_over=take_over)
+    if before:
+        reporter.say(f"note: going on where another controller stopped ({before})")
     try:
         report = Campaign(plan, Runner(plan, handle.id, benchmark, store), reporter).run()
         store.finish_campaign(handle.id)
         return report
     finally:
-        store.unlock(handle.id, owner)
+        # Not said a second time: without us, the next controller sees that the lock is dead.
+        with suppress(DatabaseFault):
+            store.unlock(handle.id, owner)
 
 
 def bench(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -> RunResult:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.cluster.launch import mpi_command
-from commtune.errors import MissingComponent
+from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.model import Configuration, MpiInstallation, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program, Records
 
@@ -42,7 +42,7 @@ class LocalBenchmark:
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Makes one run and waits for its end."""
         records = self.records_of(request.run_id)
-        records.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(records.parent)
         arguments = self.program.arguments(request, records)
         started_at = time.time()
         try:
@@ -152,6 +152,16 @@ def strange_environment(
             if name in configuration and seen.get(name) != asked:
                 return f"rank {rank.get('rank')} saw {name}={seen.get(name)}, not {asked}"
     return ""
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the folder for record files can't be made: {folder}: {error.strerror}",
+            hint="check your rights and the room there, or set XDG_DATA_HOME to another folder",
+        ) from error
 
 
 def _never_started(request: RunRequest, started_at: float, error: MissingComponent) -> RunResult:

@@ -30,6 +30,12 @@ class Flags:
     guards: Sequence[str] = ()
 
 
+def flag(name: str) -> str:
+    """How a field of ``Flags`` is written on the command line."""
+    short = {"operation": "op", "confirmation": "confirm", "guards": "guard"}
+    return f"--{short.get(name, name).replace('_', '-')}"
+
+
 def quick_campaign(flags: Flags, space: str, mpi: str) -> CampaignSpec:
     """The campaign that flags describe.
 

@@ -12,10 +12,10 @@ from typing import NoReturn
 
 from commtune import wiring
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
-from commtune.commands.quick import Flags, quick_campaign
+from commtune.commands.quick import Flags, flag, quick_campaign
 from commtune.commands.summary import plain, summary
 from commtune.db.location import database_url, shown_url
-from commtune.errors import CommtuneError, UserError
+from commtune.errors import CommtuneError, DatabaseFault, UserError
 from commtune.model import MpiInstallation
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
 
@@ -50,10 +50,10 @@ def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiIns
         mpi = wiring.find(flags.mpi or "auto")
         space = wiring.preset_for(mpi, flags.operation or "allreduce")
         return quick_campaign(flags, space, str(mpi.flavour)), mpi
-    given = [name for name, value in vars(flags).items() if value]
+    given = [name for name, value in vars(flags).items() if value not in (None, ())]
     if given:
         raise UserError(
-            f"--{given[0].replace('_', '-')} and a campaign file don't go together",
+            f"{flag(given[0])} and a campaign file don't go together",
             hint=f"change it in {campaign}, or leave the file out and describe all by flags",
         )
     spec = load_campaign(campaign)
@@ -73,8 +73,11 @@ def _outlook(spec: CampaignSpec) -> str:
 def _ended_cleanly(
     tell: LineReporter | TerminalReporter, spec: CampaignSpec, program: str
 ) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the run in progress, keep everything, and say how to go on."""
-    previous = signal.signal(signal.SIGTERM, _interrupt)
+    """Ctrl-C, SIGTERM and a lost terminal end the run in progress; says how to go on."""
+    previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in previous.items():
+        if handler is not signal.SIG_IGN:  # nohup: it wants to outlive the terminal
+            signal.signal(number, _interrupt)
     try:
         yield
     except KeyboardInterrupt:
@@ -85,11 +88,16 @@ def _ended_cleanly(
             file=sys.stderr,
         )
         sys.exit(130)
+    except DatabaseFault as fault:
+        tell.close()
+        kept = "runs keep their record files; once that is mended, the same command goes on"
+        raise DatabaseFault(fault.message, hint=f"{fault.hint}\n{kept}".strip()) from fault
     except CommtuneError:
         tell.close()
         raise
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
