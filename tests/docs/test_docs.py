@@ -1,0 +1,154 @@
+"""The documentation against the program: links, commands, keys, examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from pydantic import BaseModel
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from commtune.cli import app
+from commtune.spaces import load_space, presets
+from commtune.tuner.campaign_file import CampaignFile, load_campaign
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+#: Pages that MkDocs doesn't see; it checks the links of all others.
+OUTSIDE = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+PAGES = [*OUTSIDE, *sorted(DOCS.rglob("*.md"))]
+CAMPAIGNS = [
+    *sorted((ROOT / "examples").glob("*.yaml")),
+    ROOT / "commtune" / "commands" / "campaign_example.yaml",
+]
+#: A key, or an entry of a list, that stands in a comment.
+_COMMENTED_KEY = re.compile(r"^# (?=[a-z_]+: *[\[{\d]|[a-z_]+:$|  - )", re.MULTILINE)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def links(page: Path) -> Iterator[str]:
+    """Link targets of a page; not those inside code."""
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    yield from _LINK.findall(prose)
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub and MkDocs make them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_resolve(page: Path) -> None:
+    broken = []
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        file = page.parent / target if target else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(link)
+    assert not broken
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert {page for page in pages if page not in listed} == set()
+
+
+def commands(group: TyperGroup, path: str = "commtune") -> Iterator[tuple[str, TyperCommand]]:
+    """All commands with their full names."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from commands(command, f"{path} {name}")
+        elif isinstance(command, TyperCommand):
+            yield f"{path} {name}", command
+
+
+def sections(page: Path) -> dict[str, str]:
+    """Texts of a page by heading."""
+    parts = re.split(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+COMMANDS = dict(commands(typer.main.get_group(app)))
+
+
+def options(command: TyperCommand) -> set[str]:
+    """The options of a command, in all their spellings."""
+    found = (p for p in command.params if isinstance(p, TyperOption))
+    return {word for option in found for word in option.opts} - {"--help"}
+
+
+def test_every_command_and_no_other_is_documented() -> None:
+    assert len(COMMANDS) > 10
+    headings = {title for title in sections(DOCS / "commands.md") if title.startswith("commtune ")}
+    groups = {name.rpartition(" ")[0] for name in COMMANDS} - {"commtune"}
+    assert headings - groups == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_documented_are_the_options_there_are(name: str) -> None:
+    section = sections(DOCS / "commands.md")[name]
+    written = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", section))
+    assert options(COMMANDS[name]) - written == set(), "undocumented"
+    # A section may speak of another command's option, but not of one that no command has.
+    assert written - {word for c in COMMANDS.values() for word in options(c)} == set()
+
+
+def keys(model: type[BaseModel]) -> Iterator[str]:
+    """Keys of the campaign file's schema; parameters to extend by are in the space reference."""
+    for name, field in model.model_fields.items():
+        yield name
+        part = field.annotation
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            yield from keys(part)
+
+
+def test_keys_documented_are_the_keys_there_are() -> None:
+    text = (DOCS / "campaign-file.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)
+    assert sorted(documented) == sorted(keys(CampaignFile))
+
+
+@pytest.mark.parametrize("path", CAMPAIGNS, ids=lambda path: path.name)
+def test_example_campaigns_load(path: Path) -> None:
+    assert load_campaign(path).plan.space.count() > 1
+
+
+def test_there_are_examples() -> None:
+    assert len(CAMPAIGNS) == 4
+
+
+@pytest.mark.parametrize("path", [CAMPAIGNS[-1]], ids=lambda path: path.name)
+def test_commented_keys_of_the_example_load_as_well(path: Path, tmp_path: Path) -> None:
+    """What 'commtune init' offers as a comment is legal once the comment sign is taken away."""
+    text = path.read_text(encoding="utf-8")
+    offered = _COMMENTED_KEY.sub("", text)
+    changed = tmp_path / "campaign.yaml"
+    changed.write_text(offered, encoding="utf-8")
+    assert set(yaml.safe_load(offered)) > set(yaml.safe_load(text))
+    load_campaign(changed)
+
+
+def test_campaign_in_the_reference_loads(tmp_path: Path) -> None:
+    text = (DOCS / "campaign-file.md").read_text(encoding="utf-8")
+    found = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert found
+    for number, document in enumerate(found):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(document, encoding="utf-8")
+        load_campaign(file)
+
+
+def test_shipped_spaces_are_in_the_space_reference() -> None:
+    text = (DOCS / "spaces.md").read_text(encoding="utf-8")
+    missing = [name for name in presets() if f"`{name}`" not in text]
+    assert not missing
+    assert load_space("mpich-host-allreduce").count() > 1000
