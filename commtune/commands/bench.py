@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import tempfile
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from commtune import wiring
 from commtune.commands import text
@@ -20,10 +22,12 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.spaces import parse_seconds
-from commtune.tuner.campaign_file import parse_sizes
+from commtune.nearest import quoted, suggestion
+from commtune.spaces import QuantityError, parse_seconds
+from commtune.tuner.campaign_file import ELEMENT_BYTES, parse_sizes
 
 _LIMIT_S = 600.0
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -60,17 +64,30 @@ def run(settings: Settings, *, json_output: bool) -> None:
 
 
 def _request(settings: Settings) -> RunRequest:
-    try:
-        sizes = parse_sizes(
-            settings.sizes if ".." in settings.sizes else settings.sizes.split(",")
-        )
-        timing = Timing(max_samples=1000, time_cap_s=parse_seconds(settings.time_cap))
-        operation = Operation(settings.op)
-    except ValueError as error:
-        known = ", ".join(Operation)
-        raise UserError(str(error), hint=f"operations: {known}") from error
-    workload = Workload(operation, sizes, settings.ranks, dtype=settings.dtype)
+    operation = Operation(_one_of("--op", settings.op, list(Operation)))
+    dtype = _one_of("--dtype", settings.dtype, list(ELEMENT_BYTES))
+    written = settings.sizes if ".." in settings.sizes else settings.sizes.split(",")
+    sizes = _read("--sizes", parse_sizes, written)
+    time_cap_s = _read("--time-cap", parse_seconds, settings.time_cap)
+    least = 2 if operation in (Operation.PING_PONG, Operation.BIDIRECTIONAL) else 1
+    if settings.ranks < least:
+        raise UserError(f"--ranks: {settings.ranks} is out of range", hint=f"from {least}")
+    workload = Workload(operation, sizes, settings.ranks, dtype=dtype)
+    timing = Timing(max_samples=1000, time_cap_s=time_cap_s)
     return RunRequest(uuid.uuid4().hex, _configuration(settings.settings), workload, timing)
+
+
+def _one_of(flag: str, word: str, known: Sequence[str]) -> str:
+    if word in known:
+        return word
+    raise UserError(f"{flag}: {quoted(word)} is not known here", hint=suggestion(word, known))
+
+
+def _read(flag: str, parse: Callable[[Any], _T], written: object) -> _T:
+    try:
+        return parse(written)
+    except QuantityError as error:
+        raise UserError(f"{flag}: {error.message}", hint=error.hint) from error
 
 
 def _configuration(settings: tuple[str, ...]) -> Configuration:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from commtune.errors import CampaignError, UserError
 from commtune.model import content_key
 from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
 
@@ -55,8 +56,21 @@ def quick_campaign(flags: Flags, space: str, mpi: str) -> CampaignSpec:
         **_given(seed=flags.seed, minimum_gain=flags.minimum_gain),
         **({"guard_operations": list(flags.guards)} if flags.guards else {}),
     }
-    # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
-    return parse_campaign(json.dumps(document), Path.cwd())
+    try:
+        # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
+        return parse_campaign(json.dumps(document), Path.cwd())
+    except CampaignError as error:
+        raise UserError(_by_flag(error.message), hint=error.hint) from error
+
+
+def _by_flag(message: str) -> str:
+    """The message with the flag's name in the place of the key's in a file."""
+    key, separator, rest = message.partition(": ")
+    name = (
+        key.removeprefix("workload.").removeprefix("budget.").replace("guard_operations", "guards")
+    )
+    known = {field.name for field in fields(Flags)}
+    return f"{flag(name)}: {rest}" if separator and name.partition("[")[0] in known else message
 
 
 def _name(flags: Flags, workload: dict[str, Any], mpi: str) -> str:

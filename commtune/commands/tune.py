@@ -15,7 +15,7 @@ from commtune.commands.progress import LineReporter, TerminalReporter, reporter
 from commtune.commands.quick import Flags, flag, quick_campaign
 from commtune.commands.summary import plain, summary
 from commtune.db.location import database_url, shown_url
-from commtune.errors import CommtuneError, DatabaseFault, UserError
+from commtune.errors import CampaignError, CommtuneError, DatabaseFault, UserError
 from commtune.model import MpiInstallation
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
 
@@ -57,14 +57,20 @@ def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiIns
             hint=f"change it in {campaign}, or leave the file out and describe all by flags",
         )
     spec = load_campaign(campaign)
-    return spec, wiring.find(spec.mpi)
+    try:
+        return spec, wiring.find(spec.mpi)
+    except UserError as error:
+        raise CampaignError(
+            f"mpi: {error.message}", file=campaign, line=spec.mpi_line, hint=error.hint
+        ) from error
 
 
 def _outlook(spec: CampaignSpec) -> str:
     plan = spec.plan
+    count = len(plan.workload.sizes)
     return (
         f"{plan.workload.operation}, {plan.workload.ranks} ranks, "
-        f"{len(plan.workload.sizes)} sizes, {plan.space.count():,} configurations; "
+        f"{count} size{'s' if count > 1 else ''}, {plan.space.count():,} configurations; "
         f"{plan.budget.search_s:g} s of search, {plan.budget.confirmation_s:g} s of confirmation"
     )
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from commtune.errors import CampaignError
+from commtune.errors import CampaignError, UnknownName
 from commtune.model import Configuration, Operation, Timing, Workload
+from commtune.nearest import quoted
 from commtune.spaces import (
     CustomizationDocument,
     Document,
+    QuantityError,
     Space,
     Text,
+    format_bytes,
     load_document,
     load_space,
     parse_bytes,
@@ -30,9 +33,55 @@ from commtune.tuner.plan import Budget, Plan
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 LARGEST_SIZE = 2**30
+_SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x8"'
 
-Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(gt=0)]
-Share = Annotated[float, BeforeValidator(parse_percent), Field(ge=0, lt=1)]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: Data types, with the size of one element.
+ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
+
+
+def _within(low: float, high: float, words: str = "") -> AfterValidator:
+    """Both ends are legal; ``words`` says so where the numbers themselves wouldn't."""
+
+    def check(value: float) -> float:
+        if not low <= value <= high:
+            raise QuantityError(
+                f"{value:.15g} is out of range", hint=words or f"from {low} to {high}"
+            )
+        return value
+
+    return AfterValidator(check)
+
+
+def _share(low: float, words: str) -> Callable[[Any], float]:
+    def parse(written: Any) -> float:
+        share = parse_percent(written)
+        if not low <= share < 1:
+            raise QuantityError(f"{quoted(written)} is out of range", hint=words)
+        return share
+
+    return parse
+
+
+def _seconds(written: Any) -> float:
+    seconds = parse_seconds(written)
+    if seconds == 0:
+        raise QuantityError(f"{quoted(written)} is no time at all", hint="write it like 60s")
+    return seconds
+
+
+def _campaign_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise QuantityError(
+            f"{quoted(name)} can't name a campaign",
+            hint="use letters, digits and . _ -, 64 at most; begin with a letter or digit",
+        )
+    return name
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+Share = Annotated[float, BeforeValidator(_share(0, "from 0% to below 100%"))]
+Level = Annotated[float, BeforeValidator(_share(0.5, "from 50% to below 100%"))]
 Assignment = dict[str, Text]
 
 
@@ -40,26 +89,30 @@ def parse_sizes(written: object) -> tuple[int, ...]:
     """Sizes in bytes, ascending, from a list or from ``"8 .. 4MiB x8"`` (each 8 times the last).
 
     Raises:
-        ValueError: with what is legal.
+        QuantityError: with what is legal.
     """
     if isinstance(written, str) and ".." in written:
         return _size_range(written)
     items: Sequence[Any] = written if isinstance(written, list | tuple) else [written]
     sizes = sorted({parse_bytes(item) for item in items})
     if not sizes:
-        raise ValueError('no size given; write [8, 64KiB, 1MiB] or "8 .. 4MiB x8"')
-    if sizes[0] < 1 or sizes[-1] > LARGEST_SIZE:
-        raise ValueError("sizes go from 1 B to 1 GiB")
+        raise QuantityError("no size is given", hint=_SIZES_HINT)
+    for size in sizes:
+        if not 1 <= size <= LARGEST_SIZE:
+            raise QuantityError(f"{format_bytes(size)} is out of range", hint="from 1 B to 1 GiB")
     return tuple(sizes)
 
 
 def _size_range(written: str) -> tuple[int, ...]:
     match = re.fullmatch(r"\s*(\S+)\s*\.\.\s*(\S+)(?:\s+x\s*(\d+))?\s*", written)
     if match is None:
-        raise ValueError(f'{written!r} is no range of sizes; write "8 .. 4MiB x8"')
+        raise QuantityError(f"{quoted(written)} is no range of sizes", hint=_SIZES_HINT)
     low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
     if not (0 < low <= high <= LARGEST_SIZE) or factor < 2:
-        raise ValueError(f"{written!r}: sizes go up, from 1 B to 1 GiB, by a factor of 2 or more")
+        raise QuantityError(
+            f"{quoted(written)} holds no sizes",
+            hint="sizes go up, from 1 B to 1 GiB, by a factor of 2 or more",
+        )
     sizes = []
     while low <= high:
         sizes.append(low)
@@ -75,7 +128,9 @@ class WorkloadPart(_Part):
     """What is measured."""
 
     operation: Operation = Operation.ALLREDUCE
-    ranks: int = Field(default=2, ge=2, le=4096, description="MPI processes, all on this machine")
+    ranks: Annotated[int, _within(2, 4096)] = Field(
+        default=2, description="MPI processes, all on this machine"
+    )
     sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
     dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
     reduction: Literal["sum", "max"] = "sum"
@@ -85,9 +140,9 @@ class WorkloadPart(_Part):
 class TimingPart(_Part):
     """How long each size is measured in a run."""
 
-    warmup: int = Field(default=5, ge=0, le=10_000)
-    min_samples: int = Field(default=10, ge=3, le=100_000)
-    max_samples: int = Field(default=200, ge=3, le=100_000)
+    warmup: Annotated[int, _within(0, 10_000)] = 5
+    min_samples: Annotated[int, _within(3, 100_000)] = 10
+    max_samples: Annotated[int, _within(3, 100_000)] = 200
     relative_ci: Share = 0.01
     time_cap: Seconds = 0.05
 
@@ -97,23 +152,23 @@ class BudgetPart(_Part):
 
     search: Seconds = 60.0
     confirmation: Seconds = 15.0
-    trials: int | None = Field(default=None, ge=1)
+    trials: Annotated[int, _within(1, 2**31 - 1, "1 or more")] | None = None
 
 
 class CampaignFile(CustomizationDocument):
     """The whole file."""
 
     campaign: Literal[1]
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    name: Annotated[str, AfterValidator(_campaign_name)]
     space: str
     mpi: str = "auto"
     workload: WorkloadPart = WorkloadPart()
     timing: TimingPart = TimingPart()
     budget: BudgetPart = BudgetPart()
-    seed: int = Field(default=1, ge=0, lt=2**31)
+    seed: Annotated[int, _within(0, 2**31 - 1)] = 1
     minimum_gain: Share = 0.02
     tolerance: Share = 0.02
-    confidence: Annotated[float, BeforeValidator(parse_percent), Field(ge=0.5, lt=1)] = 0.95
+    confidence: Level = 0.95
     first: tuple[Assignment, ...] = ()
     guard_operations: tuple[Operation, ...] = ()
     guard_variables: tuple[str, ...] = ()
@@ -127,11 +182,13 @@ class CampaignSpec:
     Attributes:
         mpi: which MPI, as ``cluster.mpi.find_mpi`` understands it.
         guard_variables: names that pass from the controller's environment to every run.
+        mpi_line: where the file says which MPI.
     """
 
     plan: Plan
     mpi: str
     guard_variables: tuple[str, ...] = ()
+    mpi_line: int | None = None
 
 
 def load_campaign(path: Path) -> CampaignSpec:
@@ -166,12 +223,12 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         guards=_guards(document, file),
         time_limit_s=file.run_time_limit,
     )
-    return CampaignSpec(plan, file.mpi, _guard_variables(document, file, space))
+    guards = _guard_variables(document, file, space)
+    return CampaignSpec(plan, file.mpi, guards, document.line_of(("mpi",)))
 
 
 def _space(document: Document, file: CampaignFile, folder: Path) -> Space:
-    looks_like_path = "/" in file.space or file.space.endswith((".yaml", ".yml"))
-    space = load_space(folder / file.space if looks_like_path else file.space).customized(
+    space = _named_space(document, file.space, folder).customized(
         narrow=file.narrow,
         pin=file.pin,
         extend=file.extend,
@@ -183,6 +240,21 @@ def _space(document: Document, file: CampaignFile, folder: Path) -> Space:
     return space.customized(pin=dict.fromkeys(idle, "unset"))
 
 
+def _named_space(document: Document, name: str, folder: Path) -> Space:
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        if not (folder / name).exists():
+            raise document.error(
+                f"there is no space file {folder / name}",
+                ("space",),
+                hint="paths start at the campaign file's folder; presets: commtune spaces list",
+            )
+        return load_space(folder / name)
+    try:
+        return load_space(name)
+    except UnknownName as error:
+        raise document.error(error.message, ("space",), hint=error.hint) from error
+
+
 def _workload(document: Document, file: CampaignFile) -> Workload:
     part = file.workload
     if part.dtype == "uint8" and part.reduction == "sum":
@@ -190,6 +262,13 @@ def _workload(document: Document, file: CampaignFile) -> Workload:
             "a sum of uint8 overflows and can't be checked",
             ("workload", "dtype"),
             hint="use reduction: max, or dtype: int32",
+        )
+    element = ELEMENT_BYTES[part.dtype]
+    if part.sizes[0] < element:
+        raise document.error(
+            f"{format_bytes(part.sizes[0])} is less than one element of {part.dtype}",
+            ("workload", "sizes"),
+            hint=f"sizes begin at {element} B there",
         )
     return Workload(
         operation=part.operation,
