@@ -65,6 +65,6 @@ def _used(folder: Path) -> Iterator[str]:
         with contextlib.suppress(OSError):
             for link in (process / "fd").iterdir():
                 with contextlib.suppress(OSError):
-                    name = os.readlink(link)
+                    name = str(link.readlink())
                     if name.startswith(prefix):
                         yield name

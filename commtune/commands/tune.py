@@ -14,7 +14,7 @@ from commtune import wiring
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
 from commtune.commands.quick import Flags, flag, quick_campaign
 from commtune.commands.summary import plain, summary
-from commtune.db.location import database_url, shown_url
+from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.errors import CampaignError, CommtuneError, DatabaseFault, UserError
 from commtune.model import MpiInstallation
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
@@ -31,7 +31,8 @@ def run(
 ) -> None:
     """Runs or continues a campaign and prints what it came to."""
     tell = reporter()
-    where = shown_url(database_url(db))
+    url = database_url(db)
+    where = str(sqlite_path(url) or shown_url(url))
     spec, mpi = _campaign(campaign, flags)
     tell.say(f"{spec.plan.name}: {_outlook(spec)}")
     with wiring.database(db) as opened, _ended_cleanly(tell, spec, program):

@@ -18,7 +18,6 @@ from commtune.spaces.document import Document, Where
 from commtune.spaces.enumeration import Assignment, Enumeration
 from commtune.spaces.parameter import Lookup, Parameter, Value
 
-
 #: Words of `Parameter.applies_to` that are operations; other words are transports or hardware.
 _OPERATIONS = {*Operation, "reduce"}
 _POINT_TO_POINT = {Operation.PING_PONG, Operation.BIDIRECTIONAL}

@@ -40,6 +40,8 @@ _FIRST_DEFAULTS = 4
 #: The last part of the search goes to repeating the best, since one run is easily lucky.
 _FINALISTS_SHARE = 0.2
 _FINALISTS, _FINALIST_RUNS = 4, 4
+#: Each candidate costs a run in every block, and every comparison widens all intervals.
+_MOST_CANDIDATES = 4
 #: Scores are worked out anew when this share of new runs has come in.
 _REFRESH_SHARE = 0.2
 
@@ -226,6 +228,18 @@ class Campaign:
                     return
                 self._run(configuration, Phase.SEARCH, block, timer, position)
 
+    def _winners(self) -> list[Configuration]:
+        """The best of each range over all speeds, then at each speed; few, so as to have power.
+
+        Only configurations with several runs count: of many single runs the best is a lucky one.
+        """
+        labels = [size_range.label for size_range in self.ranges]
+        found = [c for label in labels for c in self.board.best(label, 1, fewest_runs=2)]
+        for speed in self.board.speeds.names:
+            for label in reversed(labels):
+                found += self.board.best_at(label, speed, fewest_runs=2)
+        return list(dict.fromkeys(found or self._finalists(1)))[:_MOST_CANDIDATES]
+
     def _finalists(self, count: int) -> list[Configuration]:
         found = [c for r in self.ranges for c in self.board.best(r.label, count)]
         return list(dict.fromkeys(found))
@@ -249,7 +263,7 @@ class Campaign:
         """Chooses the few candidates and the number of blocks, and stores that before any runs."""
         budget_s = self.plan.budget.confirmation_s
         self.board.rebuild(self.runner.evidence)
-        candidates = tuple(self._finalists(1))
+        candidates = tuple(self._winners())
         block_s = self._typical_s() * (len(candidates) + 1)
         decision = Decision(
             candidates=candidates,
@@ -261,8 +275,9 @@ class Campaign:
         self.runner.store.decide(self.runner.campaign_id, plain)
         if decision.blocks * block_s > 1.2 * budget_s:
             self.reporter.say(
-                f"confirmation needs {decision.blocks} blocks of {len(candidates) + 1} runs to say "
-                f"anything: about {decision.blocks * block_s:.0f} s, not {budget_s:g} s"
+                f"to say anything, confirmation needs {decision.blocks} blocks of "
+                f"{len(candidates) + 1} runs: about {decision.blocks * block_s:.0f} s, "
+                f"not {budget_s:g} s"
             )
         return decision
 

@@ -167,7 +167,7 @@ class CampaignFile(CustomizationDocument):
     budget: BudgetPart = BudgetPart()
     seed: Annotated[int, _within(0, 2**31 - 1)] = 1
     minimum_gain: Share = 0.02
-    tolerance: Share = 0.02
+    tolerance: Share = 0.05
     confidence: Level = 0.95
     first: tuple[Assignment, ...] = ()
     guard_operations: tuple[Operation, ...] = ()

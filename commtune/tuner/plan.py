@@ -44,7 +44,7 @@ class Plan:
     budget: Budget = field(default_factory=Budget)
     seed: int = 1
     minimum_gain: float = 0.02
-    tolerance: float = 0.02
+    tolerance: float = 0.05
     level: float = 0.95
     first: tuple[Configuration, ...] = ()
     guards: tuple[Operation, ...] = ()

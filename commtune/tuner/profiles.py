@@ -26,7 +26,7 @@ def recommend(
     them), and one environment for all sizes, if one is faster somewhere and, within the plan's
     tolerance, nowhere slower.
     """
-    ranges = size_ranges(sorted(plan.workload.sizes), comparison)
+    ranges = size_ranges(sorted(plan.workload.sizes), comparison, plan.minimum_gain)
     found = [
         _profile(plan, comparison, guards, configuration, sizes, simulated=simulated)
         for configuration, sizes in ranges
@@ -42,7 +42,7 @@ def recommend(
 
 
 def size_ranges(
-    sizes: Sequence[int], comparison: Comparison
+    sizes: Sequence[int], comparison: Comparison, minimum_gain: float
 ) -> list[tuple[Configuration, tuple[int, ...]]]:
     """Cuts sizes into ranges with a configuration each, as few as the evidence supports.
 
@@ -51,7 +51,7 @@ def size_ranges(
     """
     ranges: list[tuple[set[Configuration], list[int]]] = []
     for size in sizes:
-        good = good_at(size, comparison)
+        good = good_at(size, comparison, minimum_gain)
         if ranges and ranges[-1][0] & good:
             shared, members = ranges.pop()
             ranges.append((shared & good, [*members, size]))
@@ -60,8 +60,10 @@ def size_ranges(
     return [(_best_of(good, members, comparison), tuple(members)) for good, members in ranges]
 
 
-def good_at(size: int, comparison: Comparison) -> set[Configuration]:
-    """The configurations that are faster at a size, and that no other surely beats there.
+def good_at(size: int, comparison: Comparison, minimum_gain: float) -> set[Configuration]:
+    """The configurations that are faster at a size, and that no other beats by much there.
+
+    By much is: surely, by more than the smallest gain that is worth a recommendation.
 
     Only the default, where none is faster at every machine speed with enough pairs.
     """
@@ -73,14 +75,19 @@ def good_at(size: int, comparison: Comparison) -> set[Configuration]:
     good = {
         configuration
         for configuration, here in faster.items()
-        if not any(_beats(other, here) for other in faster.values())
+        if not any(_beats(other, here, minimum_gain) for other in faster.values())
     }
     return good or {DEFAULT}
 
 
-def _beats(one: Mapping[str, PointEvidence], other: Mapping[str, PointEvidence]) -> bool:
-    """Whether the intervals of one lie above those of the other at some speed."""
-    return any(one[speed].gain.low > other[speed].gain.high for speed in one.keys() & other.keys())
+def _beats(
+    one: Mapping[str, PointEvidence], other: Mapping[str, PointEvidence], minimum_gain: float
+) -> bool:
+    """Whether the interval of one lies well above that of the other at some speed."""
+    return any(
+        one[speed].gain.low > other[speed].gain.high * (1 + minimum_gain)
+        for speed in one.keys() & other.keys()
+    )
 
 
 def _best_of(

@@ -72,6 +72,7 @@ class Scoreboard:
     _reference: Mapping[Cell, float] = field(default_factory=dict)
     _level: Mapping[Cell, float] = field(default_factory=dict)
     scores: dict[Configuration, dict[str, Score]] = field(default_factory=dict)
+    _at_speed: dict[tuple[str, str], dict[Configuration, Score]] = field(default_factory=dict)
 
     def rebuild(self, evidence: Evidence) -> None:
         """Works all scores out again from everything measured."""
@@ -80,24 +81,33 @@ class Scoreboard:
         self._reference = baseline(runs, self.speeds)
         self._level = self._good_levels(runs)
         self.scores = {}
+        self._at_speed = {}
         for run in runs:
             self.add(run)
 
     def add(self, run: RunView) -> dict[str, float]:
         """Takes in one run; returns its score by range label."""
-        by_range = self.of(run)
+        gains = self._centred(run)
+        by_range = self._by_range(gains)
+        for name in self.speeds.names:
+            here = {cell: gain for cell, gain in gains.items() if cell[1] == name}
+            for label, value in self._by_range(here).items():
+                at_speed = self._at_speed.setdefault((label, name), {})
+                at_speed.setdefault(run.configuration, Score()).add(value)
         into = self.scores.setdefault(run.configuration, defaultdict(Score))
         for label, value in by_range.items():
             into[label].add(value)
         return by_range
 
-    def of(self, run: RunView) -> dict[str, float]:
-        """Score of one run by range label; ranges without a comparable size are absent."""
-        gains = {
+    def _centred(self, run: RunView) -> dict[Cell, float]:
+        return {
             cell: gain - self._level.get(cell, 0.0)
             for cell, gain in log_gains(run, self.speeds, self._reference).items()
             if self._comparable(cell)
         }
+
+    def _by_range(self, gains: Mapping[Cell, float]) -> dict[str, float]:
+        """Mean gain by range label; ranges without a comparable size are absent."""
         found = {}
         for size_range in self.ranges:
             values = [gain for (size, _), gain in gains.items() if size in size_range.sizes]
@@ -105,14 +115,14 @@ class Scoreboard:
                 found[size_range.label] = sum(values) / len(values)
         return found
 
-    def best(self, label: str, count: int) -> list[Configuration]:
+    def best(self, label: str, count: int, *, fewest_runs: int = 1) -> list[Configuration]:
         """The configurations with the highest mean score in a range, best first, no default."""
-        scored = [
-            (by_range[label].mean, configuration)
-            for configuration, by_range in self.scores.items()
-            if label in by_range and not configuration.is_default
-        ]
-        return [c for _, c in sorted(scored, key=lambda pair: -pair[0])[:count]]
+        scores = {c: by_range[label] for c, by_range in self.scores.items() if label in by_range}
+        return _best(scores, count, fewest_runs)
+
+    def best_at(self, label: str, speed: str, *, fewest_runs: int = 1) -> list[Configuration]:
+        """The best configuration of a range at one machine speed, if there is one."""
+        return _best(self._at_speed.get((label, speed), {}), 1, fewest_runs)
 
     def best_gain(self, evidence_run: RunView) -> float:
         """Largest ratio default/run over sizes in one run: for the eye, not for a report."""
@@ -136,3 +146,14 @@ class Scoreboard:
             for cell, gains in found.items()
             if len(gains) >= _FEW
         }
+
+
+def _best(
+    scores: Mapping[Configuration, Score], count: int, fewest_runs: int
+) -> list[Configuration]:
+    scored = [
+        (score.mean, configuration)
+        for configuration, score in scores.items()
+        if score.runs >= fewest_runs and not configuration.is_default
+    ]
+    return [c for _, c in sorted(scored, key=lambda pair: -pair[0])[:count]]
