@@ -66,8 +66,11 @@ def preset_for(mpi: MpiInstallation, operation: str) -> str:
     return _PRESETS[mpi.flavour]
 
 
-def check_library(space: Space, mpi: MpiInstallation) -> None:
+def check_library(space: Space, mpi: MpiInstallation) -> str:
     """Refuses a space made for another library than the one found.
+
+    Returns:
+        A warning where the library is right but its version is not; else nothing.
 
     Raises:
         CampaignError: with the space that would fit.
@@ -83,6 +86,23 @@ def check_library(space: Space, mpi: MpiInstallation) -> None:
             f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
             hint=f"use 'space: {_PRESETS[mpi.flavour]}', or name another MPI with 'mpi:'",
         )
+    if is_version_in(mpi.version, space.versions):
+        return ""
+    return (
+        f"note: space {space.name} was made for {space.library} {space.versions}, and this is "
+        f"{mpi.version};\n  names that it does not know have no effect"
+    )
+
+
+def is_version_in(version: str, versions: str) -> bool:
+    """Whether a version is in a range such as ``>=5.0,<6``; yes where either can't be read."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import InvalidVersion
+
+    try:
+        return SpecifierSet(versions).contains(version, prereleases=True)
+    except (InvalidSpecifier, InvalidVersion):
+        return True
 
 
 def prepare_benchmark(
@@ -131,7 +151,8 @@ def tune(
         CampaignLocked: another controller works on it.
     """
     plan = spec.plan
-    check_library(plan.space, mpi)
+    if warning := check_library(plan.space, mpi):
+        reporter.say(warning)
     machine = describe_machine()
     folder = Folders.of_user().data / "campaigns" / plan.name / "runs"
     benchmark = prepare_benchmark(mpi, plan.space, folder, spec.guard_variables)
