@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +51,7 @@ class LocalBenchmark:
         arguments = self.program.arguments(request, records)
         started_at = time.time()
         try:
+            self._require(arguments[0])
             completed = process.run(
                 mpi_command(self.mpi, request.workload.ranks, arguments),
                 environment={**self.environment, **request.configuration},
@@ -79,6 +82,11 @@ class LocalBenchmark:
         elapsed_s = float(found.footer.get("elapsed_s", 0.0))
         ended = process.Completed(_status(found), None, False, elapsed_s, "")
         return self._result(request, found, ended, finished_at - elapsed_s, 0.0)
+
+    def _require(self, program: str) -> None:
+        # Launchers say this each in their own words, and as if the configuration were to blame.
+        if shutil.which(program, path=self.environment.get("PATH")) is None:
+            raise MissingComponent(f"the benchmark is not there (any more): {program}")
 
     def records_of(self, run_id: str) -> Path:
         """The record file of a run."""
@@ -125,8 +133,9 @@ def judge(
 ) -> tuple[Outcome, str]:
     """How a run ended, from its process and its records, and why in words."""
     if completed.timed_out:
-        sizes = len(found.measurements)
-        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s; {sizes} sizes were finished"
+        count = len(found.measurements)
+        finished = f"{count} size{'' if count == 1 else 's'} finished"
+        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished}"
     if completed.exit_code == _WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
         wrong = sum(m.wrong for m in found.measurements)
         return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
@@ -134,7 +143,7 @@ def judge(
         return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
     if completed.exit_code and _SIGNAL_WORDS.search(completed.output):
         return Outcome.CRASHED, f"a rank was ended by a signal (status {completed.exit_code})"
-    if completed.exit_code and completed.exit_code > 128:
+    if completed.exit_code and 128 < completed.exit_code <= 128 + signal.SIGRTMAX:
         return Outcome.CRASHED, f"ended by signal {completed.exit_code - 128}"
     if completed.exit_code:
         return Outcome.FAILED, f"exit status {completed.exit_code}"

@@ -45,7 +45,7 @@ def plain(plan: Plan, report: Report, where: str) -> dict[str, Any]:
         "wall_s": report.wall_s,
         "benchmark_s": report.benchmark_s,
         "oversubscribed": report.oversubscribed,
-        "speed_threshold_s": report.speeds.threshold_s,
+        "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
         "profiles": [profile_plain(profile) for profile in report.profiles],
     }
@@ -73,10 +73,11 @@ def _headline(plan: Plan, report: Report) -> str:
         f"{plan.name}: {workload.operation} of {workload.dtype}, {workload.ranks} ranks; "
         f"{report.trials - 1} of {plan.space.count():,} configurations tried, {report.runs} runs",
     ]
-    if report.speeds.threshold_s is not None:
+    if limits := report.speeds.thresholds_s:
+        between = " and ".join(text.duration(limit) for limit in limits)
         said.append(
-            "this machine has two speeds that alternate (core-to-core round trip below and above "
-            f"{text.duration(report.speeds.threshold_s)});\nruns are compared within each"
+            f"this machine alternates between {len(limits) + 1} speeds (they part at a "
+            f"core-to-core round trip of {between});\nruns are compared within each"
         )
     if report.wall_s > 1:
         share = 1 - report.benchmark_s / report.wall_s

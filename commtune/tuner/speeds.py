@@ -1,7 +1,7 @@
 """Hidden machine speeds, told apart by the canary.
 
-A virtual machine whose host moves its cores about has two speeds, up to 3x apart, that alternate
-within seconds. The benchmark's core-to-core round trip around each size (the canary) tells which
+A virtual machine whose host moves its cores about has two or three speeds, up to 3x apart, that
+alternate within seconds. The benchmark's core-to-core round trip around each size (the canary) tells which
 one a measurement had. It depends on the machine only: no MPI variable can change it, so comparing
 inside a speed can't favour a configuration.
 """
@@ -9,15 +9,19 @@ inside a speed can't favour a configuration.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FAST, SLOW, MIXED, ALL = "fast", "slow", "mixed", "all"
+FAST, MIDDLE, SLOW, MIXED, ALL = "fast", "middle", "slow", "mixed", "all"
+_NAMES = {1: (ALL,), 2: (FAST, SLOW), 3: (FAST, MIDDLE, SLOW)}
 
 #: Two speeds are believed only this far apart and this well separated, else all runs are one.
 _LEAST_RATIO = 1.6
 _LEAST_SEPARATION = 3.0
 _FEWEST_VALUES = 12
+#: The share of values that a third speed must have: a few strays are not a speed.
+_LEAST_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -25,47 +29,65 @@ class Speeds:
     """Which speed a measurement had.
 
     Attributes:
-        threshold_s: canaries below are fast, above slow; ``None`` where the machine has one speed.
+        thresholds_s: canaries between which the speeds change, ascending; none where the machine
+            has one speed, at most two.
     """
 
-    threshold_s: float | None = None
+    thresholds_s: tuple[float, ...] = ()
 
     def name(self, before_s: float | None, after_s: float | None) -> str:
-        """``fast``, ``slow``, ``mixed`` (flipped during the size), or ``all`` (one speed only)."""
-        if self.threshold_s is None:
+        """``fast``, ``middle``, ``slow``; ``mixed`` if it changed; ``all`` if there is one."""
+        if not self.thresholds_s:
             return ALL
-        sides = {_side(value, self.threshold_s) for value in (before_s, after_s) if value}
+        sides = {bisect(self.thresholds_s, value) for value in (before_s, after_s) if value}
         # No canary where others have one: nothing tells, so it must not be compared.
-        return sides.pop() if len(sides) == 1 else MIXED
+        return self.names[sides.pop()] if len(sides) == 1 else MIXED
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The speeds that measurements are compared within."""
-        return (ALL,) if self.threshold_s is None else (FAST, SLOW)
+        """The speeds that measurements are compared within, fastest first."""
+        return _NAMES[len(self.thresholds_s) + 1]
 
 
 def fit(canaries_s: Sequence[float]) -> Speeds:
-    """Finds two speeds in canary round trips (seconds), or one where there are not two.
+    """Finds two or three speeds in canary round trips (seconds), or one where there are not more.
 
     Otsu's threshold on the logarithms: the split with the least variance inside the two sides,
-    believed only where the sides' means are far apart for their width.
+    believed only where the sides' means are far apart for their width. The wider side may split
+    once more.
     """
     logs = sorted(math.log(value) for value in canaries_s if value > 0)
-    if len(logs) < _FEWEST_VALUES:
+    split = _split(logs)
+    if split is None:
         return Speeds()
+    sides = [logs[:split], logs[split:]]
+    again = [_split(side) for side in sides]
+    thresholds = [_between(logs, split)]
+    for side, inner in zip(sides, again, strict=True):
+        if inner is not None and len(thresholds) < 2:
+            smaller = min(inner, len(side) - inner)
+            if smaller >= _LEAST_SHARE * len(logs):
+                thresholds.append(_between(side, inner))
+    return Speeds(tuple(sorted(thresholds)))
+
+
+def _split(logs: Sequence[float]) -> int | None:
+    """Where sorted values fall into two groups that are believed; else ``None``."""
+    if len(logs) < _FEWEST_VALUES:
+        return None
     split = _otsu(logs)
     low, high = logs[:split], logs[split:]
     if not low or not high:
-        return Speeds()
+        return None
     distance = _mean(high) - _mean(low)
     width = math.sqrt((_squares(low) + _squares(high)) / len(logs))
     if distance < math.log(_LEAST_RATIO) or distance < _LEAST_SEPARATION * width:
-        return Speeds()
-    return Speeds(threshold_s=math.exp((low[-1] + high[0]) / 2))
+        return None
+    return split
 
 
-def _side(value_s: float, threshold_s: float) -> str:
-    return FAST if value_s < threshold_s else SLOW
+def _between(logs: Sequence[float], split: int) -> float:
+    return math.exp((logs[split - 1] + logs[split]) / 2)
 
 
 def _otsu(ordered: Sequence[float]) -> int:

@@ -2,7 +2,7 @@
 
 import random
 
-from commtune.tuner.speeds import ALL, FAST, MIXED, SLOW, fit
+from commtune.tuner.speeds import ALL, FAST, MIDDLE, MIXED, SLOW, fit
 
 
 def test_two_speeds_are_found() -> None:
@@ -13,8 +13,8 @@ def test_two_speeds_are_found() -> None:
 
     speeds = fit(canaries)
 
-    assert speeds.threshold_s is not None
-    assert 100e-9 < speeds.threshold_s < 350e-9
+    assert len(speeds.thresholds_s) == 1
+    assert 100e-9 < speeds.thresholds_s[0] < 350e-9
     assert speeds.name(82e-9, 79e-9) == FAST
     assert speeds.name(420e-9, 440e-9) == SLOW
     assert speeds.name(80e-9, 430e-9) == MIXED
@@ -25,10 +25,22 @@ def test_one_speed_stays_one_whatever_its_noise() -> None:
     for seed in range(200):
         rng = random.Random(seed)
         canaries = [80e-9 * rng.lognormvariate(0, 0.15) for _ in range(rng.randrange(5, 200))]
-        assert fit(canaries).threshold_s is None, seed
+        assert fit(canaries).thresholds_s == (), seed
     assert fit([80e-9] * 50).name(80e-9, 400e-9) == ALL
 
 
 def test_few_values_say_nothing() -> None:
-    assert fit([80e-9, 400e-9] * 3).threshold_s is None
-    assert fit([]).threshold_s is None
+    assert fit([80e-9, 400e-9] * 3).thresholds_s == ()
+    assert fit([]).thresholds_s == ()
+
+
+def test_three_speeds_and_a_few_strays() -> None:
+    rng = random.Random(3)
+    centres = [50e-9] * 40 + [120e-9] * 100 + [430e-9] * 60
+    canaries = [centre * rng.lognormvariate(0, 0.08) for centre in centres]
+
+    speeds = fit([*canaries, 22e-6])
+
+    assert speeds.names == (FAST, MIDDLE, SLOW)
+    assert [speeds.name(c, c) for c in (50e-9, 120e-9, 430e-9)] == [FAST, MIDDLE, SLOW]
+    assert speeds.name(120e-9, 430e-9) == MIXED
