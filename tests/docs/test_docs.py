@@ -25,6 +25,8 @@ CAMPAIGNS = [
     *sorted((ROOT / "examples").glob("*.yaml")),
     ROOT / "commtune" / "commands" / "campaign_example.yaml",
 ]
+#: The keys of a campaign file without a default.
+REQUIRED = {"campaign": 1, "name": "a", "space": "mpich-host"}
 #: A key, or an entry of a list, that stands in a comment.
 _COMMENTED_KEY = re.compile(r"^# (?=[a-z_]+: *[\[{\d]|[a-z_]+:$|  - )", re.MULTILINE)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -111,10 +113,35 @@ def keys(model: type[BaseModel]) -> Iterator[str]:
             yield from keys(part)
 
 
-def test_keys_documented_are_the_keys_there_are() -> None:
+def documented() -> dict[str, str]:
+    """Keys and the cells with their defaults in the reference of the campaign file."""
     text = (DOCS / "campaign-file.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)
-    assert sorted(documented) == sorted(keys(CampaignFile))
+    rows = re.findall(r"^\| `([a-z_]+)` \|[^|]+\| *([^|]*?) *\|", text, re.MULTILINE)
+    return dict(rows)
+
+
+def test_keys_documented_are_the_keys_there_are() -> None:
+    assert sorted(documented()) == sorted(keys(CampaignFile))
+
+
+def defaults() -> Iterator[tuple[type[BaseModel], str, object]]:
+    """Every key that has a default, with the part of the file it belongs to."""
+    whole = CampaignFile.model_validate(REQUIRED)
+    for part in (whole, whole.workload, whole.timing, whole.budget):
+        for name, field in type(part).model_fields.items():
+            if not field.is_required() and not isinstance(getattr(part, name), BaseModel):
+                yield type(part), name, getattr(part, name)
+
+
+def test_defaults_documented_are_the_defaults_there_are() -> None:
+    for model, name, default in defaults():
+        written = re.fullmatch(r"`(.+)`", documented()[name])
+        if written is None:  # said in words: there is no limit, or it is worked out
+            assert default is None, name
+            continue
+        base = REQUIRED if model is CampaignFile else {}
+        part = model.model_validate({**base, name: yaml.safe_load(written[1])})
+        assert getattr(part, name) == default, name
 
 
 @pytest.mark.parametrize("path", CAMPAIGNS, ids=lambda path: path.name)
