@@ -1,0 +1,257 @@
+"""Benchmarks that hang, crash, lie, babble or are not there: each its own outcome, and on it goes.
+
+A made-up variable FAULT picks what goes wrong; the rest is the real thing: launcher, benchmark,
+records, campaign, store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from left_over import living
+from synthetic import QuietReporter
+
+from commtune.cluster.launch import base_environment
+from commtune.cluster.local import LocalBenchmark
+from commtune.db.engine import Database, open_database
+from commtune.db.records import CampaignRecord, StackRecord, StoredRun, SystemRecord
+from commtune.db.store import Store
+from commtune.errors import EnvironmentFault
+from commtune.kernels.bench import NativeProgram
+from commtune.kernels.records import Records
+from commtune.model import (
+    Configuration,
+    MpiInstallation,
+    Operation,
+    Outcome,
+    RunRequest,
+    Timing,
+    Workload,
+)
+from commtune.spaces import build_space, parse_document
+from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.plan import Budget, Plan
+from commtune.tuner.runner import Runner
+
+_SPACE = """
+space: 1
+name: faults
+library: mpich
+parameters:
+  - {name: FAULT, kind: choice, values: [hang, crash, wrong, babble, silent, cut, deaf]}
+  - {name: OTHER, kind: bool}
+"""
+_SIZES = (8, 1024, 65536)
+_NATIVE = ("hang", "crash", "wrong", "babble")
+
+
+@dataclass(frozen=True)
+class FaultyProgram:
+    """The native benchmark, spoiled at 1024 bytes in the way that FAULT says."""
+
+    native: NativeProgram
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        command = self.native.arguments(request, records)
+        fault = request.configuration.get("FAULT", "")
+        if fault in _NATIVE:
+            return [*command, f"--fault={fault}@1024"]
+        # `deaf` hangs as well, under a shell that ignores what it is told.
+        deaf = ["/bin/sh", "-c", 'trap "" TERM INT HUP; "$@"', "sh", *command, "--fault=hang@1024"]
+        others = {"silent": ["/bin/echo", "nothing"], "deaf": deaf}
+        return others.get(fault, command)
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        if request.configuration.get("FAULT") == "cut" and records.exists():
+            lines = records.read_bytes().splitlines(keepends=True)
+            records.write_bytes(b"".join(lines[:-1]))
+        return self.native.read(records, request)
+
+
+@dataclass
+class Ended:
+    """What a campaign left: its report, its runs by configuration, and what it said."""
+
+    report: Report
+    runs: dict[Configuration, list[StoredRun]]
+    said: list[str]
+    database: Database
+    folder: Path
+
+    def of(self, fault: str) -> StoredRun:
+        """The run of a fault by itself."""
+        (run,) = self.runs[Configuration({"FAULT": fault})]
+        return run
+
+    def column(self, name: str, run: StoredRun) -> str:
+        with self.database.read() as connection:
+            statement = f"SELECT {name} FROM runs WHERE run_id = '{run.run_id}'"
+            return str(connection.exec_driver_sql(statement).scalar())
+
+
+def _plan() -> Plan:
+    faults = [*_NATIVE, "silent", "cut", "deaf"]
+    return Plan(
+        name="faults",
+        space=build_space(parse_document(_SPACE)),
+        workload=Workload(Operation.ALLREDUCE, _SIZES),
+        timing=Timing(warmup=1, min_samples=3, max_samples=5, time_cap_s=0.01),
+        budget=Budget(search_s=60, confirmation_s=0.1, trials=len(faults) + 2),
+        first=(
+            *(Configuration({"FAULT": fault}) for fault in faults),
+            Configuration({"FAULT": "crash", "OTHER": "1"}),
+        ),
+        time_limit_s=3.0,
+    )
+
+
+def _benchmark(mpi: MpiInstallation, executable: Path, folder: Path) -> LocalBenchmark:
+    variables = ("FAULT", "OTHER")
+    return LocalBenchmark(
+        mpi=mpi,
+        program=FaultyProgram(NativeProgram(executable, variables)),
+        environment=base_environment(os.environ, mpi),
+        watched=variables,
+        folder=folder / "runs",
+    )
+
+
+def _campaign(benchmark: LocalBenchmark, store: Store) -> tuple[Campaign, QuietReporter]:
+    plan = _plan()
+    record = CampaignRecord(
+        name=plan.name,
+        what=plan.comparable({}),
+        settings={},
+        space={},
+        space_key=plan.space.key,
+        seed=plan.seed,
+        system=SystemRecord("here", "this machine"),
+        stack=StackRecord("mpi", "the MPI"),
+    )
+    handle = store.open_campaign(record)
+    store.lock(handle.id)
+    reporter = QuietReporter()
+    return Campaign(plan, Runner(plan, handle.id, benchmark, store), reporter), reporter
+
+
+@pytest.fixture(scope="module")
+def ended(
+    mpi: MpiInstallation, executable: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ended]:
+    """A campaign through all faults; the tests look at what is left."""
+    folder = tmp_path_factory.mktemp("faults")
+    database = open_database(f"sqlite:///{folder}/test.db")
+    store = Store(database)
+    campaign, reporter = _campaign(_benchmark(mpi, executable, folder), store)
+    report = campaign.run()
+    runs: dict[Configuration, list[StoredRun]] = {}
+    for run in store.runs(campaign.runner.campaign_id):
+        runs.setdefault(run.configuration, []).append(run)
+    yield Ended(report, runs, reporter.said, database, folder)
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "detail", "sizes"),
+    [
+        ("hang", Outcome.TIMED_OUT, "over its 3.0 s, with 1 size finished", [8]),
+        ("deaf", Outcome.TIMED_OUT, "over its 3.0 s, with 1 size finished", [8]),
+        ("crash", Outcome.CRASHED, "a rank was ended by a signal (status 6)", [8]),
+        ("wrong", Outcome.WRONG_RESULT, "2 elements of the result were wrong", list(_SIZES)),
+        (
+            "babble",
+            Outcome.MALFORMED,
+            "longer than 67108864 bytes; the rest was not read",
+            [8],
+        ),
+        ("silent", Outcome.TRUNCATED, "the record file has no footer", []),
+        ("cut", Outcome.TRUNCATED, "the record file has no footer", list(_SIZES)),
+    ],
+)
+def test_each_fault_is_its_own_outcome_and_keeps_what_was_finished(
+    ended: Ended, fault: str, outcome: Outcome, detail: str, sizes: list[int]
+) -> None:
+    run = ended.of(fault)
+    assert (run.outcome, run.detail) == (outcome, detail)
+    assert [m.bytes for m in run.measurements] == sizes
+
+
+def test_the_end_of_the_output_is_kept_where_a_run_failed(ended: Ended) -> None:
+    assert "Aborted (signal 6)" in ended.column("output_tail", ended.of("crash"))
+    assert ended.column("output_tail", ended.of("silent")) == "nothing\nnothing\n"
+    good = ended.runs[Configuration()][0]
+    assert ended.column("output_tail", good) == ""
+
+
+def test_the_campaign_went_on_to_its_end(ended: Ended) -> None:
+    assert ended.report.trials == 10
+    defaults = ended.runs[Configuration()]
+    assert {run.outcome for run in defaults} == {Outcome.OK}
+    assert all([m.bytes for m in run.measurements] == list(_SIZES) for run in defaults)
+
+
+def test_a_value_that_failed_twice_is_set_aside_and_the_user_told(ended: Ended) -> None:
+    assert ("FAULT", "crash") in ended.report.set_aside
+    assert "setting aside FAULT=crash: failed twice (crashed), never worked" in ended.said
+
+
+def test_no_failed_configuration_is_recommended(ended: Ended) -> None:
+    assert all("FAULT" not in profile.configuration for profile in ended.report.profiles)
+    assert all("FAULT" not in c for c in ended.report.comparison.points)
+
+
+def test_no_process_is_left(ended: Ended) -> None:
+    assert living(str(ended.folder)) == {}
+
+
+def test_what_was_babbled_does_not_fill_the_disk(ended: Ended) -> None:
+    sizes = [file.stat().st_size for file in (ended.folder / "runs").iterdir()]
+    assert max(sizes) <= 2**20
+
+
+@pytest.mark.parametrize("missing", ["launcher", "benchmark"])
+def test_without_its_programs_the_campaign_stops_and_goes_on_when_they_are_back(
+    mpi: MpiInstallation, executable: Path, tmp_path: Path, missing: str
+) -> None:
+    gone = tmp_path / "gone"
+    without = (
+        _benchmark(replace(mpi, launcher=gone), executable, tmp_path)
+        if missing == "launcher"
+        else _benchmark(mpi, gone, tmp_path)
+    )
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    store = Store(database)
+    campaign, _ = _campaign(without, store)
+    with pytest.raises(EnvironmentFault) as fault:
+        campaign.run()
+    assert fault.value.message == (
+        f"can't start {gone}: No such file or directory"
+        if missing == "launcher"
+        else f"the benchmark is not there (any more): {gone}"
+    )
+    (run,) = store.runs(campaign.runner.campaign_id)
+    assert run.outcome is Outcome.MISSING_PROGRAM
+
+    campaign, _ = _campaign(_benchmark(mpi, executable, tmp_path), store)
+    campaign.runner.recover()
+    campaign.runner.load()
+    assert campaign.runner.run(Configuration(), run.phase, run.block).outcome is Outcome.OK
+    database.close()
+
+
+def test_a_default_that_always_fails_ends_the_campaign_with_its_output(
+    mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    campaign, _ = _campaign(_benchmark(mpi, Path("/bin/false"), tmp_path), Store(database))
+    with pytest.raises(EnvironmentFault) as fault:
+        campaign.run()
+    assert fault.value.message.startswith(
+        "the default configuration failed three times in a row: failed, exit status 1"
+    )
+    assert fault.value.hint.startswith("try 'commtune bench'")
+    database.close()

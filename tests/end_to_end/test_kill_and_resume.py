@@ -1,0 +1,165 @@
+"""A controller that is killed, interrupted, doubled or asked something else than before."""
+
+from __future__ import annotations
+
+import random
+import signal
+import socket
+import time
+
+import pytest
+from command_line import SMALL, CommandLine, has_footer, wait_until
+
+_KILLS, _LATE_KILLS = 20, 4
+
+
+def _kill_somewhere(commtune: CommandLine, rng: random.Random, *, late: bool) -> str:
+    """Kills the controller, and nobody else, at a random moment; returns the phase it was in."""
+    before = len(commtune.records())
+    wanted = before + rng.choice([0, 0, 1, 2, 5, 9])
+    with commtune.start("tune", "campaign.yaml") as child:
+        if late:
+            confirmed = len(_confirming(commtune))
+            wait_until(lambda: len(_confirming(commtune)) > confirmed + 2, child)
+        elif wanted > before:
+            wait_until(lambda: len(commtune.records()) >= wanted, child)
+        else:
+            time.sleep(rng.uniform(0, 1.5))
+        time.sleep(rng.uniform(0, 0.2))
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+    assert child.returncode == -signal.SIGKILL, "it ended before it was killed"
+    if len(commtune.records()) == before:
+        return "start"
+    return str(commtune.query("SELECT phase FROM runs ORDER BY id DESC LIMIT 1")[0][0])
+
+
+def _confirming(commtune: CommandLine) -> list[object]:
+    if not commtune.database.exists():
+        return []
+    return list(commtune.query("SELECT id FROM runs WHERE phase = 'confirm'"))
+
+
+def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(commtune: CommandLine) -> None:
+    rng = random.Random(20)
+    commtune.write(SMALL.replace("search: 3s", "search: 8s"))
+    phases = [
+        _kill_somewhere(commtune, rng, late=i >= _KILLS - _LATE_KILLS) for i in range(_KILLS)
+    ]
+    assert set(phases) == {"start", "search", "confirm"}
+
+    said = commtune("tune", "campaign.yaml")
+
+    assert said.code == 0, said.err
+    runs = commtune.query("SELECT run_id, state, outcome FROM runs")
+    assert len({run_id for run_id, *_ in runs}) == len(runs)
+    assert {state for _, state, _ in runs} == {"stored"}
+    assert {outcome for *_, outcome in runs} == {"ok", "interrupted"}
+    good = {run_id for run_id, _, outcome in runs if outcome == "ok"}
+    assert good == {file.stem for file in commtune.records() if has_footer(file)}
+    measured = commtune.query(
+        "SELECT runs.run_id, bytes FROM runs JOIN measurements ON measurements.run_id = runs.id "
+        "WHERE outcome = 'ok'"
+    )
+    assert sorted(measured) == sorted((run_id, size) for run_id in good for size in (8, 65536))
+    without_run = commtune.query(
+        "SELECT number FROM trials WHERE id NOT IN "
+        "(SELECT trial_id FROM runs WHERE outcome = 'ok')"
+    )
+    assert without_run == []
+    assert commtune.query("SELECT count(*) FROM trials") == [(11,)]
+    assert commtune.query("SELECT * FROM locks") == []
+    assert commtune.query("SELECT finished IS NULL FROM campaigns") == [(0,)]
+    assert commtune.left_over() == set()
+
+
+def test_a_finished_campaign_has_nothing_left_to_do(commtune: CommandLine) -> None:
+    commtune.write(SMALL)
+    first = commtune("tune", "campaign.yaml")
+    runs = commtune.query("SELECT count(*) FROM runs")
+    again = commtune("tune", "campaign.yaml")
+    assert (first.code, again.code) == (0, 0)
+    assert commtune.query("SELECT count(*) FROM runs") == runs
+    # All but the time that it took is the same.
+    table = first.out[first.out.index("\n  ") :]
+    assert table == again.out[again.out.index("\n  ") :]
+
+    # With more to spend it goes on, and confirms anew what it found.
+    commtune.write(SMALL.replace("trials: 10", "trials: 12"))
+    more = commtune("tune", "campaign.yaml")
+    assert more.code == 0
+    assert commtune.query("SELECT count(*) FROM trials") == [(13,)]
+    assert commtune.query("SELECT count(*) FROM decisions") == [(2,)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
+    commtune: CommandLine, number: signal.Signals
+) -> None:
+    commtune.write(SMALL)
+    with commtune.start("tune", "campaign.yaml") as child:
+        assert wait_until(lambda: len(commtune.records()) >= 3, child)
+        child.send_signal(number)
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-2:] == [
+        "commtune: interrupted; everything measured is kept",
+        "  the same command goes on with small; 'commtune status' shows it",
+    ]
+    assert "Traceback" not in err
+    assert commtune.left_over() == set()
+    assert commtune.query("SELECT * FROM locks") == []
+    assert commtune.query("SELECT count(*) FROM runs WHERE state != 'stored'") == [(0,)]
+    kept = commtune.query("SELECT run_id FROM runs WHERE outcome = 'ok'")
+    assert len(kept) >= 2
+    assert {file.stem for file in commtune.records() if has_footer(file)} == {r[0] for r in kept}
+    if number is not signal.SIGINT:  # nothing else comes after it
+        return
+    assert commtune("tune", "campaign.yaml").code == 0
+    assert set(kept) <= set(commtune.query("SELECT run_id FROM runs WHERE outcome = 'ok'"))
+
+
+def test_a_second_controller_is_refused_and_a_dead_one_is_followed(commtune: CommandLine) -> None:
+    commtune.write(SMALL)
+    with commtune.start("tune", "campaign.yaml") as first:
+        assert wait_until(lambda: len(commtune.records()) >= 1, first)
+        second = commtune("tune", "campaign.yaml")
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+    assert second.code == 3
+    message = second.err[second.err.index("commtune: ") :]
+    assert f"process {first.pid} on {socket.gethostname()}, since " in message
+    assert len(message.splitlines()) <= 4
+
+    third = commtune("tune", "campaign.yaml")
+    assert third.code == 0
+    note = f"note: going on where another controller stopped (process {first.pid} is gone)\n"
+    assert note in third.err
+    assert commtune.left_over() == set()
+
+
+def test_an_edited_campaign_is_refused_where_results_would_not_compare(
+    commtune: CommandLine,
+) -> None:
+    commtune.write(SMALL.replace("trials: 10", "trials: 2"))
+    assert commtune("tune", "campaign.yaml").code == 0
+    before = commtune.query("SELECT count(*) FROM runs")
+
+    commtune.write(SMALL.replace("64KiB", "128KiB").replace("max_samples: 10", "max_samples: 11"))
+    refused = commtune("tune", "campaign.yaml")
+
+    assert refused.code == 2
+    assert refused.err[refused.err.index("commtune: ") :] == (
+        "commtune: campaign small was begun with another question; changed since "
+        "(stored -> now):\n"
+        "  timing.max_samples: 10 -> 11\n"
+        "  workload.sizes: [8, 65536] -> [8, 131072]\n"
+        "  give the campaign another name, or undo the change\n"
+    )
+    assert commtune.query("SELECT count(*) FROM runs") == before
+    assert commtune.query("SELECT * FROM locks") == []
+
+    commtune.write(SMALL.replace("trials: 10", "trials: 3").replace("search: 3s", "search: 4s"))
+    assert commtune("tune", "campaign.yaml").code == 0
+    assert commtune.query("SELECT count(*) FROM trials") == [(4,)]
