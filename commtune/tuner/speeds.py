@@ -1,9 +1,9 @@
 """Hidden machine speeds, told apart by the canary.
 
 A virtual machine whose host moves its cores about has two or three speeds, up to 3x apart, that
-alternate within seconds. The benchmark's core-to-core round trip around each size (the canary) tells which
-one a measurement had. It depends on the machine only: no MPI variable can change it, so comparing
-inside a speed can't favour a configuration.
+alternate within seconds. The benchmark's core-to-core round trip around each size (the canary)
+tells which one a measurement had. It depends on the machine only: no MPI variable can change it,
+so comparing inside a speed can't favour a configuration.
 """
 
 from __future__ import annotations
