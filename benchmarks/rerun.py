@@ -40,6 +40,7 @@ from commtune.model import (
 from commtune.tuner.campaign import Report
 from commtune.tuner.plan import Plan
 from commtune.tuner.speeds import MIXED, Speeds
+from commtune.tuner.stats import FEWEST_PAIRS, ratio_interval
 
 _WANTED_GAIN, _WANTED_SIZES = 1.3, (262144, 1048576)
 
@@ -49,7 +50,7 @@ class Check:
     """A stated point and what a rerun gave.
 
     Attributes:
-        rerun: geometric mean of the ratios of the rerun's pairs; ``None`` where the speed did
+        rerun: ratio from the rerun's pairs, by the same estimator; ``None`` where the speed did
             not come up often enough.
     """
 
@@ -122,7 +123,8 @@ def check(seed: int, plan: Plan, report: Report, pairs: int) -> list[Check]:
         ratios = rerun(plan, profile, report.speeds, pairs)
         for point in _claimed(profile):
             logs = ratios.get((point.bytes, point.speed), [])
-            mean = math.exp(math.fsum(logs) / len(logs)) if len(logs) >= 3 else None
+            found = ratio_interval([math.exp(x) for x in logs], [1.0] * len(logs), 0.95)
+            mean = found.ratio if len(logs) >= FEWEST_PAIRS else None
             gain = point.gain
             checks.append(
                 Check(seed, profile.name, point.bytes, point.speed, gain.ratio, gain.low,
@@ -168,7 +170,7 @@ def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--pairs", type=int, default=16)
+    parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--search", default="60s")
     parser.add_argument("--confirm", default="15s")
     parser.add_argument("--output", type=Path)

@@ -24,7 +24,7 @@ from typing import IO, NoReturn, Self
 
 import psutil
 
-from commtune.errors import MissingComponent
+from commtune.errors import EnvironmentFault, MissingComponent, UserError
 
 #: Every process that commtune starts for a run carries this variable, so that a later controller
 #: finds what a killed one left behind, whatever process group or session it moved to.
@@ -88,12 +88,14 @@ def run(
 
     Raises:
         MissingComponent: the program can't be started.
+        UserError: an argument or a variable can't be given to a program.
+        EnvironmentFault: there is no room for its output.
         KeyboardInterrupt: as it came, after the tree was ended.
     """
     _become_subreaper()
     others = set(_child_pids())
     full_environment = {**environment, **({MARKER: marker} if marker else {})}
-    with tempfile.TemporaryFile() as output, _Interrupts() as interrupts:
+    with _output_file() as output, _Interrupts() as interrupts:
         started = time.monotonic()
         child = _start([os.fspath(a) for a in arguments], full_environment, cwd, output)
         ended = False
@@ -229,6 +231,16 @@ def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> int:
     return len(ended)
 
 
+def _output_file() -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile()
+    except OSError as error:
+        raise EnvironmentFault(
+            f"no room for a program's output: {error.strerror}",
+            hint="set TMPDIR to a folder that you can write to",
+        ) from error
+
+
 def _start(
     arguments: list[str], environment: dict[str, str], cwd: Path | None, output: IO[bytes]
 ) -> subprocess.Popen[bytes]:
@@ -248,6 +260,11 @@ def _start(
         raise MissingComponent(
             f"can't start {arguments[0]}{where}: {error.strerror}",
             hint="run 'commtune doctor' to see what this machine has",
+        ) from error
+    except ValueError as error:
+        raise UserError(
+            f"can't start {arguments[0]}: {error} in its arguments or environment",
+            hint="take such characters out of the values of the space",
         ) from error
     _started.add(child.pid)
     return child

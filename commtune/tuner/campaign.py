@@ -18,11 +18,13 @@ from commtune.model import (
 )
 from commtune.tuner.confirm import (
     GUARD_BLOCKS,
+    MOST_EXTENSION,
     Comparison,
     Decision,
     block_order,
     compare,
     complete_blocks,
+    lacks_pairs,
     planned_blocks,
 )
 from commtune.tuner.evidence import RunView
@@ -41,7 +43,7 @@ _FIRST_DEFAULTS = 4
 _FINALISTS_SHARE = 0.2
 _FINALISTS, _FINALIST_RUNS = 4, 4
 #: Each candidate costs a run in every block, and every comparison widens all intervals.
-_MOST_CANDIDATES = 4
+_MOST_CANDIDATES = 3
 #: Scores are worked out anew when this share of new runs has come in.
 _REFRESH_SHARE = 0.2
 
@@ -300,12 +302,27 @@ class Campaign:
     ) -> None:
         """Makes the blocks that are still to be made, each whole."""
         timer = _Timer(self.runner, decision.budget_s, phase)
-        runs = self._runs_since(decision, phase, operation)
-        for _ in range(blocks - complete_blocks(runs, candidates)):
+        while blocks and self._wants_block(decision, candidates, phase, operation, blocks):
             block = self.runner.new_block()
             order = block_order(candidates, self.plan.seed, block)
             for position, configuration in enumerate(order):
                 self._run(configuration, phase, block, timer, position, operation)
+
+    def _wants_block(
+        self,
+        decision: Decision,
+        candidates: Sequence[Configuration],
+        phase: Phase,
+        operation: Operation,
+        blocks: int,
+    ) -> bool:
+        """Whether a block is due: the planned ones, then more for a speed that lacks pairs."""
+        runs = self._runs_since(decision, phase, operation)
+        made = complete_blocks(runs, candidates)
+        if made < blocks:
+            return True
+        speeds = self.runner.evidence.speeds()
+        return made < MOST_EXTENSION * blocks and lacks_pairs(_good(runs), candidates, speeds)
 
     def _runs_since(self, decision: Decision, phase: Phase, operation: Operation) -> list[RunView]:
         return [
@@ -377,6 +394,10 @@ class Campaign:
             )
         )
         return run
+
+
+def _good(runs: Sequence[RunView]) -> list[RunView]:
+    return [run for run in runs if run.outcome is Outcome.OK]
 
 
 def _shown(item: Item) -> str:

@@ -22,6 +22,10 @@ from commtune.tuner.stats import FEWEST_PAIRS, corrected_level, ratio_interval, 
 _MOST_BLOCKS = 200
 #: Two machine speeds share the blocks between them, so plan for some in each.
 FEWEST_BLOCKS = FEWEST_PAIRS + 2
+#: A machine speed with this share of the measurements has to be spoken for.
+_OFTEN = 0.15
+#: Where speeds share the blocks unevenly, up to so many times the planned blocks are made.
+MOST_EXTENSION = 3
 #: Blocks of each guard operation: it has to show that nothing is hurt, not how much is gained.
 GUARD_BLOCKS = 10
 
@@ -84,6 +88,28 @@ def complete_blocks(runs: Iterable[RunView], candidates: Sequence[Configuration]
     """How many blocks have a run, with whatever outcome, of the default and every candidate."""
     members = {DEFAULT, *candidates}
     return sum(members <= block.keys() for block in _blocks(runs))
+
+
+def lacks_pairs(
+    runs: Sequence[RunView], candidates: Sequence[Configuration], speeds: Speeds
+) -> bool:
+    """Whether some candidate has too few pairs at a machine speed that comes up often.
+
+    Looks at what the speeds were, never at how fast a candidate was: so going on for it is no
+    peeking at results.
+    """
+    cells = [cell for run in runs for cell in times(run, speeds)]
+    often = {
+        name
+        for name in speeds.names
+        if sum(speed == name for _, speed in cells) >= _OFTEN * len(cells)
+    }
+    blocks = _blocks(runs)
+    return any(
+        len(found.get((size, name), ())) < FEWEST_PAIRS + 1
+        for found in (_pairs(blocks, candidate, speeds) for candidate in candidates)
+        for size, name in {cell for cell in cells if cell[1] in often}
+    )
 
 
 def compare(

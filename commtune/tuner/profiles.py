@@ -70,7 +70,10 @@ def good_at(size: int, comparison: Comparison, minimum_gain: float) -> set[Confi
     faster: dict[Configuration, dict[str, PointEvidence]] = {}
     for configuration, points in comparison.points.items():
         here = {p.speed: p for p in judged(points) if p.bytes == size}
-        if here and all(p.verdict is Verdict.FASTER for p in here.values()):
+        few = [p for p in points if p.bytes == size and p.speed not in here]
+        sure = bool(here) and all(p.verdict is Verdict.FASTER for p in here.values())
+        # A speed with too few pairs proves nothing, but it may warn.
+        if sure and all(p.gain.ratio >= 1 for p in few):
             faster[configuration] = here
     good = {
         configuration

@@ -20,6 +20,24 @@ def test_interval_of_known_numbers() -> None:
     assert found.high == pytest.approx(math.exp(0.2 + half), rel=1e-5)
 
 
+def test_a_fifth_of_the_pairs_may_be_wild() -> None:
+    quiet = [1.38, 1.39, 1.40, 1.41, 1.42, 1.40, 1.39, 1.41, 1.40, 1.40]
+    wild = [*quiet[:8], 14.0, 0.3]
+    found = ratio_interval(wild, [1.0] * 10, 0.99)
+    assert found.ratio == pytest.approx(1.40, rel=0.01)
+    assert 1.3 < found.low < found.high < 1.5
+
+
+def test_trimmed_interval_of_known_numbers() -> None:
+    # 10 log ratios, two cut on each side: trimmed mean 4.5, winsorized values 2 2 2 3 4 5 6 7 7 7,
+    # squared deviations 42.5; SE = sqrt(42.5 / (6 * 5)); t(0.975, 5) = 2.570582.
+    logs = [x / 100 for x in range(10)]
+    found = ratio_interval([math.exp(x) for x in logs], [1.0] * 10, 0.95)
+    half = 2.570582 * math.sqrt(42.5 / 30) / 100
+    assert math.log(found.ratio) == pytest.approx(0.045)
+    assert math.log(found.high) - 0.045 == pytest.approx(half, rel=1e-5)
+
+
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_too_few_pairs_know_nothing(pairs: int) -> None:
     found = ratio_interval([2.0] * pairs, [1.0] * pairs, 0.95)
