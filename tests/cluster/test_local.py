@@ -1,0 +1,203 @@
+"""Local runs: what the end of a process and its records mean, and runs found later."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from left_over import living, wait_until_living
+
+from commtune import process
+from commtune.cluster.local import LocalBenchmark, judge, strange_environment
+from commtune.kernels.records import Records, read
+from commtune.model import (
+    Configuration,
+    Measurement,
+    MpiFlavour,
+    MpiInstallation,
+    Operation,
+    Outcome,
+    RunRequest,
+    Timing,
+    Workload,
+)
+
+_OK_FOOTER = {"status": "ok", "elapsed_s": 1.0}
+
+
+def completed(
+    code: int | None = 0, output: str = "", *, number: int | None = None, timed_out: bool = False
+) -> process.Completed:
+    return process.Completed(code, number, timed_out, 1.0, output)
+
+
+def measured(size: int, wrong: int = 0) -> Measurement:
+    return Measurement(size, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0, wrong=wrong)
+
+
+@pytest.mark.parametrize(
+    ("found", "ended", "outcome", "detail"),
+    [
+        (Records(footer=_OK_FOOTER), completed(), Outcome.OK, ""),
+        (
+            Records(),
+            completed(None, number=9, timed_out=True),
+            Outcome.TIMED_OUT,
+            "over its 2.5 s, with 0 sizes finished",
+        ),
+        (
+            Records(footer=_OK_FOOTER, measurements=(measured(8),)),
+            completed(0, timed_out=True),
+            Outcome.TIMED_OUT,
+            "over its 2.5 s, with 1 size finished",
+        ),
+        (
+            Records(footer={"status": "wrong"}, measurements=(measured(8, 3), measured(16, 4))),
+            completed(3),
+            Outcome.WRONG_RESULT,
+            "7 elements of the result were wrong",
+        ),
+        (
+            Records(),
+            completed(None, number=signal.SIGSEGV),
+            Outcome.CRASHED,
+            "the launcher was ended by signal 11",
+        ),
+        (
+            Records(),
+            completed(9, "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"),
+            Outcome.CRASHED,
+            "a rank was ended by a signal (status 9)",
+        ),
+        (Records(), completed(139), Outcome.CRASHED, "ended by signal 11"),
+        (Records(), completed(255), Outcome.FAILED, "exit status 255"),
+        (Records(), completed(1), Outcome.FAILED, "exit status 1"),
+        (
+            Records(problems=("line 2: not JSON", "b", "c", "d")),
+            completed(),
+            Outcome.MALFORMED,
+            "line 2: not JSON; b; c",
+        ),
+        (Records(), completed(), Outcome.TRUNCATED, "the record file has no footer"),
+    ],
+)
+def test_how_a_run_ended(
+    found: Records, ended: process.Completed, outcome: Outcome, detail: str
+) -> None:
+    assert judge(found, ended, 2.5) == (outcome, detail)
+
+
+def _header(*environments: dict[str, str]) -> dict[str, Any]:
+    ranks = [{"rank": i, "environment": seen} for i, seen in enumerate(environments)]
+    return {"rank_info": ranks}
+
+
+def test_a_rank_that_saw_another_environment_is_named() -> None:
+    asked = Configuration({"A": "1"})
+    assert strange_environment(_header({"A": "1"}, {"A": "1"}), asked, ["A", "B"]) == ""
+    assert strange_environment(_header({"A": "1"}, {"A": "2"}), asked, ["A"]) == (
+        "rank 1 saw A=2, not 1"
+    )
+    assert strange_environment(_header({"A": "1"}, {}), asked, ["A"]) == (
+        "rank 1 saw A=None, not 1"
+    )
+    # Not of the configuration: pinned, and the same in all runs.
+    assert strange_environment(_header({"A": "1", "B": "7"}), asked, ["A", "B"]) == ""
+
+
+@dataclass(frozen=True)
+class _Script:
+    """A program that is a shell script; its first argument is the record file."""
+
+    script: str
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        return ["/bin/sh", "-c", self.script, "sh", str(records), request.run_id]
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        return read(records, request)
+
+
+@dataclass(frozen=True)
+class _Laboratory:
+    """A launcher that just starts the program, as /usr/bin/env does."""
+
+    folder: Path
+
+    def benchmark(self, script: str, watched: Sequence[str] = ()) -> LocalBenchmark:
+        launcher = self.folder / "mpiexec"
+        launcher.write_text('#!/bin/sh\nshift 4\nexec "$@"\n')
+        launcher.chmod(0o755)
+        mpi = MpiInstallation(MpiFlavour.MPICH, "1", self.folder, launcher, launcher)
+        environment = {"PATH": "/usr/bin:/bin", "BASE": "1"}
+        return LocalBenchmark(mpi, _Script(script), environment, watched, self.folder / "runs")
+
+
+@pytest.fixture
+def laboratory(tmp_path: Path) -> _Laboratory:
+    return _Laboratory(tmp_path)
+
+
+def request(run_id: str = "run1", **configuration: str) -> RunRequest:
+    workload = Workload(Operation.ALLREDUCE, (8,))
+    return RunRequest(run_id, Configuration(configuration), workload, Timing())
+
+
+def test_the_run_gets_the_base_the_configuration_and_its_name(laboratory: _Laboratory) -> None:
+    benchmark = laboratory.benchmark("env; pwd; exit 5")
+    result = benchmark.measure(request(A="a b"), 30)
+    lines = set(result.output_tail.splitlines())
+    assert {"BASE=1", "A=a b", "COMMTUNE_RUN_ID=run1", str(benchmark.folder)} <= lines
+    assert (result.outcome, result.exit_code) == (Outcome.FAILED, 5)
+
+
+def test_a_configuration_goes_before_the_base(laboratory: _Laboratory) -> None:
+    result = laboratory.benchmark("echo $BASE; exit 1").measure(request(BASE="2"), 30)
+    assert result.output_tail == "2\n"
+
+
+def test_babble_is_cut_off_on_the_disk(laboratory: _Laboratory) -> None:
+    benchmark = laboratory.benchmark('head -c 80000000 /dev/zero > "$1"')
+    result = benchmark.measure(request(), 60)
+    assert result.outcome is Outcome.MALFORMED
+    assert benchmark.records_of("run1").stat().st_size == 2**20
+
+
+def test_a_missing_program_is_its_own_outcome(laboratory: _Laboratory) -> None:
+    benchmark = laboratory.benchmark("true")
+    benchmark.mpi.launcher.unlink()
+    result = benchmark.measure(request(), 30)
+    assert result.outcome is Outcome.MISSING_PROGRAM
+    assert result.detail == f"can't start {benchmark.mpi.launcher}: No such file or directory"
+
+
+def test_a_run_without_records_is_not_recovered_and_its_processes_are_ended(
+    laboratory: _Laboratory,
+) -> None:
+    benchmark = laboratory.benchmark("")
+    word = f"orphan-{laboratory.folder.name}-{id(laboratory)}"
+    orphan = subprocess.Popen(
+        [sys.executable, "-S", "-c", "import time; time.sleep(600)", word],
+        env={process.MARKER: "run1"},
+        start_new_session=True,
+    )
+    wait_until_living(word, 1)
+    assert benchmark.recover(request("run2")) is None
+    assert living(word) != {}
+    assert benchmark.recover(request("run1")) is None
+    assert living(word) == {}
+    orphan.wait()
+
+
+def test_a_run_that_was_cut_short_is_not_recovered(laboratory: _Laboratory) -> None:
+    benchmark = laboratory.benchmark("")
+    benchmark.folder.mkdir()
+    benchmark.records_of("run1").write_text(json.dumps({"record": "header"}) + "\n")
+    assert benchmark.recover(request()) is None
