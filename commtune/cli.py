@@ -106,7 +106,7 @@ def tune(
     op: Op = None,
     ranks: Annotated[int | None, typer.Option(help="MPI processes on this machine")] = None,
     sizes: Annotated[
-        str | None, typer.Option(help='message sizes: "8,64KiB,1MiB" or "8 .. 4MiB x8"')
+        str | None, typer.Option(help='message sizes: "8,64KiB,1MiB" or "8 .. 4MiB x2"')
     ] = None,
     space: Annotated[str | None, typer.Option(help="search space: a preset or a file")] = None,
     mpi: Annotated[
@@ -170,7 +170,9 @@ def best(
     bytes_: Annotated[str, typer.Option("--bytes", help="message size: 1MiB")],
     nodes: Annotated[int | None, typer.Option(help="measured on so many nodes")] = None,
     ranks: Annotated[int | None, typer.Option(help="measured with so many ranks")] = None,
-    system: Annotated[str | None, typer.Option(help="part of a system's name")] = None,
+    system: Annotated[
+        str | None, typer.Option(help="part of a system's name, or its fingerprint")
+    ] = None,
     backend: Annotated[str | None, typer.Option(help="backend, such as mpi-host")] = None,
     campaign: Annotated[str | None, typer.Option(help="only from this campaign")] = None,
     db: Db = None,
@@ -218,7 +220,7 @@ def run(
 def bench(
     op: Annotated[str, typer.Option("--op", help="operation")] = "allreduce",
     ranks: Annotated[int, typer.Option(help="MPI processes")] = 2,
-    sizes: Annotated[str, typer.Option(help="message sizes")] = "8 .. 4MiB x8",
+    sizes: Annotated[str, typer.Option(help="message sizes")] = "8 .. 4MiB x2",
     setting: Annotated[
         list[str] | None, typer.Option("-x", help="NAME=VALUE for the run; may be repeated")
     ] = None,

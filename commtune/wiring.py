@@ -80,7 +80,13 @@ def check_library(space: Space, mpi: MpiInstallation) -> str:
         "openmpi": MpiFlavour.OPENMPI,
         "intel-mpi": MpiFlavour.INTEL,
     }
-    if known.get(space.library, mpi.flavour) is not mpi.flavour:
+    if space.library not in known:
+        raise CampaignError(
+            f"space {space.name} is for {space.library}, which the backend mpi-host does not use: "
+            "its variables would have no effect",
+            hint="spaces for MPI over host memory: " + ", ".join(sorted(_PRESETS.values())),
+        )
+    if known[space.library] is not mpi.flavour:
         raise CampaignError(
             f"space {space.name} is for {space.library}, but the MPI found is "
             f"{mpi.flavour} {mpi.version} ({mpi.compiler})",

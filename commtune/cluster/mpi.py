@@ -209,7 +209,7 @@ def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
                 return found
     raise MissingComponent(
         f"the {name} wheel is not installed in any of " + ", ".join(map(str, roots)),
-        hint=install_command(name, data_root()),
+        hint=f"commtune mpi install {name}",
     )
 
 

@@ -59,6 +59,8 @@ def run(settings: Settings, *, json_output: bool) -> None:
         raise EnvironmentFault(
             f"the run ended as {result.outcome}: {result.detail}", hint=result.output_tail.strip()
         )
+    if not json_output and not result.oversubscribed and _disturbed(result):
+        print("the ranks did not always run at the same time: other load disturbs these times")
     if result.oversubscribed and not json_output:
         print("more ranks than cores: these times say nothing of a machine with enough cores")
 
@@ -116,6 +118,12 @@ def _table(result: RunResult) -> str:
     ]
     header = ("size", "median", "min", "p95", "algbw GB/s", "busbw GB/s", "samples", "canary")
     return text.columns(header, rows, right=",".join(header))
+
+
+def _disturbed(result: RunResult) -> bool:
+    """Whether the two ranks of the canary missed each other, though each has a core."""
+    canaries = [m.canary_s for m in result.measurements]
+    return None in canaries and any(canary is not None for canary in canaries)
 
 
 def _plain(result: RunResult) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import Any
 from commtune.commands import text
 from commtune.db.answers import BestRow
 from commtune.errors import UserError
-from commtune.model import PointEvidence, Verdict
+from commtune.model import Operation, PointEvidence, Verdict
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,10 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
     from commtune.db.location import database_url
     from commtune.db.queries import best
 
+    if question.op not in list(Operation):
+        raise UserError(
+            f"--op {question.op}: no such operation", hint=f"operations: {', '.join(Operation)}"
+        )
     size = parse_size(question.size)
     rows = best(
         database_url(db),
@@ -77,7 +81,8 @@ def _answer(row: BestRow, size: int) -> str:
     ]
     if row.simulated:
         lines.append("SIMULATED: says nothing about a real system")
-    lines += [f"  {_point(point)}" for point in row.points]
+    other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
+    lines += [f"  {_point(point, other)}" for point in row.points]
     nearest = {point.bytes for point in row.points}
     if nearest and size not in nearest:
         lines.append(f"({text.size(size)} itself was not measured; this is the nearest size)")
@@ -95,11 +100,11 @@ def _heading(row: BestRow, size: int) -> str:
     return f"{what}: keep the default (undecided: {row.note or 'too little evidence'})"
 
 
-def _point(point: PointEvidence) -> str:
+def _point(point: PointEvidence, other: str) -> str:
     speed = "" if point.speed == "all" else f" at the {point.speed} machine speed"
     return (
         f"{text.size(point.bytes)}{speed}: default {text.duration(point.default_s)}, "
-        f"tuned {text.duration(point.tuned_s)}, gain {text.ratio(point.gain)}, "
+        f"{other} {text.duration(point.tuned_s)}, gain {text.ratio(point.gain)}, "
         f"{point.gain.pairs} pairs"
     )
 

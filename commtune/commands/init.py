@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from commtune.errors import UserError
+from commtune import wiring
+from commtune.errors import CommtuneError, UserError
+from commtune.model import MpiFlavour
 
 
 def run(file: Path, *, force: bool, program: str) -> None:
@@ -15,8 +17,23 @@ def run(file: Path, *, force: bool, program: str) -> None:
             f"{file} exists already", hint=f"name another file, or: {program} init {file} --force"
         )
     example = files("commtune.commands").joinpath("campaign_example.yaml").read_text("utf-8")
+    example = _fitted(example)
     try:
         file.write_text(example, encoding="utf-8")
     except OSError as error:
         raise UserError(f"can't write {file}: {error.strerror}") from error
     print(f"wrote {file}; edit it, then: {program} tune {file}")
+
+
+def _fitted(example: str) -> str:
+    """The example with a space that fits the MPI of this machine, if it has one."""
+    try:
+        mpi = wiring.find("auto")
+    except CommtuneError:
+        return example
+    if mpi.flavour is MpiFlavour.MPICH:
+        return example
+    # The commented lines name variables of MPICH: they would be wrong here.
+    kept = [line for line in example.splitlines() if "MPIR_CVAR" not in line]
+    space = wiring.preset_for(mpi, "allreduce")
+    return "\n".join(kept).replace("mpich-host-allreduce", f"{space:<20}") + "\n"

@@ -10,7 +10,7 @@ from commtune.commands import text
 from commtune.db.location import database_url
 from commtune.db.store import Store
 from commtune.errors import MissingComponent, NoAnswer, UserError
-from commtune.model import Profile, Verdict
+from commtune.model import Interval, Profile, Verdict
 from commtune.tuner.stats import FEWEST_PAIRS
 
 if TYPE_CHECKING:
@@ -56,15 +56,23 @@ def draw(campaign: str, profiles: list[Profile]) -> Figure:
             "drawing needs matplotlib", hint="pip install 'commtune[plot]'"
         ) from error
     ranged = [p for p in profiles if p.name != "all-sizes"]
-    speeds = sorted({point.speed for p in ranged for point in p.points})
+    drawn = {speed: _rows(ranged, speed) for speed in {p.speed for r in ranged for p in r.points}}
+    speeds = sorted(speed for speed, rows in drawn.items() if rows)
+    if not speeds:
+        raise NoAnswer(
+            f"campaign {campaign} has too few pairs at every size to draw anything",
+            hint="give it a larger budget for confirmation, and tune again",
+        )
     figure = Figure(figsize=(5.2 * len(speeds) + 1.2, 5.6), layout="constrained")
     axes = figure.subplots(
         2, len(speeds), sharex=True, sharey="row", squeeze=False, height_ratios=[3, 2]
     )
     for column, speed in enumerate(speeds):
-        rows = _rows(ranged, speed)
+        rows = drawn[speed]
         _times(axes[0][column], rows, "" if speed == "all" else f"{speed} machine speed")
         _gains(axes[1][column], rows)
+    highest = max(_height(row["point"].gain) for speed in speeds for row in drawn[speed])
+    axes[1][0].set_ylim(0, 1.1 * highest)
     axes[0][0].set_ylabel("median time, us")
     axes[1][0].set_ylabel("gain (default / tuned)")
     first = ranged[0]
@@ -73,6 +81,11 @@ def draw(campaign: str, profiles: list[Profile]) -> Figure:
         f"{campaign}: {first.operation}, {first.ranks} ranks, {first.nodes} node{simulated}"
     )
     return figure
+
+
+def _height(gain: Interval) -> float:
+    """How high the axis must reach for a gain; a wild interval is cut off."""
+    return min(gain.high, 2 * gain.ratio)
 
 
 def _rows(profiles: list[Profile], speed: str) -> list[dict[str, Any]]:

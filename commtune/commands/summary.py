@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,12 +16,13 @@ from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
 
-def summary(plan: Plan, report: Report, *, program: str, where: str) -> str:
+def summary(plan: Plan, report: Report, *, program: str, where: str, again: str) -> str:
     """The end of ``commtune tune``.
 
     Args:
         program: how the user calls us, for the commands to try next.
         where: the database.
+        again: the command that goes on with a larger budget.
     """
     parts = [_headline(plan, report)]
     if report.oversubscribed:
@@ -30,8 +31,12 @@ def summary(plan: Plan, report: Report, *, program: str, where: str) -> str:
             "other's turn,\nwhich says nothing of another machine. No profile is made from it."
         )
     else:
-        parts += [_table(plan, report), *_settings(report.profiles), *_remarks(plan, report)]
-    parts.append(f"Stored in {where}\n{_next(plan, report, program)}")
+        parts += [
+            _table(plan, report),
+            *_settings(report.profiles, plan.space.pinned),
+            *_remarks(plan, report),
+        ]
+    parts.append(f"Stored in {where}\n{_next(plan, report, program, again)}")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -92,13 +97,14 @@ def _table(plan: Plan, report: Report) -> str:
     rows: list[Sequence[str]] = [row for profile in ranged for row in _rows(profile)]
     if not rows:
         return "nothing was confirmed: no candidate was compared with the default"
-    level = f"{plan.level:.0%}"
+    # Corrected for their number, all intervals of the campaign hold together at this level.
+    level = f"{plan.level:.0%} together"
     header: Sequence[str] = (
         "size",
         "speed",
         "default",
         "candidate",
-        f"gain, {level} interval",
+        f"gain, {level}",
         "pairs",
         "use",
     )
@@ -129,16 +135,21 @@ def _drop(row: Sequence[str], index: int) -> tuple[str, ...]:
     return (*row[:index], *row[index + 1 :])
 
 
-def _settings(profiles: Sequence[Profile]) -> list[str]:
+def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]:
     """The variables of each distinct configuration, and the profiles that use it."""
     users: defaultdict[tuple[tuple[str, str], ...], list[Profile]] = defaultdict(list)
     for profile in profiles:
         if profile.verdict is Verdict.FASTER:
             users[tuple(profile.configuration.items())].append(profile)
+    pinned = [f"  {name}={value} (pinned in every run)" for name, value in pins.items()]
     return [
-        ", ".join(_name(profile) for profile in used)
-        + "\n"
-        + "\n".join(f"  {name}={value}" for name, value in settings)
+        "\n".join(
+            [
+                ", ".join(_name(profile) for profile in used),
+                *(f"  {name}={value}" for name, value in settings),
+                *pinned,
+            ]
+        )
         for settings, used in users.items()
     ]
 
@@ -178,16 +189,18 @@ def _inside(profile: Profile) -> range:
     return range(profile.bytes_low, profile.bytes_high + 1)
 
 
-def _next(plan: Plan, report: Report, program: str) -> str:
+def _next(plan: Plan, report: Report, program: str, again: str) -> str:
+    if report.oversubscribed:
+        return f"Next:\n  {program} doctor"
     faster = [p for p in report.profiles if p.verdict is Verdict.FASTER]
-    operation = plan.workload.operation
-    size = text.size(plan.workload.sizes[-2 if len(plan.workload.sizes) > 1 else 0])
-    lines = [f"{program} best --op {operation} --bytes {size.replace(' ', '')}"]
+    sizes = plan.workload.sizes
+    size = text.size(sizes[-2] if len(sizes) > 1 else sizes[0]).replace(" ", "")
+    lines = [f"{program} best --op {plan.workload.operation} --bytes {size}"]
     if faster:
         reference = shlex.quote(f"{plan.name}/{faster[-1].name}")
         lines.append(f"{program} export {reference} --format sh")
         lines.append(f"{program} run --profile {reference} -- COMMAND")
     else:
         lines.append(f"{program} status")
-        lines.append(f"{program} tune --seed {plan.seed + 1} --search 5min")
+        lines.append(again)
     return "Next:\n" + "\n".join(f"  {line}" for line in lines)

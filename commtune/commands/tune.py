@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -43,14 +44,27 @@ def run(
     if json_output:
         print(json.dumps(plain(spec.plan, report, where), indent=2))
     else:
-        print(summary(spec.plan, report, program=program, where=where))
+        print(
+            summary(
+                spec.plan, report, program=program, where=where, again=_again(campaign, program)
+            )
+        )
+
+
+def _again(campaign: Path | None, program: str) -> str:
+    """The command that goes on with a larger budget, with all that was asked for this time."""
+    if campaign is not None:
+        return (
+            f"{program} tune {shlex.quote(str(campaign))}   (with a larger 'budget' in the file)"
+        )
+    return shlex.join([program, *sys.argv[1:], "--search", "5min"])
 
 
 def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiInstallation]:
     if campaign is None:
         mpi = wiring.find(flags.mpi or "auto")
         space = wiring.preset_for(mpi, flags.operation or "allreduce")
-        return quick_campaign(flags, space, str(mpi.flavour)), mpi
+        return quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}"), mpi
     given = [name for name, value in vars(flags).items() if value not in (None, ())]
     if given:
         raise UserError(

@@ -52,7 +52,7 @@ _FILTERS = {
     "nodes": "p.nodes = :nodes",
     "ranks": "p.ranks = :ranks",
     "backend": "p.backend = :backend",
-    "system": "(s.name = :system OR s.fingerprint = :system)",
+    "system": "(s.name LIKE '%' || :system || '%' OR s.fingerprint = :system)",
     "campaign": "c.name = :campaign",
 }
 

@@ -97,7 +97,7 @@ class Campaign:
         else:
             self._take_up_search()
         comparison = self._confirm(decision)
-        oversubscribed = any(r.oversubscribed for r in self.runner.evidence.runs)
+        oversubscribed = self._is_oversubscribed()
         profiles = [] if oversubscribed else self._profiles(comparison, decision)
         self.runner.store.save_profiles(self.runner.campaign_id, profiles)
         return Report(
@@ -120,11 +120,19 @@ class Campaign:
         timer = _Timer(self.runner, budget_s, Phase.SEARCH)
         self._first_defaults(timer)
         self._take_up_search()
+        if self._is_oversubscribed():
+            self.reporter.say(
+                "more ranks than cores: no profile can come of it, so this ends here"
+            )
+            return
         repeat = [c for c in self.runner.unmeasured() if not c.is_default]
         while timer.left() > _FINALISTS_SHARE * budget_s and (repeat or self._trials_left()):
             if not self._search_block(timer, repeat):
                 break
         self._repeat_finalists(timer)
+
+    def _is_oversubscribed(self) -> bool:
+        return any(run.oversubscribed for run in self.runner.evidence.runs)
 
     def _take_up_search(self) -> None:
         """Makes the search, knowing what was measured so far."""
@@ -135,7 +143,9 @@ class Campaign:
         """The first run of a session finds cold caches; the median of four is past that."""
         runs = [r for r in self.runner.evidence.good(Phase.SEARCH) if r.configuration.is_default]
         for _ in range(_FIRST_DEFAULTS - len(runs)):
-            self._run(DEFAULT, Phase.SEARCH, self.runner.new_block(), timer)
+            run = self._run(DEFAULT, Phase.SEARCH, self.runner.new_block(), timer)
+            if run.oversubscribed:  # ranks that spin while they wait can take half a minute
+                return
 
     def _new_search(self) -> Search:
         return Search(

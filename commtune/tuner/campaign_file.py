@@ -33,7 +33,7 @@ from commtune.tuner.plan import Budget, Plan
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 LARGEST_SIZE = 2**30
-_SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x8"'
+_SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: Data types, with the size of one element.
@@ -86,7 +86,7 @@ Assignment = dict[str, Text]
 
 
 def parse_sizes(written: object) -> tuple[int, ...]:
-    """Sizes in bytes, ascending, from a list or from ``"8 .. 4MiB x8"`` (each 8 times the last).
+    """Sizes in bytes, ascending, from a list or from ``"8 .. 4MiB x2"`` (each twice the last).
 
     Raises:
         QuantityError: with what is legal.

@@ -72,12 +72,14 @@ class Evidence:
         return math.fsum(r.wall_s for r in self.runs if r.phase in phases)
 
     def speeds(self) -> Speeds:
-        """The machine speeds seen so far."""
+        """The machine speeds seen so far, while the tuned operation was measured.
+
+        Guard operations come after the comparison, and must not change it when it is made again.
+        """
         return fit(
             [
                 m.canary_s
-                for run in self.runs
-                if run.outcome is Outcome.OK
+                for run in self.good(Phase.SEARCH, Phase.CONFIRM)
                 for m in run.measurements
                 if m.canary_s is not None
             ]

@@ -12,6 +12,9 @@ from commtune.tuner.stats import FEWEST_PAIRS
 
 Points = Sequence[PointEvidence]
 
+#: An interval that allows for a gain as large says nothing.
+_HOPELESS = 9.0
+
 
 def recommend(
     plan: Plan,
@@ -190,4 +193,6 @@ def _note(configuration: Configuration, points: Points, plan: Plan) -> str:
     hidden = max(highs) - 1
     if hidden < plan.minimum_gain:
         return f"no candidate gains {plan.minimum_gain:.0%} here"
+    if hidden > _HOPELESS:
+        return "nothing is known here: too noisy; make more runs, on a quieter machine"
     return f"no gain was shown here; one of up to {hidden:.0%} could still be hidden in the noise"
