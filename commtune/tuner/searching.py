@@ -1,0 +1,185 @@
+"""The search of a campaign: new configurations in blocks with the default, then finalists."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from commtune.model import DEFAULT, Configuration, Outcome, Phase
+from commtune.tuner.confirm import block_order
+from commtune.tuner.evidence import RunView
+from commtune.tuner.scoring import Scoreboard, split_ranges
+from commtune.tuner.search import Item, Proposal, Search
+from commtune.tuner.session import Session, Timer
+
+#: The default runs once in every block of this many search runs, at a random place.
+_SEARCH_BLOCK = 8
+_FIRST_DEFAULTS = 4
+#: The last part of the search goes to repeating the best, since one run is easily lucky.
+_FINALISTS_SHARE = 0.2
+_FINALISTS, _FINALIST_RUNS = 4, 4
+#: Each candidate costs a run in every block, and every comparison widens all intervals.
+_MOST_CANDIDATES = 3
+#: Scores are worked out anew when this share of new runs has come in.
+_REFRESH_SHARE = 0.2
+
+
+class SearchPhase:
+    """Searches within the budget, from wherever earlier sessions got to."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._plan = session.plan
+        self._runner = session.runner
+        self._ranges = split_ranges(session.plan.workload.sizes)
+        self._board = Scoreboard(self._ranges)
+
+    @property
+    def set_aside(self) -> tuple[Item, ...]:
+        """Values that failed and were left out, sorted."""
+        return tuple(sorted(self._search.failures.aside, key=str))
+
+    def run(self) -> None:
+        """Spends what is left of the search's budget."""
+        budget_s = self._plan.budget.search_s
+        timer = self._session.timer(budget_s, Phase.SEARCH)
+        self._first_defaults(timer)
+        self.take_up()
+        if self._session.is_oversubscribed():
+            self._session.reporter.say(
+                "more ranks than cores: no profile can come of it, so this ends here"
+            )
+            return
+        repeat = [c for c in self._runner.unmeasured() if not c.is_default]
+        while timer.left() > _FINALISTS_SHARE * budget_s and (repeat or self._trials_left()):
+            if not self._search_block(timer, repeat):
+                break
+        self._repeat_finalists(timer)
+
+    def take_up(self) -> None:
+        """Makes the search, knowing what was measured so far."""
+        self._search = self._new_search()
+        self._replay_into_search()
+
+    def _first_defaults(self, timer: Timer) -> None:
+        """The first run of a session finds cold caches; the median of four is past that."""
+        runs = [r for r in self._runner.evidence.good(Phase.SEARCH) if r.configuration.is_default]
+        for _ in range(_FIRST_DEFAULTS - len(runs)):
+            run = self._session.run(DEFAULT, Phase.SEARCH, self._runner.new_block(), timer)
+            if run.oversubscribed:  # ranks that spin while they wait can take half a minute
+                return
+
+    def _new_search(self) -> Search:
+        return Search(
+            self._plan.space,
+            self._ranges,
+            # A resumed campaign must not propose the same random numbers again.
+            seed=self._plan.seed * 1_000_003 + len(self._runner.trials),
+            first=self._plan.first,
+            enumerate_all=self._fits(),
+        )
+
+    def _fits(self) -> bool:
+        """Whether the whole space can be tried within the budget."""
+        count = self._plan.space.count()
+        if self._plan.budget.trials is not None and count > self._plan.budget.trials:
+            return False
+        runs = list(self._runner.evidence.good(Phase.SEARCH))
+        a_run_s = math.fsum(r.wall_s for r in runs) / max(1, len(runs))
+        budget_s = (1 - _FINALISTS_SHARE) * self._plan.budget.search_s
+        return count * a_run_s * (1 + 1 / _SEARCH_BLOCK) <= budget_s
+
+    def _replay_into_search(self) -> None:
+        """Rebuilds what the search knows from what the store holds."""
+        for configuration in self._runner.trials:
+            self._search.remember(configuration)
+        for run in self._runner.evidence.runs:
+            # The default's runs prove that leaving each variable unset works.
+            if run.outcome is Outcome.OK:
+                self._search.worked(run.configuration)
+            elif run.outcome.blames_configuration and not run.configuration.is_default:
+                self._search.tell_failed(run.configuration)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self._board.rebuild(self._runner.evidence)
+        self._search.rebuild(self._board)
+        self._refreshed_at = len(self._runner.evidence.runs)
+
+    def _trials_left(self) -> bool:
+        limit = self._plan.budget.trials
+        return limit is None or len(self._runner.trials) - 1 < limit
+
+    def _search_block(self, timer: Timer, repeat: list[Configuration]) -> bool:
+        """A block of the search: new configurations with the default at a random place."""
+        block = self._runner.new_block()
+        place = random.Random(f"{self._plan.seed}:{block}").randrange(_SEARCH_BLOCK)
+        for position in range(_SEARCH_BLOCK):
+            if position == place:
+                self._session.run(DEFAULT, Phase.SEARCH, block, timer, position)
+                continue
+            if timer.left() <= 0 or not (repeat or self._trials_left()):
+                return False
+            if repeat:
+                configuration = repeat.pop()
+            else:
+                proposal = self._search.ask()
+                if proposal is None:
+                    return False
+                configuration = self._trial(proposal)
+            self._tell(self._session.run(configuration, Phase.SEARCH, block, timer, position))
+        return True
+
+    def _trial(self, proposal: Proposal) -> Configuration:
+        self._runner.new_trial(proposal.configuration, proposal.origin, proposal.label)
+        return proposal.configuration
+
+    def _tell(self, run: RunView) -> None:
+        """Tells the search of a run, and the user of values that leave it or come back."""
+        configuration = run.configuration
+        if run.outcome.blames_configuration:
+            for item in sorted(self._search.tell_failed(configuration), key=str):
+                self._session.reporter.say(
+                    f"setting aside {_shown(item)}: failed twice ({run.outcome}), never worked"
+                )
+            return
+        for item in sorted(self._search.tell(configuration, self._board.add(run)), key=str):
+            self._session.reporter.say(f"{_shown(item)} works by itself: back in the search")
+        self._session.best_log_gain = max(self._session.best_log_gain, self._board.best_gain(run))
+        grown = len(self._runner.evidence.runs) - self._refreshed_at
+        if grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._refreshed_at):
+            self._refresh()
+
+    def _repeat_finalists(self, timer: Timer) -> None:
+        """Repeats the best of each range, so that confirmation gets the good, not the lucky."""
+        for _ in range(_FINALIST_RUNS - 1):
+            self._board.rebuild(self._runner.evidence)
+            finalists = self._finalists(_FINALISTS)
+            block = self._runner.new_block()
+            order = block_order(finalists, self._plan.seed, block)
+            for position, configuration in enumerate(order):
+                if timer.left() <= 0:
+                    return
+                self._session.run(configuration, Phase.SEARCH, block, timer, position)
+
+    def winners(self) -> list[Configuration]:
+        """The best of each range over all speeds, then at each speed; few, so as to have power.
+
+        Only configurations with several runs count: of many single runs the best is a lucky one.
+        """
+        self._board.rebuild(self._runner.evidence)
+        labels = [size_range.label for size_range in self._ranges]
+        found = [c for label in labels for c in self._board.best(label, 1, fewest_runs=2)]
+        for speed in self._board.speeds.names:
+            for label in reversed(labels):
+                found += self._board.best_at(label, speed, fewest_runs=2)
+        return list(dict.fromkeys(found or self._finalists(1)))[:_MOST_CANDIDATES]
+
+    def _finalists(self, count: int) -> list[Configuration]:
+        found = [c for r in self._ranges for c in self._board.best(r.label, count)]
+        return list(dict.fromkeys(found))
+
+
+def _shown(item: Item) -> str:
+    name, value = item
+    return f"{name} unset" if value is None else f"{name}={value}"
