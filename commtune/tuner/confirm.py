@@ -16,7 +16,13 @@ from typing import Any
 from commtune.model import DEFAULT, Configuration, Outcome, PointEvidence
 from commtune.tuner.evidence import Cell, RunView, times
 from commtune.tuner.speeds import Speeds
-from commtune.tuner.stats import FEWEST_PAIRS, corrected_level, ratio_interval, verdict
+from commtune.tuner.stats import (
+    FEWEST_PAIRS,
+    SESSION_SPREAD,
+    corrected_level,
+    ratio_interval,
+    verdict,
+)
 
 #: More blocks than this change no verdict that matters.
 _MOST_BLOCKS = 200
@@ -169,7 +175,7 @@ def _point(
     operation: str, cell: Cell, pairs: Pairs, level: float, minimum_gain: float
 ) -> PointEvidence:
     default, tuned = [p[0] for p in pairs], [p[1] for p in pairs]
-    gain = ratio_interval(default, tuned, level)
+    gain = ratio_interval(default, tuned, level, spread=SESSION_SPREAD)
     size, speed = cell
     return PointEvidence(
         operation=operation,

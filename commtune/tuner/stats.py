@@ -10,6 +10,9 @@ ratio is a trimmed mean with Tukey and McLaughlin's interval (Student's t with t
 deviation; Sankhya A 25, 1963): a fifth of the pairs may be wild on either side. With few pairs
 nothing is trimmed, since the interval would become too wide to say anything.
 All intervals of one confirmation share the error rate by Bonferroni's inequality.
+
+Pairs made within seconds can't show how much a ratio moves from one sitting to the next; so every
+interval is widened by what reruns minutes later showed of that (``SESSION_SPREAD``).
 """
 
 from __future__ import annotations
@@ -21,6 +24,11 @@ from commtune.model import Interval, Verdict
 
 #: Fewer pairs than this are never believed, however well they agree.
 FEWEST_PAIRS = 5
+#: Standard deviation of the logarithm of a ratio between sittings minutes apart: what reruns on
+#: a virtual machine with 2 cores differed by beyond the noise of their pairs
+#: (benchmarks/rerun.py). A machine of one's own should do better.
+SESSION_SPREAD = 0.015
+_SPREAD_QUANTILE = 1.96
 #: The share of pairs trimmed on each side, and the number of pairs from which that is done.
 _TRIMMED = 0.2
 _FEWEST_TRIMMED = 8
@@ -32,13 +40,18 @@ def corrected_level(level: float, comparisons: int) -> float:
 
 
 def ratio_interval(
-    default_s: Sequence[float], candidate_s: Sequence[float], level: float
+    default_s: Sequence[float],
+    candidate_s: Sequence[float],
+    level: float,
+    *,
+    spread: float = 0.0,
 ) -> Interval:
     """The ratio default/candidate of paired times with its two-sided interval.
 
     Args:
         default_s, candidate_s: medians of the runs of each pair, seconds, in the same order.
         level: confidence level of this interval, already corrected.
+        spread: standard deviation of the log ratio between sittings, to widen the interval by.
 
     With fewer than two pairs nothing is known: the interval is (0, infinity).
     """
@@ -53,7 +66,8 @@ def ratio_interval(
     kept = logs[cut : count - cut]
     mean = math.fsum(kept) / len(kept)
     error = math.sqrt(_winsorized_squares(logs, cut) / (len(kept) * (len(kept) - 1)))
-    half = float(student.ppf((1 + level) / 2, len(kept) - 1)) * error
+    within = float(student.ppf((1 + level) / 2, len(kept) - 1)) * error
+    half = math.hypot(within, _SPREAD_QUANTILE * spread)
     # A level of almost 1 with two pairs is wider than a float can hold.
     low, high = math.exp(max(mean - half, -700)), math.exp(min(mean + half, 700))
     return Interval(ratio=math.exp(mean), low=low, high=high, pairs=count)

@@ -38,6 +38,15 @@ def test_trimmed_interval_of_known_numbers() -> None:
     assert math.log(found.high) - 0.045 == pytest.approx(half, rel=1e-5)
 
 
+def test_the_spread_between_sittings_widens_an_interval() -> None:
+    default = [1.4 * x for x in (1.0, 1.001, 0.999, 1.002, 0.998)]
+    alone = ratio_interval(default, [1.0] * 5, 0.95)
+    widened = ratio_interval(default, [1.0] * 5, 0.95, spread=0.01)
+    assert widened.ratio == alone.ratio
+    half = math.hypot(math.log(alone.high / alone.ratio), 0.0196)
+    assert math.log(widened.high / widened.ratio) == pytest.approx(half)
+
+
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_too_few_pairs_know_nothing(pairs: int) -> None:
     found = ratio_interval([2.0] * pairs, [1.0] * pairs, 0.95)
