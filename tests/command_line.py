@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -29,7 +30,7 @@ mpi: wheel:mpich
 workload:
   sizes: [8, 64KiB]
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 3s, confirmation: 1s, trials: 10}
+budget: {search: 60s, confirmation: 1s, trials: 3}
 narrow:
   MPIR_CVAR_DEVICE_COLLECTIVES: [all]
   MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
@@ -83,6 +84,15 @@ class CommandLine:
             out, err = child.communicate(timeout=200)
         return Said(child.returncode, out, err)
 
+    def resume_briefly(self) -> Said:
+        """Goes on with the campaign until it made another run, and ends it like Ctrl-C."""
+        before = len(self.records())
+        with self.start("tune", "campaign.yaml") as child:
+            wait_until(lambda: len(self.records()) > before, child)
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=60)
+        return Said(child.returncode, out, err)
+
     def write(self, text: str, name: str = "campaign.yaml") -> Path:
         """Writes a file for the command line."""
         path = self.folder / name
@@ -102,18 +112,20 @@ class CommandLine:
         with closing(sqlite3.connect(self.database, timeout=30)) as connection:
             return connection.execute(statement).fetchall()
 
-    def left_over(self) -> set[str]:
-        """Run identifiers of processes that still live."""
+    def left_over(self) -> dict[int, str]:
+        """Processes of the campaign's runs that still live, with the run's identifier."""
         runs = {row[0] for row in self.query("SELECT run_id FROM runs")}
-        found = set()
+        marker = f"{process.MARKER}=".encode()
+        found = {}
         for file in Path("/proc").glob("[0-9]*/environ"):
             try:
                 words = file.read_bytes().split(b"\0")
             except OSError:
                 continue
-            marker = f"{process.MARKER}=".encode()
-            found |= {w.removeprefix(marker).decode() for w in words if w.startswith(marker)}
-        return found & runs
+            for word in words:
+                if word.startswith(marker) and word.removeprefix(marker).decode() in runs:
+                    found[int(file.parent.name)] = word.removeprefix(marker).decode()
+        return found
 
 
 def wait_until(condition: Callable[[], bool], child: subprocess.Popen[str]) -> bool:

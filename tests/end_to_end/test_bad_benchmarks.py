@@ -120,7 +120,7 @@ def _benchmark(mpi: MpiInstallation, executable: Path, folder: Path) -> LocalBen
     )
 
 
-def _campaign(benchmark: LocalBenchmark, store: Store) -> tuple[Campaign, QuietReporter]:
+def _runner(benchmark: LocalBenchmark, store: Store) -> Runner:
     plan = _plan()
     record = CampaignRecord(
         name=plan.name,
@@ -134,8 +134,7 @@ def _campaign(benchmark: LocalBenchmark, store: Store) -> tuple[Campaign, QuietR
     )
     handle = store.open_campaign(record)
     store.lock(handle.id)
-    reporter = QuietReporter()
-    return Campaign(plan, Runner(plan, handle.id, benchmark, store), reporter), reporter
+    return Runner(plan, handle.id, benchmark, store)
 
 
 @pytest.fixture(scope="module")
@@ -146,10 +145,10 @@ def ended(
     folder = tmp_path_factory.mktemp("faults")
     database = open_database(f"sqlite:///{folder}/test.db")
     store = Store(database)
-    campaign, reporter = _campaign(_benchmark(mpi, executable, folder), store)
-    report = campaign.run()
+    runner, reporter = _runner(_benchmark(mpi, executable, folder), store), QuietReporter()
+    report = Campaign(_plan(), runner, reporter).run()
     runs: dict[Configuration, list[StoredRun]] = {}
-    for run in store.runs(campaign.runner.campaign_id):
+    for run in store.runs(runner.campaign_id):
         runs.setdefault(run.configuration, []).append(run)
     yield Ended(report, runs, reporter.said, database, folder)
     database.close()
@@ -225,21 +224,21 @@ def test_without_its_programs_the_campaign_stops_and_goes_on_when_they_are_back(
     )
     database = open_database(f"sqlite:///{tmp_path}/test.db")
     store = Store(database)
-    campaign, _ = _campaign(without, store)
+    runner = _runner(without, store)
     with pytest.raises(EnvironmentFault) as fault:
-        campaign.run()
+        Campaign(_plan(), runner, QuietReporter()).run()
     assert fault.value.message == (
         f"can't start {gone}: No such file or directory"
         if missing == "launcher"
         else f"the benchmark is not there (any more): {gone}"
     )
-    (run,) = store.runs(campaign.runner.campaign_id)
+    (run,) = store.runs(runner.campaign_id)
     assert run.outcome is Outcome.MISSING_PROGRAM
 
-    campaign, _ = _campaign(_benchmark(mpi, executable, tmp_path), store)
-    campaign.runner.recover()
-    campaign.runner.load()
-    assert campaign.runner.run(Configuration(), run.phase, run.block).outcome is Outcome.OK
+    runner = _runner(_benchmark(mpi, executable, tmp_path), store)
+    runner.recover()
+    runner.load()
+    assert runner.run(Configuration(), run.phase, run.block).outcome is Outcome.OK
     database.close()
 
 
@@ -247,9 +246,9 @@ def test_a_default_that_always_fails_ends_the_campaign_with_its_output(
     mpi: MpiInstallation, tmp_path: Path
 ) -> None:
     database = open_database(f"sqlite:///{tmp_path}/test.db")
-    campaign, _ = _campaign(_benchmark(mpi, Path("/bin/false"), tmp_path), Store(database))
+    runner = _runner(_benchmark(mpi, Path("/bin/false"), tmp_path), Store(database))
     with pytest.raises(EnvironmentFault) as fault:
-        campaign.run()
+        Campaign(_plan(), runner, QuietReporter()).run()
     assert fault.value.message.startswith(
         "the default configuration failed three times in a row: failed, exit status 1"
     )
