@@ -51,11 +51,13 @@ class Database:
     Attributes:
         url: without password.
         warnings: what the user should know about where the database is.
+        file: device and inode of an SQLite file when it was opened; ``None`` for a server.
     """
 
     engine: Engine
     url: str
     warnings: tuple[str, ...] = ()
+    file: tuple[int, int] | None = None
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -64,6 +66,7 @@ class Database:
         Raises:
             DatabaseFault: the database can't be reached or written.
         """
+        self._check_file()
         with self._faults(), _begin(self.engine, writes=True) as connection:
             yield connection
 
@@ -77,6 +80,15 @@ class Database:
         with self._faults(), _begin(self.engine, writes=False) as connection:
             yield connection
 
+    def _check_file(self) -> None:
+        """SQLite goes on in a file that was deleted, and all that it stores is lost."""
+        if self.file is not None and _file_of(self.engine.url) != self.file:
+            raise DatabaseFault(
+                f"the database {self.url} is gone: its file was deleted or replaced",
+                hint="the record files of all runs are kept; put the database back, or name "
+                "another one with --db, and start again",
+            )
+
     def close(self) -> None:
         """Lets go of all connections; SQLite then folds its log into the file."""
         self.engine.dispose()
@@ -85,6 +97,17 @@ class Database:
     def _faults(self) -> Iterator[None]:
         with _faults(self.engine.url.render_as_string(hide_password=False)):
             yield
+
+
+def _file_of(url: URL) -> tuple[int, int] | None:
+    """Device and inode of an SQLite database's file; ``None`` where there is no file."""
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+        return None
+    try:
+        status = Path(url.database).stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def open_database(url: str) -> Database:
@@ -105,7 +128,7 @@ def open_database(url: str) -> Database:
         except BaseException:
             engine.dispose()
             raise
-    return Database(engine, shown_url(url), tuple(warnings))
+    return Database(engine, shown_url(url), tuple(warnings), _file_of(engine.url))
 
 
 def upgrade(url: str) -> None:

@@ -84,6 +84,8 @@ def exact_text(value: object) -> str:
     if isinstance(value, WrittenFloat):
         return value.text
     if isinstance(value, str | int | float):
+        if "\0" in str(value):
+            raise NotText("a NUL character can't stand in an environment variable", "leave it out")
         return str(value)
     if value is None:
         raise NotText("a value is missing", 'write text, or "" for empty text')

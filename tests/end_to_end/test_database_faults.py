@@ -8,7 +8,6 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 from command_line import SMALL, CommandLine, has_footer, wait_until
 from components import require_component
 
@@ -91,9 +90,6 @@ def test_a_disk_that_fills_up(commtune: CommandLine, tmp_path: Path) -> None:
     _all_is_stored(commtune)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="SQLite goes on in a deleted file, and the store doesn't look after it"
-)
 def test_a_database_that_is_deleted(commtune: CommandLine) -> None:
     commtune.write(SMALL)
     with commtune.start("tune", "campaign.yaml") as child:
