@@ -39,7 +39,7 @@ Op = Annotated[str | None, typer.Option("--op", help="operation: allreduce, broa
 def main() -> NoReturn:
     """Entry point: runs the command and turns errors into messages and exit codes."""
     try:
-        app(standalone_mode=False)
+        app(standalone_mode=False, prog_name="commtune")
     except CommtuneError as error:
         _fail(error)
     except KeyboardInterrupt:

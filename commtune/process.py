@@ -39,8 +39,10 @@ _LONGEST_MS = 2**31 - 1
 #: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
 _MOST_SWEEPS = 100
 
-#: What ``run`` started and has not yet waited for.
+#: What ``run`` started and has not yet waited for. Under the lock, so that nobody takes a child
+#: of another thread, between its start and its entry here, for a stray.
 _started: set[int] = set()
+_starting = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -245,16 +247,19 @@ def _start(
     arguments: list[str], environment: dict[str, str], cwd: Path | None, output: IO[bytes]
 ) -> subprocess.Popen[bytes]:
     try:
-        child = subprocess.Popen(
-            arguments,
-            env=environment,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # Ctrl-C is for the controller; it ends the tree in its own order.
-            start_new_session=True,
-        )
+        with _starting:
+            child = subprocess.Popen(
+                arguments,
+                env=environment,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C is for the controller; it ends the tree in its own order.
+                start_new_session=True,
+            )
+            _started.add(child.pid)
+            return child
     except OSError as error:
         where = f" in {cwd}" if cwd and str(error.filename) == str(cwd) else ""
         raise MissingComponent(
@@ -266,8 +271,6 @@ def _start(
             f"can't start {arguments[0]}: {error} in its arguments or environment",
             hint="take such characters out of the values of the space",
         ) from error
-    _started.add(child.pid)
-    return child
 
 
 def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
@@ -289,15 +292,22 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
 def _strays(pid: int, marker: str, others: Collection[int]) -> list[psutil.Process]:
     """Our children that belong to a tree: its root, and orphans of it that we adopted.
 
-    Orphans that ended are collected, as nobody else waits for them.
+    Orphans that ended are collected, as nobody else waits for them. An orphan without a marker is
+    taken for one of this tree only while no other tree runs beside it.
     """
-    known = (_started | set(others)) - {pid}
-    mine = [c for c in _child_pids() if c not in known and (c == pid or not _collected(c))]
+    with _starting:
+        known = (_started | set(others)) - {pid}
+        alone = _started <= {pid}
+        mine = [c for c in _child_pids() if c not in known and (c == pid or not _collected(c))]
     return [
         child
         for child in _processes(mine)
-        if child.pid == pid or (_marker_of(child) or marker) == marker
+        if child.pid == pid or _belongs(_marker_of(child), marker, alone)
     ]
+
+
+def _belongs(seen: str | None, marker: str, alone: bool) -> bool:
+    return seen == marker if seen else alone
 
 
 def _collected(pid: int) -> bool:
