@@ -27,7 +27,7 @@ FEWEST_PAIRS = 5
 #: Standard deviation of the logarithm of a ratio between sittings minutes apart: what reruns on
 #: a virtual machine with 2 cores differed by beyond the noise of their pairs
 #: (benchmarks/rerun.py). A machine of one's own should do better.
-SESSION_SPREAD = 0.015
+SESSION_SPREAD = 0.025
 _SPREAD_QUANTILE = 1.96
 #: The share of pairs trimmed on each side, and the number of pairs from which that is done.
 _TRIMMED = 0.2
