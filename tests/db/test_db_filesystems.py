@@ -51,7 +51,9 @@ def test_this_machine_answers(tmp_path: Path) -> None:
     assert network_type(Path("/proc")) == ""
     table = filesystems.MOUNTINFO.read_text()
     assert filesystem_type(PurePosixPath("/proc"), table) == "proc"
-    assert filesystem_type(PurePosixPath(tmp_path.resolve()), table)
+    # Inside a chroot the table doesn't hold the root; then nothing is known, which means local.
+    rooted = any(line.split()[4] == "/" for line in table.splitlines())
+    assert bool(filesystem_type(PurePosixPath(tmp_path.resolve()), table)) or not rooted
 
 
 def test_sqlite_on_a_network_file_system_is_careful_and_says_so(
