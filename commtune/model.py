@@ -163,8 +163,59 @@ class Phase(StrEnum):
     """What a run was made for."""
 
     SEARCH = "search"
+    ABLATE = "ablate"
     CONFIRM = "confirm"
     GUARD = "guard"
+    VERIFY = "verify"
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """Runs to be made close together, in this order; stored before the first of them starts.
+
+    Attributes:
+        order: the configurations by position; the default is among them.
+    """
+
+    number: int
+    phase: Phase
+    operation: Operation
+    order: tuple[Configuration, ...]
+
+
+class Followed(StrEnum):
+    """Whether the library did what a configuration asked for."""
+
+    EXECUTED = "executed"
+    REPLACED = "replaced"
+    IGNORED = "ignored"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_credited(self) -> bool:
+        """Whether results may be put down to the configuration."""
+        return self in (Followed.EXECUTED, Followed.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What the library did under a configuration, from an untimed run of its own.
+
+    Attributes:
+        fingerprints: by size in bytes, a digest of a floating-point reduction whose result
+            depends on the order of summation: equal digests, most likely the same algorithm.
+        said: what the library itself said that it did, line by line, without its timestamps.
+        why: for a person: what was ignored or replaced, and how that is known.
+        became: key of the configuration that behaves the same, where one is known.
+    """
+
+    configuration: Configuration
+    operation: str
+    followed: Followed = Followed.UNKNOWN
+    fingerprints: Mapping[int, str] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
+    why: str = ""
+    became: str | None = None
 
 
 @dataclass(frozen=True)
@@ -228,6 +279,8 @@ class RunResult:
         detail: why the outcome is not OK, for a person; empty for OK.
         output_tail: last lines of standard output and error.
         oversubscribed: more ranks than cores they may use: never yields a profile.
+        other_load: CPU time that others used on this machine's cores during the run, as a share
+            of all its cores' time (0 to 1); ``None`` where it can't be told.
     """
 
     run_id: str
@@ -241,6 +294,7 @@ class RunResult:
     output_tail: str = ""
     exit_code: int | None = None
     oversubscribed: bool = False
+    other_load: float | None = None
 
 
 class Verdict(StrEnum):
@@ -268,6 +322,7 @@ class PointEvidence:
     Attributes:
         speed: name of the machine speed that the pairs share (``fast``, ``slow`` or ``all``).
         default_s, tuned_s: median of run medians over the pairs.
+        share: share of the pairs of this size that had this speed, 0 to 1.
     """
 
     operation: str
@@ -277,6 +332,7 @@ class PointEvidence:
     tuned_s: float
     gain: Interval
     verdict: Verdict
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -290,6 +346,8 @@ class Profile:
         points: evidence for the tuned operation, per size and machine speed.
         guards: evidence for other operations measured under the same configuration.
         level: confidence level of every interval, after correction for all that was looked at.
+        details: what else is known, as plain data: what each variable brings, what decided the
+            range's ends, what the library executed (see ``tuner.conclusion``).
     """
 
     name: str
@@ -307,3 +365,4 @@ class Profile:
     minimum_gain: float = 0.02
     note: str = ""
     simulated: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from commtune.model import Configuration, Measurement, Outcome, Profile, RunRequest, RunResult
+from commtune.model import (
+    BlockPlan,
+    Configuration,
+    Execution,
+    Measurement,
+    Outcome,
+    Profile,
+    RunRequest,
+    RunResult,
+)
 from commtune.tuner.evidence import RunView
 
 
@@ -31,6 +40,14 @@ class Benchmark(Protocol):
 
     def recover(self, request: RunRequest) -> RunResult | None:
         """Reads what is left of a run after its controller died, ending its processes first."""
+        ...
+
+    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+        """What the library does under a configuration, from an untimed run with its logging on.
+
+        Returns ``None`` where nothing can be told (no such library, a replay, the run failed).
+        Its times are never used.
+        """
         ...
 
 
@@ -106,6 +123,30 @@ class Store(Protocol):
 
     def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
         """What ``decide`` stored last."""
+        ...
+
+    def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
+        """Stores a block before its first run starts; the same one again is nothing new."""
+        ...
+
+    def blocks(self, campaign_id: int) -> Sequence[BlockPlan]:
+        """All blocks that were planned, by number."""
+        ...
+
+    def add_execution(self, campaign_id: int, execution: Execution) -> None:
+        """Stores what the library did under a configuration; a later one replaces it."""
+        ...
+
+    def executions(self, campaign_id: int) -> Sequence[Execution]:
+        """What is known of configurations' execution."""
+        ...
+
+    def conclude(self, campaign_id: int, conclusion: Mapping[str, Any]) -> None:
+        """Stores what the campaign came to, as plain data (see ``tuner.conclusion``)."""
+        ...
+
+    def conclusion(self, campaign_id: int) -> Mapping[str, Any] | None:
+        """What ``conclude`` stored last."""
         ...
 
     def touch(self, campaign_id: int) -> None:

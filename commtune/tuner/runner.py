@@ -49,6 +49,7 @@ class FreshRun:
     outcome = property(lambda self: self.result.outcome)
     wall_s = property(lambda self: self.result.wall_s)
     oversubscribed = property(lambda self: self.result.oversubscribed)
+    other_load = property(lambda self: self.result.other_load)
     measurements = property(lambda self: self.result.measurements)
 
 
