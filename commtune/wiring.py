@@ -162,10 +162,9 @@ def tune(
     machine = describe_machine()
     folder = Folders.of_user().data / "campaigns" / plan.name / "runs"
     benchmark = prepare_benchmark(mpi, plan.space, folder, spec.guard_variables)
-    store = Store(opened)
+    store = Store(opened, say=reporter.say)
     owner = LockOwner.current()
-    handle = store.open_campaign(_record(spec, mpi, machine, folder))
-    before = store.lock(handle.id, owner, take_over=take_over)
+    handle, before = store.begin(_record(spec, mpi, machine, folder), owner, take_over=take_over)
     if before:
         reporter.say(f"note: going on where another controller stopped ({before})")
     try:

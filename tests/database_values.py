@@ -7,7 +7,11 @@ from typing import Any
 
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.model import (
+    DEFAULT,
+    BlockPlan,
     Configuration,
+    Execution,
+    Followed,
     Interval,
     Measurement,
     Operation,
@@ -91,6 +95,21 @@ def result(run_id: str = "r1", **changes: Any) -> RunResult:
             exit_code=0,
         ),
         **changes,
+    )
+
+
+def block(number: int = 4, **changes: Any) -> BlockPlan:
+    """A confirmation of the tuned configuration."""
+    order = (Configuration({"OTHER": "1"}), DEFAULT, TUNED)
+    return replace(BlockPlan(number, Phase.CONFIRM, Operation.ALLREDUCE, order), **changes)
+
+
+def execution(configuration: Configuration = TUNED, **changes: Any) -> Execution:
+    """A library that did as it was told."""
+    digests = {8: "aa01", 1 << 20: "bb02"}
+    said = ("algorithm: ring", "")
+    return replace(
+        Execution(configuration, "allreduce", Followed.EXECUTED, digests, said), **changes
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from commtune.db.location import (
     shown_url,
     sqlite_path,
 )
+from commtune.db.patience import NONE, Patience
 from commtune.db.queries import Rows, check_revision
 from commtune.errors import DatabaseFault
 
@@ -60,15 +61,22 @@ class Database:
     file: tuple[int, int] | None = None
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, patience: Patience = NONE) -> Iterator[Connection]:
         """One transaction that writes; all of it is stored at the end, or nothing.
+
+        Args:
+            patience: what to do while another program holds the database.
 
         Raises:
             DatabaseFault: the database can't be reached or written.
         """
-        self._check_file()
-        with self._faults(), _begin(self.engine, writes=True) as connection:
-            yield connection
+        with self._faults(), ExitStack() as stack:
+
+            def begin() -> Connection:
+                self._check_file()
+                return stack.enter_context(_begin(self.engine, writes=True))
+
+            yield patience.with_busy(begin, self.url)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -217,8 +225,9 @@ def _set_up_sqlite(engine: Engine, *, careful: bool, foreign_keys: bool) -> None
         driver.execute(f"PRAGMA synchronous={synchronous}")
 
     def on_begin(connection: Connection) -> None:
-        # A writer takes the write lock at once: taken later, it could find its view outdated.
-        kind = "IMMEDIATE" if connection.get_execution_options().get(_WRITES) else "DEFERRED"
+        # A writer takes all locks at once: taken later, it could find its view outdated, or its
+        # commit held up by readers. With a write-ahead log, readers don't notice.
+        kind = "EXCLUSIVE" if connection.get_execution_options().get(_WRITES) else "DEFERRED"
         connection.exec_driver_sql(f"BEGIN {kind}")
 
     event.listen(engine, "connect", on_connect)

@@ -45,7 +45,8 @@ JOIN systems s ON s.id = c.system_id
 JOIN stacks k ON k.id = c.stack_id
 """
 _DESCRIPTIONS = (
-    ", s.description AS system_description, k.description AS stack_description, c.space AS space"
+    ", p.details, s.description AS system_description, k.description AS stack_description,"
+    " c.space AS space"
 )
 
 _FILTERS = {
@@ -58,7 +59,7 @@ _FILTERS = {
 
 _POINTS = """
 SELECT profile_id, is_guard, operation, bytes, speed, default_s, tuned_s, ratio, low, high, pairs,
-       verdict
+       verdict, share
 FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
 """
 
@@ -277,6 +278,7 @@ def _point(row: Mapping[str, Any]) -> PointEvidence:
         tuned_s=row["tuned_s"],
         gain=Interval(row["ratio"], row["low"], row["high"], row["pairs"]),
         verdict=Verdict(row["verdict"]),
+        share=row["share"],
     )
 
 
@@ -321,6 +323,7 @@ def _whole(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Pro
         points=tuple(_point(point) for point in evidence if not point["is_guard"]),
         guards=tuple(_point(point) for point in evidence if point["is_guard"]),
         simulated=bool(row["simulated"]),
+        details=_json(row["details"]),
     )
 
 

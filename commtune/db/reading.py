@@ -20,7 +20,6 @@ from commtune.db.records import (
 from commtune.db.tables import (
     Campaign,
     ConfigurationRow,
-    DecisionRow,
     Lock,
     MeasurementRecord,
     ProfilePoint,
@@ -98,7 +97,7 @@ def runs_after(
     """The next stored runs behind row ``last``, and the row that they end at."""
     names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
     rows = connection.execute(
-        _run_select(Run.id, Run.started_at, *names)
+        _run_select(Run.id, Run.started_at, Run.other_load, *names)
         .where(Run.campaign_id == campaign_id, Run.id > last, Run.state == "stored")
         .order_by(Run.id)
         .limit(count)
@@ -124,17 +123,6 @@ def samples(connection: Connection, run_id: str, size: int) -> tuple[float, ...]
     if blob is None:
         raise UnknownName(f"run {run_id} has no measurement at {size} bytes")
     return unpack_samples(blob)
-
-
-def decision(connection: Connection, campaign_id: int) -> Mapping[str, Any] | None:
-    """What the campaign decided last."""
-    found: Mapping[str, Any] | None = connection.execute(
-        select(DecisionRow.decision)
-        .where(DecisionRow.campaign_id == campaign_id)
-        .order_by(DecisionRow.id.desc())
-        .limit(1)
-    ).scalar()
-    return found
 
 
 def summaries(connection: Connection) -> list[CampaignSummary]:
@@ -196,6 +184,7 @@ def _stored_run(row: Any, measured: tuple[MeasurementRow, ...]) -> StoredRun:
         oversubscribed=row.oversubscribed,
         detail=row.detail,
         measurements=measured,
+        other_load=row.other_load,
     )
 
 

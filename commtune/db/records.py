@@ -100,6 +100,8 @@ class StoredRun:
     Attributes:
         session: which sitting of the controller made it.
         started_at: seconds since 1970.
+        other_load: CPU time that others used meanwhile, as a share of all cores' time; ``None``
+            where it was not known.
     """
 
     run_id: str
@@ -116,6 +118,7 @@ class StoredRun:
     oversubscribed: bool
     detail: str
     measurements: tuple[MeasurementRow, ...]
+    other_load: float | None = None
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,16 @@ raise DatabaseFault; where that is ``transient``, the same call may be made agai
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
-from commtune.db import locks, reading, writing
+from commtune.db import course, locks, reading, writing
 from commtune.db.engine import Database, as_rows
 from commtune.db.locks import LockOwner
+from commtune.db.patience import Patience
 from commtune.db.queries import list_profiles
 from commtune.db.records import (
     CampaignHandle,
@@ -26,32 +28,76 @@ from commtune.db.records import (
     StoredTrial,
 )
 from commtune.db.tables import Campaign
-from commtune.model import Configuration, Profile, RunRequest, RunResult
+from commtune.model import BlockPlan, Configuration, Execution, Profile, RunRequest, RunResult
 
 #: Silence after which a controller on another machine is given up, seconds.
 STALE_AFTER_S = 300.0
+#: How long a write waits for another program that holds the database, seconds.
+WAIT_S = 300.0
 _PAGE_RUNS = 1000
 
 
 class Store:
-    """Reads and writes campaigns in one database."""
+    """Reads and writes campaigns in one database.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        wait_s: how long a write waits while another program holds the database, seconds.
+        say: told once in every such wait, so that a person can look for that program.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        wait_s: float = WAIT_S,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
         self.database = database
+        self._patience = Patience(wait_s, say)
         self._owners: dict[int, LockOwner] = {}
 
+    def begin(
+        self,
+        spec: CampaignRecord,
+        owner: LockOwner | None = None,
+        *,
+        stale_after_s: float = STALE_AFTER_S,
+        take_over: bool = False,
+    ) -> tuple[CampaignHandle, str]:
+        """Opens a campaign, takes its lock and stores what may change, all or nothing.
+
+        Args:
+            owner, stale_after_s, take_over: as for ``lock``.
+
+        Returns:
+            The campaign, and why an earlier holder lost it; empty where there was none.
+
+        Raises:
+            CampaignChanged: as ``open_campaign``.
+            CampaignLocked: another controller holds it; nothing was changed.
+        """
+        owner = owner or LockOwner.current()
+        with self._write() as connection:
+            handle = writing.open_campaign(connection, spec)
+            reason = locks.acquire(
+                connection, handle.id, owner, stale_after_s=stale_after_s, take_over=take_over
+            )
+            writing.update_campaign(connection, handle.id, spec)
+        self._owners[handle.id] = owner
+        return handle, reason
+
     def open_campaign(self, spec: CampaignRecord) -> CampaignHandle:
-        """Creates a campaign, or finds it by name and updates what may change.
+        """Creates a campaign, or finds it by name; what is stored stays as it is (see ``begin``).
 
         Raises:
             CampaignChanged: it is stored with another ``what``, system or stack; says which keys.
         """
-        with self.database.write() as connection:
+        with self._write() as connection:
             return writing.open_campaign(connection, spec)
 
     def finish_campaign(self, campaign_id: int) -> None:
         """Notes that the campaign came to its end now."""
-        with self.database.write() as connection:
+        with self._write() as connection:
             connection.execute(
                 update(Campaign).where(Campaign.id == campaign_id).values(finished=time.time())
             )
@@ -81,7 +127,7 @@ class Store:
             CampaignLocked: another controller holds it; says who.
         """
         owner = owner or LockOwner.current()
-        with self.database.write() as connection:
+        with self._write() as connection:
             reason = locks.acquire(
                 connection, campaign_id, owner, stale_after_s=stale_after_s, take_over=take_over
             )
@@ -97,7 +143,7 @@ class Store:
         Raises:
             CampaignLocked: the lock is not the owner's, another took the campaign over: stop.
         """
-        with self.database.write() as connection:
+        with self._write() as connection:
             locks.refresh(connection, campaign_id, owner or self._owners.get(campaign_id))
 
     def unlock(self, campaign_id: int, owner: LockOwner | None = None) -> None:
@@ -105,18 +151,52 @@ class Store:
         owner = owner or self._owners.get(campaign_id)
         self._owners.pop(campaign_id, None)
         if owner is not None:
-            with self.database.write() as connection:
+            with self._write() as connection:
                 locks.release(connection, campaign_id, owner)
 
     def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
         """Stores what the campaign decided to confirm; earlier decisions are kept."""
-        with self.database.write() as connection:
-            writing.decide(connection, campaign_id, decision)
+        with self._write() as connection:
+            course.decide(connection, campaign_id, decision)
 
     def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
         """What ``decide`` stored last; ``None`` before the first."""
         with self.database.read() as connection:
-            return reading.decision(connection, campaign_id)
+            return course.decision(connection, campaign_id)
+
+    def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
+        """Stores a block before its first run starts; the same one again is nothing new.
+
+        Raises:
+            DatabaseFault: the number belongs to another block.
+        """
+        with self._write() as connection:
+            course.plan_block(connection, campaign_id, plan)
+
+    def blocks(self, campaign_id: int) -> list[BlockPlan]:
+        """The campaign's blocks by number."""
+        with self.database.read() as connection:
+            return course.blocks(connection, campaign_id)
+
+    def add_execution(self, campaign_id: int, execution: Execution) -> None:
+        """Stores what the library did under a configuration and operation; the latest holds."""
+        with self._write() as connection:
+            course.add_execution(connection, campaign_id, execution)
+
+    def executions(self, campaign_id: int) -> list[Execution]:
+        """What is known of the campaign's configurations, in the order it was stored."""
+        with self.database.read() as connection:
+            return course.executions(connection, campaign_id)
+
+    def conclude(self, campaign_id: int, conclusion: Mapping[str, Any]) -> None:
+        """Stores what the campaign came to; earlier conclusions are kept."""
+        with self._write() as connection:
+            course.conclude(connection, campaign_id, conclusion)
+
+    def conclusion(self, campaign_id: int) -> Mapping[str, Any] | None:
+        """What ``conclude`` stored last; ``None`` before the first."""
+        with self.database.read() as connection:
+            return course.conclusion(connection, campaign_id)
 
     def add_trial(
         self,
@@ -132,7 +212,7 @@ class Store:
             origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
             label: the size range that it was proposed for.
         """
-        with self.database.write() as connection:
+        with self._write() as connection:
             writing.add_trial(connection, campaign_id, number, configuration, origin, label)
 
     def trials(self, campaign_id: int) -> list[StoredTrial]:
@@ -142,7 +222,7 @@ class Store:
 
     def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
         """Registers a run as running, before it is launched; its trial must be stored."""
-        with self.database.write() as connection:
+        with self._write() as connection:
             writing.start_run(connection, campaign_id, request, session)
 
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
@@ -155,12 +235,12 @@ class Store:
             DatabaseFault: transient if the database can't be reached now; the run's records stay
                 in the campaign folder, and the same call can be made later.
         """
-        with self.database.write() as connection:
+        with self._write() as connection:
             return writing.finish_run(connection, campaign_id, result, operation)
 
     def mark_interrupted(self, run_id: str, detail: str) -> None:
         """Closes a run that left no result; one that is stored already stays as it is."""
-        with self.database.write() as connection:
+        with self._write() as connection:
             writing.mark_interrupted(connection, run_id, detail)
 
     def open_runs(self, campaign_id: int) -> list[RunRequest]:
@@ -192,7 +272,7 @@ class Store:
 
     def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
         """Puts these profiles in the place of the campaign's earlier ones, all or none."""
-        with self.database.write() as connection:
+        with self._write() as connection:
             writing.replace_profiles(connection, campaign_id, profiles)
 
     def profiles(self, campaign: str | None = None) -> list[StoredProfile]:
@@ -204,3 +284,6 @@ class Store:
         """All campaigns with what they did so far, newest first."""
         with self.database.read() as connection:
             return reading.summaries(connection)
+
+    def _write(self) -> AbstractContextManager[Connection]:
+        return self.database.write(self._patience)

@@ -20,6 +20,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -43,6 +44,7 @@ class Base(DeclarativeBase):
         bool: Boolean(),
         bytes: LargeBinary(),
         dict[str, Any]: JSON(none_as_null=True),
+        list[Any]: JSON(none_as_null=True),
     }
 
 
@@ -120,6 +122,18 @@ class DecisionRow(Base):
     created: Mapped[float]
 
 
+class ConclusionRow(Base):
+    """What a campaign came to, as plain data; the newest row holds."""
+
+    __tablename__ = "conclusions"
+    __table_args__ = (Index("ix_conclusions_campaign", "campaign_id", "id"),)
+
+    id: Mapped[int] = mapped_column(_Id, primary_key=True)
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
+    conclusion: Mapped[dict[str, Any]]
+    created: Mapped[float]
+
+
 class ConfigurationRow(Base):
     """One assignment of environment variables; shared by campaigns."""
 
@@ -142,6 +156,47 @@ class Trial(Base):
     configuration_id: Mapped[int] = mapped_column(ForeignKey("configurations.id"))
     origin: Mapped[str] = mapped_column(String(32))
     label: Mapped[str] = mapped_column(Text)
+    created: Mapped[float]
+
+
+class Block(Base):
+    """Runs that were planned to be made close together; ``runs.block`` is its number.
+
+    ``configurations`` are environments in the order of the runs; the empty one is the default.
+    """
+
+    __tablename__ = "blocks"
+
+    campaign_id: Mapped[int] = mapped_column(
+        _Id, ForeignKey("campaigns.id"), primary_key=True, autoincrement=False
+    )
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    phase: Mapped[str] = mapped_column(String(32))
+    operation: Mapped[str] = mapped_column(String(64))
+    configurations: Mapped[list[Any]]
+    created: Mapped[float]
+
+
+class ExecutionRow(Base):
+    """What the library did under a configuration, from an untimed run; the latest one holds.
+
+    ``fingerprints`` is by size (bytes, as text), ``said`` a list of lines.
+    """
+
+    __tablename__ = "executions"
+
+    campaign_id: Mapped[int] = mapped_column(
+        _Id, ForeignKey("campaigns.id"), primary_key=True, autoincrement=False
+    )
+    configuration_id: Mapped[int] = mapped_column(
+        _Id, ForeignKey("configurations.id"), primary_key=True, autoincrement=False
+    )
+    operation: Mapped[str] = mapped_column(String(64), primary_key=True)
+    followed: Mapped[str] = mapped_column(String(32))
+    fingerprints: Mapped[dict[str, Any]]
+    said: Mapped[list[Any]]
+    why: Mapped[str] = mapped_column(Text)
+    became: Mapped[str | None] = mapped_column(String(64))
     created: Mapped[float]
 
 
@@ -174,6 +229,7 @@ class Run(Base):
     detail: Mapped[str] = mapped_column(Text)
     output_tail: Mapped[str] = mapped_column(Text)
     oversubscribed: Mapped[bool]
+    other_load: Mapped[float | None]
     header: Mapped[dict[str, Any] | None]
     footer: Mapped[dict[str, Any] | None]
 
@@ -237,6 +293,7 @@ class ProfileRow(Base):
     note: Mapped[str] = mapped_column(Text)
     simulated: Mapped[bool]
     created: Mapped[float]
+    details: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
 
 
 class ProfilePoint(Base):
@@ -260,3 +317,4 @@ class ProfilePoint(Base):
     high: Mapped[float]
     pairs: Mapped[int]
     verdict: Mapped[str] = mapped_column(String(32))
+    share: Mapped[float] = mapped_column(server_default=text("1.0"))

@@ -17,7 +17,6 @@ from commtune.db.tables import (
     Base,
     Campaign,
     ConfigurationRow,
-    DecisionRow,
     MeasurementRecord,
     ProfilePoint,
     ProfileRow,
@@ -42,7 +41,7 @@ TAIL_CHARACTERS = 4000
 
 
 def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandle:
-    """Creates a campaign, or finds it and updates what may change.
+    """Creates a campaign, or finds it; what is stored stays as it is.
 
     Raises:
         CampaignChanged: it is stored with another ``what``, system or stack.
@@ -72,11 +71,14 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
             + "".join(f"\n  {change}" for change in changes),
             hint="give the campaign another name, or undo the change",
         )
-    if not is_new:
-        connection.execute(
-            update(Campaign).where(Campaign.id == campaign_id).values(**_changeable(spec))
-        )
     return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
+
+
+def update_campaign(connection: Connection, campaign_id: int, spec: CampaignRecord) -> None:
+    """Stores what may change; for the controller that holds the campaign's lock."""
+    connection.execute(
+        update(Campaign).where(Campaign.id == campaign_id).values(**_changeable(spec))
+    )
 
 
 def add_trial(
@@ -92,7 +94,7 @@ def add_trial(
     Raises:
         DatabaseFault: the number belongs to another configuration.
     """
-    wanted = _configuration(connection, configuration)
+    wanted = configuration_row(connection, configuration)
     trial = _trial(connection, campaign_id, number)
     if trial is None:
         values = {"campaign_id": campaign_id, "number": number, "configuration_id": wanted}
@@ -119,7 +121,7 @@ def start_run(connection: Connection, campaign_id: int, request: RunRequest, ses
         request.run_id,
         campaign_id=campaign_id,
         trial_id=trial.id,
-        configuration_id=_configuration(connection, request.configuration),
+        configuration_id=configuration_row(connection, request.configuration),
         phase=str(request.phase),
         block=request.block,
         position=request.position,
@@ -164,15 +166,6 @@ def mark_interrupted(connection: Connection, run_id: str, detail: str) -> bool:
     return _store(connection, run_id, None, {"outcome": "interrupted", "detail": clean(detail)})
 
 
-def decide(connection: Connection, campaign_id: int, decision: Mapping[str, Any]) -> None:
-    """Adds a decision; the newest one holds."""
-    connection.execute(
-        insert(DecisionRow).values(
-            campaign_id=campaign_id, decision=plain(decision), created=time.time()
-        )
-    )
-
-
 def replace_profiles(
     connection: Connection, campaign_id: int, profiles: Sequence[Profile]
 ) -> None:
@@ -185,7 +178,7 @@ def replace_profiles(
         connection.execute(
             insert(ProfileRow).values(
                 campaign_id=campaign_id,
-                configuration_id=_configuration(connection, profile.configuration),
+                configuration_id=configuration_row(connection, profile.configuration),
                 created=created,
                 **_profile_values(profile),
             )
@@ -258,7 +251,8 @@ def _stack(connection: Connection, stack: StackRecord) -> int:
     )[0]
 
 
-def _configuration(connection: Connection, configuration: Configuration) -> int:
+def configuration_row(connection: Connection, configuration: Configuration) -> int:
+    """The number of a configuration's row, which is made if it is not there."""
     return _ensure(
         connection,
         ConfigurationRow,
@@ -321,6 +315,7 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
         "detail": clean(result.detail),
         "output_tail": clean(result.output_tail[-TAIL_CHARACTERS:]),
         "oversubscribed": result.oversubscribed,
+        "other_load": result.other_load,
         "header": plain(result.header),
         "footer": plain(result.footer),
     }
@@ -347,6 +342,7 @@ def _profile_values(profile: Profile) -> dict[str, Any]:
         "minimum_gain": profile.minimum_gain,
         "note": clean(profile.note),
         "simulated": profile.simulated,
+        "details": plain(profile.details),
     }
 
 
@@ -370,5 +366,6 @@ def _point(point: PointEvidence) -> dict[str, Any]:
         "default_s": point.default_s,
         "tuned_s": point.tuned_s,
         "verdict": str(point.verdict),
+        "share": point.share,
         **asdict(point.gain),
     }

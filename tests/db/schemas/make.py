@@ -38,13 +38,16 @@ def main() -> None:
 
 def fill(store: Store) -> None:
     """Puts something into every table."""
-    campaign_id = store.open_campaign(given.campaign()).id
-    store.lock(campaign_id, LockOwner("node1", "boot", 1, 2, 3))
+    handle, _ = store.begin(given.campaign(), LockOwner("node1", "boot", 1, 2, 3))
+    campaign_id = handle.id
     store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
     store.start_run(campaign_id, given.request(), "s1")
-    store.finish_run(campaign_id, given.result(), "allreduce")
+    store.finish_run(campaign_id, given.result(other_load=0.25), "allreduce")
     store.start_run(campaign_id, given.request("r2"), "s1")
     store.decide(campaign_id, {"blocks": 5})
+    store.plan_block(campaign_id, given.block())
+    store.add_execution(campaign_id, given.execution())
+    store.conclude(campaign_id, {"version": 1})
     store.save_profiles(campaign_id, [given.profile()])
 
 

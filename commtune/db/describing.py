@@ -1,0 +1,89 @@
+"""One campaign as it was begun, by name: what a report says of it before any run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from commtune.db.answers import StackRecord, SystemRecord
+from commtune.db.queries import Rows, reader
+from commtune.errors import UnknownName
+
+_HINTED = 6
+
+_CAMPAIGN = """
+SELECT c.id, c.name, c.what, c.settings, c.space, c.seed, c.simulated, c.created, c.finished,
+       s.name AS system, s.fingerprint AS system_fingerprint, s.description AS system_description,
+       k.text AS stack, k.fingerprint AS stack_fingerprint, k.description AS stack_description
+FROM campaigns c JOIN systems s ON s.id = c.system_id JOIN stacks k ON k.id = c.stack_id
+WHERE c.name = :name
+"""
+
+
+@dataclass(frozen=True)
+class CampaignDescription:
+    """A stored campaign.
+
+    Attributes:
+        what: workload, timing, space and surroundings, which make results comparable.
+        settings: budget and thresholds, as they were at the last sitting.
+        space: the search space as plain data.
+        created, finished: seconds since 1970; ``finished`` is ``None`` while it is not.
+    """
+
+    id: int
+    name: str
+    what: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    seed: int
+    simulated: bool
+    created: float
+    finished: float | None
+    system: SystemRecord
+    stack: StackRecord
+
+
+def describe(url: str, name: str) -> CampaignDescription:
+    """The campaign of this name.
+
+    Raises:
+        UnknownName: there is none; the hint says what there is.
+        NoAnswer: there is no database yet.
+        DatabaseFault: the database can't be read.
+    """
+    with reader(url) as rows:
+        found = rows(_CAMPAIGN, {"name": name})
+        if not found:
+            raise _unknown(rows, name)
+        return _description(found[0])
+
+
+def _description(row: Mapping[str, Any]) -> CampaignDescription:
+    taken = ("id", "name", "seed", "created", "finished")
+    plain = ("what", "settings", "space")
+    return CampaignDescription(
+        **{key: row[key] for key in taken},
+        **{key: _json(row[key]) for key in plain},
+        simulated=bool(row["simulated"]),
+        system=SystemRecord(
+            row["system_fingerprint"], row["system"], _json(row["system_description"])
+        ),
+        stack=StackRecord(row["stack_fingerprint"], row["stack"], _json(row["stack_description"])),
+    )
+
+
+def _json(value: Any) -> Any:
+    """A JSON column: SQLite hands out its text, other drivers what it means."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _unknown(rows: Rows, name: str) -> UnknownName:
+    import difflib  # here: only the one who mistypes waits for it
+
+    known = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id DESC", {})]
+    close = difflib.get_close_matches(name, known, _HINTED, 0.4) or known[:_HINTED]
+    hint = f"campaigns: {', '.join(close)}" if close else "commtune tune runs a campaign"
+    return UnknownName(f"no campaign {name}", hint=hint)
