@@ -7,11 +7,12 @@ import shutil
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
 from commtune.cluster.launch import mpi_command
+from commtune.cluster.load import between, snapshot
 from commtune.cluster.shared_memory import sweep
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.model import Configuration, MpiInstallation, Outcome, RunRequest, RunResult
@@ -52,6 +53,7 @@ class LocalBenchmark:
         started_at = time.time()
         try:
             self._require(arguments[0])
+            before = snapshot()
             completed = process.run(
                 mpi_command(self.mpi, request.workload.ranks, arguments),
                 environment={**self.environment, **request.configuration},
@@ -59,6 +61,7 @@ class LocalBenchmark:
                 cwd=records.parent,
                 marker=request.run_id,
             )
+            others = between(before, snapshot())
         except MissingComponent as error:
             return _never_started(request, started_at, error)
         except KeyboardInterrupt:
@@ -68,7 +71,8 @@ class LocalBenchmark:
             sweep(started_at)
         found = self.program.read(records, request)
         _shorten(records)
-        return self._result(request, found, completed, started_at, time_limit_s)
+        result = self._result(request, found, completed, started_at, time_limit_s)
+        return replace(result, other_load=others.share if others else None)
 
     def recover(self, request: RunRequest) -> RunResult | None:
         """Reads a run that an earlier controller started; ends what is left of its processes."""
