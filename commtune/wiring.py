@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from commtune.model import MpiFlavour, MpiInstallation, RunRequest, RunResult, c
 from commtune.spaces import Space
 from commtune.tuner.campaign import Campaign, Report
 from commtune.tuner.campaign_file import CampaignSpec
+from commtune.tuner.grids import Grid
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Reporter
+from commtune.tuner.replay import ReplayBenchmark, check_plan
 from commtune.tuner.runner import Runner
 
 #: The space that fits an MPI where the user names none.
@@ -36,6 +39,12 @@ _PRESETS = {
     MpiFlavour.MPICH: "mpich-host",
     MpiFlavour.OPENMPI: "openmpi-host",
     MpiFlavour.INTEL: "intel-host",
+}
+#: What people call them.
+MPI_NAMES = {
+    MpiFlavour.MPICH: "MPICH",
+    MpiFlavour.OPENMPI: "Open MPI",
+    MpiFlavour.INTEL: "Intel MPI",
 }
 
 
@@ -162,15 +171,46 @@ def tune(
     machine = describe_machine()
     folder = Folders.of_user().data / "campaigns" / plan.name / "runs"
     benchmark = prepare_benchmark(mpi, plan.space, folder, spec.guard_variables)
+    record = _record(spec, mpi, machine, folder)
+    with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
+        return Campaign(plan, Runner(plan, campaign_id, benchmark, store), reporter).run()
+
+
+def replay(
+    spec: CampaignSpec, grid: Grid, opened: Database, reporter: Reporter, *, take_over: bool
+) -> Report:
+    """Runs a campaign on a recording, marked as such, or goes on with it.
+
+    Budgets are recorded seconds; in truth it takes far less.
+
+    Raises:
+        CampaignError: the recording lacks something that the campaign could ask for.
+        CampaignChanged, CampaignLocked: as for ``tune``.
+    """
+    plan = spec.plan
+    check_plan(grid, plan)
+    benchmark = ReplayBenchmark(grid, plan.seed)
+    record = _replayed_record(spec, grid)
+    with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
+        # The recording's time goes on where an earlier session left it.
+        benchmark.clock.now = fsum(run.wall_s for run in store.runs(campaign_id))
+        runner = Runner(plan, campaign_id, benchmark, store, clock=benchmark.clock)
+        return Campaign(plan, runner, reporter).run()
+
+
+@contextmanager
+def _controlled(
+    opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
+) -> Iterator[tuple[Store, int]]:
+    """The store and the campaign's number in it, while we are its one controller."""
     store = Store(opened, say=reporter.say)
     owner = LockOwner.current()
-    handle, before = store.begin(_record(spec, mpi, machine, folder), owner, take_over=take_over)
+    handle, before = store.begin(record, owner, take_over=take_over)
     if before:
         reporter.say(f"note: going on where another controller stopped ({before})")
     try:
-        report = Campaign(plan, Runner(plan, handle.id, benchmark, store), reporter).run()
+        yield store, handle.id
         store.finish_campaign(handle.id)
-        return report
     finally:
         # Not said a second time: without us, the next controller sees that the lock is dead.
         with suppress(DatabaseFault):
@@ -219,6 +259,35 @@ def _record(
     )
 
 
+def _replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
+    """Bound to the recording: neither its system nor its stack is ever taken for a real one."""
+    plan, header = spec.plan, grid.header
+    recording = {"name": header.name, "recorded": header.recorded, "sha256": grid.digest}
+    surroundings = {
+        "machine": dict(header.system),
+        "mpi": dict(header.stack),
+        "benchmark": dict(header.benchmark),
+        "guards": {},
+        "replayed": recording,
+    }
+    system = {**header.system, "replayed": recording}
+    stack = {**header.stack, "replayed": recording}
+    text = f"{header.stack.get('name')} {header.stack.get('version')} (replayed)"
+    return CampaignRecord(
+        name=plan.name,
+        what=plan.comparable(surroundings),
+        settings={**_settings(plan, spec), "replayed": header.name},
+        space=_space_plain(plan.space),
+        space_key=plan.space.key,
+        seed=plan.seed,
+        system=SystemRecord(
+            content_key(system), f"replayed: {header.system.get('name')} ({header.name})", system
+        ),
+        stack=StackRecord(content_key(stack), text, stack),
+        simulated=True,
+    )
+
+
 def _space_plain(space: Space) -> dict[str, Any]:
     return {
         "name": space.name,
@@ -249,13 +318,8 @@ def _system(machine: Machine) -> SystemRecord:
 
 
 def _stack(mpi: MpiInstallation, machine: Machine) -> StackRecord:
-    names = {
-        MpiFlavour.MPICH: "MPICH",
-        MpiFlavour.OPENMPI: "Open MPI",
-        MpiFlavour.INTEL: "Intel MPI",
-    }
     description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack()}
-    text = f"{names[mpi.flavour]} {mpi.version}"
+    text = f"{MPI_NAMES[mpi.flavour]} {mpi.version}"
     return StackRecord(content_key(description), text, description)
 
 
