@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,16 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, inspect, text
+from sqlalchemy import Connection, MetaData, create_engine, inspect, text
 from sqlalchemy.pool import NullPool
 
 import commtune.db
+from commtune.db import queries
 from commtune.db.engine import open_database, upgrade
 from commtune.db.location import SCHEMA, VERSION_TABLE
 from commtune.db.store import Store
 from commtune.db.tables import Base
+from commtune.errors import DatabaseFault
 
 MIGRATIONS = Path(str(commtune.db.__file__)).parent / "migrations"
 RELEASED = sorted((Path(__file__).parent / "schemas").glob("r*.sql"))
@@ -100,11 +102,35 @@ def test_every_schema_has_its_dump() -> None:
     assert [dump.stem for dump in RELEASED][-1] == SCHEMA
 
 
+def copied(source: str, target: str, revision: str) -> str:
+    """The URL of a database of another kind, with an old schema and the rows of the source."""
+    with alembic(target) as (config, _):
+        command.upgrade(config, revision)
+    with (
+        create_engine(source, poolclass=NullPool).connect() as reading,
+        create_engine(target, poolclass=NullPool).begin() as writing,
+    ):
+        tables = MetaData()
+        tables.reflect(writing)
+        for table in tables.sorted_tables:
+            rows = [dict(row) for row in reading.execute(table.select()).mappings()]
+            if rows and table.name != VERSION_TABLE:
+                writing.execute(table.insert(), rows)
+    return target
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("dump", RELEASED, ids=lambda path: path.stem)
 def test_a_database_of_a_released_schema_is_brought_to_the_newest(
-    dump: Path, tmp_path: Path
+    dump: Path, kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = loaded(dump, tmp_path)
+    if kind == "postgresql":
+        url = copied(url, request.getfixturevalue("new_postgresql_url"), dump.stem)
+    with (
+        pytest.raises(DatabaseFault, match="older schema") if dump.stem < SCHEMA else nullcontext()
+    ):
+        queries.best(url, "allreduce", 1024)
     upgrade(url)
     with alembic(url) as (_, connection):
         assert difference(connection) == []
@@ -116,6 +142,17 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     assert [row.bytes for row in run.measurements] == list(given.SIZES)
     assert len(store.samples("r1", 8)) == run.measurements[0].n_samples
     assert store.open_runs(summary.id) == [given.request("r2")]
+    assert store.decision(summary.id) == {"blocks": 5}
+    assert queries.profile(url, "allreduce-large").profile == given.profile()
+    has_course = dump.stem >= "r0002"
+    assert run.other_load == (0.25 if has_course else None)
+    assert store.blocks(summary.id) == ([given.block()] if has_course else [])
+    assert store.executions(summary.id) == ([given.execution()] if has_course else [])
+    assert store.conclusion(summary.id) == ({"version": 1} if has_course else None)
+    store.plan_block(summary.id, given.block(5))
+    store.add_execution(summary.id, given.execution(why="once more"))
+    assert store.blocks(summary.id)[-1] == given.block(5)
+    assert store.executions(summary.id) == [given.execution(why="once more")]
     database.close()
 
 

@@ -16,7 +16,7 @@ from commtune.db.codec import pack_samples, unpack_samples
 from commtune.db.locks import LockOwner
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.db.store import Store
-from commtune.errors import CampaignChanged, DatabaseFault, UnknownName
+from commtune.errors import CampaignChanged, CampaignLocked, DatabaseFault, UnknownName
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Timing, Workload
 from commtune.tuner import ports
 
@@ -51,12 +51,45 @@ def test_a_campaign_is_made_once_and_found_by_name(store: Store) -> None:
     assert count(store, "campaigns") == 2
 
 
-def test_settings_may_change(store: Store) -> None:
-    store.open_campaign(given.campaign())
-    store.open_campaign(given.campaign(settings={"budget": {"wall_s": 600}}, folder="/data/shm"))
+def test_settings_may_change_with_the_lock(store: Store) -> None:
+    first, _ = store.begin(given.campaign())
+    changed = given.campaign(settings={"budget": {"wall_s": 600}}, folder="/data/shm")
+    store.open_campaign(changed)
+    assert store.campaigns()[0].settings == {"budget": {"wall_s": 60}}
+    again, reason = store.begin(changed)
+    assert (again.id, again.is_new, reason) == (first.id, False, "")
     (summary,) = store.campaigns()
     assert summary.settings == {"budget": {"wall_s": 600}}
     assert summary.folder == "/data/shm"
+    store.touch(again.id)
+
+
+def test_a_second_controller_changes_nothing(store: Store) -> None:
+    holder = LockOwner("node2", "boot-c", 4711, 5, 6)
+    handle, _ = store.begin(given.campaign(), holder)
+    changed = given.campaign(settings={"budget": {}}, space={"version": 2}, folder="/elsewhere")
+    with pytest.raises(CampaignLocked, match="process 4711 on node2"):
+        store.begin(changed)
+    (summary,) = store.campaigns()
+    assert (summary.settings, summary.folder) == (
+        {"budget": {"wall_s": 60}},
+        "/home/ann/campaigns/shm",
+    )
+    with store.database.read() as connection:
+        assert connection.execute(text("SELECT space_key FROM campaigns")).scalar() == (
+            given.campaign().space_key
+        )
+    store.touch(handle.id, holder)
+    assert store.begin(changed, take_over=True)[1] == "taken over by request"
+    assert store.campaigns()[0].settings == {"budget": {}}
+
+
+def test_another_question_leaves_the_lock_alone(store: Store) -> None:
+    handle, _ = store.begin(given.campaign())
+    store.unlock(handle.id)
+    with pytest.raises(CampaignChanged):
+        store.begin(given.campaign(what={"operation": "alltoall"}))
+    assert store.campaigns()[0].locked_by == ""
 
 
 def test_another_question_is_refused_and_says_what_changed(store: Store) -> None:

@@ -1,0 +1,106 @@
+"""What a campaign planned, learned and came to, over every kind of database."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import database_values as given
+import pytest
+from sqlalchemy import text
+
+from commtune.db import queries
+from commtune.db.store import Store
+from commtune.errors import DatabaseFault
+from commtune.model import DEFAULT, Configuration, Followed, Operation, Phase
+
+
+@pytest.fixture
+def campaign_id(store: Store) -> int:
+    """A campaign without anything."""
+    return store.open_campaign(given.campaign()).id
+
+
+def test_blocks_come_back_by_number_with_their_order(store: Store, campaign_id: int) -> None:
+    guard = given.block(9, phase=Phase.GUARD, operation=Operation.ALLTOALL, order=(DEFAULT,))
+    store.plan_block(campaign_id, guard)
+    store.plan_block(campaign_id, given.block(4))
+    assert store.blocks(campaign_id) == [given.block(4), guard]
+    assert [c.is_default for c in store.blocks(campaign_id)[0].order] == [False, True, False]
+
+
+def test_a_block_is_planned_once(store: Store, campaign_id: int) -> None:
+    other = store.open_campaign(given.campaign("other")).id
+    for _ in range(2):
+        store.plan_block(campaign_id, given.block())
+    store.plan_block(other, given.block(order=(given.TUNED, DEFAULT)))
+    reversed_order = tuple(reversed(given.block().order))
+    for changed in ({"order": reversed_order}, {"phase": Phase.ABLATE}):
+        with pytest.raises(DatabaseFault, match="block 4 is stored with another plan"):
+            store.plan_block(campaign_id, given.block(**changed))
+    assert store.blocks(campaign_id) == [given.block()]
+
+
+def test_a_block_needs_its_campaign(store: Store, campaign_id: int) -> None:
+    with pytest.raises(DatabaseFault):
+        store.plan_block(campaign_id + 1, given.block())
+
+
+def test_an_execution_is_replaced_by_a_later_one(store: Store, campaign_id: int) -> None:
+    first, other = given.execution(), given.execution(operation="alltoall")
+    elsewhere = store.open_campaign(given.campaign("other")).id
+    for execution in (first, other, given.execution(DEFAULT)):
+        store.add_execution(campaign_id, execution)
+    store.add_execution(elsewhere, first)
+    later = replace(
+        first, followed=Followed.REPLACED, fingerprints={}, said=(), why="fell back", became="0a1b"
+    )
+    store.add_execution(campaign_id, later)
+    assert store.executions(campaign_id) == [other, given.execution(DEFAULT), later]
+    assert store.executions(elsewhere) == [first]
+
+
+def test_what_a_library_says_may_hold_anything(store: Store, campaign_id: int) -> None:
+    said = ("\0\udcff", "x" * 100_000)
+    store.add_execution(campaign_id, given.execution(said=said, why="a\0b"))
+    (execution,) = store.executions(campaign_id)
+    assert execution.said == ("\ufffd?", said[1])
+    assert execution.why == "a\ufffdb"
+    assert execution.fingerprints == {8: "aa01", 1 << 20: "bb02"}
+
+
+def test_the_newest_conclusion_holds(store: Store, campaign_id: int) -> None:
+    assert store.conclusion(campaign_id) is None
+    store.conclude(campaign_id, {"version": 1, "more": {"runs": 5}})
+    store.conclude(campaign_id, {"version": 1, "more": None, "detectable": {8: math.inf}})
+    assert store.conclusion(campaign_id) == {"version": 1, "more": None, "detectable": {"8": None}}
+    assert store.conclusion(store.open_campaign(given.campaign("other")).id) is None
+    with store.database.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM conclusions")).scalar() == 2
+
+
+@pytest.mark.parametrize("other_load", [None, 0.0, 0.1 + 0.2])
+def test_a_run_says_what_others_used(
+    store: Store, campaign_id: int, other_load: float | None
+) -> None:
+    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    store.start_run(campaign_id, given.request(), "s1")
+    store.finish_run(campaign_id, given.result(other_load=other_load), "allreduce")
+    (run,) = store.runs(campaign_id)
+    assert run.other_load == other_load
+
+
+def test_a_profile_keeps_shares_and_details(url: str, store: Store, campaign_id: int) -> None:
+    points = (
+        replace(given.point(1024), share=0.75),
+        replace(given.point(1024, "slow"), share=0.25),
+    )
+    details = {"variables": [{"names": ["A"], "gain": 1.25, "kept": True}], "ends": None}
+    kept = given.profile(points=points, details=details)
+    bare = given.profile("bare", configuration=Configuration({"A": "1"}), bytes_low=1)
+    store.save_profiles(campaign_id, [kept, bare])
+    assert queries.profile(url, "allreduce-large").profile == kept
+    assert queries.profile(url, "bare").profile.details == {}
+    rows = {row.name: row for row in queries.best(url, "allreduce", 1024)}
+    assert [point.share for point in rows["allreduce-large"].points] == [0.75, 0.25]
+    assert [point.share for point in rows["bare"].points] == [1.0]

@@ -1,0 +1,118 @@
+"""A file that another program holds: a write waits for it, says so once, and gives up in words."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import database_values as given
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from commtune.db import engine
+from commtune.db.engine import Database, open_database
+from commtune.db.patience import Patience
+from commtune.db.store import Store
+from commtune.errors import DatabaseFault
+
+HOLDER = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.readline()
+time.sleep(float(sys.argv[2]))
+connection.execute("ROLLBACK")
+"""
+
+
+@pytest.fixture
+def file(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """An SQLite file whose single attempts to write are short."""
+    monkeypatch.setattr(engine, "_BUSY_S", 0.1)
+    opened = open_database(sqlite_url)
+    yield opened
+    opened.close()
+
+
+def holder(database: Database, held_s: float) -> subprocess.Popen[str]:
+    """Another process that holds the file for writing until so long after it gets a line."""
+    arguments = [sys.executable, "-c", HOLDER, str(database.engine.url.database), str(held_s)]
+    child = subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert child.stdout and child.stdout.readline() == "held\n"
+    return child
+
+
+def test_a_write_waits_for_another_program_and_says_so_once(file: Database) -> None:
+    said: list[str] = []
+    store = Store(file, wait_s=60, say=said.append)
+    child = holder(file, 1.0)
+    assert child.stdin
+    child.stdin.write("\n")
+    began = time.monotonic()
+    campaign_id = store.open_campaign(given.campaign()).id
+    assert time.monotonic() - began > 0.8
+    child.communicate()
+    store.conclude(campaign_id, {"version": 1})
+    assert [summary.name for summary in store.campaigns()] == ["shm"]
+    assert len(said) == 1
+    assert "is busy: another program writes; waiting for it, at most 60 s" in said[0]
+
+
+def test_a_write_gives_up_in_words_and_can_be_made_again(file: Database) -> None:
+    store = Store(file, wait_s=0.5)
+    child = holder(file, 0.0)
+    with pytest.raises(DatabaseFault, match=r"another program writes .*; waited for \d+ s") as no:
+        store.open_campaign(given.campaign())
+    assert no.value.transient and "end the program that holds it" in no.value.hint
+    child.communicate("\n")
+    assert store.open_campaign(given.campaign()).is_new
+
+
+def test_other_faults_are_not_waited_for(file: Database) -> None:
+    calls = []
+
+    def attempt() -> None:
+        calls.append(1)
+        with file.engine.connect() as connection:
+            connection.exec_driver_sql("SELECT 1 FROM nowhere")
+
+    with pytest.raises(OperationalError, match="no such table"):
+        Patience(60).with_busy(attempt, file.url)
+    assert len(calls) == 1
+
+
+def test_what_fails_inside_a_write_is_not_made_again(file: Database) -> None:
+    with pytest.raises(DatabaseFault, match="missing"), file.write(Patience(60)) as connection:
+        connection.exec_driver_sql("DELETE FROM nowhere")
+    with file.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() == 0
+
+
+def test_a_file_that_vanishes_meanwhile_is_noticed(file: Database) -> None:
+    path = Path(str(file.engine.url.database))
+    store = Store(file, wait_s=60, say=lambda _: path.unlink())
+    child = holder(file, 0.0)
+    with pytest.raises(DatabaseFault, match="is gone"):
+        store.open_campaign(given.campaign())
+    child.communicate("\n")
+
+
+def test_without_a_log_a_commit_waits_for_no_reader(sqlite_url: str) -> None:
+    path = sqlite_url.removeprefix("sqlite:///")
+    database = open_database(sqlite_url)
+    with closing(database.engine.raw_connection()) as connection:
+        connection.cursor().execute("PRAGMA journal_mode=delete")
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as reader:
+        with database.write() as connection, pytest.raises(sqlite3.OperationalError):
+            connection.exec_driver_sql("UPDATE campaigns SET folder = 'x'")
+            reader.execute("SELECT count(*) FROM campaigns")
+        assert reader.execute("SELECT count(*) FROM campaigns").fetchone() == (0,)
+    database.close()
