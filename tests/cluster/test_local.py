@@ -201,3 +201,12 @@ def test_a_run_that_was_cut_short_is_not_recovered(laboratory: _Laboratory) -> N
     benchmark.folder.mkdir()
     benchmark.records_of("run1").write_text(json.dumps({"record": "header"}) + "\n")
     assert benchmark.recover(request()) is None
+
+
+def test_a_run_says_what_others_used_meanwhile(laboratory: _Laboratory) -> None:
+    benchmark = laboratory.benchmark("sleep 0.1")
+    result = benchmark.measure(request(), 30.0)
+    assert result.other_load is not None and 0.0 <= result.other_load <= 1.0
+    never_started = laboratory.benchmark("true")
+    (laboratory.folder / "mpiexec").unlink()
+    assert never_started.measure(request("run2"), 30.0).other_load is None
