@@ -131,6 +131,9 @@ def tune(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
     ] = False,
+    replay: Annotated[
+        Path | None, typer.Option(help="measure nothing: play this recording back")
+    ] = None,
 ) -> None:
     """Search, confirm, and store recommended profiles; again: go on where it stopped."""
     from commtune.commands import tune as command
@@ -141,8 +144,22 @@ def tune(
         tuple(guard or ()),
     )  # fmt: skip
     command.run(
-        campaign, flags, db, json_output=json_output, take_over=take_over, program=_program()
-    )
+        campaign, flags, db, json_output=json_output, take_over=take_over, program=_program(),
+        replay=replay,
+    )  # fmt: skip
+
+
+@app.command()
+def record(
+    campaign: Annotated[Path, typer.Argument(help="campaign file: space, workload, timing")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="the recording: NAME.jsonl.gz")],
+    runs: Annotated[int, typer.Option(help="runs of every configuration")] = 8,
+    limit: Annotated[str, typer.Option(help="refuse what would take longer: 30min, 4h")] = "4h",
+) -> None:
+    """Record runs of every configuration of a space, to be replayed; again: go on."""
+    from commtune.commands import record as command
+
+    command.run(campaign, out, runs, limit, program=_program())
 
 
 @app.command()

@@ -80,7 +80,7 @@ def _answer(row: BestRow, size: int) -> str:
         f"measured on {row.system}, {row.stack}, campaign {row.campaign}",
     ]
     if row.simulated:
-        lines.append("SIMULATED: says nothing about a real system")
+        lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
     other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
     lines += [f"  {_point(point, other)}" for point in row.points]
     nearest = {point.bytes for point in row.points}
@@ -110,7 +110,11 @@ def _point(point: PointEvidence, other: str) -> str:
 
 
 def _others(rows: list[BestRow]) -> str:
-    shown = [f"  {row.campaign}/{row.name} on {row.system}, {row.stack}" for row in rows[1:6]]
+    shown = [
+        f"  {row.campaign}/{row.name} on {row.system}, {row.stack}"
+        + (" (simulated or replayed)" if row.simulated else "")
+        for row in rows[1:6]
+    ]
     return "\n".join(["also measured:", *shown]) if shown else ""
 
 

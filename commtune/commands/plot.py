@@ -76,7 +76,7 @@ def draw(campaign: str, profiles: list[Profile]) -> Figure:
     axes[0][0].set_ylabel("median time, us")
     axes[1][0].set_ylabel("gain (default / tuned)")
     first = ranged[0]
-    simulated = " - SIMULATED" if first.simulated else ""
+    simulated = " - SIMULATED OR REPLAYED: no real system" if first.simulated else ""
     figure.suptitle(
         f"{campaign}: {first.operation}, {first.ranks} ranks, {first.nodes} node{simulated}"
     )

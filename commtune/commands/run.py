@@ -8,12 +8,19 @@ import sys
 from commtune import process
 from commtune.commands.export import find
 from commtune.db.answers import ProfileAnswer
+from commtune.errors import UserError
 from commtune.model import Verdict
 
 
 def run(reference: str, command: list[str], db: str | None) -> None:
     """Becomes a command under a profile's variables."""
     answer = find(reference, db)
+    if answer.profile.simulated:
+        raise UserError(
+            f"profile {answer.profile.name} is simulated or replayed: it says nothing about a "
+            "real system",
+            hint="run the campaign on the machine itself",
+        )
     for warning in warnings(answer):
         print(f"commtune: {warning}", file=sys.stderr)
     process.replace(command, {**os.environ, **answer.pinned, **answer.profile.configuration})
@@ -26,8 +33,6 @@ def warnings(answer: ProfileAnswer) -> list[str]:
     found = []
     if answer.profile.verdict is not Verdict.FASTER:
         found.append(f"{answer.profile.name} is the default: nothing is set")
-    if answer.profile.simulated:
-        found.append(f"{answer.profile.name} is SIMULATED: it says nothing about a real system")
     if describe_machine().fingerprint() != answer.system.fingerprint:
         found.append(
             f"{answer.profile.name} was measured on another system ({answer.system.name}); "

@@ -29,7 +29,7 @@ def run(db: str | None, *, json_output: bool) -> None:
 def _row(campaign: CampaignSummary) -> tuple[str, ...]:
     failed = sum(n for outcome, n in campaign.outcomes.items() if outcome != "ok")
     return (
-        campaign.name + (" (simulated)" if campaign.simulated else ""),
+        campaign.name + _made_up(campaign),
         _state(campaign),
         str(campaign.trials),
         str(sum(campaign.outcomes.values())),
@@ -37,6 +37,13 @@ def _row(campaign: CampaignSummary) -> tuple[str, ...]:
         text.wall(campaign.wall_s),
         _gain(campaign),
     )
+
+
+def _made_up(campaign: CampaignSummary) -> str:
+    """What must be said of a campaign that measured nothing."""
+    if recording := campaign.settings.get("replayed"):
+        return f" (replayed from {recording})"
+    return " (simulated)" if campaign.simulated else ""
 
 
 def _state(campaign: CampaignSummary) -> str:

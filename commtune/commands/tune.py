@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from commtune import wiring
+from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
 from commtune.commands.quick import Flags, flag, quick_campaign
 from commtune.commands.summary import plain, summary
 from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.errors import CampaignError, CommtuneError, DatabaseFault, UserError
 from commtune.model import MpiInstallation
-from commtune.tuner.campaign_file import CampaignSpec, load_campaign
+from commtune.tuner.campaign import Report
+from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
+from commtune.tuner.replay import Grid, load_grid
+
+#: First words of everything that a replayed campaign says.
+_REPLAYED = "replayed from the recording {}: says nothing of this machine"
 
 
 def run(
@@ -29,35 +35,76 @@ def run(
     json_output: bool,
     take_over: bool,
     program: str,
+    replay: Path | None = None,
 ) -> None:
-    """Runs or continues a campaign and prints what it came to."""
+    """Runs or continues a campaign and prints what it came to.
+
+    Args:
+        replay: a recording to play back in the place of measuring.
+    """
     tell = reporter()
     url = database_url(db)
     where = str(sqlite_path(url) or shown_url(url))
-    spec, mpi = _campaign(campaign, flags)
+    spec, work, replayed = _work(campaign, flags, replay)
+    if replayed:
+        tell.say(_REPLAYED.format(replayed))
     tell.say(f"{spec.plan.name}: {_outlook(spec)}")
-    with wiring.database(db) as opened, _ended_cleanly(tell, spec, program):
+    with wiring.database(db) as opened, signals_interrupt(), _ended_cleanly(tell, spec, program):
         for warning in opened.warnings:
             tell.say(f"note: {warning}")
-        report = wiring.tune(spec, mpi, opened, tell, take_over=take_over)
+        report = work(opened, tell, take_over=take_over)
     tell.close()
     if json_output:
-        print(json.dumps(plain(spec.plan, report, where), indent=2))
-    else:
-        print(
-            summary(
-                spec.plan, report, program=program, where=where, again=_again(campaign, program)
-            )
-        )
+        print(json.dumps({**plain(spec.plan, report, where), "replayed": replayed}, indent=2))
+        return
+    if replayed:
+        print(_REPLAYED.format(replayed))
+    again = _again(campaign, replay, program)
+    print(summary(spec.plan, report, program=program, where=where, again=again))
 
 
-def _again(campaign: Path | None, program: str) -> str:
+def _again(campaign: Path | None, replay: Path | None, program: str) -> str:
     """The command that goes on with a larger budget, with all that was asked for this time."""
-    if campaign is not None:
-        return (
-            f"{program} tune {shlex.quote(str(campaign))}   (with a larger 'budget' in the file)"
-        )
+    if campaign is not None or replay is not None:
+        from_file = ["--replay", str(replay)] if replay else []
+        command = shlex.join([program, "tune", str(campaign or "CAMPAIGN.yaml"), *from_file])
+        return f"{command}   (with a larger 'budget' in the file)"
     return shlex.join([program, *sys.argv[1:], "--search", "5min"])
+
+
+def _work(
+    campaign: Path | None, flags: Flags, replay: Path | None
+) -> tuple[CampaignSpec, Callable[..., Report], str]:
+    """The campaign, what runs it, and the name of the recording that it is replayed from."""
+    if replay is None:
+        spec, mpi = _campaign(campaign, flags)
+        return spec, partial(wiring.tune, spec, mpi), ""
+    grid = load_grid(replay)
+    spec = _replayed_campaign(campaign, flags, grid)
+    return spec, partial(wiring.replay, spec, grid), grid.header.name
+
+
+def _replayed_campaign(campaign: Path | None, flags: Flags, grid: Grid) -> CampaignSpec:
+    """The campaign of a file, else the recording's own, under a name that tells them apart."""
+    _refuse_flags(flags, campaign)
+    if campaign is not None:
+        return load_campaign(campaign)
+    spec = parse_campaign(grid.header.campaign, Path.cwd())
+    return replace(spec, plan=replace(spec.plan, name=f"{spec.plan.name[:55]}-replayed"))
+
+
+def _refuse_flags(flags: Flags, campaign: Path | None) -> None:
+    given = [name for name, value in vars(flags).items() if value not in (None, ())]
+    if given and campaign is not None:
+        raise UserError(
+            f"{flag(given[0])} and a campaign file don't go together",
+            hint=f"change it in {campaign}, or leave the file out and describe all by flags",
+        )
+    if given:
+        raise UserError(
+            f"{flag(given[0])} and a recording don't go together",
+            hint="name a campaign file besides; without one, the recording's own is replayed",
+        )
 
 
 def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiInstallation]:
@@ -65,12 +112,7 @@ def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiIns
         mpi = wiring.find(flags.mpi or "auto")
         space = wiring.preset_for(mpi, flags.operation or "allreduce")
         return quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}"), mpi
-    given = [name for name, value in vars(flags).items() if value not in (None, ())]
-    if given:
-        raise UserError(
-            f"{flag(given[0])} and a campaign file don't go together",
-            hint=f"change it in {campaign}, or leave the file out and describe all by flags",
-        )
+    _refuse_flags(flags, campaign)
     spec = load_campaign(campaign)
     try:
         return spec, wiring.find(spec.mpi)
@@ -94,11 +136,7 @@ def _outlook(spec: CampaignSpec) -> str:
 def _ended_cleanly(
     tell: LineReporter | TerminalReporter, spec: CampaignSpec, program: str
 ) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and a lost terminal end the run in progress; says how to go on."""
-    previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in previous.items():
-        if handler is not signal.SIG_IGN:  # nohup: it wants to outlive the terminal
-            signal.signal(number, _interrupt)
+    """Takes the progress line away, however it ends; says how to go on."""
     try:
         yield
     except KeyboardInterrupt:
@@ -116,11 +154,3 @@ def _ended_cleanly(
     except CommtuneError:
         tell.close()
         raise
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(number: int, frame: object) -> NoReturn:
-    del number, frame
-    raise KeyboardInterrupt

@@ -72,7 +72,8 @@ _WARNING = [
 def _refuse_without_gain(profile: Profile) -> None:
     if profile.simulated:
         raise ExportRefused(
-            f"profile {profile.name} is simulated: it says nothing about a real system",
+            f"profile {profile.name} is simulated or replayed: it says nothing about a real "
+            "system",
             hint="run the campaign on the machine itself",
         )
     if profile.verdict is not Verdict.FASTER or profile.configuration.is_default:
