@@ -1,0 +1,66 @@
+"""Words and columns for people. Imports nothing slow: every command uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from commtune.model import Interval
+
+
+def size(count: int) -> str:
+    """Bytes in the largest unit that divides them: ``64 KiB``."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= factor and count % factor == 0:
+            return f"{count // factor} {unit}"
+    return f"{count} B"
+
+
+def duration(seconds: float) -> str:
+    """Seconds with three significant digits in a unit that fits: ``12.3 us``."""
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= factor:
+            return f"{_three(seconds / factor)} {unit}"
+    return f"{_three(seconds / 1e-6)} us"
+
+
+def wall(seconds: float) -> str:
+    """Wall time for people: ``2 min 05 s``."""
+    whole = round(max(0.0, seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def percent(share: float) -> str:
+    """A share with two significant digits, whole from ten on: ``4.2 %``, ``39 %``."""
+    scaled = 100 * share
+    return f"{scaled:.0f} %" if abs(scaled) >= 9.95 or scaled == 0 else f"{scaled:.1f} %"
+
+
+def ratio(gain: Interval) -> str:
+    """``1.41x [1.37, 1.45]``, or dashes where there is no interval."""
+    if gain.pairs < 2:
+        return "-"
+    if gain.high > 10 * gain.low:
+        return "nothing known, too noisy"
+    return f"{gain.ratio:.2f}x [{gain.low:.2f}, {gain.high:.2f}]"
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> str:
+    """A plain table; columns whose header is in ``right`` (comma-separated) are right-aligned."""
+    flush_right = set(right.split(","))
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    lines = []
+    for row in [header, *rows]:
+        cells = [
+            cell.rjust(width) if name in flush_right else cell.ljust(width)
+            for name, cell, width in zip(header, row, widths, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _three(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
