@@ -264,9 +264,9 @@ def _replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
     plan, header = spec.plan, grid.header
     recording = {"name": header.name, "recorded": header.recorded, "sha256": grid.digest}
     surroundings = {
-        "machine": dict(header.system),
-        "mpi": dict(header.stack),
-        "benchmark": dict(header.benchmark),
+        "machine": {k: v for k, v in header.system.items() if k != "name"},
+        "mpi": {k: header.stack.get(k) for k in ("flavour", "version")},
+        "benchmark": {"sources": header.benchmark.get("sources")},
         "guards": {},
         "replayed": recording,
     }
