@@ -35,6 +35,24 @@ except CampaignLocked as error:
 sys.stdin.readline()
 """
 
+BEGINNER = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+import database_values as given
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.errors import CampaignLocked
+store = Store(open_database(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    store.begin(given.campaign(settings={"from": os.getpid()}))
+    print("won", os.getpid(), flush=True)
+except CampaignLocked as error:
+    print("lost:", error.message, flush=True)
+sys.stdin.readline()
+"""
+
 
 def fake_proc(folder: Path, pid: int, name: str, state: str, start: int) -> Path:
     """A /proc with one process in it."""
@@ -139,9 +157,9 @@ def test_a_lock_is_taken_over_by_request(store: Store, campaign_id: int) -> None
     store.touch(campaign_id)
 
 
-def contender(url: str, campaign_id: int) -> subprocess.Popen[str]:
+def contender(url: str, argument: object, program: str = CONTENDER) -> subprocess.Popen[str]:
     """A process that has the database open and waits for a line to take the lock."""
-    arguments = [sys.executable, "-c", CONTENDER, url, str(campaign_id)]
+    arguments = [sys.executable, "-c", program, url, str(argument)]
     return subprocess.Popen(
         arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
@@ -177,6 +195,20 @@ def test_of_several_at_once_one_wins(
         child.communicate("\n")
     assert answers[-1] == "won"
     assert all(answer.startswith("lost: campaign shm is worked on by") for answer in answers[:-1])
+
+
+def test_of_several_that_begin_at_once_one_leaves_its_settings(url: str, store: Store) -> None:
+    children = [contender(url, Path(__file__).parents[1], BEGINNER) for _ in range(3)]
+    assert [hear(child) for child in children] == ["ready"] * 3
+    for child in children:
+        say(child)
+    answers = sorted(hear(child) for child in children)
+    (summary,) = store.campaigns()
+    for child in children:
+        child.communicate("\n")
+    assert [answer.partition(" ")[0] for answer in answers] == ["lost:", "lost:", "won"]
+    assert answers[-1] == f"won {summary.settings['from']}"
+    assert f"process {summary.settings['from']} on " in summary.locked_by
 
 
 def test_the_lock_of_a_killed_process_is_taken_over(
