@@ -14,12 +14,14 @@
 #include "backend.h"
 #include "canary.h"
 #include "clock.h"
+#include "controls.h"
 #include "error.h"
 #include "fault_injection.h"
 #include "measure.h"
 #include "options.h"
 #include "placement.h"
 #include "records.h"
+#include "trace.h"
 #include "world.h"
 
 namespace commtune {
@@ -61,6 +63,35 @@ Totals measure_all(Measurer& measurer, const Options& options, bool oversubscrib
   return totals;
 }
 
+Totals trace_all(Backend& backend, const World& world, const Options& options,
+                 std::optional<RecordFile>& records) {
+  Tracer tracer(backend, world, options);
+  for (const std::size_t bytes : options.sizes) {
+    const TraceResult result = tracer.trace(bytes);
+    if (records) records->write_line(trace_record(result));
+  }
+  return {};
+}
+
+Totals measure_run(Backend& backend, const World& world, const Clock& clock, const Options& options,
+                   const Placement& placement, std::optional<RecordFile>& records) {
+  Canary canary(world, placement, clock);
+  canary.settle(world);
+  Measurer measurer(backend, world, clock, options, canary);
+  return measure_all(measurer, options, placement.oversubscribed(), records);
+}
+
+RunFacts facts_of(const Options& options, const std::vector<std::string>& arguments,
+                  const World& world, std::string_view backend) {
+  RunFacts facts{arguments,
+                 backend,
+                 longest_init(world),
+                 world.gather(environment_json(options.env_names)),
+                 {}};
+  if (!options.controls.empty()) facts.controls = world.gather(controls_json(options.controls));
+  return facts;
+}
+
 /// The run, on every rank; returns the exit status.
 int run(const Options& options, const std::vector<std::string>& arguments, const World& world,
         const Clock& clock) {
@@ -69,19 +100,16 @@ int run(const Options& options, const std::vector<std::string>& arguments, const
   }
   const auto backend = make_backend(world, space_for(options, world.size()));
   const Placement placement(world);
-  const double init_s = longest_init(world);
-  const RunFacts facts{arguments, backend->name(), init_s,
-                       world.gather(environment_json(options.env_names))};
+  const RunFacts facts = facts_of(options, arguments, world, backend->name());
   std::optional<RecordFile> records;
   if (world.is_first()) {
     records.emplace(options.records);
     records->write_line(header_record(facts, options, placement));
   }
-  Canary canary(world, placement, clock);
-  canary.settle(world);
-  Measurer measurer(*backend, world, clock, options, canary);
-  Totals totals = measure_all(measurer, options, placement.oversubscribed(), records);
-  totals.init_s = init_s;
+  Totals totals = options.mode == Mode::trace
+                      ? trace_all(*backend, world, options, records)
+                      : measure_run(*backend, world, clock, options, placement, records);
+  totals.init_s = facts.init_s;
   totals.elapsed_s = clock.now();
   if (records) records->write_line(footer_record(totals));
   return world.from_first(totals.wrong) ? kExitWrongResult : kExitOk;

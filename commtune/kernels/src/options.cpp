@@ -26,6 +26,9 @@ Measures one communication operation over host memory and writes JSON Lines.
   --records FILE      where records go; without it to standard output
   --run-id ID         copied into the header
   --env-names A[,B]   variables whose values each rank reports in the header
+  --mode MODE         measure (default), or trace: time nothing, do the operation at each size,
+                      and write a digest of sums that depends on the order of summation
+  --controls A[,B]    with --mode trace: control variables (MPI_T) whose values each rank reports
   --warmup N          operations dropped before the first sample, beside the first call (5)
   --min-samples N     fewest samples a size (10)
   --max-samples N     most samples a size (200)
@@ -81,6 +84,16 @@ bool parse_check(const std::string& text) {
   return text == "full";
 }
 
+Mode parse_mode(const std::string& text) {
+  if (text == "measure") return Mode::measure;
+  if (text == "trace") return Mode::trace;
+  throw UsageError("--mode: '" + text + "' is neither measure nor trace");
+}
+
+std::vector<std::string> parse_names(const std::string& text) {
+  return text.empty() ? std::vector<std::string>{} : split(text);
+}
+
 int parse_count(const std::string& option, const std::string& text, int low) {
   return parse_number<int>(option, text, low, 1'000'000);
 }
@@ -95,17 +108,16 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 15> kOptions{{
+constexpr std::array<Option, 17> kOptions{{
     {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }},
     {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }},
     {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }},
     {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); }},
     {"--records", [](Options& o, Name, Value v) { o.records = v; }},
     {"--run-id", [](Options& o, Name, Value v) { o.run_id = v; }},
-    {"--env-names",
-     [](Options& o, Name, Value v) {
-       o.env_names = v.empty() ? std::vector<std::string>{} : split(v);
-     }},
+    {"--env-names", [](Options& o, Name, Value v) { o.env_names = parse_names(v); }},
+    {"--mode", [](Options& o, Name, Value v) { o.mode = parse_mode(v); }},
+    {"--controls", [](Options& o, Name, Value v) { o.controls = parse_names(v); }},
     {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); }},
     {"--min-samples",
      [](Options& o, Name n, Value v) { o.limits.min_samples = parse_count(n, v, 1); }},
@@ -134,6 +146,9 @@ const Option& find_option(const std::string& name) {
 
 void check_whole(const Options& options) {
   if (options.sizes.empty()) throw UsageError("--sizes is missing: give sizes in bytes");
+  if (!options.controls.empty() && options.mode != Mode::trace) {
+    throw UsageError("--controls needs --mode trace: reading them may change times");
+  }
   if (options.limits.min_samples > options.limits.max_samples) {
     throw UsageError("--min-samples is more than --max-samples");
   }

@@ -12,8 +12,12 @@
 
 namespace commtune {
 
+/// What a run is made for: times, or what the library does (untimed).
+enum class Mode { measure, trace };
+
 /// What the command line asks for.
 struct Options {
+  Mode mode = Mode::measure;
   Operation operation = Operation::allreduce;
   DataType type = DataType::float32;
   Reduction reduction = Reduction::sum;
@@ -21,6 +25,7 @@ struct Options {
   std::string records;  ///< file to write; empty: standard output
   std::string run_id;
   std::vector<std::string> env_names;
+  std::vector<std::string> controls;  ///< MPI_T control variables to report; Mode::trace only
   StoppingLimits limits;
   std::uint64_t seed = 1;
   bool check = true;

@@ -50,20 +50,20 @@ std::string benchmark_json() {
       .str();
 }
 
-std::string rank_info_json(const Placement& placement,
-                           const std::vector<std::string>& environments) {
+std::string rank_info_json(const Placement& placement, const RunFacts& facts) {
   std::vector<std::string> ranks;
   for (std::size_t i = 0; i < placement.ranks().size(); ++i) {
     const RankPlace& rank = placement.ranks()[i];
-    ranks.push_back(json::Object()
-                        .integer("rank", i)
-                        .integer("node", static_cast<std::uint64_t>(rank.node))
-                        .integer("local_rank", static_cast<std::uint64_t>(rank.local_rank))
-                        .text("host", rank.host)
-                        .integer("pid", static_cast<std::uint64_t>(rank.pid))
-                        .text("cpus", cpu_list(rank.cpus))
-                        .raw("environment", environments[i])
-                        .str());
+    json::Object info;
+    info.integer("rank", i)
+        .integer("node", static_cast<std::uint64_t>(rank.node))
+        .integer("local_rank", static_cast<std::uint64_t>(rank.local_rank))
+        .text("host", rank.host)
+        .integer("pid", static_cast<std::uint64_t>(rank.pid))
+        .text("cpus", cpu_list(rank.cpus))
+        .raw("environment", facts.environments[i]);
+    if (!facts.controls.empty()) info.raw("controls", facts.controls[i]);
+    ranks.push_back(info.str());
   }
   return json::array(ranks);
 }
@@ -170,7 +170,7 @@ std::string header_record(const RunFacts& facts, const Options& options,
       .text("kernel", kernel())
       .boolean("oversubscribed", placement.oversubscribed())
       .number("init_s", facts.init_s)
-      .raw("rank_info", rank_info_json(placement, facts.environments))
+      .raw("rank_info", rank_info_json(placement, facts))
       .str();
 }
 
@@ -199,6 +199,17 @@ std::string measurement_record(const SizeResult& result, bool oversubscribed) {
       .text("status", result.check.wrong == 0 ? "ok" : "wrong")
       .boolean("oversubscribed", oversubscribed)
       .number("elapsed_s", result.elapsed_s)
+      .str();
+}
+
+std::string trace_record(const TraceResult& result) {
+  const std::string agree = !result.agree ? "null" : *result.agree ? "true" : "false";
+  return json::Object()
+      .text("record", "trace")
+      .integer("bytes", result.bytes)
+      .integer("operations", result.operations)
+      .raw("digest", result.digest ? json::quoted(*result.digest) : "null")
+      .raw("agree", agree)
       .str();
 }
 

@@ -10,6 +10,7 @@
 #include "measure.h"
 #include "options.h"
 #include "placement.h"
+#include "trace.h"
 #include "world.h"
 
 namespace commtune {
@@ -40,6 +41,7 @@ struct RunFacts {
   std::string_view backend;
   double init_s;
   std::vector<std::string> environments;  ///< of each rank, as JSON objects
+  std::vector<std::string> controls;      ///< likewise; empty where none was asked for
 };
 
 /// The variables among `names` that this process has, as a JSON object.
@@ -48,6 +50,7 @@ std::string environment_json(const std::vector<std::string>& names);
 std::string header_record(const RunFacts& facts, const Options& options,
                           const Placement& placement);
 std::string measurement_record(const SizeResult& result, bool oversubscribed);
+std::string trace_record(const TraceResult& result);
 
 struct Totals {
   int measurements = 0;

@@ -30,6 +30,9 @@ TEST(all_options_are_read_in_both_forms) {
                                   "--run-id=r=1",
                                   "--env-names",
                                   "A,B",
+                                  "--mode=trace",
+                                  "--controls",
+                                  "C,D",
                                   "--warmup",
                                   "0",
                                   "--min-samples=3",
@@ -50,6 +53,8 @@ TEST(all_options_are_read_in_both_forms) {
   EXPECT(options.records == "a file");
   EXPECT(options.run_id == "r=1");
   EXPECT((options.env_names == std::vector<std::string>{"A", "B"}));
+  EXPECT(options.mode == Mode::trace);
+  EXPECT((options.controls == std::vector<std::string>{"C", "D"}));
   EXPECT(options.limits.warmup == 0);
   EXPECT(options.limits.min_samples == 3);
   EXPECT(options.limits.max_samples == 7);
@@ -67,6 +72,8 @@ TEST(defaults_are_those_of_the_reference) {
   EXPECT(options.reduction == Reduction::sum);
   EXPECT(options.records.empty());
   EXPECT(options.env_names.empty());
+  EXPECT(options.mode == Mode::measure);
+  EXPECT(options.controls.empty());
   EXPECT(options.limits.warmup == 5);
   EXPECT(options.limits.min_samples == 10);
   EXPECT(options.limits.max_samples == 200);
@@ -84,6 +91,7 @@ TEST(complaints_say_what_is_legal) {
   EXPECT(harness::contains(complaint(with("--reduction", "prod")), "one of: sum, max"));
   EXPECT(harness::contains(complaint(with("--size", "8")), "options are: --op --sizes"));
   EXPECT(harness::contains(complaint(with("--check", "some")), "neither full nor none"));
+  EXPECT(harness::contains(complaint(with("--mode", "watch")), "neither measure nor trace"));
   EXPECT(harness::contains(complaint(with("--fault", "burn@8")), "hang, crash, wrong, babble"));
 }
 
@@ -106,6 +114,7 @@ TEST(contradictions_and_gaps_are_found) {
   EXPECT(harness::contains(complaint({"--op"}), "--op needs a value"));
   EXPECT(harness::contains(complaint({"--op", "allreduce", "--sizes", "8,8"}), "is there twice"));
   EXPECT(harness::contains(complaint({"--op", "allreduce", "--sizes", "2"}), "less than one"));
+  EXPECT(harness::contains(complaint(with("--controls", "A")), "needs --mode trace"));
   EXPECT(harness::contains(complaint(with("--max-samples", "5")), "more than --max-samples"));
 }
 

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "backend.h"
+#include "options.h"
+#include "world.h"
+
+namespace commtune {
+
+/// What an operation did at one size; complete on rank 0 only.
+struct TraceResult {
+  std::size_t bytes = 0;
+  std::uint64_t operations = 0;
+  std::optional<std::string> digest;  ///< none where no order of summation shows
+  std::optional<bool> agree;          ///< whether all ranks have the same; allreduce only
+};
+
+/// Does the operation without timing it, so that the library can say what it does, and so that
+/// the order of a sum can be told from its result.
+class Tracer {
+ public:
+  Tracer(Backend& backend, const World& world, const Options& options)
+      : backend_(backend), world_(world), options_(options) {}
+
+  /// All ranks call it with the same size. Rank 0 says on standard error which size comes, so
+  /// that what the library prints can be told apart by size.
+  TraceResult trace(std::size_t bytes);
+
+ private:
+  std::uint64_t digest_of(const Layout& layout, std::uint64_t rounds);
+
+  Backend& backend_;
+  const World& world_;
+  const Options& options_;
+};
+
+}  // namespace commtune
