@@ -33,7 +33,7 @@ from commtune.db.location import (
     shown_url,
     sqlite_path,
 )
-from commtune.db.patience import NONE, Patience
+from commtune.db.patience import Patience
 from commtune.db.queries import Rows, check_revision
 from commtune.errors import DatabaseFault
 
@@ -61,11 +61,11 @@ class Database:
     file: tuple[int, int] | None = None
 
     @contextmanager
-    def write(self, patience: Patience = NONE) -> Iterator[Connection]:
+    def write(self, patience: Patience | None = None) -> Iterator[Connection]:
         """One transaction that writes; all of it is stored at the end, or nothing.
 
         Args:
-            patience: what to do while another program holds the database.
+            patience: what to do while another program holds the database; without, one attempt.
 
         Raises:
             DatabaseFault: the database can't be reached or written.
@@ -76,7 +76,7 @@ class Database:
                 self._check_file()
                 return stack.enter_context(_begin(self.engine, writes=True))
 
-            yield patience.with_busy(begin, self.url)
+            yield (patience or Patience()).with_busy(begin, self.url)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

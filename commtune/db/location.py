@@ -10,13 +10,17 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-from commtune.errors import DatabaseFault
+from commtune.errors import DatabaseFault, UserError
 
 #: The schema that this version of commtune reads and writes: the newest migration's revision.
 SCHEMA = "r0002"
 
 #: Table with the schema's revision, in a name of our own: Alembic's default is everybody's.
 VERSION_TABLE = "commtune_schema"
+
+#: Names how long a campaign waits for an SQLite file that another program holds, in seconds.
+WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
+_WAIT_S = 300.0
 
 _REVISION = re.compile(r"r\d{4}")
 _SECRET = re.compile(r"([?&](?:password|sslpassword|passwd|pwd|token)=)[^&]*", re.IGNORECASE)
@@ -37,6 +41,25 @@ def database_url(option: str | None) -> str:
     if "://" not in chosen:
         return f"sqlite:///{Path(chosen).expanduser().absolute()}"
     return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)
+
+
+def wait_s() -> float:
+    """How long a write waits while another program holds the database, seconds.
+
+    Raises:
+        UserError: COMMTUNE_DB_WAIT is no such number.
+    """
+    written = os.environ.get(WAIT_VARIABLE) or str(_WAIT_S)
+    try:
+        seconds = float(written)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise UserError(
+            f"{WAIT_VARIABLE}={written} is no number of seconds",
+            hint=f"a number from 0 up; without it, {_WAIT_S:.0f}",
+        )
+    return seconds
 
 
 def sqlite_path(url: str) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
@@ -18,17 +18,20 @@ _T = TypeVar("_T")
 _PAUSE_S = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass
 class Patience:
     """What a writer does while an SQLite file is held by another program.
 
     Attributes:
         wait_s: how long it tries again, seconds; one attempt is always made.
         say: told once in every wait.
+        is_spent: a wait ended without success, by its limit or by Ctrl-C: what is written on the
+            way out waits no more.
     """
 
     wait_s: float = 0.0
     say: Callable[[str], None] | None = None
+    is_spent: bool = field(default=False, init=False)
 
     def with_busy(self, attempt: Callable[[], _T], shown: str) -> _T:
         """What the attempt returns, made again while it fails for a busy database.
@@ -40,24 +43,33 @@ class Patience:
             DatabaseFault: it was busy for all the time; transient.
         """
         began = time.monotonic()
-        said = False
+        limit_s = 0.0 if self.is_spent else self.wait_s
+        is_first = True
         while True:
             try:
-                return attempt()
+                done = attempt()
             except OperationalError as error:
+                waited_s = time.monotonic() - began
                 if not _is_busy(error):
                     raise
-                waited_s = time.monotonic() - began
-                if waited_s >= self.wait_s:
+                if waited_s >= limit_s:
+                    self.is_spent = True
                     raise _given_up(error, shown, waited_s) from error
-            if self.say and not said:
-                self.say(f"note: {_busy(shown)}; waiting for it, at most {self.wait_s:.0f} s")
-                said = True
+            else:
+                self.is_spent = False
+                return done
+            if is_first:
+                self._announce(shown)
+            is_first = False
             time.sleep(_PAUSE_S)
 
-
-#: For commands that a person waits for: they fail at once, and can be typed again.
-NONE = Patience()
+    def _announce(self, shown: str) -> None:
+        self.is_spent = True  # until it succeeds
+        if self.say:
+            self.say(
+                f"note: the database {shown} is busy: another program writes; "
+                f"waiting for it, at most {self.wait_s:.0f} s"
+            )
 
 
 def _is_busy(error: OperationalError) -> bool:
@@ -66,15 +78,10 @@ def _is_busy(error: OperationalError) -> bool:
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _busy(shown: str) -> str:
-    return f"the database {shown} is busy: another program writes"
-
-
 def _given_up(error: OperationalError, shown: str, waited_s: float) -> DatabaseFault:
     fault = explain(str(error.orig), shown, transient=True)
     return DatabaseFault(
         f"{fault.message}; waited for {waited_s:.0f} s",
-        hint="end the program that holds it (a backup, an open sqlite3 shell), and try again: "
-        "a campaign goes on where it was",
+        hint="end the program that holds it, a backup or an open sqlite3 shell perhaps",
         transient=True,
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
-from commtune.db import course, locks, reading, writing
+from commtune.db import course, location, locks, reading, writing
 from commtune.db.engine import Database, as_rows
 from commtune.db.locks import LockOwner
 from commtune.db.patience import Patience
@@ -32,8 +32,6 @@ from commtune.model import BlockPlan, Configuration, Execution, Profile, RunRequ
 
 #: Silence after which a controller on another machine is given up, seconds.
 STALE_AFTER_S = 300.0
-#: How long a write waits for another program that holds the database, seconds.
-WAIT_S = 300.0
 _PAGE_RUNS = 1000
 
 
@@ -41,7 +39,8 @@ class Store:
     """Reads and writes campaigns in one database.
 
     Args:
-        wait_s: how long a write waits while another program holds the database, seconds.
+        wait_s: how long a write waits while another program holds the database, seconds; what
+            ``location.wait_s`` says where ``None``.
         say: told once in every such wait, so that a person can look for that program.
     """
 
@@ -49,11 +48,11 @@ class Store:
         self,
         database: Database,
         *,
-        wait_s: float = WAIT_S,
+        wait_s: float | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
         self.database = database
-        self._patience = Patience(wait_s, say)
+        self._patience = Patience(location.wait_s() if wait_s is None else wait_s, say)
         self._owners: dict[int, LockOwner] = {}
 
     def begin(

@@ -14,11 +14,11 @@ import database_values as given
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from commtune.db import engine
+from commtune.db import engine, location
 from commtune.db.engine import Database, open_database
 from commtune.db.patience import Patience
 from commtune.db.store import Store
-from commtune.errors import DatabaseFault
+from commtune.errors import DatabaseFault, UserError
 
 HOLDER = """
 import sqlite3, sys, time
@@ -74,6 +74,51 @@ def test_a_write_gives_up_in_words_and_can_be_made_again(file: Database) -> None
     assert no.value.transient and "end the program that holds it" in no.value.hint
     child.communicate("\n")
     assert store.open_campaign(given.campaign()).is_new
+
+
+def test_after_a_wait_in_vain_the_next_write_waits_no_more(file: Database) -> None:
+    store = Store(file, wait_s=1.5)
+    child = holder(file, 0.0)
+    with pytest.raises(DatabaseFault):
+        store.open_campaign(given.campaign())
+    began = time.monotonic()
+    with pytest.raises(DatabaseFault, match="another program writes"):
+        store.open_campaign(given.campaign())
+    assert time.monotonic() - began < 1.4
+    child.communicate("\n")
+    store.open_campaign(given.campaign())
+
+
+def test_ctrl_c_ends_a_wait_for_good(file: Database) -> None:
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    patience = Patience(60, interrupt)
+    child = holder(file, 0.0)
+    with pytest.raises(KeyboardInterrupt), file.write(patience):
+        pass
+    with pytest.raises(DatabaseFault, match="another program writes"), file.write(patience):
+        pass
+    child.communicate("\n")
+    with file.write(patience):
+        assert not patience.is_spent
+
+
+@pytest.mark.parametrize(("written", "seconds"), [("", 300.0), ("0", 0.0), ("2.5", 2.5)])
+def test_the_wait_is_set_by_a_variable(
+    monkeypatch: pytest.MonkeyPatch, written: str, seconds: float
+) -> None:
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", written)
+    assert location.wait_s() == seconds
+
+
+@pytest.mark.parametrize("written", ["soon", "-1", "inf", "nan"])
+def test_a_wait_that_is_no_number_is_refused(
+    monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", written)
+    with pytest.raises(UserError, match=f"COMMTUNE_DB_WAIT={written} is no number of seconds"):
+        location.wait_s()
 
 
 def test_other_faults_are_not_waited_for(file: Database) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +24,7 @@ def _all_is_stored(commtune: CommandLine) -> None:
 
 
 def test_a_database_that_another_program_holds(commtune: CommandLine) -> None:
+    commtune.extra["COMMTUNE_DB_WAIT"] = "12"
     commtune.write(SMALL)
     with commtune.start("tune", "campaign.yaml") as child:
         assert wait_until(lambda: len(commtune.records()) >= 3, child)
@@ -30,9 +32,11 @@ def test_a_database_that_another_program_holds(commtune: CommandLine) -> None:
             other.execute("BEGIN IMMEDIATE")
             _, err = child.communicate(timeout=100)
     assert child.returncode == 3
-    assert err[err.index("commtune: ") :] == (
-        f"commtune: the database sqlite:///{commtune.database} is busy: another program writes "
-        f"(database is locked)\n  try again later\n{_KEPT}"
+    busy = f"the database sqlite:///{commtune.database} is busy: another program writes"
+    assert err.count(f"note: {busy}; waiting for it, at most 12 s\n") == 1
+    assert re.sub(r"for \d+ s", "for N s", err[err.index("commtune: ") :]) == (
+        f"commtune: {busy} (database is locked); waited for N s\n"
+        f"  end the program that holds it, a backup or an open sqlite3 shell perhaps\n{_KEPT}"
     )
     assert any(has_footer(file) for file in commtune.records())
 
