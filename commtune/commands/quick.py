@@ -24,6 +24,7 @@ class Flags:
     ranks: int | None = None
     sizes: str | None = None
     search: str | None = None
+    ablation: str | None = None
     confirmation: str | None = None
     trials: int | None = None
     seed: int | None = None
@@ -33,7 +34,7 @@ class Flags:
 
 def flag(name: str) -> str:
     """How a field of ``Flags`` is written on the command line."""
-    short = {"operation": "op", "confirmation": "confirm", "guards": "guard"}
+    short = {"operation": "op", "ablation": "ablate", "confirmation": "confirm", "guards": "guard"}
     return f"--{short.get(name, name).replace('_', '-')}"
 
 
@@ -45,7 +46,12 @@ def quick_campaign(flags: Flags, space: str, mpi: str) -> CampaignSpec:
         mpi: which MPI was found, for the campaign's name.
     """
     workload = _given(operation=flags.operation, ranks=flags.ranks, sizes=_sizes(flags.sizes))
-    budget = _given(search=flags.search, confirmation=flags.confirmation, trials=flags.trials)
+    budget = _given(
+        search=flags.search,
+        ablation=flags.ablation,
+        confirmation=flags.confirmation,
+        trials=flags.trials,
+    )
     document = {
         "campaign": 1,
         "name": flags.name or _name(flags, workload, mpi),

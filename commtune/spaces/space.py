@@ -185,6 +185,14 @@ class Space:
         """
         return parameter.active(self.lookup(assignment))
 
+    def consistent(self, assignment: Mapping[str, Value]) -> dict[str, Value]:
+        """The assignment with those parameters unset whose condition does not hold."""
+        kept: dict[str, Value] = {}
+        for parameter in self.parameters:
+            if self.active(parameter, kept):
+                kept[parameter.name] = assignment.get(parameter.name)
+        return kept
+
     def is_allowed(self, assignment: Mapping[str, Value]) -> bool:
         """Whether a whole assignment breaks no forbidden combination and no relation."""
         lookup = self.lookup(assignment)

@@ -1,19 +1,28 @@
-"""The way of a campaign: search, confirmation, guards, profiles."""
+"""The way of a campaign: search, ablation, confirmation, guards, profiles."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from commtune.model import DEFAULT, Profile
-from commtune.tuner.confirm import Comparison
+from commtune.model import DEFAULT, Configuration, Execution, Profile
+from commtune.tuner.ablating import AblationPhase
+from commtune.tuner.ablation import Ablation
+from commtune.tuner.conclusion import conclude, detectable_gains
+from commtune.tuner.confirm import Comparison, Decision
 from commtune.tuner.confirming import ConfirmationPhase
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Reporter
+from commtune.tuner.profiles import recommend
 from commtune.tuner.runner import Runner
 from commtune.tuner.search import Origin
 from commtune.tuner.searching import SearchPhase
 from commtune.tuner.session import Session
 from commtune.tuner.speeds import Speeds
+
+#: Each candidate costs a run in every block, and every comparison widens all intervals.
+MOST_CANDIDATES = 3
 
 
 @dataclass(frozen=True)
@@ -21,6 +30,7 @@ class Report:
     """What a campaign came to.
 
     Attributes:
+        conclusion: what is stored of it beside profiles (see ``conclusion``).
         speeds: machine speeds seen.
         benchmark_s, wall_s: seconds inside benchmark processes, and altogether, this session.
         set_aside: variable and value pairs that failed and were left out.
@@ -36,15 +46,25 @@ class Report:
     wall_s: float
     set_aside: tuple[tuple[str, str | None], ...] = ()
     oversubscribed: bool = False
+    conclusion: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Campaign:
-    """One campaign in progress."""
+    """One campaign in progress.
 
-    def __init__(self, plan: Plan, runner: Runner, reporter: Reporter) -> None:
+    Args:
+        replayed: name of the recorded grid that it plays back; empty for a real machine.
+    """
+
+    def __init__(
+        self, plan: Plan, runner: Runner, reporter: Reporter, *, replayed: str = ""
+    ) -> None:
         self.runner = runner
+        self._plan = plan
+        self._replayed = replayed
         self._session = Session(plan, runner, reporter)
         self._search = SearchPhase(self._session)
+        self._ablation = AblationPhase(self._session, self._search.ranges)
         self._confirmation = ConfirmationPhase(self._session)
 
     def run(self) -> Report:
@@ -54,16 +74,18 @@ class Campaign:
         self.runner.recover()
         self.runner.load()
         self.runner.new_trial(DEFAULT, Origin.BASELINE)
-        decision = self._confirmation.stored_decision()
-        if decision is None:
+        stored = self._confirmation.stored_decision()
+        if stored is None:
             self._search.run()
-            decision = self._confirmation.decide(tuple(self._search.winners()))
+            decision, ablations = self._decide()
         else:
             self._search.take_up()
-        comparison = self._confirmation.confirm(decision)
+            decision, ablations = stored, self._confirmation.stored_ablations()
+        comparison, decision = self._confirmation.confirm(decision)
         oversubscribed = self._session.is_oversubscribed()
-        profiles = [] if oversubscribed else self._confirmation.profiles(comparison, decision)
+        profiles = [] if oversubscribed else self._profiles(decision, comparison, ablations)
         self.runner.store.save_profiles(self.runner.campaign_id, profiles)
+        conclusion = self._conclude(decision, comparison, ablations)
         return Report(
             profiles=tuple(profiles),
             comparison=comparison,
@@ -74,4 +96,69 @@ class Campaign:
             wall_s=clock() - started,
             set_aside=self._search.set_aside,
             oversubscribed=oversubscribed,
+            conclusion=conclusion,
         )
+
+    def _decide(self) -> tuple[Decision, list[Ablation]]:
+        """From the winners of the search to what is confirmed, as small as it can be."""
+        winners = [] if self._session.is_oversubscribed() else self._winners()
+        ablations = self._ablation.run(winners, self._search.guess)
+        small = dict.fromkeys(a.after for a in ablations if not a.after.is_default)
+        # Where nothing held, the best is confirmed all the same: to say how little it is.
+        candidates = tuple(small) or tuple(winners[:1])
+        return self._confirmation.decide(candidates, ablations), ablations
+
+    def _winners(self) -> list[Configuration]:
+        """The best of the search, without those that the library did not follow."""
+        found: list[Configuration] = []
+        for winner in self._search.winners(2 * MOST_CANDIDATES):
+            if len(found) < MOST_CANDIDATES and self._is_followed(winner):
+                found.append(winner)
+        return found
+
+    def _is_followed(self, configuration: Configuration) -> bool:
+        """Whether the library does what a configuration asks for, from an untimed run."""
+        execution = self._session.trace(configuration)
+        if execution is None or execution.followed.is_credited:
+            return True
+        self._session.reporter.say(f"not credited: {configuration}: {execution.why}")
+        return False
+
+    def _profiles(
+        self, decision: Decision, comparison: Comparison, ablations: Sequence[Ablation]
+    ) -> list[Profile]:
+        rules = self._confirmation.rules(decision, len(decision.shares) - 1)
+        simulated = self.runner.benchmark.simulated
+
+        def made(guards: Mapping[Configuration, Any]) -> list[Profile]:
+            return recommend(
+                self._plan,
+                comparison,
+                guards,
+                ablations=ablations,
+                detectable=detectable_gains(decision, comparison, rules),
+                simulated=simulated,
+            )
+
+        changed = [p.configuration for p in made({}) if not p.configuration.is_default]
+        return made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
+
+    def _conclude(
+        self, decision: Decision, comparison: Comparison, ablations: Sequence[Ablation]
+    ) -> dict[str, Any]:
+        campaign_id = self.runner.campaign_id
+        executions: Sequence[Execution] = self.runner.store.executions(campaign_id)
+        found = conclude(
+            self._plan,
+            self.runner.evidence,
+            decision,
+            comparison,
+            ablations,
+            rules=self._confirmation.rules(decision, len(decision.shares) - 1),
+            run_s=self._confirmation.typical_s(),
+            executions=executions,
+            set_aside=self._search.set_aside,
+            replayed=self._replayed,
+        )
+        self.runner.store.conclude(campaign_id, found)
+        return found

@@ -120,6 +120,21 @@ def _size_range(written: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+def _messages(written: object) -> dict[int, float]:
+    """A histogram of message sizes: counts by size in bytes."""
+    if not isinstance(written, dict):
+        raise QuantityError("no histogram", hint="write it like {64KiB: 1000, 1MiB: 20}")
+    found: dict[int, float] = {}
+    for size, count in written.items():
+        (bytes_,) = parse_sizes(size)
+        if isinstance(count, bool) or not isinstance(count, int | float) or not count > 0:
+            raise QuantityError(
+                f"{quoted(count)} is no number of messages", hint="write a number above 0"
+            )
+        found[bytes_] = found.get(bytes_, 0.0) + count
+    return found
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -150,8 +165,9 @@ class TimingPart(_Part):
 class BudgetPart(_Part):
     """How much may be spent; every limit given holds."""
 
-    search: Seconds = 60.0
-    confirmation: Seconds = 15.0
+    search: Seconds = 50.0
+    ablation: Seconds = 20.0
+    confirmation: Seconds = 30.0
     trials: Annotated[int, _within(1, 2**31 - 1, "1 or more")] | None = None
 
 
@@ -172,6 +188,9 @@ class CampaignFile(CustomizationDocument):
     first: tuple[Assignment, ...] = ()
     guard_operations: tuple[Operation, ...] = ()
     guard_variables: tuple[str, ...] = ()
+    messages: Annotated[dict[int, float], BeforeValidator(_messages)] = Field(
+        default_factory=dict, description="how many messages of each size your programs send"
+    )
     run_time_limit: Seconds | None = None
 
 
@@ -214,17 +233,22 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         space=space,
         workload=_workload(document, file),
         timing=_timing(document, file.timing),
-        budget=Budget(file.budget.search, file.budget.confirmation, file.budget.trials),
+        budget=_budget(file.budget),
         seed=file.seed,
         minimum_gain=file.minimum_gain,
         tolerance=file.tolerance,
         level=file.confidence,
         first=_first(document, file, space),
         guards=_guards(document, file),
+        messages=file.messages,
         time_limit_s=file.run_time_limit,
     )
     guards = _guard_variables(document, file, space)
     return CampaignSpec(plan, file.mpi, guards, document.line_of(("mpi",)))
+
+
+def _budget(part: BudgetPart) -> Budget:
+    return Budget(part.search, part.ablation, part.confirmation, part.trials)
 
 
 def _space(document: Document, file: CampaignFile, folder: Path) -> Space:

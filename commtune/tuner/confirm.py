@@ -2,38 +2,78 @@
 
 A block runs the default and every candidate once, close together, in random order. Candidate and
 default of one block make a pair at each size, if both had the same machine speed there.
+
+The blocks are looked at a few times (``LOOK_SHARES``). Each look has a share of the error rate of
+its own, so that looking early costs a little and is never free: over all looks, candidates and
+sizes, all intervals hold together at the campaign's level (Bonferroni). A candidate that is
+decided, or that the blocks left can't decide any more, is dropped at a look, and its runs go to
+the others.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any
 
-from commtune.model import DEFAULT, Configuration, Outcome, PointEvidence
+from commtune.model import (
+    DEFAULT,
+    BlockPlan,
+    Configuration,
+    Outcome,
+    PointEvidence,
+    Verdict,
+)
 from commtune.tuner.evidence import Cell, RunView, times
-from commtune.tuner.speeds import Speeds
+from commtune.tuner.speeds import ALL, Speeds
 from commtune.tuner.stats import (
     FEWEST_PAIRS,
-    SESSION_SPREAD,
+    Estimate,
+    blocks_to_decide,
+    combined,
     corrected_level,
-    ratio_interval,
+    interval,
     verdict,
 )
 
 #: More blocks than this change no verdict that matters.
-_MOST_BLOCKS = 200
+_MOST_BLOCKS = 400
 #: Two machine speeds share the blocks between them, so plan for some in each.
 FEWEST_BLOCKS = FEWEST_PAIRS + 2
 #: A machine speed with this share of the measurements has to be spoken for.
 _OFTEN = 0.15
 #: Where speeds share the blocks unevenly, up to so many times the planned blocks are made.
-MOST_EXTENSION = 3
+MOST_EXTENSION = 2
 #: Blocks of each guard operation: it has to show that nothing is hurt, not how much is gained.
 GUARD_BLOCKS = 10
+#: The share of the error rate that each look may spend, and how far the blocks are by then. Early
+#: looks get little: they are to end what is plain, the last one is to find what is small.
+LOOK_SHARES = (0.15, 0.25, 0.60)
+LOOK_TIMES = (0.4, 0.7, 1.0)
+#: With fewer blocks than this, one look at the end.
+_FEWEST_FOR_LOOKS = 12
+#: A candidate is given up when the blocks left would decide it with less than this probability.
+_FUTILE = 0.1
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the blocks, stored so that a resumed confirmation never looks again.
+
+    Attributes:
+        made: complete blocks that it saw.
+        planned: complete blocks that were planned for the end, from then on.
+        stopped: candidates that ended here, by place in the decision, with the reason
+            (``decided``, ``futile`` or ``budget``).
+    """
+
+    made: int
+    planned: int
+    stopped: Mapping[int, str]
 
 
 @dataclass(frozen=True)
@@ -41,26 +81,62 @@ class Decision:
     """What is to be confirmed, decided before the first block runs.
 
     Attributes:
-        blocks: how many blocks; fixed, so that no result decides when to stop.
+        blocks: how many blocks were planned at first.
         first_block: blocks with smaller numbers were run for something else.
         budget_s: the wall seconds that the number of blocks was made for.
+        looks: what was looked at so far.
     """
 
     candidates: tuple[Configuration, ...]
     blocks: int
     first_block: int
     budget_s: float
+    looks: tuple[Look, ...] = ()
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The error rate that each look may spend."""
+        return LOOK_SHARES if self.blocks >= _FEWEST_FOR_LOOKS else (1.0,)
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The share of the blocks that each look waits for."""
+        return LOOK_TIMES if self.blocks >= _FEWEST_FOR_LOOKS else (1.0,)
+
+    def stop_of(self, place: int) -> tuple[int, str] | None:
+        """The look at which a candidate ended, and why."""
+        for number, look in enumerate(self.looks):
+            if place in look.stopped:
+                return number, look.stopped[place]
+        return None
+
+    def open(self) -> tuple[Configuration, ...]:
+        """The candidates that no look ended."""
+        return tuple(c for i, c in enumerate(self.candidates) if self.stop_of(i) is None)
+
+    def after(self, look: Look) -> Decision:
+        """With one more look."""
+        return replace(self, looks=(*self.looks, look))
 
     def plain(self) -> dict[str, Any]:
         """As plain data, for the store."""
+        looks = [{**asdict(look), "stopped": _text_keys(look.stopped)} for look in self.looks]
         candidates = [dict(candidate) for candidate in self.candidates]
-        return {**vars(self), "candidates": candidates}
+        return {**vars(self), "candidates": candidates, "looks": looks}
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Decision:
         """From plain data, as ``plain`` gave it."""
         candidates = tuple(Configuration(values) for values in data["candidates"])
-        return cls(candidates, data["blocks"], data["first_block"], data["budget_s"])
+        looks = tuple(
+            Look(x["made"], x["planned"], {int(k): v for k, v in x["stopped"].items()})
+            for x in data.get("looks", ())
+        )
+        return cls(candidates, data["blocks"], data["first_block"], data["budget_s"], looks)
+
+
+def _text_keys(stopped: Mapping[int, str]) -> dict[str, str]:
+    return {str(place): why for place, why in stopped.items()}
 
 
 @dataclass(frozen=True)
@@ -68,13 +144,18 @@ class Comparison:
     """Everything that confirmation says, of one operation.
 
     Attributes:
-        level: level of each interval, after correction.
-        points: by configuration, one entry a size and machine speed.
+        points: by configuration; for each size one over all machine speeds (``all``), which has
+            the verdict, and where the machine has several speeds one for each of these.
+        estimates: what lies behind the points over all speeds, by configuration and size.
+        levels: level of each interval, after correction, by configuration.
+        stopped: why a candidate's blocks ended.
     """
 
     operation: str
-    level: float
     points: dict[Configuration, tuple[PointEvidence, ...]]
+    estimates: dict[Configuration, dict[int, Estimate | None]]
+    levels: dict[Configuration, float]
+    stopped: dict[Configuration, str]
 
 
 def block_order(candidates: Sequence[Configuration], seed: int, block: int) -> list[Configuration]:
@@ -85,104 +166,213 @@ def block_order(candidates: Sequence[Configuration], seed: int, block: int) -> l
 
 
 def planned_blocks(budget_s: float, block_s: float) -> int:
-    """How many blocks fit a budget; fixed beforehand, so that no result decides when to stop."""
+    """How many blocks fit a budget."""
     fitting = int(budget_s / block_s) if block_s > 0 else _MOST_BLOCKS
     return max(FEWEST_BLOCKS, min(_MOST_BLOCKS, fitting))
 
 
-def complete_blocks(runs: Iterable[RunView], candidates: Sequence[Configuration]) -> int:
-    """How many blocks have a run, with whatever outcome, of the default and every candidate."""
+def whole_blocks(
+    runs: Iterable[RunView], plans: Mapping[int, BlockPlan]
+) -> list[dict[Configuration, RunView]]:
+    """The blocks in which every planned configuration has a run, with whatever outcome.
+
+    A block that was interrupted is dropped whole: what is left of it was not made close together.
+    A run that was made again counts as its last time.
+    """
+    found: defaultdict[int, dict[Configuration, RunView]] = defaultdict(dict)
+    for run in runs:
+        if run.outcome is not Outcome.INTERRUPTED:
+            found[run.block][run.configuration] = run
+    return [
+        members
+        for number, members in sorted(found.items())
+        if number in plans
+        and set(plans[number].order) <= members.keys()
+        and len({run.session for run in members.values()}) == 1
+    ]
+
+
+Blocks = Sequence[Mapping[Configuration, RunView]]
+
+
+def complete_blocks(blocks: Blocks, candidates: Sequence[Configuration]) -> int:
+    """How many blocks hold the default and every candidate."""
     members = {DEFAULT, *candidates}
-    return sum(members <= block.keys() for block in _blocks(runs))
+    return sum(members <= block.keys() for block in blocks)
 
 
-def lacks_pairs(
-    runs: Sequence[RunView], candidates: Sequence[Configuration], speeds: Speeds
-) -> bool:
+def lacks_pairs(blocks: Blocks, candidates: Sequence[Configuration], speeds: Speeds) -> bool:
     """Whether some candidate has too few pairs at a machine speed that comes up often.
 
     Looks at what the speeds were, never at how fast a candidate was: so going on for it is no
     peeking at results.
     """
-    cells = [cell for run in runs for cell in times(run, speeds)]
+    cells = [cell for block in blocks for run in block.values() for cell in times(run, speeds)]
     often = {
         name
         for name in speeds.names
         if sum(speed == name for _, speed in cells) >= _OFTEN * len(cells)
     }
-    blocks = _blocks(runs)
     return any(
-        len(found.get((size, name), ())) < FEWEST_PAIRS + 1
-        for found in (_pairs(blocks, candidate, speeds) for candidate in candidates)
+        len(found.get((size, name), ())) < FEWEST_PAIRS
+        for found in (pairs(blocks, DEFAULT, candidate, speeds) for candidate in candidates)
         for size, name in {cell for cell in cells if cell[1] in often}
     )
-
-
-def compare(
-    runs: Iterable[RunView],
-    candidates: Sequence[Configuration],
-    operation: str,
-    speeds: Speeds,
-    *,
-    level: float,
-    minimum_gain: float,
-) -> Comparison:
-    """Compares candidates with the default over the blocks of ``runs``.
-
-    Args:
-        runs: runs of one operation; failed ones, and halves of blocks, make no pair.
-        level: confidence level of all statements together.
-    """
-    pairs = {c: _pairs(blocks, c, speeds) for blocks in [_blocks(runs)] for c in candidates}
-    comparisons = sum(
-        len(found) >= FEWEST_PAIRS for by_cell in pairs.values() for found in by_cell.values()
-    )
-    each = corrected_level(level, comparisons)
-    points = {
-        candidate: tuple(
-            _point(operation, cell, found, each, minimum_gain)
-            for cell, found in sorted(by_cell.items())
-        )
-        for candidate, by_cell in pairs.items()
-    }
-    return Comparison(operation=operation, level=each, points=points)
 
 
 Pairs = list[tuple[float, float]]
 
 
-def _blocks(runs: Iterable[RunView]) -> list[dict[Configuration, RunView]]:
-    found: defaultdict[int, dict[Configuration, RunView]] = defaultdict(dict)
-    for run in runs:
-        found[run.block][run.configuration] = run
-    return list(found.values())
-
-
-def _pairs(
-    blocks: Sequence[dict[Configuration, RunView]], candidate: Configuration, speeds: Speeds
+def pairs(
+    blocks: Blocks, one: Configuration, other: Configuration, speeds: Speeds
 ) -> dict[Cell, Pairs]:
+    """Times (seconds) of two configurations, by size and speed, block by block.
+
+    Failed runs, and sizes at which the two had different speeds, make no pair.
+    """
     found: defaultdict[Cell, Pairs] = defaultdict(list)
     for block in blocks:
-        both = [block.get(DEFAULT), block.get(candidate)]
+        both = [block.get(one), block.get(other)]
         if all(run is not None and run.outcome is Outcome.OK for run in both):
-            default, tuned = times(block[DEFAULT], speeds), times(block[candidate], speeds)
-            for cell in default.keys() & tuned.keys():
-                found[cell].append((default[cell], tuned[cell]))
+            first, second = times(block[one], speeds), times(block[other], speeds)
+            for cell in first.keys() & second.keys():
+                found[cell].append((first[cell], second[cell]))
     return found
 
 
+def logs(found: Pairs) -> list[float]:
+    """Log ratios of pairs."""
+    return [math.log(one / other) for one, other in found]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a comparison is held against.
+
+    Attributes:
+        level: confidence level of all statements of the comparison together.
+        comparisons: how many intervals share the error rate.
+        share: the share of the error rate that this look may spend.
+    """
+
+    level: float
+    minimum_gain: float
+    tolerance: float
+    comparisons: int
+    share: float = 1.0
+
+    @property
+    def each(self) -> float:
+        """The level of each interval."""
+        return corrected_level(1 - (1 - self.level) * self.share, self.comparisons)
+
+
+def compare_one(
+    blocks: Blocks, candidate: Configuration, operation: str, speeds: Speeds, rules: Rules
+) -> tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]:
+    """Compares a candidate with the default: its points, and the estimates behind them."""
+    by_size: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
+    for (size, speed), found in pairs(blocks, DEFAULT, candidate, speeds).items():
+        by_size[size][speed] = found
+    points: list[PointEvidence] = []
+    estimates: dict[int, Estimate | None] = {}
+    for size, parts in sorted(by_size.items()):
+        estimates[size] = combined([logs(found) for found in parts.values()])
+        points += _points(operation, size, parts, estimates[size], rules)
+    return tuple(points), estimates
+
+
+def _points(
+    operation: str,
+    size: int,
+    parts: Mapping[str, Pairs],
+    estimate: Estimate | None,
+    rules: Rules,
+) -> list[PointEvidence]:
+    together = [pair for found in parts.values() for pair in found]
+    gain = interval(estimate, rules.each, len(together))
+    by_speed = [
+        _point(operation, size, speed, found, len(found) / len(together), rules)
+        for speed, found in sorted(parts.items())
+        if speed != ALL
+    ]
+    said = verdict(gain, rules.minimum_gain)
+    if said is Verdict.FASTER and any(_warns(point, rules) for point in by_speed):
+        said = Verdict.UNDECIDED
+    default, tuned = _medians(together)
+    return [PointEvidence(operation, size, ALL, default, tuned, gain, said), *by_speed]
+
+
 def _point(
-    operation: str, cell: Cell, pairs: Pairs, level: float, minimum_gain: float
+    operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
 ) -> PointEvidence:
-    default, tuned = [p[0] for p in pairs], [p[1] for p in pairs]
-    gain = ratio_interval(default, tuned, level, spread=SESSION_SPREAD)
-    size, speed = cell
-    return PointEvidence(
-        operation=operation,
-        bytes=size,
-        speed=speed,
-        default_s=median(default),
-        tuned_s=median(tuned),
-        gain=gain,
-        verdict=verdict(gain, minimum_gain),
+    """What one machine speed says: an interval by itself, which no claim is made from."""
+    gain = interval(combined([logs(found)]), rules.level, len(found))
+    said = verdict(gain, rules.minimum_gain)
+    return PointEvidence(operation, size, speed, *_medians(found), gain, said, share)
+
+
+def _warns(point: PointEvidence, rules: Rules) -> bool:
+    """Whether a machine speed speaks against a gain: slower there, or, with few pairs, likely."""
+    if point.gain.pairs >= FEWEST_PAIRS:
+        return point.gain.high < 1
+    return point.gain.ratio < 1 - rules.tolerance
+
+
+def _medians(found: Pairs) -> tuple[float, float]:
+    return median(pair[0] for pair in found), median(pair[1] for pair in found)
+
+
+def stop_reason(
+    estimates: Mapping[int, Estimate | None],
+    points: Sequence[PointEvidence],
+    rules: Rules,
+    *,
+    made: int,
+    planned: int,
+) -> str:
+    """Why a candidate needs no further blocks; empty where it does.
+
+    Args:
+        made, planned: complete blocks so far, and at the end.
+    """
+    overall = {p.bytes: p for p in points if p.speed == ALL}
+    undecided = [size for size, p in overall.items() if p.verdict is Verdict.UNDECIDED]
+    if overall and not undecided:
+        return "decided"
+    if made >= planned:
+        return "budget"
+    if overall and all(_is_futile(estimates[size], rules, made, planned) for size in undecided):
+        faster = any(p.verdict is Verdict.FASTER for p in overall.values())
+        return "decided" if faster else "futile"
+    return ""
+
+
+def _is_futile(estimate: Estimate | None, rules: Rules, made: int, planned: int) -> bool:
+    """Whether the blocks left would hardly show a gain at this size."""
+    if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
+        return False
+    from statistics import NormalDist
+
+    from commtune.tuner.stats import half_width
+
+    final = replace(
+        estimate,
+        error=estimate.error * math.sqrt(made / planned),
+        pairs=int(estimate.pairs * planned / made),
+        freedom=max(estimate.freedom, estimate.freedom * planned / made),
     )
+    needed = math.log1p(rules.minimum_gain) + half_width(final, rules.each)
+    # What the blocks to come can still move the mean by, from where it stands.
+    moves = math.sqrt(max(0.0, estimate.error**2 - final.error**2))
+    if moves == 0:
+        return estimate.mean < needed
+    return 1 - NormalDist(estimate.mean, moves).cdf(needed) < _FUTILE
+
+
+def more_pairs(estimate: Estimate | None, rules: Rules) -> int | None:
+    """How many more pairs would decide a size; ``None`` where nobody can tell."""
+    if estimate is None or estimate.pairs < FEWEST_PAIRS:
+        return None
+    needed = blocks_to_decide(estimate, rules.each, rules.minimum_gain)
+    return None if math.isinf(needed) else math.ceil(needed - estimate.pairs)

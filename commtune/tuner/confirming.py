@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from commtune.model import Configuration, Operation, Outcome, Phase, PointEvidence, Profile
+from commtune.model import Configuration, Operation, Phase, PointEvidence
+from commtune.tuner.ablation import Ablation
 from commtune.tuner.confirm import (
     GUARD_BLOCKS,
     MOST_EXTENSION,
+    Blocks,
     Comparison,
     Decision,
+    Look,
+    Rules,
     block_order,
-    compare,
+    compare_one,
     complete_blocks,
     lacks_pairs,
     planned_blocks,
+    stop_reason,
+    whole_blocks,
 )
-from commtune.tuner.evidence import RunView
-from commtune.tuner.profiles import recommend
-from commtune.tuner.session import Session
+from commtune.tuner.session import Session, Timer
 
 
 class ConfirmationPhase:
@@ -29,6 +34,7 @@ class ConfirmationPhase:
         self._session = session
         self._plan = session.plan
         self._runner = session.runner
+        self._ablations: list[Ablation] = []
 
     def stored_decision(self) -> Decision | None:
         """What an earlier session decided, if that is still to be followed.
@@ -41,20 +47,28 @@ class ConfirmationPhase:
         news = any(configuration not in self._runner.trials for configuration in self._plan.first)
         if not stored or news or stored.get("budget") != asdict(self._plan.budget):
             return None
+        self._ablations = self.stored_ablations()
         return Decision.from_plain(stored)
 
-    def decide(self, candidates: tuple[Configuration, ...]) -> Decision:
+    def stored_ablations(self) -> list[Ablation]:
+        """How the candidates of the stored decision were made small."""
+        stored = self._runner.store.decision(self._runner.campaign_id) or {}
+        return [Ablation.from_plain(plain) for plain in stored.get("ablations", ())]
+
+    def decide(
+        self, candidates: Sequence[Configuration], ablations: Sequence[Ablation] = ()
+    ) -> Decision:
         """Settles candidates and number of blocks, and stores that before the first block runs."""
         budget_s = self._plan.budget.confirmation_s
-        block_s = self._typical_s() * (len(candidates) + 1)
+        block_s = self.typical_s() * (len(candidates) + 1)
         decision = Decision(
-            candidates=candidates,
+            candidates=tuple(candidates),
             blocks=planned_blocks(budget_s, block_s) if candidates else 0,
             first_block=self._runner.blocks,
             budget_s=budget_s,
         )
-        plain = {**decision.plain(), "budget": asdict(self._plan.budget)}
-        self._runner.store.decide(self._runner.campaign_id, plain)
+        self._ablations = list(ablations)
+        self._keep(decision)
         if decision.blocks * block_s > 1.2 * budget_s:
             self._session.reporter.say(
                 f"to say anything, confirmation needs {decision.blocks} blocks of "
@@ -63,94 +77,130 @@ class ConfirmationPhase:
             )
         return decision
 
-    def _typical_s(self) -> float:
+    def _keep(self, decision: Decision) -> None:
+        ablations = [ablation.plain() for ablation in self._ablations]
+        budget = asdict(self._plan.budget)
+        plain = {**decision.plain(), "budget": budget, "ablations": ablations}
+        self._runner.store.decide(self._runner.campaign_id, plain)
+
+    def typical_s(self) -> float:
+        """Wall seconds of a run in the middle of those made."""
         walls = sorted(r.wall_s for r in self._runner.evidence.good(Phase.SEARCH))
         return walls[len(walls) // 2] if walls else 1.0
 
-    def confirm(self, decision: Decision) -> Comparison:
+    def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
+        """Makes the blocks that are still to be made, look by look."""
+        timer = self._session.timer(decision.budget_s, Phase.CONFIRM)
         operation = self._plan.workload.operation
-        self._blocks(decision, decision.candidates, Phase.CONFIRM, operation, decision.blocks)
-        return self._compare(decision, decision.candidates, Phase.CONFIRM, operation)
+        while len(decision.looks) < len(decision.shares) and decision.open():
+            look = len(decision.looks)
+            planned = decision.looks[-1].planned if decision.looks else decision.blocks
+            due = math.ceil(decision.times[look] * planned)
+            last = look == len(decision.shares) - 1
+            self._make(decision, decision.open(), Phase.CONFIRM, operation, due, timer, last=last)
+            decision = decision.after(self._look(decision, planned, timer, last=last))
+            self._keep(decision)
+        return self.comparison(decision), decision
 
-    def _blocks(
+    def _make(
         self,
         decision: Decision,
         candidates: Sequence[Configuration],
         phase: Phase,
         operation: Operation,
-        blocks: int,
+        due: int,
+        timer: Timer,
+        *,
+        last: bool,
     ) -> None:
-        """Makes the blocks that are still to be made, each whole."""
-        timer = self._session.timer(decision.budget_s, phase)
-        while blocks and self._wants_block(decision, candidates, phase, operation, blocks):
-            block = self._runner.new_block()
-            order = block_order(candidates, self._plan.seed, block)
-            for position, configuration in enumerate(order):
-                self._session.run(configuration, phase, block, timer, position, operation)
+        """Makes blocks until enough are complete, and at the end some for a speed that lacks."""
+        while candidates:
+            blocks = self.blocks_since(decision.first_block, phase, operation)
+            made = complete_blocks(blocks, candidates)
+            if made >= due and not (
+                last
+                and made < MOST_EXTENSION * due
+                and lacks_pairs(blocks, candidates, self._runner.evidence.speeds())
+            ):
+                return
+            order = block_order(candidates, self._plan.seed, self._runner.blocks)
+            self._session.run_block(order, phase, timer, operation)
 
-    def _wants_block(
-        self,
-        decision: Decision,
-        candidates: Sequence[Configuration],
-        phase: Phase,
-        operation: Operation,
-        blocks: int,
-    ) -> bool:
-        """Whether a block is due: the planned ones, then more for a speed that lacks pairs."""
-        runs = self._runs_since(decision, phase, operation)
-        made = complete_blocks(runs, candidates)
-        if made < blocks:
-            return True
+    def _look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
+        """Looks at the blocks: who is done, and how many blocks there will be for the others."""
+        operation = self._plan.workload.operation
+        blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
+        still = decision.open()
+        made = complete_blocks(blocks, still)
+        rules = self.rules(decision, len(decision.looks))
         speeds = self._runner.evidence.speeds()
-        return made < MOST_EXTENSION * blocks and lacks_pairs(_good(runs), candidates, speeds)
+        stopped: dict[int, str] = {}
+        for candidate in still:
+            points, estimates = compare_one(blocks, candidate, str(operation), speeds, rules)
+            end = made if last else planned
+            if why := stop_reason(estimates, points, rules, made=made, planned=end):
+                stopped[decision.candidates.index(candidate)] = why
+        going_on = len(still) - len(stopped)
+        if going_on:
+            block_s = self.typical_s() * (going_on + 1)
+            planned = max(planned, made + int(max(0.0, timer.left()) / block_s))
+        return Look(made, planned, stopped)
 
-    def _runs_since(self, decision: Decision, phase: Phase, operation: Operation) -> list[RunView]:
-        return [
-            run
-            for run in self._runner.evidence.runs
-            if run.phase is phase
-            and run.operation == operation
-            and run.block >= decision.first_block
-            and run.outcome is not Outcome.INTERRUPTED  # such a block is to be made again
-        ]
-
-    def _compare(
-        self,
-        decision: Decision,
-        candidates: Sequence[Configuration],
-        phase: Phase,
-        operation: Operation,
-    ) -> Comparison:
-        return compare(
-            self._runs_since(decision, phase, operation),
-            candidates,
-            str(operation),
-            self._runner.evidence.speeds(),
+    def rules(self, decision: Decision, look: int) -> Rules:
+        """What the intervals of a look are held against."""
+        return Rules(
             level=self._plan.level,
             minimum_gain=self._plan.minimum_gain,
+            tolerance=self._plan.tolerance,
+            comparisons=len(decision.candidates) * len(self._plan.workload.sizes),
+            share=decision.shares[look],
         )
 
-    def profiles(self, comparison: Comparison, decision: Decision) -> list[Profile]:
-        simulated = self._runner.benchmark.simulated
-        found = recommend(self._plan, comparison, {}, simulated=simulated)
-        changed = [p.configuration for p in found if not p.configuration.is_default]
-        if not changed or not self._plan.guards:
-            return found
-        guards = self._guard(decision, list(dict.fromkeys(changed)))
-        return recommend(self._plan, comparison, guards, simulated=simulated)
+    def comparison(self, decision: Decision) -> Comparison:
+        """What the blocks say, each candidate as of the look that ended it."""
+        operation = self._plan.workload.operation
+        found = Comparison(str(operation), {}, {}, {}, {})
+        blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
+        speeds = self._runner.evidence.speeds()
+        for place, candidate in enumerate(decision.candidates):
+            look, why = decision.stop_of(place) or (len(decision.shares) - 1, "budget")
+            rules = self.rules(decision, look)
+            compared = compare_one(blocks, candidate, str(operation), speeds, rules)
+            found.points[candidate], found.estimates[candidate] = compared
+            found.levels[candidate] = rules.each
+            found.stopped[candidate] = why
+        return found
 
-    def _guard(
-        self, decision: Decision, recommended: list[Configuration]
+    def blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
+        """The whole blocks of a phase that were made after a decision."""
+        return whole_blocks(
+            (
+                run
+                for run in self._runner.evidence.runs
+                if run.phase is phase and run.operation == operation and run.block >= first
+            ),
+            self._runner.plans,
+        )
+
+    def guard(
+        self, decision: Decision, recommended: Sequence[Configuration]
     ) -> dict[Configuration, tuple[PointEvidence, ...]]:
         """Other operations under the recommended configurations, against the default."""
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
-        for operation in self._plan.guards:
-            self._blocks(decision, recommended, Phase.GUARD, operation, GUARD_BLOCKS)
-            comparison = self._compare(decision, recommended, Phase.GUARD, operation)
-            for configuration, points in comparison.points.items():
+        timer = self._session.timer(decision.budget_s, Phase.GUARD)
+        for operation in self._plan.guards if recommended else ():
+            self._make(
+                decision, recommended, Phase.GUARD, operation, GUARD_BLOCKS, timer, last=False
+            )
+            blocks = self.blocks_since(decision.first_block, Phase.GUARD, operation)
+            rules = Rules(
+                self._plan.level,
+                self._plan.minimum_gain,
+                self._plan.tolerance,
+                len(recommended) * len(self._plan.workload.sizes),
+            )
+            speeds = self._runner.evidence.speeds()
+            for configuration in recommended:
+                points, _ = compare_one(blocks, configuration, str(operation), speeds, rules)
                 found[configuration] = found.get(configuration, ()) + points
         return found
-
-
-def _good(runs: Sequence[RunView]) -> list[RunView]:
-    return [run for run in runs if run.outcome is Outcome.OK]

@@ -40,11 +40,15 @@ class RunView(Protocol):
     @property
     def block(self) -> int: ...
     @property
+    def position(self) -> int: ...
+    @property
     def session(self) -> str: ...
     @property
     def outcome(self) -> Outcome: ...
     @property
     def operation(self) -> str: ...
+    @property
+    def started_at(self) -> float: ...
     @property
     def wall_s(self) -> float: ...
     @property
@@ -57,17 +61,28 @@ class RunView(Protocol):
 
 @dataclass
 class Evidence:
-    """All stored runs of a campaign, in order."""
+    """All stored runs of a campaign, in order.
+
+    A run that was made again, because others used the cores meanwhile, counts as its last time.
+    """
 
     runs: list[RunView] = field(default_factory=list)
+    _last: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def add(self, run: RunView) -> None:
         """Takes in one more run."""
         self.runs.append(run)
+        self._last[run.block, run.position] = run.run_id
 
     def good(self, *phases: Phase) -> Iterable[RunView]:
         """The runs that count as evidence, of these phases."""
-        return (r for r in self.runs if r.outcome is Outcome.OK and r.phase in phases)
+        return (
+            r
+            for r in self.runs
+            if r.outcome is Outcome.OK
+            and r.phase in phases
+            and self._last[r.block, r.position] == r.run_id
+        )
 
     def wall_s(self, *phases: Phase) -> float:
         """Seconds that runs of these phases took, failed ones included."""
@@ -81,7 +96,7 @@ class Evidence:
         return fit(
             [
                 m.canary_s
-                for run in self.good(Phase.SEARCH, Phase.CONFIRM)
+                for run in self.good(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
                 for m in run.measurements
                 if m.canary_s is not None
             ]

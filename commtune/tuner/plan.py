@@ -15,13 +15,19 @@ class Budget:
     """How much may be spent.
 
     Attributes:
-        search_s, confirmation_s: wall seconds of each phase.
+        search_s, ablation_s, confirmation_s: wall seconds of each phase.
         trials: configurations that the search may try, or ``None`` for as many as time allows.
     """
 
-    search_s: float = 60.0
-    confirmation_s: float = 15.0
+    search_s: float = 50.0
+    ablation_s: float = 20.0
+    confirmation_s: float = 30.0
     trials: int | None = None
+
+    @property
+    def kept(self) -> float:
+        """The share of the budget that is kept for ablation and confirmation."""
+        return 1 - self.search_s / (self.search_s + self.ablation_s + self.confirmation_s)
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class Plan:
         level: confidence level of all statements of the campaign together.
         first: configurations to try before the search proposes its own.
         guards: operations to measure the winners on, so that they are known not to hurt there.
+        messages: how many messages of each size (bytes) the user's programs send; sizes weigh
+            alike where it is empty.
         time_limit_s: wall seconds a run may take; ``None`` takes it from the default's runs.
     """
 
@@ -48,6 +56,7 @@ class Plan:
     level: float = 0.95
     first: tuple[Configuration, ...] = ()
     guards: tuple[Operation, ...] = ()
+    messages: Mapping[int, float] = field(default_factory=dict)
     time_limit_s: float | None = None
 
     def comparable(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,26 +1,30 @@
-"""From compared candidates to recommended profiles."""
+"""From answers to recommended profiles."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from commtune.model import DEFAULT, Configuration, PointEvidence, Profile, Verdict
+from commtune.model import Configuration, PointEvidence, Profile, Verdict
+from commtune.tuner.ablation import Ablation
+from commtune.tuner.answers import Range, boundaries, everywhere, overall, ranges
 from commtune.tuner.confirm import Comparison
 from commtune.tuner.plan import Plan
-from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.tuner.stats import corrected_level
 
-Points = Sequence[PointEvidence]
-
+ALL_SIZES = "all-sizes"
 #: An interval that allows for a gain as large says nothing.
 _HOPELESS = 9.0
+Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
 
 
 def recommend(
     plan: Plan,
     comparison: Comparison,
-    guards: Mapping[Configuration, tuple[PointEvidence, ...]],
+    guards: Guards,
     *,
+    ablations: Sequence[Ablation] = (),
+    detectable: Mapping[int, float] | None = None,
     simulated: bool = False,
 ) -> list[Profile]:
     """The profiles that the evidence supports.
@@ -29,146 +33,78 @@ def recommend(
     them), and one environment for all sizes, if one is faster somewhere and, within the plan's
     tolerance, nowhere slower.
     """
-    ranges = size_ranges(sorted(plan.workload.sizes), comparison, plan.minimum_gain)
-    found = [
-        _profile(plan, comparison, guards, configuration, sizes, simulated=simulated)
-        for configuration, sizes in ranges
+    cut = ranges(plan, comparison)
+    whole = everywhere(plan, comparison)
+    if whole is not None and len(cut) > 1:
+        cut = [*cut, Range(whole, tuple(sorted(plan.workload.sizes)))]
+    borders = boundaries(ranges(plan, comparison), comparison)
+    return [
+        _profile(plan, comparison, part, guards, ablations, borders, detectable or {}, simulated)
+        for part in cut
     ]
-    everywhere = best_everywhere(plan, comparison)
-    if everywhere is not None and len(ranges) > 1:
-        sizes = tuple(sorted(plan.workload.sizes))
-        whole = _profile(
-            plan, comparison, guards, everywhere, sizes, simulated=simulated, name="all-sizes"
-        )
-        found.append(whole)
-    return found
-
-
-def size_ranges(
-    sizes: Sequence[int], comparison: Comparison, minimum_gain: float
-) -> list[tuple[Configuration, tuple[int, ...]]]:
-    """Cuts sizes into ranges with a configuration each, as few as the evidence supports.
-
-    Sizes, from the smallest up, share a range as long as one configuration is as good as the
-    best at all of them, as far as the intervals can tell.
-    """
-    ranges: list[tuple[set[Configuration], list[int]]] = []
-    for size in sizes:
-        good = good_at(size, comparison, minimum_gain)
-        if ranges and ranges[-1][0] & good:
-            shared, members = ranges.pop()
-            ranges.append((shared & good, [*members, size]))
-        else:
-            ranges.append((good, [size]))
-    return [(_best_of(good, members, comparison), tuple(members)) for good, members in ranges]
-
-
-def good_at(size: int, comparison: Comparison, minimum_gain: float) -> set[Configuration]:
-    """The configurations that are faster at a size, and that no other beats by much there.
-
-    By much is: surely, by more than the smallest gain that is worth a recommendation.
-
-    Only the default, where none is faster at every machine speed with enough pairs.
-    """
-    faster: dict[Configuration, dict[str, PointEvidence]] = {}
-    for configuration, points in comparison.points.items():
-        here = {p.speed: p for p in judged(points) if p.bytes == size}
-        few = [p for p in points if p.bytes == size and p.speed not in here]
-        sure = bool(here) and all(p.verdict is Verdict.FASTER for p in here.values())
-        # A speed with too few pairs proves nothing, but it may warn.
-        if sure and all(p.gain.ratio >= 1 for p in few):
-            faster[configuration] = here
-    good = {
-        configuration
-        for configuration, here in faster.items()
-        if not any(_beats(other, here, minimum_gain) for other in faster.values())
-    }
-    return good or {DEFAULT}
-
-
-def _beats(
-    one: Mapping[str, PointEvidence], other: Mapping[str, PointEvidence], minimum_gain: float
-) -> bool:
-    """Whether the interval of one lies well above that of the other at some speed."""
-    return any(
-        one[speed].gain.low > other[speed].gain.high * (1 + minimum_gain)
-        for speed in one.keys() & other.keys()
-    )
-
-
-def _best_of(
-    good: set[Configuration], sizes: Sequence[int], comparison: Comparison
-) -> Configuration:
-    def mean_gain(configuration: Configuration) -> tuple[float, int, str]:
-        inside = [
-            math.log(p.gain.ratio)
-            for p in judged(comparison.points.get(configuration, ()))
-            if p.bytes in sizes
-        ]
-        # Of equals the one with fewer variables; the key makes the choice reproducible.
-        return (round(math.fsum(inside), 3), -len(configuration), configuration.key)
-
-    return max(good, key=mean_gain)
-
-
-def best_everywhere(plan: Plan, comparison: Comparison) -> Configuration | None:
-    """The configuration with the largest mean gain that hurts no size beyond the tolerance."""
-    best, best_gain = None, 0.0
-    for configuration, points in comparison.points.items():
-        sound = judged(points)
-        measured = {p.bytes for p in sound} == set(plan.workload.sizes)
-        unharmed = all(p.gain.low >= 1 - plan.tolerance for p in sound)
-        faster = any(p.verdict is Verdict.FASTER for p in sound)
-        gain = math.fsum(math.log(p.gain.ratio) for p in sound)
-        if measured and unharmed and faster and gain > best_gain:
-            best, best_gain = configuration, gain
-    return best
-
-
-def judged(points: Points) -> list[PointEvidence]:
-    """The points with enough pairs to say anything."""
-    return [p for p in points if p.gain.pairs >= FEWEST_PAIRS]
 
 
 def _profile(
     plan: Plan,
     comparison: Comparison,
-    guards: Mapping[Configuration, tuple[PointEvidence, ...]],
-    configuration: Configuration,
-    sizes: Sequence[int],
-    *,
+    part: Range,
+    guards: Guards,
+    ablations: Sequence[Ablation],
+    borders: Sequence[Mapping[str, Any]],
+    detectable: Mapping[int, float],
     simulated: bool,
-    name: str = "",
 ) -> Profile:
-    low, high = min(sizes), max(sizes)
-    points = _evidence(comparison, configuration, sizes)
+    low, high = min(part.sizes), max(part.sizes)
+    points = _evidence(comparison, part)
+    is_whole = len(part.sizes) == len(plan.workload.sizes) and bool(borders)
     return Profile(
-        name=name or f"{plan.workload.operation}-{low}-{high}",
+        name=ALL_SIZES if is_whole else f"{plan.workload.operation}-{low}-{high}",
         operation=str(plan.workload.operation),
         backend=plan.workload.backend,
         ranks=plan.workload.ranks,
         nodes=plan.workload.nodes,
         bytes_low=low,
         bytes_high=high,
-        configuration=configuration,
-        verdict=_verdict(configuration, points),
+        configuration=part.configuration,
+        verdict=_verdict(part.configuration, points),
         points=points,
-        guards=guards.get(configuration, ()),
-        level=comparison.level,
+        guards=guards.get(part.configuration, ()),
+        level=_level(plan, comparison, part.configuration),
         minimum_gain=plan.minimum_gain,
-        note=_note(configuration, points, plan),
+        note=_note(part, points, plan, detectable),
         simulated=simulated,
+        details={
+            "contributions": contributions(part.configuration, ablations),
+            "boundaries": [b for b in borders if low <= b["below"] and b["from"] <= high]
+            if is_whole
+            else [b for b in borders if b["below"] == high or b["from"] == low],
+        },
     )
 
 
-def _evidence(
-    comparison: Comparison, configuration: Configuration, sizes: Sequence[int]
-) -> tuple[PointEvidence, ...]:
+def contributions(
+    configuration: Configuration, ablations: Sequence[Ablation]
+) -> list[dict[str, Any]]:
+    """What each variable of a configuration brings, as plain data."""
+    for ablation in ablations:
+        if ablation.after == configuration and not configuration.is_default:
+            return [effect.plain() for effect in ablation.units if effect.kept]
+    return []
+
+
+def _level(plan: Plan, comparison: Comparison, configuration: Configuration) -> float:
+    if configuration in comparison.levels:
+        return comparison.levels[configuration]
+    count = max(1, len(comparison.points)) * len(plan.workload.sizes)
+    return max(comparison.levels.values(), default=corrected_level(plan.level, count))
+
+
+def _evidence(comparison: Comparison, part: Range) -> tuple[PointEvidence, ...]:
     """The points behind a profile; for the default, what the best candidate reached there."""
-    if not configuration.is_default:
-        return comparison.points[configuration]
+    if not part.configuration.is_default:
+        return comparison.points[part.configuration]
     found: list[PointEvidence] = []
-    for size in sizes:
+    for size in part.sizes:
         here = [p for points in comparison.points.values() for p in points if p.bytes == size]
         for speed in sorted({p.speed for p in here}):
             at_speed = [p for p in here if p.speed == speed]
@@ -176,23 +112,33 @@ def _evidence(
     return tuple(found)
 
 
-def _verdict(configuration: Configuration, points: Points) -> Verdict:
+def _verdict(configuration: Configuration, points: Sequence[PointEvidence]) -> Verdict:
     if not configuration.is_default:
         return Verdict.FASTER
-    sound = judged(points)
+    sound = overall(points).values()
     decided = bool(sound) and all(p.verdict is Verdict.DEFAULT for p in sound)
     return Verdict.DEFAULT if decided else Verdict.UNDECIDED
 
 
-def _note(configuration: Configuration, points: Points, plan: Plan) -> str:
-    if not configuration.is_default:
+def _note(
+    part: Range, points: Sequence[PointEvidence], plan: Plan, detectable: Mapping[int, float]
+) -> str:
+    """What could still be hidden where the default stays."""
+    if not part.configuration.is_default:
         return ""
-    highs = [p.gain.high for p in judged(points)]
+    if any(size in detectable for size in part.sizes):
+        worst = max(detectable[size] for size in part.sizes if size in detectable)
+        could = f"a gain of {worst:.0%} would have been found in 9 of 10 campaigns like this"
+    else:
+        could = ""
+    highs = [p.gain.high for p in overall(points).values()]
     if not highs:
-        return "too few comparable pairs to say anything; keep the default"
+        # No candidate came as far as being compared: fresh runs had shown nothing before.
+        return could and f"no candidate kept a gain in fresh runs; {could}"
     hidden = max(highs) - 1
     if hidden < plan.minimum_gain:
         return f"no candidate gains {plan.minimum_gain:.0%} here"
     if hidden > _HOPELESS:
         return "nothing is known here: too noisy; make more runs, on a quieter machine"
-    return f"no gain was shown here; one of up to {hidden:.0%} could still be hidden in the noise"
+    said = f"no gain was shown here; one of up to {hidden:.0%} could still be hidden in the noise"
+    return f"{said}; {could}" if could else said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
@@ -12,7 +12,9 @@ from statistics import median
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
     DEFAULT,
+    BlockPlan,
     Configuration,
+    Execution,
     Operation,
     Outcome,
     Phase,
@@ -30,6 +32,8 @@ _LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
 _FIRST_LIMIT_S = 60.0
 #: How many runs of the default the time limit is taken from.
 _LIMIT_RUNS = 4
+#: Where a configuration comes from that first appears in a planned block.
+_ORIGINS = {Phase.ABLATE: "ablated", Phase.VERIFY: "user"}
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,10 @@ class FreshRun:
     configuration = property(lambda self: self.request.configuration)
     phase = property(lambda self: self.request.phase)
     block = property(lambda self: self.request.block)
+    position = property(lambda self: self.request.position)
     operation = property(lambda self: str(self.request.workload.operation))
     outcome = property(lambda self: self.result.outcome)
+    started_at = property(lambda self: self.result.started_at)
     wall_s = property(lambda self: self.result.wall_s)
     oversubscribed = property(lambda self: self.result.oversubscribed)
     other_load = property(lambda self: self.result.other_load)
@@ -69,6 +75,7 @@ class Runner:
     evidence: Evidence = field(default_factory=Evidence)
     session: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     trials: dict[Configuration, int] = field(default_factory=dict)
+    plans: dict[int, BlockPlan] = field(default_factory=dict)
     blocks: int = 0
     benchmark_s: float = 0.0
     clock: Callable[[], float] = time.monotonic
@@ -76,6 +83,8 @@ class Runner:
     def load(self) -> None:
         """Reads what earlier sessions stored."""
         self.trials = {t.configuration: t.number for t in self.store.trials(self.campaign_id)}
+        self.plans = {plan.number: plan for plan in self.store.blocks(self.campaign_id)}
+        self.blocks = max([self.blocks, *(number + 1 for number in self.plans)])
         for run in self.store.runs(self.campaign_id):
             self.evidence.add(run)
             self.blocks = max(self.blocks, run.block + 1)
@@ -95,10 +104,11 @@ class Runner:
             self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
 
     def unmeasured(self) -> list[Configuration]:
-        """Configurations that were to be tried, and whose runs never came to an end."""
+        """Configurations that were to be searched, and whose runs never came to an end."""
         settled = {
             r.configuration for r in self.evidence.runs if r.outcome is not Outcome.INTERRUPTED
         }
+        settled.update(c for plan in self.plans.values() for c in plan.order)
         return [configuration for configuration in self.trials if configuration not in settled]
 
     def new_trial(self, configuration: Configuration, origin: str, label: str = "") -> int:
@@ -113,6 +123,17 @@ class Runner:
         """A number for runs that are made close together."""
         self.blocks += 1
         return self.blocks - 1
+
+    def plan_block(
+        self, order: Sequence[Configuration], phase: Phase, operation: Operation
+    ) -> BlockPlan:
+        """Stores a block, and the trials that it lacks, before its first run starts."""
+        for configuration in order:
+            self.new_trial(configuration, _ORIGINS.get(phase, str(phase)))
+        plan = BlockPlan(self.new_block(), phase, operation, tuple(order))
+        self.store.plan_block(self.campaign_id, plan)
+        self.plans[plan.number] = plan
+        return plan
 
     def run(
         self,
@@ -143,6 +164,11 @@ class Runner:
             raise EnvironmentFault(result.detail, hint="run 'commtune doctor'")
         self._check_default(run)
         return run
+
+    def trace(self, configuration: Configuration) -> Execution | None:
+        """What the library does under a configuration, from an untimed run that is not stored."""
+        request = self._request(configuration, Phase.SEARCH, 0, 0, None)
+        return self.benchmark.trace(request, self.time_limit_s())
 
     def time_limit_s(self) -> float:
         """Wall seconds the next run may take."""

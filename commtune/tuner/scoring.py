@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import stdev
 
 from commtune.model import Configuration, Phase
 from commtune.tuner.evidence import Cell, Evidence, RunView, baseline, log_gains
@@ -12,6 +13,8 @@ from commtune.tuner.speeds import Speeds
 
 #: A speed with fewer observations of a size than this says too little to be centred on.
 _FEW = 10
+#: What runs of the default differ by, as logarithms: at least, and before it is known.
+_LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Scoreboard:
     _reference: Mapping[Cell, float] = field(default_factory=dict)
     _level: Mapping[Cell, float] = field(default_factory=dict)
     scores: dict[Configuration, dict[str, Score]] = field(default_factory=dict)
+    _default: dict[str, list[float]] = field(default_factory=dict)
     _at_speed: dict[tuple[str, str], dict[Configuration, Score]] = field(default_factory=dict)
 
     def rebuild(self, evidence: Evidence) -> None:
@@ -81,6 +85,7 @@ class Scoreboard:
         self._reference = baseline(runs, self.speeds)
         self._level = self._good_levels(runs)
         self.scores = {}
+        self._default = {}
         self._at_speed = {}
         for run in runs:
             self.add(run)
@@ -97,7 +102,22 @@ class Scoreboard:
         into = self.scores.setdefault(run.configuration, defaultdict(Score))
         for label, value in by_range.items():
             into[label].add(value)
+            if run.configuration.is_default:
+                self._default.setdefault(label, []).append(value)
         return by_range
+
+    def spread(self, label: str) -> float:
+        """Standard deviation of a run's score between runs of the default.
+
+        All of them count, wild ones too: where the machine has hidden modes, a configuration must
+        not lose for having met the slow one.
+        """
+        values = self._default.get(label, [])
+        return max(stdev(values), _LEAST_SPREAD) if len(values) > 2 else _UNKNOWN_SPREAD
+
+    def score(self, run: RunView) -> dict[str, float]:
+        """The score of a run by range label, without taking it in."""
+        return self._by_range(self._centred(run))
 
     def _centred(self, run: RunView) -> dict[Cell, float]:
         return {

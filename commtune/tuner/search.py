@@ -237,19 +237,11 @@ class Search:
             for _ in range(1 + attempt // (_CHANGES // 2)):
                 parameter = self.space.by_name[self._rng.choice(list(assignment))]
                 changed[parameter.name] = self._rng.choice(parameter.values)
-            changed = self._consistent(changed)
+            changed = self.space.consistent(changed)
             configuration = self.space.configuration(changed)
             if not self.space.check(configuration) and self._is_open(configuration):
                 return Proposal(configuration, Origin.SAMPLER, label)
         return None
-
-    def _consistent(self, assignment: Mapping[str, str | None]) -> dict[str, str | None]:
-        """The assignment without parameters whose condition does not hold any more."""
-        kept: dict[str, str | None] = {}
-        for parameter in self.space.parameters:
-            if self.space.active(parameter, kept):
-                kept[parameter.name] = assignment.get(parameter.name)
-        return kept
 
     def _random(self, label: str) -> Proposal | None:
         for _ in range(10 * _CHANGES):

@@ -8,7 +8,9 @@ import random
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
 from commtune.tuner.confirm import block_order
 from commtune.tuner.evidence import RunView
-from commtune.tuner.scoring import Scoreboard, split_ranges
+from commtune.tuner.guessing import guess
+from commtune.tuner.racing import MOST_RUNS, contenders, to_repeat
+from commtune.tuner.scoring import Scoreboard, SizeRange, split_ranges
 from commtune.tuner.search import Item, Proposal, Search
 from commtune.tuner.session import Session, Timer
 
@@ -17,9 +19,9 @@ _SEARCH_BLOCK = 8
 _FIRST_DEFAULTS = 4
 #: The last part of the search goes to repeating the best, since one run is easily lucky.
 _FINALISTS_SHARE = 0.2
-_FINALISTS, _FINALIST_RUNS = 4, 4
-#: Each candidate costs a run in every block, and every comparison widens all intervals.
-_MOST_CANDIDATES = 3
+_FINALISTS, _ENOUGH_RUNS = 4, 3
+#: How many runs of a block go to the closest race, and how many trials there are before.
+_CLOSE_ONES, _FIRST_RACE = 2, 16
 #: Scores are worked out anew when this share of new runs has come in.
 _REFRESH_SHARE = 0.2
 
@@ -33,6 +35,11 @@ class SearchPhase:
         self._runner = session.runner
         self._ranges = split_ranges(session.plan.workload.sizes)
         self._board = Scoreboard(self._ranges)
+
+    @property
+    def ranges(self) -> tuple[SizeRange, ...]:
+        """The size ranges that were searched for."""
+        return self._ranges
 
     @property
     def set_aside(self) -> tuple[Item, ...]:
@@ -111,24 +118,36 @@ class SearchPhase:
         return limit is None or len(self._runner.trials) - 1 < limit
 
     def _search_block(self, timer: Timer, repeat: list[Configuration]) -> bool:
-        """A block of the search: new configurations with the default at a random place."""
+        """A block of the search: new configurations, some of the best so far, and the default.
+
+        Args:
+            repeat: configurations of an earlier session that were never measured; used up first.
+        """
         block = self._runner.new_block()
         place = random.Random(f"{self._plan.seed}:{block}").randrange(_SEARCH_BLOCK)
+        close = self._close_ones()
         for position in range(_SEARCH_BLOCK):
             if position == place:
                 self._session.run(DEFAULT, Phase.SEARCH, block, timer, position)
                 continue
-            if timer.left() <= 0 or not (repeat or self._trials_left()):
+            if timer.left() <= 0:
                 return False
-            if repeat:
-                configuration = repeat.pop()
-            else:
-                proposal = self._search.ask()
-                if proposal is None:
-                    return False
-                configuration = self._trial(proposal)
+            configuration = repeat.pop() if repeat else close.pop() if close else self._new()
+            if configuration is None:
+                return False
             self._tell(self._session.run(configuration, Phase.SEARCH, block, timer, position))
         return True
+
+    def _close_ones(self) -> list[Configuration]:
+        """Configurations that one more run may put first, or take out of the race."""
+        if len(self._runner.trials) < _FIRST_RACE or not self._trials_left():
+            return []
+        return to_repeat(self._board, [r.label for r in self._ranges], _CLOSE_ONES)
+
+    def _new(self) -> Configuration | None:
+        """A configuration that was never tried; none where the space or the limit is reached."""
+        proposal = self._search.ask() if self._trials_left() else None
+        return self._trial(proposal) if proposal is not None else None
 
     def _trial(self, proposal: Proposal) -> Configuration:
         self._runner.new_trial(proposal.configuration, proposal.origin, proposal.label)
@@ -152,9 +171,11 @@ class SearchPhase:
 
     def _repeat_finalists(self, timer: Timer) -> None:
         """Repeats the best of each range, so that confirmation gets the good, not the lucky."""
-        for _ in range(_FINALIST_RUNS - 1):
+        while timer.left() > 0:
             self._board.rebuild(self._runner.evidence)
             finalists = self._finalists(_FINALISTS)
+            if not finalists or all(self._runs_of(c) >= MOST_RUNS for c in finalists):
+                return
             block = self._runner.new_block()
             order = block_order(finalists, self._plan.seed, block)
             for position, configuration in enumerate(order):
@@ -162,21 +183,41 @@ class SearchPhase:
                     return
                 self._session.run(configuration, Phase.SEARCH, block, timer, position)
 
-    def winners(self) -> list[Configuration]:
+    def _runs_of(self, configuration: Configuration) -> int:
+        scores = self._board.scores.get(configuration, {})
+        return max((score.runs for score in scores.values()), default=0)
+
+    def guess(self, configuration: Configuration) -> Configuration:
+        """What of a configuration seems to matter in the size range where it did best."""
+        mine = self._board.scores.get(configuration, {})
+        label = max(mine, key=lambda one: mine[one].mean, default="")
+        runs = [
+            (run, score[label])
+            for run in self._runner.evidence.good(Phase.SEARCH)
+            if label in (score := self._board.score(run))
+        ]
+        assignments = [self._plan.space.assignment(run.configuration) for run, _ in runs]
+        return guess(self._plan.space, configuration, assignments, [value for _, value in runs])
+
+    def winners(self, most: int) -> list[Configuration]:
         """The best of each range over all speeds, then at each speed; few, so as to have power.
 
         Only configurations with several runs count: of many single runs the best is a lucky one.
         """
         self._board.rebuild(self._runner.evidence)
-        labels = [size_range.label for size_range in self._ranges]
-        found = [c for label in labels for c in self._board.best(label, 1, fewest_runs=2)]
+        labels = [size_range.label for size_range in reversed(self._ranges)]
+        for fewest in (_ENOUGH_RUNS, 2):
+            found = [c for label in labels for c in self._board.best(label, 1, fewest_runs=fewest)]
+            if found:
+                break
         for speed in self._board.speeds.names:
-            for label in reversed(labels):
+            for label in labels:
                 found += self._board.best_at(label, speed, fewest_runs=2)
-        return list(dict.fromkeys(found or self._finalists(1)))[:_MOST_CANDIDATES]
+        return list(dict.fromkeys(found or self._finalists(1)))[:most]
 
-    def _finalists(self, count: int) -> list[Configuration]:
-        found = [c for r in self._ranges for c in self._board.best(r.label, count)]
+    def _finalists(self, most: int) -> list[Configuration]:
+        """The few of each range that may still be its best."""
+        found = [c for r in self._ranges for c in contenders(self._board, r.label, most)]
         return list(dict.fromkeys(found))
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from commtune.model import Configuration, Operation, Phase
+from commtune.model import Configuration, Execution, Operation, Outcome, Phase
 from commtune.tuner.evidence import RunView
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Progress, Reporter
 from commtune.tuner.runner import Runner
+
+#: A run is disturbed when others used more than this share of the cores' time meanwhile.
+DISTURBED = 0.1
+#: How often one run is made again, and all runs together: a floor, and a share of those made.
+_MOST_REPEATS, _REPEATS_FLOOR, _REPEATS_SHARE = 2, 10, 0.1
+_REPEATS_SAID = 3
 
 
 class Timer:
@@ -36,12 +43,14 @@ class Session:
 
     Attributes:
         best_log_gain: logarithm of the best ratio that the search saw; for the eye only.
+        repeats: runs made again because others used the cores.
     """
 
     plan: Plan
     runner: Runner
     reporter: Reporter
     best_log_gain: float = 0.0
+    repeats: int = 0
 
     def timer(self, budget_s: float, phase: Phase) -> Timer:
         """A timer for a phase, going on where earlier sessions stopped."""
@@ -56,7 +65,53 @@ class Session:
         position: int = 0,
         operation: Operation | None = None,
     ) -> RunView:
-        """Makes a run, keeps the lock alive, and tells the progress."""
+        """Makes a run, keeps the lock alive, and tells the progress.
+
+        A run during which others used the cores is made again, a few times at most: the last
+        one counts. Whether that happens can't depend on how fast the configuration was.
+        """
+        run = self._run_once(configuration, phase, block, timer, position, operation)
+        for _ in range(_MOST_REPEATS):
+            if not self._is_to_be_made_again(run):
+                break
+            run = self._run_once(configuration, phase, block, timer, position, operation)
+        return run
+
+    def run_block(
+        self,
+        order: Sequence[Configuration],
+        phase: Phase,
+        timer: Timer,
+        operation: Operation | None = None,
+    ) -> None:
+        """Makes the runs of a block, after its plan was stored."""
+        wanted = operation or self.plan.workload.operation
+        block = self.runner.plan_block(order, phase, wanted)
+        for position, configuration in enumerate(block.order):
+            self.run(configuration, phase, block.number, timer, position, operation)
+
+    def _is_to_be_made_again(self, run: RunView) -> bool:
+        if run.outcome is not Outcome.OK or (run.other_load or 0.0) <= DISTURBED:
+            return False
+        if self.repeats >= _REPEATS_FLOOR + _REPEATS_SHARE * len(self.runner.evidence.runs):
+            return False
+        self.repeats += 1
+        if self.repeats <= _REPEATS_SAID:
+            more = "" if self.repeats < _REPEATS_SAID else "; further ones are counted only"
+            self.reporter.say(
+                f"others used {run.other_load:.0%} of the cores during a run: made again{more}"
+            )
+        return True
+
+    def _run_once(
+        self,
+        configuration: Configuration,
+        phase: Phase,
+        block: int,
+        timer: Timer,
+        position: int,
+        operation: Operation | None,
+    ) -> RunView:
         run = self.runner.run(configuration, phase, block, position, operation)
         self.runner.store.touch(self.runner.campaign_id)
         self.reporter.progress(
@@ -71,6 +126,17 @@ class Session:
             )
         )
         return run
+
+    def trace(self, configuration: Configuration) -> Execution | None:
+        """What the library does under a configuration; stored, and not asked for twice."""
+        store, campaign_id = self.runner.store, self.runner.campaign_id
+        for known in store.executions(campaign_id):
+            if known.configuration == configuration:
+                return known
+        execution = self.runner.trace(configuration)
+        if execution is not None:
+            store.add_execution(campaign_id, execution)
+        return execution
 
     def is_oversubscribed(self) -> bool:
         """Whether any run had more ranks than cores."""

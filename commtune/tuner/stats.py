@@ -3,35 +3,54 @@
 The unit is the pair: a run of the default and a run of the candidate from one block, at the same
 machine speed, each with its median. The ratio default/candidate is log-transformed, so that twice
 as fast and half as fast are the same distance from 1. Inside a block the order is random, so if
-the candidate changes nothing the log ratio is symmetric about 0, whatever the shape of the noise.
+the candidate changes nothing the log ratio is symmetric about 0, whatever the shape of the noise:
+two hidden modes, a heavy tail or a drift are in both arms alike.
 
 Other load on a machine makes some pairs worthless: one of the two runs was disturbed. So the
 ratio is a trimmed mean with Tukey and McLaughlin's interval (Student's t with the winsorized
 deviation; Sankhya A 25, 1963): a fifth of the pairs may be wild on either side. With few pairs
-nothing is trimmed, since the interval would become too wide to say anything.
-All intervals of one confirmation share the error rate by Bonferroni's inequality.
+nothing is trimmed, since the interval would become too wide to say anything. Pairs of several
+machine speeds are strata: each is estimated by itself, and they are put together by their shares
+with Welch and Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
 
-Pairs made within seconds can't show how much a ratio moves from one sitting to the next; so every
-interval is widened by what reruns minutes later showed of that (``SESSION_SPREAD``).
+Pairs made within seconds can't show how much a gain moves from one sitting to the next. A
+configuration that changes nothing has no gain to move; a real gain varies by a share of itself
+(``SITTING_SPREAD``), by which every interval is widened.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from commtune.model import Interval, Verdict
 
 #: Fewer pairs than this are never believed, however well they agree.
 FEWEST_PAIRS = 5
-#: Standard deviation of the logarithm of a ratio between sittings minutes apart: what reruns on
-#: a virtual machine with 2 cores differed by beyond the noise of their pairs
-#: (benchmarks/rerun.py). A machine of one's own should do better.
-SESSION_SPREAD = 0.025
-_SPREAD_QUANTILE = 1.96
+#: Standard deviation, between sittings, of the logarithm of a gain as a share of itself: what
+#: reruns in later launches on a virtual machine with 2 cores differed by beyond the noise of
+#: their pairs (benchmarks/rerun.py).
+SITTING_SPREAD = 0.06
+_NORMAL_95 = 1.96
 #: The share of pairs trimmed on each side, and the number of pairs from which that is done.
 _TRIMMED = 0.2
 _FEWEST_TRIMMED = 8
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean of log ratios with its standard error and degrees of freedom.
+
+    Attributes:
+        pairs: how many pairs it rests on.
+    """
+
+    mean: float
+    error: float
+    freedom: float
+    pairs: int
 
 
 def corrected_level(level: float, comparisons: int) -> float:
@@ -39,38 +58,79 @@ def corrected_level(level: float, comparisons: int) -> float:
     return 1 - (1 - level) / max(1, comparisons)
 
 
-def ratio_interval(
-    default_s: Sequence[float],
-    candidate_s: Sequence[float],
-    level: float,
-    *,
-    spread: float = 0.0,
-) -> Interval:
-    """The ratio default/candidate of paired times with its two-sided interval.
+def estimate(logs: Sequence[float]) -> Estimate | None:
+    """The trimmed mean of log ratios, or ``None`` for fewer than two."""
+    ordered = sorted(logs)
+    count = len(ordered)
+    if count < 2:
+        return None
+    cut = int(_TRIMMED * count) if count >= _FEWEST_TRIMMED else 0
+    kept = ordered[cut : count - cut]
+    squares = _winsorized_squares(ordered, cut)
+    error = math.sqrt(squares / (len(kept) * (len(kept) - 1)))
+    return Estimate(math.fsum(kept) / len(kept), error, len(kept) - 1, count)
+
+
+def combined(strata: Sequence[Sequence[float]]) -> Estimate | None:
+    """One estimate over strata of log ratios, each with the share that it has of all pairs.
+
+    A stratum of one pair has no error of its own and is left out.
+    """
+    found = [part for part in map(estimate, strata) if part is not None]
+    if len(found) <= 1:
+        return found[0] if found else None
+    total = sum(part.pairs for part in found)
+    shares = [part.pairs / total for part in found]
+    mean = math.fsum(w * part.mean for w, part in zip(shares, found, strict=True))
+    parts = [(w * part.error) ** 2 for w, part in zip(shares, found, strict=True)]
+    variance = math.fsum(parts)
+    spent = math.fsum(v**2 / part.freedom for v, part in zip(parts, found, strict=True))
+    freedom = variance**2 / spent if spent > 0 else math.fsum(p.freedom for p in found)
+    return Estimate(mean, math.sqrt(variance), freedom, total)
+
+
+def half_width(found: Estimate, level: float) -> float:
+    """How far the interval of a log ratio reaches to either side."""
+    within = quantile((1 + level) / 2, found.freedom) * found.error
+    return math.hypot(within, _NORMAL_95 * SITTING_SPREAD * found.mean)
+
+
+@lru_cache(maxsize=4096)
+def quantile(probability: float, freedom: float) -> float:
+    """Student's t quantile."""
+    from scipy.special import stdtrit  # 0.1 s to import; only a tuning process needs it
+
+    return float(stdtrit(freedom, probability))
+
+
+def interval(found: Estimate | None, level: float, pairs: int | None = None) -> Interval:
+    """The interval of a ratio; one that reaches everywhere where nothing is known.
 
     Args:
-        default_s, candidate_s: medians of the runs of each pair, seconds, in the same order.
-        level: confidence level of this interval, already corrected.
-        spread: standard deviation of the log ratio between sittings, to widen the interval by.
-
-    With fewer than two pairs nothing is known: the interval is (0, infinity).
+        level: confidence level of this one interval.
+        pairs: the number to state where nothing could be estimated.
     """
-    from scipy.stats import t as student  # 0.3 s to import; only a tuning process needs it
-
-    logs = sorted(math.log(d / c) for d, c in zip(default_s, candidate_s, strict=True))
-    count = len(logs)
-    if count < 2:
-        ratio = math.exp(logs[0]) if logs else 1.0
-        return Interval(ratio=ratio, low=0.0, high=math.inf, pairs=count)
-    cut = int(_TRIMMED * count) if count >= _FEWEST_TRIMMED else 0
-    kept = logs[cut : count - cut]
-    mean = math.fsum(kept) / len(kept)
-    error = math.sqrt(_winsorized_squares(logs, cut) / (len(kept) * (len(kept) - 1)))
-    within = float(student.ppf((1 + level) / 2, len(kept) - 1)) * error
-    half = math.hypot(within, _SPREAD_QUANTILE * spread)
+    if found is None:
+        return Interval(ratio=1.0, low=0.0, high=math.inf, pairs=pairs or 0)
+    half = half_width(found, level)
     # A level of almost 1 with two pairs is wider than a float can hold.
-    low, high = math.exp(max(mean - half, -700)), math.exp(min(mean + half, 700))
-    return Interval(ratio=math.exp(mean), low=low, high=high, pairs=count)
+    low, high = math.exp(max(found.mean - half, -700)), math.exp(min(found.mean + half, 700))
+    return Interval(ratio=math.exp(found.mean), low=low, high=high, pairs=found.pairs)
+
+
+def ratio_interval(
+    default_s: Sequence[float], candidate_s: Sequence[float], level: float
+) -> Interval:
+    """The trimmed geometric mean of default/candidate over pairs, with its t interval.
+
+    Args:
+        default_s, candidate_s: run medians, seconds, pair by pair.
+        level: confidence level of this one interval.
+    """
+    logs = [math.log(d / c) for d, c in zip(default_s, candidate_s, strict=True)]
+    if len(logs) == 1:
+        return Interval(ratio=math.exp(logs[0]), low=0.0, high=math.inf, pairs=1)
+    return interval(estimate(logs), level, len(logs))
 
 
 def _winsorized_squares(ordered: Sequence[float], cut: int) -> float:
@@ -88,3 +148,32 @@ def verdict(gain: Interval, minimum_gain: float) -> Verdict:
     if gain.low > 1 + minimum_gain:
         return Verdict.FASTER
     return Verdict.DEFAULT if gain.high < 1 + minimum_gain else Verdict.UNDECIDED
+
+
+def blocks_to_decide(
+    found: Estimate, level: float, minimum_gain: float, chance: float = 0.9
+) -> float:
+    """How many pairs would decide, were the estimate right: a gain above the minimum, or not.
+
+    Args:
+        chance: probability with which that many pairs decide it.
+    """
+    distance = abs(found.mean - math.log1p(minimum_gain))
+    allowance = _NORMAL_95 * SITTING_SPREAD * abs(found.mean)
+    reach = quantile((1 + level) / 2, max(30.0, found.freedom)) + quantile(chance, 1e6)
+    spread = found.error * math.sqrt(found.pairs)
+    room = distance - allowance
+    return math.inf if room <= 0 else max(found.pairs, (reach * spread / room) ** 2)
+
+
+def detectable(
+    error: float, freedom: float, level: float, minimum_gain: float, chance: float = 0.9
+) -> float:
+    """The gain that would have been found with probability ``chance`` (0.1 is 10 %).
+
+    Args:
+        error: standard error of a log ratio.
+        level: level of the interval that has to lie above the minimum gain.
+    """
+    reach = (quantile((1 + level) / 2, freedom) + quantile(chance, 1e6)) * error
+    return math.exp((math.log1p(minimum_gain) + reach) / (1 - _NORMAL_95 * SITTING_SPREAD)) - 1

@@ -1,0 +1,341 @@
+"""Whole campaigns over made-up or recorded noise with planted effects: the truth is known.
+
+Only the noise differs from a real campaign: search, ablation, confirmation and profiles are the
+real ones, behind the real ports, with an in-memory store for speed.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from commtune.model import (
+    BlockPlan,
+    Configuration,
+    Execution,
+    Measurement,
+    Operation,
+    Outcome,
+    Profile,
+    RunRequest,
+    RunResult,
+    Workload,
+)
+from commtune.spaces import Space, build_space, parse_document
+from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.evidence import RunView
+from commtune.tuner.plan import Budget, Plan
+from commtune.tuner.replay import Grid
+from commtune.tuner.runner import FreshRun, Runner
+
+SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
+#: Ten variables, none of which does anything by itself; effects are planted on some.
+SPACE = """
+space: 1
+name: planted
+version: 1
+library: made-up
+parameters:
+""" + "\n".join(
+    f"  - {{name: V{i}, kind: integer, values: [1, 2, 3], source: made up}}" for i in range(10)
+)
+
+#: Seconds added to the logarithm of the time by a configuration, at a size in bytes.
+Effect = Callable[[Configuration, int], float]
+
+
+def null(configuration: Configuration, size: int) -> float:
+    """No configuration changes anything."""
+    del configuration, size
+    return 0.0
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A gain where variables have one value, from a size up; the other variables do nothing.
+
+    Attributes:
+        gain: 0.1 makes the times 1.1 times shorter.
+        names: each brings its part of the gain; the parts multiply.
+    """
+
+    gain: float
+    names: tuple[str, ...] = ("V3",)
+    value: str = "2"
+    from_bytes: int = 65536
+
+    def __call__(self, configuration: Configuration, size: int) -> float:
+        if size < self.from_bytes:
+            return 0.0
+        hits = sum(configuration.get(name) == self.value for name in self.names)
+        return -hits / len(self.names) * math.log1p(self.gain)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What noise one run met: by size the time in seconds, and the canaries around it."""
+
+    times_s: Mapping[int, float]
+    canaries_s: Mapping[int, tuple[float | None, float | None]]
+    wall_s: float
+
+
+#: Gives the noise of the next run.
+Noise = Callable[[], Draw]
+
+
+def base_s(size: int) -> float:
+    """A plausible time for a message, seconds."""
+    return 0.2e-6 + size / 6e9
+
+
+@dataclass
+class MadeUpNoise:
+    """Noise of one kind: ``normal``, ``bimodal``, ``drifting``, ``heavy-tailed``, ``outliers``.
+
+    Bimodal is the worst case: two speeds 1.5x apart by run, which no covariate tells apart.
+    """
+
+    kind: str
+    rng: random.Random
+    run_s: float = 0.165
+    spread: float = 0.03
+    runs: int = 0
+
+    def __call__(self) -> Draw:
+        shared = self._shared()
+        self.runs += 1
+        times = {size: base_s(size) * math.exp(shared + self._own()) for size in SIZES}
+        return Draw(times, {}, self.run_s)
+
+    def _shared(self) -> float:
+        """What all sizes of a run have in common."""
+        if self.kind == "bimodal":
+            return math.log(1.5) if self.rng.random() < 0.4 else 0.0
+        if self.kind == "drifting":
+            # 10 % an hour, and a swing of 5 % within minutes.
+            hours = self.runs * self.run_s / 3600
+            return 0.1 * hours + 0.05 * math.sin(2 * math.pi * hours * 20)
+        if self.kind == "outliers" and self.rng.random() < 0.1:
+            return self.rng.uniform(0.2, 2.0)
+        return self.rng.gauss(0, self.spread / 2)
+
+    def _own(self) -> float:
+        """What one size has for itself."""
+        if self.kind == "heavy-tailed":  # Student's t with 2 degrees of freedom
+            return self.spread * self.rng.gauss(0, 1) / math.sqrt(self.rng.gammavariate(1, 1))
+        return self.rng.gauss(0, self.spread)
+
+
+@dataclass
+class RecordedNoise:
+    """Runs of the default as they were recorded one after the other, from a random place on.
+
+    Speeds that flip, drift and stray runs are those of the recording, in its order. It is read in
+    stretches that begin anywhere, so that campaigns of one recording are not all the same.
+    """
+
+    runs: Sequence[Draw]
+    rng: random.Random
+    stretch: int = 200
+    place: int = 0
+    left: int = 0
+
+    def __call__(self) -> Draw:
+        if not self.left:
+            self.place, self.left = self.rng.randrange(len(self.runs)), self.stretch
+        self.left -= 1
+        self.place = (self.place + 1) % len(self.runs)
+        return self.runs[self.place]
+
+    @classmethod
+    def of(cls, grid: Grid, rng: random.Random) -> RecordedNoise:
+        """From a recording of the default alone."""
+        draws = [
+            Draw(
+                {size.bytes: size.median_s for size in run.sizes},
+                {size.bytes: (size.canary_s, size.canary_after_s) for size in run.sizes},
+                run.wall_s,
+            )
+            for run in grid.runs
+            if run.outcome is Outcome.OK and run.configuration == 0
+        ]
+        return cls(draws, rng)
+
+
+@dataclass
+class SimulatedBenchmark:
+    """The benchmark port over noise and an effect; its clock goes on by each run's seconds."""
+
+    noise: Noise
+    effect: Effect
+    now: float = 0.0
+    simulated: bool = True
+
+    def clock(self) -> float:
+        """Virtual seconds."""
+        return self.now
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        """One run, in no time."""
+        del time_limit_s
+        draw = self.noise()
+        started, self.now = self.now, self.now + draw.wall_s
+        found = []
+        for size in request.workload.sizes:
+            median = draw.times_s[size] * math.exp(self.effect(request.configuration, size))
+            before, after = draw.canaries_s.get(size, (None, None))
+            found.append(_measurement(size, median, before, after))
+        return RunResult(request.run_id, Outcome.OK, started, draw.wall_s, tuple(found))
+
+    def recover(self, request: RunRequest) -> RunResult | None:
+        """Nothing is ever left of a run."""
+        del request
+        return None
+
+    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+        """Nothing is executed."""
+        del request, time_limit_s
+        return None
+
+
+def _measurement(
+    size: int, median: float, before: float | None, after: float | None
+) -> Measurement:
+    return Measurement(
+        bytes=size,
+        median_s=median,
+        min_s=median,
+        mean_s=median,
+        p95_s=median,
+        max_s=median,
+        algbw=size / median,
+        busbw=size / median,
+        canary_s=before,
+        canary_after_s=after,
+    )
+
+
+@dataclass
+class _Trial:
+    number: int
+    configuration: Configuration
+    origin: str
+
+
+@dataclass
+class MemoryStore:
+    """The store port in memory: for simulated campaigns, of which nothing is to stay."""
+
+    made: list[_Trial] = field(default_factory=list)
+    pending: dict[str, tuple[RunRequest, str]] = field(default_factory=dict)
+    stored: list[RunView] = field(default_factory=list)
+    plans: list[BlockPlan] = field(default_factory=list)
+    known: list[Execution] = field(default_factory=list)
+    decided: Mapping[str, Any] | None = None
+    concluded: Mapping[str, Any] | None = None
+    profiles: Sequence[Profile] = ()
+
+    def add_trial(
+        self, campaign_id: int, number: int, configuration: Configuration, origin: str, label: str
+    ) -> None:
+        del campaign_id, label
+        self.made.append(_Trial(number, configuration, origin))
+
+    def trials(self, campaign_id: int) -> Sequence[_Trial]:
+        del campaign_id
+        return self.made
+
+    def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
+        del campaign_id
+        self.pending[request.run_id] = (request, session)
+
+    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
+        del campaign_id, operation
+        request, session = self.pending.pop(result.run_id)
+        self.stored.append(FreshRun(request, result, session))
+        return True
+
+    def mark_interrupted(self, run_id: str, detail: str) -> None:
+        del detail
+        self.pending.pop(run_id)
+
+    def open_runs(self, campaign_id: int) -> Sequence[RunRequest]:
+        del campaign_id
+        return [request for request, _ in self.pending.values()]
+
+    def runs(self, campaign_id: int) -> Iterable[RunView]:
+        del campaign_id
+        return list(self.stored)
+
+    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
+        del campaign_id
+        self.profiles = profiles
+
+    def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
+        del campaign_id
+        self.decided = decision
+
+    def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
+        del campaign_id
+        return self.decided
+
+    def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
+        del campaign_id
+        self.plans.append(plan)
+
+    def blocks(self, campaign_id: int) -> Sequence[BlockPlan]:
+        del campaign_id
+        return self.plans
+
+    def add_execution(self, campaign_id: int, execution: Execution) -> None:
+        del campaign_id
+        self.known.append(execution)
+
+    def executions(self, campaign_id: int) -> Sequence[Execution]:
+        del campaign_id
+        return self.known
+
+    def conclude(self, campaign_id: int, conclusion: Mapping[str, Any]) -> None:
+        del campaign_id
+        self.concluded = conclusion
+
+    def conclusion(self, campaign_id: int) -> Mapping[str, Any] | None:
+        del campaign_id
+        return self.concluded
+
+    def touch(self, campaign_id: int) -> None:
+        del campaign_id
+
+
+class SilentReporter:
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def progress(self, progress: object) -> None:
+        """Not looked at."""
+
+    def say(self, message: str) -> None:
+        """Keeps it."""
+        self.said.append(message)
+
+
+def space() -> Space:
+    """The space of ten variables with three values each, and unset."""
+    return build_space(parse_document(SPACE))
+
+
+def run_campaign(
+    noise: Noise, effect: Effect, seed: int, budget: Budget | None = None
+) -> tuple[Plan, Report]:
+    """One simulated campaign, by default with the default budget."""
+    workload = Workload(Operation.ALLREDUCE, SIZES)
+    plan = Plan("simulated", space(), workload, seed=seed, budget=budget or Budget())
+    benchmark = SimulatedBenchmark(noise, effect)
+    runner = Runner(plan, 1, benchmark, MemoryStore(), clock=benchmark.clock)
+    return plan, Campaign(plan, runner, SilentReporter()).run()

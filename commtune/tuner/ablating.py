@@ -1,0 +1,262 @@
+"""The ablation of a campaign: candidates are made as small as their gain allows.
+
+It comes before the confirmation, so that what is confirmed is exactly what is recommended. Blocks
+hold the default, the candidate and the candidate without each of its variables; variables that
+are decided leave the following blocks. What is left is then measured against the candidate, and
+the best of the left-out variables come back if too much was lost: two variables may each be
+needless only as long as the other is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from commtune.model import DEFAULT, Configuration, Phase
+from commtune.tuner.ablation import (
+    Ablation,
+    Effects,
+    Judgement,
+    Shortfall,
+    UnitEffect,
+    by_size,
+    effects,
+    in_play,
+    is_hopeless,
+    judge,
+    shortfall,
+    units,
+    values_of,
+    without,
+)
+from commtune.tuner.confirm import Blocks, block_order, whole_blocks
+from commtune.tuner.scoring import SizeRange
+from commtune.tuner.session import Session, Timer
+
+#: Blocks that leave variables out, and blocks that compare the small configuration, at most.
+_MOST_BLOCKS, _MOST_CHECKS = 16, 12
+_FEWEST = 4
+#: The share of a candidate's time after which the variables still unclear are left out.
+_LEAVING_SHARE = 0.6
+#: The share of the whole budget that may go to seeing whether the guesses hold.
+_GUESSING_SHARE = 0.5
+
+
+class AblationPhase:
+    """Makes candidates smaller, within the budget, from wherever earlier sessions got to."""
+
+    def __init__(self, session: Session, ranges: Sequence[SizeRange]) -> None:
+        self._session = session
+        self._runner = session.runner
+        self._plan = session.plan
+        self._ranges = tuple(ranges)
+
+    def run(
+        self,
+        candidates: Sequence[Configuration],
+        guess: Callable[[Configuration], Configuration],
+    ) -> list[Ablation]:
+        """Ablates each candidate.
+
+        Args:
+            guess: a smaller configuration that seems to keep the gain, or the same.
+        """
+        timer = self._session.timer(self._plan.budget.ablation_s, Phase.ABLATE)
+        guesses = {candidate: guess(candidate) for candidate in candidates}
+        self._try_guesses(guesses, timer)
+        starts = {
+            candidate: self._start(candidate, guesses[candidate]) for candidate in candidates
+        }
+        different = list(dict.fromkeys(starts.values()))
+        made: dict[Configuration, Ablation] = {}
+        for number, start in enumerate(different):
+            share_s = max(0.0, timer.left()) / (len(different) - number)
+            made[start] = self._ablate(start, timer, timer.left() - share_s)
+        return [self._whole(candidate, made[starts[candidate]]) for candidate in candidates]
+
+    def _try_guesses(self, guesses: Mapping[Configuration, Configuration], timer: Timer) -> None:
+        """Blocks of all candidates with their guesses, until each is clear."""
+        until_s = timer.left() - _GUESSING_SHARE * timer.budget_s
+        while timer.left() > until_s:
+            open_ = {
+                candidate: small
+                for candidate, small in guesses.items()
+                if small != candidate and not self._is_clear(candidate, small)
+            }
+            if not open_:
+                return
+            self._block(list(dict.fromkeys([*open_.keys(), *open_.values()])), timer)
+
+    def _is_clear(self, candidate: Configuration, small: Configuration) -> bool:
+        gain = self._effects(DEFAULT, candidate)
+        if is_hopeless(gain, self._plan.minimum_gain):
+            return True
+        found = self._shortfall(candidate, small)
+        return found is not None and (
+            found.is_fine or found.is_too_much or found.blocks >= _MOST_CHECKS
+        )
+
+    def _start(self, candidate: Configuration, small: Configuration) -> Configuration:
+        """Where leaving out begins: at the guess, unless that was seen to lose too much."""
+        found = self._shortfall(candidate, small) if small != candidate else None
+        return candidate if found is not None and found.is_too_much else small
+
+    def _whole(self, candidate: Configuration, ablation: Ablation) -> Ablation:
+        """The way from a candidate over its guess, as one."""
+        if ablation.before == candidate:
+            return ablation
+        found = self._shortfall(candidate, ablation.after) or self._shortfall(
+            candidate, ablation.before
+        )
+        known = {effect.name for effect in ablation.units}
+        dropped = [
+            UnitEffect(name, values_of(self._plan.space, candidate, name), False, {})
+            for name in units(self._plan.space, candidate)
+            if name not in known
+        ]
+        return replace(
+            ablation,
+            before=candidate,
+            gain_kept=found.kept if found else None,
+            units=(*ablation.units, *dropped),
+        )
+
+    def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
+        labels = in_play(self._effects(DEFAULT, large), self._plan.minimum_gain)
+        speeds = self._runner.evidence.speeds()
+        return shortfall(self._blocks(), large, small, self._ranges, labels, speeds)
+
+    def _ablate(self, candidate: Configuration, timer: Timer, until_s: float) -> Ablation:
+        """Makes one configuration smaller.
+
+        Args:
+            until_s: seconds of the budget that have to be left in the end.
+        """
+        lacking = units(self._plan.space, candidate)
+        leaving_s = until_s + (1 - _LEAVING_SHARE) * (timer.left() - until_s)
+        gain = self._effects(DEFAULT, candidate)
+        if is_hopeless(gain, self._plan.minimum_gain):
+            return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
+        if len(lacking) < 2:
+            return self._result(candidate, candidate, None, "")
+        said = self._leave_out(candidate, lacking, timer, leaving_s)
+        if is_hopeless(self._effects(DEFAULT, candidate), self._plan.minimum_gain):
+            return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
+        if said is None:
+            return self._result(candidate, candidate, None, _TOO_SHORT)
+        return self._check(candidate, lacking, said, timer, until_s)
+
+    def _leave_out(
+        self,
+        candidate: Configuration,
+        lacking: dict[str, Configuration],
+        timer: Timer,
+        until_s: float,
+    ) -> Judgement | None:
+        """Blocks with each variable left out, until all are clear; ``None`` if time is short."""
+        variants = dict(lacking) if len(lacking) > 1 else {}
+        said = None
+        for made in range(_MOST_BLOCKS):
+            if made >= _FEWEST:
+                said = self._judged(candidate, lacking)
+                variants = {name: lacking[name] for name in said.unclear}
+                if not variants or is_hopeless(
+                    self._effects(DEFAULT, candidate), self._plan.minimum_gain
+                ):
+                    return said
+            if timer.left() <= until_s or self._effects(DEFAULT, candidate).blocks >= _MOST_BLOCKS:
+                return said
+            self._block([candidate, *dict.fromkeys(variants.values())], timer)
+        return said
+
+    def _judged(self, candidate: Configuration, lacking: dict[str, Configuration]) -> Judgement:
+        lost = {name: self._effects(other, candidate) for name, other in lacking.items()}
+        gain = self._effects(DEFAULT, candidate)
+        labels = [
+            label
+            for label in in_play(gain, self._plan.minimum_gain)
+            if all(label in e.by_range for e in lost.values())
+        ]
+        return judge(lost, gain, labels)
+
+    def _check(
+        self,
+        candidate: Configuration,
+        lacking: dict[str, Configuration],
+        said: Judgement,
+        timer: Timer,
+        until_s: float,
+    ) -> Ablation:
+        """Measures what is left against the candidate; variables come back as long as it lacks."""
+        idle = self._by_loss(candidate, lacking, said)
+        keep = [name for name in lacking if name in said.needed] or [idle.pop()]
+        while True:
+            out = [name for name in lacking if name not in keep]
+            small = without(self._plan.space, candidate, out) if out else candidate
+            if small is None:  # not legal without: the next best comes back
+                keep.append(idle.pop())
+                continue
+            lost = self._compare(candidate, small, timer, until_s) if out else None
+            if not out:
+                return self._result(candidate, candidate, None, "")
+            if lost is None:
+                return self._result(candidate, candidate, None, _TOO_SHORT)
+            if not lost.is_too_much or not idle:
+                return self._result(candidate, small, lost.kept, "")
+            keep.append(idle.pop())
+
+    def _by_loss(
+        self, candidate: Configuration, lacking: dict[str, Configuration], said: Judgement
+    ) -> list[str]:
+        """The variables not shown to be needed, the one whose absence costs most last."""
+
+        def loss(name: str) -> float:
+            found = self._effects(lacking[name], candidate).by_range.values()
+            return max((e.mean for e in found), default=0.0)
+
+        return sorted(lacking.keys() - said.needed, key=lambda name: (loss(name), name))
+
+    def _compare(
+        self, candidate: Configuration, small: Configuration, timer: Timer, until_s: float
+    ) -> Shortfall | None:
+        """Blocks of the candidate, the smaller one, and that one without each of its variables."""
+        parts = units(self._plan.space, small)
+        arms = [candidate, small, *(parts.values() if len(parts) > 1 else ())]
+        while not self._is_clear(candidate, small) and timer.left() > until_s:
+            self._block(list(dict.fromkeys(arm for arm in arms if not arm.is_default)), timer)
+        return self._shortfall(candidate, small)
+
+    def _block(self, arms: Sequence[Configuration], timer: Timer) -> None:
+        order = block_order(arms, self._plan.seed, self._runner.blocks)
+        self._session.run_block(order, Phase.ABLATE, timer)
+
+    def _blocks(self) -> Blocks:
+        runs = [run for run in self._runner.evidence.runs if run.phase is Phase.ABLATE]
+        return whole_blocks(runs, self._runner.plans)
+
+    def _effects(self, slow: Configuration, fast: Configuration) -> Effects:
+        return effects(self._blocks(), slow, fast, self._ranges, self._runner.evidence.speeds())
+
+    def _result(
+        self, before: Configuration, after: Configuration, kept: float | None, note: str
+    ) -> Ablation:
+        """What is known of each variable: of those that stayed, beside the small configuration."""
+        blocks, speeds = self._blocks(), self._runner.evidence.speeds()
+        small = {} if after.is_default else units(self._plan.space, after)
+        found = []
+        for name, lacking in units(self._plan.space, before).items():
+            stayed = name in small
+            ratios = by_size(blocks, small[name], after, speeds) if stayed else {}
+            found.append(
+                UnitEffect(
+                    name=name,
+                    values=values_of(self._plan.space, before, name),
+                    kept=stayed,
+                    by_size=ratios or by_size(blocks, lacking, before, speeds),
+                )
+            )
+        made = sum(before in block for block in blocks)
+        return Ablation(before, after, made, kept, tuple(found), note)
+
+
+_TOO_SHORT = "too little time to leave variables out"

@@ -1,0 +1,316 @@
+"""Which variables of a configuration matter: what each brings, measured by leaving it out.
+
+Nothing here makes runs (see ``ablating``). Effects are log ratios time-without / time-with inside
+blocks, so that above 0 a variable helps. What is found here decides how small a candidate is made
+before it is confirmed; whether it is any good is decided by the confirmation alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+from commtune.model import DEFAULT, Configuration, Interval
+from commtune.spaces import Space
+from commtune.tuner.confirm import Blocks, logs, pairs
+from commtune.tuner.evidence import RunView
+from commtune.tuner.scoring import SizeRange
+from commtune.tuner.speeds import ALL, Speeds
+from commtune.tuner.stats import Estimate, combined, estimate, interval, quantile
+
+#: The probability that a variable that does nothing is kept, all variables together.
+_PASSENGER = 0.05
+#: A small configuration has to keep this share of the gain of the large one.
+GAIN_KEPT = 0.9
+#: A variable that surely brings less than this share of the gain is left out without more runs.
+_SMALL_SHARE = 0.2
+_FEWEST = 4
+#: How many standard errors a loss, or a gain in a size range, must be beyond doubt.
+_SURE = 2.0
+
+
+@dataclass(frozen=True)
+class UnitEffect:
+    """What a parameter of a configuration brings.
+
+    Attributes:
+        name: the parameter's name in the space.
+        values: the variables that it sets.
+        kept: whether it stayed in the configuration.
+        by_size: ratio time-without / time-with at each size in bytes, with a 95 % interval each.
+    """
+
+    name: str
+    values: Mapping[str, str]
+    kept: bool
+    by_size: Mapping[int, Interval]
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "name": self.name,
+            "names": sorted(self.values),
+            "values": dict(self.values),
+            "kept": self.kept,
+            "points": [
+                {"bytes": size, "speed": ALL, **asdict(gain)}
+                for size, gain in self.by_size.items()
+            ],
+        }
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> UnitEffect:
+        """From plain data, as ``plain`` gave it."""
+        by_size = {
+            p["bytes"]: Interval(p["ratio"], p["low"], p["high"], p["pairs"])
+            for p in data["points"]
+        }
+        return cls(data["name"], data["values"], data["kept"], by_size)
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """How a candidate was made smaller.
+
+    Attributes:
+        before, after: the configurations; equal where nothing could be left out.
+        gain_kept: share of the logarithm of the gain that the smaller one keeps, over the sizes
+            where there is one; ``None`` where that was not measured.
+        note: why it ended otherwise than by measuring everything.
+    """
+
+    before: Configuration
+    after: Configuration
+    blocks: int
+    gain_kept: float | None
+    units: tuple[UnitEffect, ...] = ()
+    note: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data, for the store and the conclusion."""
+        return {
+            "from": dict(self.before),
+            "to": dict(self.after),
+            "blocks": self.blocks,
+            "gain_kept": self.gain_kept,
+            "variables": [effect.plain() for effect in self.units],
+            "note": self.note,
+        }
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Ablation:
+        """From plain data, as ``plain`` gave it."""
+        return cls(
+            Configuration(data["from"]),
+            Configuration(data["to"]),
+            data["blocks"],
+            data["gain_kept"],
+            tuple(UnitEffect.from_plain(effect) for effect in data["variables"]),
+            data["note"],
+        )
+
+
+def units(space: Space, configuration: Configuration) -> dict[str, Configuration]:
+    """Each parameter that the configuration sets, with the configuration that lacks it.
+
+    A parameter whose absence is not legal by itself has no entry.
+    """
+    found = {}
+    for name, value in space.assignment(configuration).items():
+        if value is not None:
+            lacking = without(space, configuration, [name])
+            if lacking is not None:
+                found[name] = lacking
+    return found
+
+
+def without(
+    space: Space, configuration: Configuration, names: Sequence[str]
+) -> Configuration | None:
+    """A configuration without some parameters, and without those that need them; if legal."""
+    whole = {**space.assignment(configuration), **dict.fromkeys(names)}
+    lacking = space.configuration(space.consistent(whole))
+    return lacking if lacking != configuration and not space.check(lacking) else None
+
+
+def values_of(space: Space, configuration: Configuration, name: str) -> dict[str, str]:
+    """The variables that a parameter sets in a configuration."""
+    value = space.assignment(configuration)[name]
+    return dict(space.configuration({name: value}))
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Log ratios of one configuration to another by size range, in blocks that hold both.
+
+    Attributes:
+        by_range: estimate by range label; ranges without two blocks are absent.
+    """
+
+    by_range: Mapping[str, Estimate]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks behind the range with the fewest."""
+        return min((e.pairs for e in self.by_range.values()), default=0)
+
+
+def effects(
+    blocks: Blocks,
+    slow: Configuration,
+    fast: Configuration,
+    ranges: Sequence[SizeRange],
+    speeds: Speeds,
+) -> Effects:
+    """Log ratios slow/fast, averaged over the sizes of each range within a block."""
+    found = {}
+    for size_range in ranges:
+        per_block = [
+            value
+            for block in blocks
+            if (value := _block_mean(block, slow, fast, size_range, speeds)) is not None
+        ]
+        if (mean := estimate(per_block)) is not None:
+            found[size_range.label] = mean
+    return Effects(found)
+
+
+def _block_mean(
+    block: Mapping[Configuration, RunView],
+    slow: Configuration,
+    fast: Configuration,
+    size_range: SizeRange,
+    speeds: Speeds,
+) -> float | None:
+    found = pairs([block], slow, fast, speeds)
+    inside = [
+        value for (size, _), p in found.items() if size in size_range.sizes for value in logs(p)
+    ]
+    return fmean(inside) if inside else None
+
+
+def by_size(
+    blocks: Blocks, slow: Configuration, fast: Configuration, speeds: Speeds, level: float = 0.95
+) -> dict[int, Interval]:
+    """Ratio slow/fast at each size, over all machine speeds, with an interval each."""
+    strata: dict[int, list[list[float]]] = {}
+    for (size, _), found in pairs(blocks, slow, fast, speeds).items():
+        strata.setdefault(size, []).append(logs(found))
+    return {size: interval(combined(parts), level) for size, parts in sorted(strata.items())}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What can be said of variables after some blocks.
+
+    Attributes:
+        needed: those that surely bring something.
+        idle: those that surely bring nothing worth having.
+        unclear: the others, the most promising first.
+    """
+
+    needed: frozenset[str]
+    idle: frozenset[str]
+    unclear: tuple[str, ...]
+
+
+def in_play(gain: Effects, minimum_gain: float) -> tuple[str, ...]:
+    """The size ranges in which a configuration gains, by what is seen so far; at least one."""
+    found = gain.by_range
+    least = math.log1p(minimum_gain) / 2
+    worth = [label for label, e in found.items() if e.mean > max(least, _SURE * e.error)]
+    best = max(found, key=lambda label: found[label].mean, default=None)
+    return tuple(worth) or ((best,) if best is not None else ())
+
+
+def is_hopeless(gain: Effects, minimum_gain: float) -> bool:
+    """Whether fresh runs speak against any gain that is worth it, in every size range."""
+    return gain.blocks >= _FEWEST and all(
+        e.mean + 2 * e.error < math.log1p(minimum_gain) for e in gain.by_range.values()
+    )
+
+
+def judge(lost: Mapping[str, Effects], gain: Effects, labels: Sequence[str]) -> Judgement:
+    """Sorts variables by what is lost without each, in the ranges with a gain.
+
+    The error of an effect is taken from all variables together, which differ little in noise:
+    a handful of blocks is too few to know it for each.
+    """
+    if not lost or min(e.blocks for e in lost.values()) < _FEWEST:
+        return Judgement(frozenset(), frozenset(), tuple(lost))
+    comparisons = max(1, len(lost) * len(labels))
+    needed, idle, best = set(), set(), {}
+    for name, effect in lost.items():
+        low, high, mean = -math.inf, True, -math.inf
+        for label in labels:
+            one = effect.by_range[label]
+            error, freedom = _pooled([other.by_range[label] for other in lost.values()])
+            reach = quantile(1 - _PASSENGER / comparisons, freedom) * error / math.sqrt(one.pairs)
+            low = max(low, one.mean - reach)
+            high = high and one.mean + reach < _SMALL_SHARE * gain.by_range[label].mean
+            mean = max(mean, one.mean)
+        best[name] = mean
+        if low > 0:
+            needed.add(name)
+        elif high:
+            idle.add(name)
+    unclear = sorted(lost.keys() - needed - idle, key=lambda name: -best[name])
+    return Judgement(frozenset(needed), frozenset(idle), tuple(unclear))
+
+
+def _pooled(found: Sequence[Estimate]) -> tuple[float, float]:
+    """Deviation of one block's effect, and its degrees of freedom, over all variables."""
+    variance = fmean(e.error**2 * e.pairs for e in found)
+    return math.sqrt(variance), math.fsum(e.freedom for e in found)
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """What a smaller configuration loses of the gain of a larger one, as log ratios.
+
+    Attributes:
+        lost, gain: mean over the ranges with a gain; ``error`` is that of ``lost``.
+    """
+
+    lost: float
+    error: float
+    gain: float
+    blocks: int
+
+    @property
+    def kept(self) -> float | None:
+        """Share of the gain that is kept."""
+        return 1 - self.lost / self.gain if self.gain > 0 else None
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether more than the allowed share of the gain is lost, beyond the error."""
+        return self.lost - _SURE * self.error > (1 - GAIN_KEPT) * self.gain
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether the allowed share of the gain is kept, beyond the error."""
+        return self.lost + self.error < (1 - GAIN_KEPT) * self.gain
+
+
+def shortfall(
+    blocks: Blocks,
+    large: Configuration,
+    small: Configuration,
+    ranges: Sequence[SizeRange],
+    labels: Sequence[str],
+    speeds: Speeds,
+) -> Shortfall | None:
+    """Compares a smaller configuration with a larger one; ``None`` with too few blocks."""
+    lost = effects(blocks, small, large, ranges, speeds)
+    gain = effects(blocks, DEFAULT, large, ranges, speeds)
+    known = [label for label in labels if label in lost.by_range and label in gain.by_range]
+    if not known or lost.blocks < _FEWEST:
+        return None
+    # The range in which the most is lost counts: a small profile must keep the gain in each.
+    worst = max(known, key=lambda label: lost.by_range[label].mean)
+    found = lost.by_range[worst]
+    return Shortfall(found.mean, found.error, gain.by_range[worst].mean, lost.blocks)

@@ -1,0 +1,234 @@
+"""What a campaign came to, as plain data: for the store, the report and ``--json``.
+
+Every list may be empty and every number may be ``None``. Times are seconds, sizes bytes, gains
+ratios default/candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from commtune.model import Execution, Outcome, Phase, PointEvidence
+from commtune.tuner.ablation import Ablation
+from commtune.tuner.answers import everywhere, overall, ranges, trade_off
+from commtune.tuner.confirm import Comparison, Decision, Rules, more_pairs
+from commtune.tuner.evidence import Cell, Evidence, times
+from commtune.tuner.plan import Plan
+from commtune.tuner.session import DISTURBED
+from commtune.tuner.speeds import ALL
+from commtune.tuner.stats import detectable
+
+#: A drift over less time than this is mostly noise.
+_SHORTEST_DRIFT_S = 600.0
+
+
+def conclude(
+    plan: Plan,
+    evidence: Evidence,
+    decision: Decision,
+    comparison: Comparison,
+    ablations: Sequence[Ablation],
+    *,
+    rules: Rules,
+    run_s: float,
+    executions: Sequence[Execution] = (),
+    set_aside: Sequence[tuple[str, str | None]] = (),
+    replayed: str = "",
+) -> dict[str, Any]:
+    """Everything but the profiles.
+
+    Args:
+        rules: those of the last look.
+        run_s: wall seconds of a typical run.
+    """
+    return {
+        "version": 1,
+        "replayed": replayed,
+        "method": {
+            "level": plan.level,
+            "minimum_gain": plan.minimum_gain,
+            "tolerance": plan.tolerance,
+            "looks": len(decision.shares),
+        },
+        "budget": {
+            "search_s": plan.budget.search_s,
+            "ablation_s": plan.budget.ablation_s,
+            "confirmation_s": plan.budget.confirmation_s,
+        },
+        "spent": spent(evidence),
+        "noise": noise(evidence),
+        "confirmed": _confirmed(decision, comparison, rules),
+        "ablations": [ablation.plain() for ablation in ablations],
+        "answers": _answers(plan, comparison),
+        "detectable": {
+            str(s): g for s, g in detectable_gains(decision, comparison, rules).items()
+        },
+        "more": more_runs(decision, comparison, rules, run_s),
+        "not_followed": [
+            {"configuration": dict(e.configuration), "followed": str(e.followed), "why": e.why}
+            for e in executions
+            if not e.followed.is_credited
+        ],
+        "set_aside": [list(item) for item in set_aside],
+    }
+
+
+def spent(evidence: Evidence) -> dict[str, dict[str, float]]:
+    """Runs and wall seconds by phase, the failed and the disturbed ones apart."""
+    found: dict[str, dict[str, float]] = {}
+    for run in evidence.runs:
+        phase = found.setdefault(
+            str(run.phase), {"runs": 0, "failed": 0, "disturbed": 0, "wall_s": 0.0}
+        )
+        phase["runs"] += 1
+        phase["failed"] += run.outcome is not Outcome.OK
+        phase["disturbed"] += (run.other_load or 0.0) > DISTURBED
+        phase["wall_s"] += run.wall_s
+    return found
+
+
+def noise(evidence: Evidence) -> list[dict[str, Any]]:
+    """How much runs of the default differ from one another, by size and machine speed."""
+    speeds = evidence.speeds()
+    found: defaultdict[Cell, list[tuple[float, float]]] = defaultdict(list)
+    for run in evidence.good(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM):
+        if run.configuration.is_default:
+            for cell, value in times(run, speeds).items():
+                found[cell].append((run.started_at, math.log(value)))
+    by_size: defaultdict[int, int] = defaultdict(int)
+    for (size, _), values in found.items():
+        by_size[size] += len(values)
+    return [
+        {
+            "bytes": size,
+            "speed": speed,
+            "share": len(values) / by_size[size],
+            "spread": _spread([value for _, value in values]),
+            "runs": len(values),
+            "drift_per_hour": _drift(values),
+        }
+        for (size, speed), values in sorted(found.items())
+    ]
+
+
+def _spread(values: Sequence[float]) -> float | None:
+    """Standard deviation, or nothing for fewer than three values."""
+    if len(values) < 3:
+        return None
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def _drift(values: Sequence[tuple[float, float]]) -> float | None:
+    """Change of the logarithm per hour: the difference of the medians of the two halves."""
+    ordered = sorted(values)
+    if len(ordered) < 8 or ordered[-1][0] - ordered[0][0] < _SHORTEST_DRIFT_S:
+        return None
+    half = len(ordered) // 2
+    early, late = ordered[:half], ordered[half:]
+    hours = (median(t for t, _ in late) - median(t for t, _ in early)) / 3600
+    return (median(v for _, v in late) - median(v for _, v in early)) / hours if hours else None
+
+
+def _confirmed(decision: Decision, comparison: Comparison, rules: Rules) -> list[dict[str, Any]]:
+    return [
+        {
+            "configuration": dict(candidate),
+            "blocks": max(
+                (e.pairs for e in comparison.estimates[candidate].values() if e), default=0
+            ),
+            "stopped": comparison.stopped[candidate],
+            "points": [
+                _point_plain(
+                    point, more_pairs(comparison.estimates[candidate][point.bytes], rules)
+                )
+                for point in comparison.points[candidate]
+            ],
+        }
+        for candidate in decision.candidates
+    ]
+
+
+def _point_plain(point: PointEvidence, more: int | None) -> dict[str, Any]:
+    plain = asdict(point)
+    gain = plain.pop("gain")
+    plain["verdict"] = str(point.verdict)
+    plain.pop("operation")
+    return {**plain, **gain, "more_pairs": more if point.speed == ALL else None}
+
+
+def _answers(plan: Plan, comparison: Comparison) -> dict[str, Any]:
+    cut, one = ranges(plan, comparison), everywhere(plan, comparison)
+    traded = trade_off(plan, comparison, cut, one)
+    return {
+        "one": None
+        if one is None
+        else {
+            "configuration": dict(one),
+            "gains": _gains(comparison.points[one]),
+            "weighted_gain": traded["one_mean_gain"],
+        },
+        "ranges": [
+            {
+                "low": part.sizes[0],
+                "high": part.sizes[-1],
+                "configuration": dict(part.configuration),
+                "gains": {
+                    size: gain
+                    for size, gain in _gains(comparison.points.get(part.configuration, ())).items()
+                    if int(size) in part.sizes
+                },
+            }
+            for part in cut
+        ],
+        "trade_off": traded,
+    }
+
+
+def _gains(points: Sequence[PointEvidence]) -> dict[str, float]:
+    return {str(size): point.gain.ratio for size, point in overall(points).items()}
+
+
+def detectable_gains(
+    decision: Decision, comparison: Comparison, rules: Rules
+) -> Mapping[int, float]:
+    """The gain, by size, that a candidate would have been found to have in 9 of 10 cases.
+
+    From the noise of the pairs that were made, and the blocks that the budget allows.
+    """
+    planned = decision.looks[-1].planned if decision.looks else decision.blocks
+    by_size: defaultdict[int, list[float]] = defaultdict(list)
+    for estimates in comparison.estimates.values():
+        for size, found in estimates.items():
+            if found is not None and found.pairs > 2:
+                spread = found.error * math.sqrt(found.pairs)
+                error = spread / math.sqrt(max(planned, found.pairs))
+                freedom = max(2.0, found.freedom * max(planned, found.pairs) / found.pairs)
+                by_size[size].append(detectable(error, freedom, rules.each, rules.minimum_gain))
+    return {size: median(values) for size, values in sorted(by_size.items())}
+
+
+def more_runs(
+    decision: Decision, comparison: Comparison, rules: Rules, run_s: float
+) -> dict[str, Any] | None:
+    """How many more runs would decide the size that is nearest to being decided as faster."""
+    found: list[tuple[int, int]] = []
+    for candidate in decision.candidates:
+        for size, point in overall(comparison.points[candidate]).items():
+            if str(point.verdict) == "undecided" and point.gain.ratio > 1 + rules.minimum_gain:
+                more = more_pairs(comparison.estimates[candidate][size], rules)
+                if more is not None:
+                    found.append((max(1, more), size))
+    if not found:
+        return None
+    pairs, size = min(found)
+    return {
+        "runs": 2 * pairs,
+        "seconds": 2 * pairs * run_s,
+        "why": f"a gain at {size} bytes is undecided",
+    }

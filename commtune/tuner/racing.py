@@ -1,0 +1,61 @@
+"""Which configurations deserve another run: a race per size range.
+
+One run of a configuration is off by what runs of the default differ from one another, which the
+campaign measures as it goes. A configuration that is further behind than that explains has lost
+after one run; those that may still be the best get more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from commtune.model import Configuration
+from commtune.tuner.scoring import Score, Scoreboard
+
+#: How many standard errors of doubt a configuration gets: more keeps more in the race.
+_DOUBT = 1.5
+#: More runs than this tell the search nothing that the confirmation would not tell better.
+MOST_RUNS = 8
+
+
+def contenders(board: Scoreboard, label: str, most: int | None = None) -> list[Configuration]:
+    """The configurations that may be the best of a size range, the most promising first."""
+    spread = board.spread(label)
+    scores = {
+        configuration: by_range[label]
+        for configuration, by_range in board.scores.items()
+        if label in by_range and not configuration.is_default
+    }
+    if not scores:
+        return []
+    mark = max(score.mean - _doubt(score, spread) for score in scores.values())
+    racing = [c for c, score in scores.items() if score.mean + _doubt(score, spread) >= mark]
+    racing.sort(key=lambda c: -scores[c].mean)
+    return racing[:most]
+
+
+def to_repeat(board: Scoreboard, labels: Sequence[str], most: int) -> list[Configuration]:
+    """The configurations whose next run would tell most, from all ranges in turn."""
+    queues = [
+        sorted(
+            (c for c in contenders(board, label) if board.scores[c][label].runs < MOST_RUNS),
+            key=lambda c, label=label: -_hope(board, c, label),  # type: ignore[misc]
+        )
+        for label in labels
+    ]
+    found: dict[Configuration, None] = {}
+    for place in range(most):
+        for queue in queues:
+            if place < len(queue) and len(found) < most:
+                found.setdefault(queue[place])
+    return list(found)
+
+
+def _hope(board: Scoreboard, configuration: Configuration, label: str) -> float:
+    score = board.scores[configuration][label]
+    return score.mean + _doubt(score, board.spread(label))
+
+
+def _doubt(score: Score, spread: float) -> float:
+    return _DOUBT * spread / math.sqrt(score.runs)
