@@ -19,6 +19,7 @@ import gzip
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -246,7 +247,7 @@ def load_grid(path: Path) -> Grid:
         return parse_grid(plain.decode(), digest)
     except OSError as error:  # gzip's own error is one, too
         raise UserError(f"can't read the recording {path}: {error.strerror or error}") from error
-    except (EOFError, UnicodeDecodeError) as error:
+    except (EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UserError(f"{path} is cut short or damaged: {error}") from error
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise UserError(
