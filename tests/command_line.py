@@ -86,8 +86,11 @@ class CommandLine:
 
     def resume_briefly(self) -> Said:
         """Goes on with the campaign until it made another run, and ends it like Ctrl-C."""
-        before = len(self.records())
         with self.start("tune", "campaign.yaml") as child:
+            held = f"SELECT count(*) FROM locks WHERE pid = {child.pid}"
+            wait_until(lambda: self.query(held) == [(1,)], child)
+            # Counted now: until then a killed controller's last run may have begun its file.
+            before = len(self.records())
             wait_until(lambda: len(self.records()) > before, child)
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=60)
