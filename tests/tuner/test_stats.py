@@ -6,7 +6,18 @@ import random
 import pytest
 
 from commtune.model import Interval, Verdict
-from commtune.tuner.stats import corrected_level, ratio_interval, verdict
+from commtune.tuner.stats import (
+    SITTING_SPREAD,
+    Estimate,
+    blocks_to_decide,
+    combined,
+    corrected_level,
+    detectable,
+    estimate,
+    quantile,
+    ratio_interval,
+    verdict,
+)
 
 
 def test_interval_of_known_numbers() -> None:
@@ -38,13 +49,36 @@ def test_trimmed_interval_of_known_numbers() -> None:
     assert math.log(found.high) - 0.045 == pytest.approx(half, rel=1e-5)
 
 
-def test_the_spread_between_sittings_widens_an_interval() -> None:
-    default = [1.4 * x for x in (1.0, 1.001, 0.999, 1.002, 0.998)]
-    alone = ratio_interval(default, [1.0] * 5, 0.95)
-    widened = ratio_interval(default, [1.0] * 5, 0.95, spread=0.01)
-    assert widened.ratio == alone.ratio
-    half = math.hypot(math.log(alone.high / alone.ratio), 0.0196)
-    assert math.log(widened.high / widened.ratio) == pytest.approx(half)
+def test_a_gain_is_allowed_to_move_between_sittings_and_nothing_is_not() -> None:
+    def widened(ratio: float) -> float:
+        pairs = [ratio * x for x in (1.0, 1.001, 0.999, 1.002, 0.998)]
+        found = estimate([math.log(pair) for pair in pairs])
+        assert found is not None
+        within = quantile(0.975, found.freedom) * found.error
+        interval = ratio_interval(pairs, [1.0] * 5, 0.95)
+        return math.sqrt(math.log(interval.high / interval.ratio) ** 2 - within**2)
+
+    assert widened(1.4) == pytest.approx(1.96 * SITTING_SPREAD * math.log(1.4), rel=1e-6)
+    assert widened(1.0) < 1e-4
+
+
+def test_strata_are_put_together_by_their_shares() -> None:
+    fast, slow = [0.30, 0.32, 0.31, 0.29], [1.0, 1.1]
+    found = combined([fast, slow, [5.0]])
+    assert found is not None
+    assert found.pairs == 6
+    assert found.mean == pytest.approx((4 * 0.305 + 2 * 1.05) / 6)
+    errors = [x.error for x in (estimate(fast), estimate(slow)) if x is not None]
+    assert found.error == pytest.approx(math.hypot(4 / 6 * errors[0], 2 / 6 * errors[1]))
+    assert 1 < found.freedom < 4
+
+
+def test_what_can_be_detected_is_decided_by_as_many_pairs() -> None:
+    gain = detectable(0.01, 29, 0.998, 0.02)
+    found = Estimate(math.log1p(gain), 0.01, 29, 30)
+    assert blocks_to_decide(found, 0.998, 0.02) == pytest.approx(30, rel=0.1)
+    smaller = Estimate(math.log1p(gain) * 0.7, 0.01, 29, 30)
+    assert blocks_to_decide(smaller, 0.998, 0.02) > 45
 
 
 @pytest.mark.parametrize("pairs", [0, 1])
