@@ -24,7 +24,7 @@ def test_interval_of_known_numbers() -> None:
     # log ratios 0.1, 0.2, 0.3: mean 0.2, sd 0.1, t(0.975, 2) = 4.302653
     default = [math.exp(x) for x in (0.1, 0.2, 0.3)]
     found = ratio_interval(default, [1.0, 1.0, 1.0], 0.95)
-    half = 4.302653 * 0.1 / math.sqrt(3)
+    half = math.hypot(4.302653 * 0.1 / math.sqrt(3), 1.96 * SITTING_SPREAD * 0.2)
     assert found.pairs == 3
     assert found.ratio == pytest.approx(math.exp(0.2))
     assert found.low == pytest.approx(math.exp(0.2 - half), rel=1e-5)
@@ -44,19 +44,19 @@ def test_trimmed_interval_of_known_numbers() -> None:
     # squared deviations 42.5; SE = sqrt(42.5 / (6 * 5)); t(0.975, 5) = 2.570582.
     logs = [x / 100 for x in range(10)]
     found = ratio_interval([math.exp(x) for x in logs], [1.0] * 10, 0.95)
-    half = 2.570582 * math.sqrt(42.5 / 30) / 100
+    half = math.hypot(2.570582 * math.sqrt(42.5 / 30) / 100, 1.96 * SITTING_SPREAD * 0.045)
     assert math.log(found.ratio) == pytest.approx(0.045)
     assert math.log(found.high) - 0.045 == pytest.approx(half, rel=1e-5)
 
 
 def test_a_gain_is_allowed_to_move_between_sittings_and_nothing_is_not() -> None:
     def widened(ratio: float) -> float:
-        pairs = [ratio * x for x in (1.0, 1.001, 0.999, 1.002, 0.998)]
+        pairs = [ratio * math.exp(x) for x in (0.0, 0.001, -0.001, 0.002, -0.002)]
         found = estimate([math.log(pair) for pair in pairs])
         assert found is not None
         within = quantile(0.975, found.freedom) * found.error
         interval = ratio_interval(pairs, [1.0] * 5, 0.95)
-        return math.sqrt(math.log(interval.high / interval.ratio) ** 2 - within**2)
+        return math.sqrt(max(0.0, math.log(interval.high / interval.ratio) ** 2 - within**2))
 
     assert widened(1.4) == pytest.approx(1.96 * SITTING_SPREAD * math.log(1.4), rel=1e-6)
     assert widened(1.0) < 1e-4
