@@ -19,7 +19,7 @@ from commtune.tuner.answers import everywhere, overall, ranges, trade_off
 from commtune.tuner.confirm import Comparison, Decision, Rules, more_pairs
 from commtune.tuner.evidence import Cell, Evidence, times
 from commtune.tuner.plan import Plan
-from commtune.tuner.session import DISTURBED
+from commtune.tuner.session import is_disturbed
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import detectable
 
@@ -87,7 +87,7 @@ def spent(evidence: Evidence) -> dict[str, dict[str, float]]:
         )
         phase["runs"] += 1
         phase["failed"] += run.outcome is not Outcome.OK
-        phase["disturbed"] += (run.other_load or 0.0) > DISTURBED
+        phase["disturbed"] += is_disturbed(run)
         phase["wall_s"] += run.wall_s
     return found
 

@@ -12,11 +12,18 @@ from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Progress, Reporter
 from commtune.tuner.runner import Runner
 
-#: A run is disturbed when others used more than this share of the cores' time meanwhile.
-DISTURBED = 0.1
+#: A run is disturbed when others used more than this share of the cores' time meanwhile, and
+#: more seconds of each core than the kernel's counting in ticks of 10 ms can be wrong by.
+DISTURBED, _COUNTABLE_S = 0.1, 0.025
 #: How often one run is made again, and all runs together: a floor, and a share of those made.
 _MOST_REPEATS, _REPEATS_FLOOR, _REPEATS_SHARE = 2, 10, 0.1
 _REPEATS_SAID = 3
+
+
+def is_disturbed(run: RunView) -> bool:
+    """Whether others used the cores during a run so much that its times say little."""
+    load = run.other_load or 0.0
+    return load > DISTURBED and load * run.wall_s > _COUNTABLE_S
 
 
 class Timer:
@@ -91,7 +98,7 @@ class Session:
             self.run(configuration, phase, block.number, timer, position, operation)
 
     def _is_to_be_made_again(self, run: RunView) -> bool:
-        if run.outcome is not Outcome.OK or (run.other_load or 0.0) <= DISTURBED:
+        if run.outcome is not Outcome.OK or not is_disturbed(run):
             return False
         if self.repeats >= _REPEATS_FLOOR + _REPEATS_SHARE * len(self.runner.evidence.runs):
             return False
