@@ -59,6 +59,10 @@ class Configuration(Mapping[str, str]):
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.items()) or "(default)"
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Configuration:
+        # dataclasses.asdict copies deeply; what can't change needs no copy.
+        return self
+
     @property
     def is_default(self) -> bool:
         """Whether this configuration sets nothing."""
