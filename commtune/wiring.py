@@ -195,7 +195,7 @@ def replay(
         # The recording's time goes on where an earlier session left it.
         benchmark.clock.now = fsum(run.wall_s for run in store.runs(campaign_id))
         runner = Runner(plan, campaign_id, benchmark, store, clock=benchmark.clock)
-        return Campaign(plan, runner, reporter).run()
+        return Campaign(plan, runner, reporter, replayed=benchmark.replayed).run()
 
 
 @contextmanager
