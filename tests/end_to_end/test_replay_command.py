@@ -1,0 +1,253 @@
+"""``commtune record`` and ``commtune tune --replay``: what they make, refuse and say."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, CommandLine, wait_until
+from recorded_grids import GRIDS
+
+from commtune.commands.record import count_of_runs, order
+from commtune.tuner.replay import load_grid
+
+RECORDING = GRIDS / "mpich-allreduce.jsonl.gz"
+SAID = "replayed from the recording mpich-allreduce: says nothing of this machine"
+BUDGET = "budget: {search: 8s, confirmation: 6s}\n"
+
+#: Three configurations that can be recorded in about a second a round.
+TINY = (
+    SMALL.replace("trials: 3}", "trials: 30}")
+    + """\
+  MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM: [ring]
+pin:
+  MPIR_CVAR_REDUCE_INTRANODE_BUFFER_TOTAL_SIZE: unset
+  MPIR_CVAR_BCAST_INTRANODE_BUFFER_TOTAL_SIZE: unset
+  MPIR_CVAR_REDUCE_INTRANODE_NUM_CELLS: unset
+  MPIR_CVAR_BCAST_INTRANODE_NUM_CELLS: unset
+  MPIR_CVAR_CH4_CMA_ENABLE: unset
+  MPIR_CVAR_NOLOCAL: unset
+  MPIR_CVAR_CH4_IPC_CMA_P2P_THRESHOLD: unset
+  MPIR_CVAR_CH4_SHM_POSIX_IQUEUE_NUM_CELLS: unset
+  shared-memory-cell: unset
+"""
+)
+
+
+def recorded_campaign() -> str:
+    """The text of the campaign that was recorded."""
+    first = gzip.decompress(RECORDING.read_bytes()).split(b"\n", 1)[0]
+    return str(json.loads(first)["campaign"])
+
+
+# The order of a recording
+
+
+def test_every_round_holds_every_configuration_and_the_default_among_every_eight() -> None:
+    made = list(order(20, 3, seed=7))
+    assert len(made) == count_of_runs(20, 3)
+    rest = made[4:]
+    assert made[:4] == [0] * 4
+    for number in range(3):
+        round_ = rest[number * 23 : (number + 1) * 23]
+        assert Counter(round_) == {0: 3, **dict.fromkeys(range(1, 21), 1)}
+        assert 0 in round_[:8] and 0 in round_[8:16]
+    assert rest[:23] != rest[23:46]
+
+
+def test_more_rounds_begin_like_fewer() -> None:
+    more = list(order(20, 5, seed=7))
+    assert more[: count_of_runs(20, 2)] == list(order(20, 2, seed=7))
+    assert more != list(order(20, 5, seed=8))
+
+
+def test_the_default_alone_can_be_recorded() -> None:
+    assert list(order(0, 3, seed=1)) == [0] * count_of_runs(0, 3) == [0] * 7
+
+
+# Replaying; needs no MPI
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
+    """A folder in whose database the committed recording's campaign was replayed."""
+    line = CommandLine(tmp_path_factory.mktemp("replayed"), {"COMMTUNE_MPI_PATH": "/nowhere"})
+    line.write(recorded_campaign() + BUDGET)
+    said = line("tune", "campaign.yaml", "--replay", str(RECORDING))
+    assert said.code == 0, said.err
+    assert said.out.splitlines()[0] == SAID
+    assert said.err.splitlines()[0] == SAID
+    return line
+
+
+def test_a_replay_finds_what_was_recorded(replayed: CommandLine) -> None:
+    grid = load_grid(RECORDING)
+    answers = json.loads(replayed("best", "--op", "allreduce", "--bytes", "1MiB", "--json").out)
+    assert answers[0]["verdict"] == "faster"
+    tuned = next(c for c in grid.configurations if dict(c) == answers[0]["configuration"])
+    truth = grid.truth(grid.configurations[0])[2**20] / grid.truth(tuned)[2**20]
+    assert truth > 1.2
+    points = [p for p in answers[0]["points"] if p["gain"]["pairs"] >= 5]
+    assert any(p["gain"]["low"] < truth < p["gain"]["high"] for p in points)
+
+
+def test_the_database_says_that_it_was_replayed(replayed: CommandLine) -> None:
+    assert replayed.query("SELECT DISTINCT simulated FROM campaigns") == [(1,)]
+    assert replayed.query("SELECT DISTINCT simulated FROM profiles") == [(1,)]
+    (system,) = replayed.query("SELECT name FROM systems")
+    assert system[0] == "replayed: AMD EPYC, 2 cores (mpich-allreduce)"
+    (stack,) = replayed.query("SELECT text FROM stacks")
+    assert stack[0] == "MPICH 5.0.2 (replayed)"
+
+
+def test_recorded_seconds_are_spent_not_real_ones(replayed: CommandLine) -> None:
+    (spent,) = replayed.query("SELECT SUM(wall_s), COUNT(*) FROM runs")
+    assert 8 < spent[0] < 40
+    walls = {round(run.wall_s, 4) for run in load_grid(RECORDING).runs}
+    stored = {round(wall, 4) for (wall,) in replayed.query("SELECT wall_s FROM runs")}
+    assert stored <= walls
+
+
+def test_every_answer_says_that_it_was_replayed(replayed: CommandLine) -> None:
+    assert "mpich-allreduce (replayed from mpich-allreduce)" in replayed("status").out
+    said = replayed("best", "--op", "allreduce", "--bytes", "1MiB").out
+    assert "SIMULATED OR REPLAYED: says nothing about a real system" in said
+    assert "replayed: AMD EPYC" in said
+
+
+def test_a_picture_says_that_it_was_replayed(replayed: CommandLine) -> None:
+    assert replayed("plot", "mpich-allreduce", "-o", "p.svg").code == 0
+    # Letters are drawn as paths; what they spell is kept in comments.
+    assert "SIMULATED OR REPLAYED" in (replayed.folder / "p.svg").read_text()
+
+
+def faster_profile(line: CommandLine) -> str:
+    (name, *_) = line.query("SELECT name FROM profiles WHERE verdict = 'faster'")
+    return f"mpich-allreduce/{name[0]}"
+
+
+def test_nothing_replayed_is_exported_or_run(replayed: CommandLine) -> None:
+    profile = faster_profile(replayed)
+    for command in (["export", profile], ["run", "--profile", profile, "--", "echo", "ran"]):
+        said = replayed(*command)
+        assert said.code == 2
+        assert "simulated or replayed: it says nothing about a real system" in said.err
+        assert said.out == ""
+
+
+def test_replayed_again_it_goes_on(replayed: CommandLine) -> None:
+    before = replayed.query("SELECT run_id, wall_s FROM runs ORDER BY id")
+    said = replayed("tune", "campaign.yaml", "--replay", str(RECORDING), "--json")
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["replayed"] == "mpich-allreduce"
+    after = replayed.query("SELECT run_id, wall_s FROM runs ORDER BY id")
+    assert after[: len(before)] == before
+
+
+def test_without_a_file_the_recorded_campaign_is_replayed(tmp_path: Path) -> None:
+    line = CommandLine(tmp_path, {"COMMTUNE_MPI_PATH": "/nowhere"})
+    said = line("tune", "--replay", str(RECORDING), "--seed", "2")
+    assert (said.code, said.err.splitlines()[0]) == (
+        2, "commtune: --seed and a recording don't go together"
+    )  # fmt: skip
+    said = line("tune", "--replay", str(RECORDING))
+    assert said.code == 0, said.err
+    assert line.query("SELECT name FROM campaigns") == [("mpich-allreduce-replayed",)]
+
+
+def test_a_recording_that_does_not_fit_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    line = CommandLine(tmp_path)
+    line.write("{campaign: 1, name: a, space: mpich-host-allreduce}")
+    said = line("tune", "campaign.yaml", "--replay", str(RECORDING))
+    assert said.code == 2
+    assert "configurations, the recording 152" in said.err
+    assert line("status").out.startswith("no campaigns yet")
+    said = line("tune", "campaign.yaml", "--replay", "campaign.yaml")
+    assert said.code == 2
+    assert "campaign.yaml is no recording that this version of commtune reads" in said.err
+
+
+# Recording; with a real MPI
+
+
+def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: CommandLine) -> None:
+    commtune.write(TINY)
+    command = ("record", "campaign.yaml", "--runs", "6", "--out", "tiny.jsonl.gz")
+    part = commtune.folder / "tiny.jsonl.gz.part"
+    with commtune.start(*command) as child:
+        wait_until(lambda: part.exists() and part.read_bytes().count(b"\n") > 8, child)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == 130, err
+    assert "tiny.jsonl.gz.part keeps what was recorded" in err
+    kept = part.read_text()
+    assert not (commtune.folder / "tiny.jsonl.gz").exists()
+
+    said = commtune(*command)
+    assert said.code == 0, said.err
+    assert not part.exists()
+    text = gzip.decompress((commtune.folder / "tiny.jsonl.gz").read_bytes()).decode()
+    assert text.startswith(kept)
+    grid = load_grid(commtune.folder / "tiny.jsonl.gz")
+    others = len(grid.configurations) - 1
+    assert said.out == (
+        f"wrote tiny.jsonl.gz: {count_of_runs(others, 6)} runs of {others + 1} configurations\n"
+    )
+    assert [run.configuration for run in grid.runs] == list(order(others, 6, seed=1))
+    starts = [run.started_s for run in grid.runs]
+    assert starts == sorted(starts)
+    assert grid.span_s < 3 * sum(run.wall_s for run in grid.runs)
+    assert list(commtune.folder.glob("data/commtune/recordings/small/*")) == []
+
+    said = commtune("tune", "campaign.yaml", "--replay", "tiny.jsonl.gz")
+    assert said.code == 0, said.err
+    said = commtune("tune", "campaign.yaml")
+    assert said.code == 2
+    assert "replayed: " in said.err
+    assert "simulated: true -> false" in said.err
+
+
+def test_a_real_campaign_is_not_continued_by_a_replay(commtune: CommandLine) -> None:
+    commtune.write(TINY.replace("trials: 30", "trials: 1"))
+    assert commtune("record", "campaign.yaml", "--runs", "2", "--out", "t.gz").code == 0
+    assert commtune("tune", "campaign.yaml").code == 0
+    said = commtune("tune", "campaign.yaml", "--replay", "t.gz")
+    assert said.code == 2
+    assert "simulated: false -> true" in said.err
+
+    commtune.write(TINY.replace("64KiB", "32KiB"))
+    said = commtune("record", "campaign.yaml", "--runs", "4", "--out", "t.gz")
+    assert said.code == 2
+    assert "t.gz was begun with another workload" in said.err
+
+
+def test_a_space_too_large_is_refused_with_the_time_it_would_take(commtune: CommandLine) -> None:
+    commtune.write(SMALL)
+    said = commtune("record", "campaign.yaml", "--runs", "8", "--out", "a.gz", "--limit", "1min")
+    assert said.code == 2
+    assert "configurations would take about" in said.err
+    assert "over the limit of 1 min 00 s" in said.err
+    assert list(commtune.folder.glob("a.gz*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--out", "a.json"], "a recording is packed"),
+        (["--out", "nowhere/a.gz"], "there is no folder nowhere"),
+        (["--out", "a.gz", "--runs", "0"], "at least one run"),
+        (["--out", "a.gz", "--limit", "soon"], "--limit soon"),
+    ],
+)
+def test_what_can_not_be_recorded_is_said(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    line = CommandLine(tmp_path)
+    line.write(SMALL)
+    said = line("record", "campaign.yaml", *arguments)
+    assert said.code == 2
+    assert words in said.err
