@@ -34,9 +34,11 @@ def wall(seconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share with two significant digits, whole from ten on: ``4.2 %``, ``39 %``."""
+    """A share with two significant digits, whole from ten on: ``2 %``, ``4.2 %``, ``39 %``."""
     scaled = 100 * share
-    return f"{scaled:.0f} %" if abs(scaled) >= 9.95 or scaled == 0 else f"{scaled:.1f} %"
+    if abs(scaled) < 0.05:
+        return "0 %" if scaled == 0 else f"{scaled:.1g} %"
+    return f"{scaled:.0f} %" if abs(scaled) >= 9.95 else f"{scaled:.1f}".removesuffix(".0") + " %"
 
 
 def ratio(gain: Interval) -> str:

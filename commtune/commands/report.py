@@ -1,0 +1,36 @@
+"""``commtune report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from commtune import wiring
+from commtune.db.describing import describe
+from commtune.db.location import database_url
+from commtune.db.store import Store
+from commtune.report.record import read
+from commtune.report.writing import write
+
+_PAGE = "report.html"
+
+
+def run(campaign: str, output: Path, png: Path | None, db: str | None) -> None:
+    """Writes a campaign's report and says where it is.
+
+    Args:
+        output: the page (``.html``), or a folder for the page and the pictures.
+        png: a folder for the pictures.
+    """
+    url = database_url(db)
+    described = describe(url, campaign)
+    page, pictures = _places(output, png)
+    with wiring.database(db) as opened:
+        record = read(Store(opened), url, described)
+    for file in write(record, page, pictures):
+        print(f"wrote {file}")
+
+
+def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
+    if output.suffix.lower() in (".html", ".htm"):
+        return output, png
+    return output / _PAGE, png or output

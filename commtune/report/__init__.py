@@ -1,0 +1,1 @@
+"""A campaign as one self-contained page and pictures: the answer, the evidence, the method."""

@@ -1,0 +1,209 @@
+"""The course of a campaign: what the time went into, what failed, how steady the default was."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from commtune.db.records import StoredRun
+from commtune.model import Configuration, Outcome, Phase
+from commtune.report.conclusion import Noise
+from commtune.report.record import Record
+from commtune.tuner.session import DISTURBED
+from commtune.tuner.speeds import MIXED
+
+#: Sizes of which the default's course is drawn.
+_DRAWN_SIZES = 4
+_FEWEST_FOR_SPREAD = 8
+_MAD_TO_SD = 1.4826
+
+TITLES = {
+    Phase.SEARCH: "search",
+    Phase.ABLATE: "ablation",
+    Phase.CONFIRM: "confirmation",
+    Phase.GUARD: "guards",
+    Phase.VERIFY: "verification",
+}
+_BUDGETS = {
+    Phase.SEARCH: "search_s",
+    Phase.ABLATE: "ablation_s",
+    Phase.CONFIRM: "confirmation_s",
+}
+
+
+@dataclass(frozen=True)
+class PhaseCost:
+    """What a phase took; ``budget_s`` is 0 where nothing was planned for it."""
+
+    title: str
+    runs: int
+    failed: int
+    disturbed: int
+    wall_s: float
+    failed_s: float
+    budget_s: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Runs that ended in the same way.
+
+    Attributes:
+        configurations: how many different ones it met.
+        common: settings that all of them share and that no good run had.
+        example: what was said of one of them.
+    """
+
+    outcome: Outcome
+    runs: int
+    configurations: int
+    wall_s: float
+    common: tuple[str, ...]
+    example: str
+
+
+@dataclass(frozen=True)
+class DefaultRun:
+    """One size of one run of the default; ``at_s`` is since the campaign's first run."""
+
+    run_id: str
+    bytes: int
+    at_s: float
+    median_s: float
+    speed: str
+    is_disturbed: bool
+
+
+def costs(record: Record) -> tuple[PhaseCost, ...]:
+    """Runs and wall time by phase, in the order of a campaign."""
+    return tuple(
+        _cost(record, phase, [run for run in record.runs if run.phase is phase])
+        for phase in TITLES
+        if any(run.phase is phase for run in record.runs)
+    )
+
+
+def _cost(record: Record, phase: Phase, runs: Sequence[StoredRun]) -> PhaseCost:
+    failed = [run for run in runs if run.outcome is not Outcome.OK]
+    told = {spent.phase: spent.disturbed for spent in record.conclusion.spent}
+    return PhaseCost(
+        title=TITLES[phase],
+        runs=len(runs),
+        failed=len(failed),
+        disturbed=told.get(str(phase), sum(is_disturbed(run) for run in runs)),
+        wall_s=math.fsum(run.wall_s for run in runs),
+        failed_s=math.fsum(run.wall_s for run in failed),
+        budget_s=_budget(record, phase),
+    )
+
+
+def _budget(record: Record, phase: Phase) -> float:
+    name = _BUDGETS.get(phase, "")
+    settings = record.campaign.settings.get("budget") or {}
+    return float(record.conclusion.budget.get(name) or settings.get(name) or 0.0)
+
+
+def outside_s(record: Record) -> float:
+    """Seconds of the sittings that were not inside a run: starting, deciding, storing."""
+    sittings: defaultdict[str, list[StoredRun]] = defaultdict(list)
+    for run in record.runs:
+        sittings[run.session].append(run)
+    lasted = math.fsum(
+        max(run.started_at + run.wall_s for run in runs) - min(run.started_at for run in runs)
+        for runs in sittings.values()
+    )
+    return max(0.0, lasted - math.fsum(run.wall_s for run in record.runs))
+
+
+def is_disturbed(run: StoredRun) -> bool:
+    """Whether others used the cores during a run."""
+    return run.other_load is not None and run.other_load > DISTURBED
+
+
+def failures(record: Record) -> tuple[Failure, ...]:
+    """Failed runs by how they ended, the most frequent first."""
+    found: defaultdict[Outcome, list[StoredRun]] = defaultdict(list)
+    for run in record.runs:
+        if run.outcome is not Outcome.OK:
+            found[run.outcome].append(run)
+    worked = {
+        item
+        for run in record.runs
+        if run.outcome is Outcome.OK
+        for item in run.configuration.items()
+    }
+    causes = [_failure(outcome, runs, worked) for outcome, runs in found.items()]
+    return tuple(sorted(causes, key=lambda cause: (-cause.runs, cause.outcome)))
+
+
+def _failure(outcome: Outcome, runs: Sequence[StoredRun], worked: set[tuple[str, str]]) -> Failure:
+    configurations = {run.configuration for run in runs}
+    return Failure(
+        outcome=outcome,
+        runs=len(runs),
+        configurations=len(configurations),
+        wall_s=math.fsum(run.wall_s for run in runs),
+        common=_common(configurations, worked) if outcome.blames_configuration else (),
+        example=next((run.detail for run in runs if run.detail), ""),
+    )
+
+
+def _common(configurations: set[Configuration], worked: set[tuple[str, str]]) -> tuple[str, ...]:
+    shared = set.intersection(*(set(c.items()) for c in configurations))
+    return tuple(f"{name}={value}" for name, value in sorted(shared - worked))
+
+
+def default_runs(record: Record) -> tuple[DefaultRun, ...]:
+    """Every good run of the default in the tuned operation, size by size."""
+    start = min((run.started_at for run in record.runs), default=0.0)
+    return tuple(
+        DefaultRun(
+            run_id=run.run_id,
+            bytes=m.bytes,
+            at_s=run.started_at - start,
+            median_s=m.median_s,
+            speed=record.speeds.name(m.canary_s, m.canary_after_s),
+            is_disturbed=is_disturbed(run),
+        )
+        for run in record.runs
+        if run.configuration.is_default
+        and run.outcome is Outcome.OK
+        and run.operation == record.operation
+        for m in run.measurements
+    )
+
+
+def drawn_sizes(runs: Sequence[DefaultRun]) -> tuple[int, ...]:
+    """A few sizes from the smallest to the largest."""
+    sizes = sorted({run.bytes for run in runs})
+    if len(sizes) <= _DRAWN_SIZES:
+        return tuple(sizes)
+    step = (len(sizes) - 1) / (_DRAWN_SIZES - 1)
+    return tuple(sizes[round(i * step)] for i in range(_DRAWN_SIZES))
+
+
+def noise(record: Record, runs: Sequence[DefaultRun]) -> tuple[Noise, ...]:
+    """How steady the default was: as the campaign concluded, else from its runs."""
+    if record.conclusion.noise:
+        return record.conclusion.noise
+    cells: defaultdict[tuple[int, str], list[DefaultRun]] = defaultdict(list)
+    for run in runs:
+        if run.speed != MIXED:
+            cells[run.bytes, run.speed].append(run)
+    total = {size: sum(len(c) for (s, _), c in cells.items() if s == size) for size, _ in cells}
+    return tuple(
+        Noise(size, speed, len(cell) / total[size], _spread(cell), len(cell), None)
+        for (size, speed), cell in sorted(cells.items())
+    )
+
+
+def _spread(cell: Sequence[DefaultRun]) -> float | None:
+    """Standard deviation of log time, from the median deviation: outliers don't make it."""
+    if len(cell) < _FEWEST_FOR_SPREAD:
+        return None
+    logs = [math.log(run.median_s) for run in cell]
+    middle = median(logs)
+    return _MAD_TO_SD * median(abs(value - middle) for value in logs)

@@ -1,0 +1,131 @@
+"""The campaign over time: noise and drift of the default, and where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from commtune import text
+from commtune.report.course import DefaultRun, PhaseCost
+from commtune.report.figures.style import (
+    BLUE,
+    FAINT,
+    INK,
+    ORANGE,
+    SPEED_COLOURS,
+    VERMILION,
+    Picture,
+    duration_axis,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
+
+#: Runs of one size that are drawn at most.
+_MOST_DOTS = 600
+_MARKS = {"mixed": FAINT, **SPEED_COLOURS}
+
+
+def noise(sizes: Sequence[int], runs: Sequence[DefaultRun]) -> Picture:
+    """Times of the default over the campaign, a row for each of a few sizes."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False)[:, 0]
+        unit, factor = _time_unit(max((run.at_s for run in runs), default=0.0))
+        for axis, size in zip(axes, sizes, strict=True):
+            _course(axis, [run for run in runs if run.bytes == size], factor)
+            axis.set_title(text.size(size), loc="left", fontsize=9)
+        axes[-1].set_xlabel(f"{unit} since the campaign's first run")
+        figure.supylabel("median time of a run of the default", fontsize=10)
+        handles = _legend(axes)
+        if len(handles) > 1:
+            marks, names = list(handles.values()), list(handles)
+            figure.legend(marks, names, loc="outside lower right", ncols=4, markerscale=1.6)
+
+    return Picture(
+        name="noise",
+        title="Noise and drift: the default over the campaign",
+        alt=f"Median times of {len({r.run_id for r in runs})} runs of the default over the "
+        f"campaign, at {', '.join(text.size(size) for size in sizes)}.",
+        draw=draw,
+        height=0.9 + 1.35 * len(sizes),
+    )
+
+
+def spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
+    """Wall time by phase: runs that count, failed ones, what the controller took, the budget."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(1, 1)
+        rows = [phase.title for phase in phases]
+        good = [phase.wall_s - phase.failed_s for phase in phases]
+        axes.barh(rows, good, color=BLUE, height=0.6, label="runs that count")
+        failed = [phase.failed_s for phase in phases]
+        if any(failed):
+            axes.barh(rows, failed, left=good, color=VERMILION, height=0.6, label="failed runs")
+        for place, phase in enumerate(phases):
+            if phase.budget_s:
+                axes.plot([phase.budget_s] * 2, [place - 0.42, place + 0.42], color=INK, lw=2,
+                          label="planned" if place == 0 else "")  # fmt: skip
+        if outside_s > 0:
+            axes.barh(["outside runs"], [outside_s], color=ORANGE, height=0.6)
+        axes.invert_yaxis()
+        axes.xaxis.set_major_formatter(lambda value, _: text.wall(value))
+        axes.xaxis.set_major_locator(_few())
+        axes.grid(axis="x", alpha=0.5)
+        axes.set_xlabel("wall time")
+        axes.legend(loc="lower right")
+
+    return Picture(
+        name="spent",
+        title="What the budget was spent on",
+        alt="Wall time by phase: "
+        + "; ".join(f"{p.title} {text.wall(p.wall_s)}, {p.runs} runs" for p in phases),
+        draw=draw,
+        height=1.0 + 0.42 * (len(phases) + (outside_s > 0)),
+    )
+
+
+def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
+    every = 1 + (len(runs) - 1) // _MOST_DOTS
+    for speed, colour in _MARKS.items():
+        here = [run for run in runs[::every] if run.speed == speed and not run.is_disturbed]
+        if here:
+            axes.plot([run.at_s / factor for run in here], [run.median_s for run in here], "o",
+                      ms=2.6, color=colour, alpha=0.75, mew=0,
+                      label=_speed_label(speed))  # fmt: skip
+        disturbed = [run for run in runs[::every] if run.speed == speed and run.is_disturbed]
+        if disturbed:
+            axes.plot([run.at_s / factor for run in disturbed],
+                      [run.median_s for run in disturbed], "x", ms=4, color=colour,
+                      label=f"{_speed_label(speed)}, other load")  # fmt: skip
+    duration_axis(axes)
+    axes.grid(alpha=0.5)
+
+
+def _speed_label(speed: str) -> str:
+    return {"all": "run", "mixed": "speed changed meanwhile"}.get(speed, f"{speed} speed")
+
+
+def _legend(axes: Iterable[Axes]) -> dict[str, Artist]:
+    """Each mark once, whichever of the rows has it."""
+    found: dict[str, Artist] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    return found
+
+
+def _time_unit(longest_s: float) -> tuple[str, float]:
+    if longest_s > 2 * 3600:
+        return "hours", 3600.0
+    return ("minutes", 60.0) if longest_s > 120 else ("seconds", 1.0)
+
+
+def _few() -> Locator:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(6)

@@ -1,0 +1,257 @@
+"""Default against recommended by size, and the runs behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from commtune import text
+from commtune.report.figures.style import (
+    BLUE,
+    GREEN,
+    INK,
+    PAPER,
+    PURPLE,
+    VERMILION,
+    Picture,
+    duration_axis,
+    size_axis,
+)
+from commtune.report.points import SPEED_ORDER, SizePoint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Points = Sequence[SizePoint]
+#: Dots of a size that are drawn at most: a cloud of more looks the same.
+_MOST_DOTS = 150
+#: Half the width of a cloud of dots, in factors of two.
+_CLOUD = 0.16
+#: How far beside it the interval stands.
+_BESIDE = 0.34
+
+
+def gains(points: Points, minimum_gain: float) -> Picture:
+    """Times above, ratios with intervals below, a column for each machine speed."""
+    sound = [p for p in points if p.is_judged]
+    speeds = _speeds(sound)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(
+            2, len(speeds), sharex=True, sharey="row", squeeze=False, height_ratios=[5, 4]
+        )
+        sizes = sorted({p.bytes for p in sound})
+        for column, speed in enumerate(speeds):
+            here = [p for p in sound if p.evidence.speed == speed]
+            _times(axes[0][column], here, speed_title(speed, len(speeds)))
+            _ratios(axes[1][column], here, minimum_gain)
+            size_axis(axes[0][column], sizes, label="")
+            size_axis(axes[1][column], sizes)
+        axes[0][0].set_ylabel("median time of a run")
+        axes[1][0].set_ylabel("default time / candidate's")
+        _limit(axes[1], sound)
+        axes[1][-1].annotate(
+            f"+{text.percent(minimum_gain)}", (1, 1 + minimum_gain), va="center", fontsize=8,
+            xycoords=("axes fraction", "data"), xytext=(3, 0), textcoords="offset points",
+            color=VERMILION,
+        )  # fmt: skip
+
+    return Picture(
+        name="gains",
+        title="Default against the best candidate, by message size",
+        alt=_alt(sound),
+        draw=draw,
+        width=8.6 if len(speeds) < 3 else 11.5,
+        height=5.6,
+    )
+
+
+def runs(points: Points) -> Picture:
+    """Every pair of runs as a dot, with the interval that was made of them."""
+    sound = [p for p in points if p.pairs and p.is_judged]
+    speeds = _speeds(sound)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(1, len(speeds), sharey=True, squeeze=False)[0]
+        sizes = sorted({p.bytes for p in sound})
+        for axis, speed in zip(axes, speeds, strict=True):
+            here = [p for p in sound if p.evidence.speed == speed]
+            _clouds(axis, here)
+            size_axis(axis, sizes)
+            axis.set_title(speed_title(speed, len(speeds)))
+            ratio_axis(axis)
+        axes[0].set_ylabel("default time / candidate's, per pair")
+        _limit_clouds(axes, sound)
+
+    pairs = sum(len(p.pairs) for p in sound)
+    return Picture(
+        name="runs",
+        title="The runs behind each size: one dot is one pair of a block",
+        alt=f"{pairs} pairs of runs as dots over the message size, with the intervals of the "
+        "gains; the table below has the numbers.",
+        draw=draw,
+        width=8.6 if len(speeds) < 3 else 11.5,
+        height=3.9,
+    )
+
+
+def bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], nominal: float
+              ) -> Picture:  # fmt: skip
+    """Bus bandwidth of both by size, with what the machine is built for.
+
+    Args:
+        busbw: bytes per second at a point, from a time in seconds.
+        nominal: bytes per second.
+    """
+    sound = [p for p in points if p.is_judged]
+    speeds = _speeds(sound)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(1, len(speeds), sharey=True, squeeze=False)[0]
+        for axis, speed in zip(axes, speeds, strict=True):
+            here = [p for p in sound if p.evidence.speed == speed]
+            x = [p.bytes for p in here]
+            default = [busbw(p, p.evidence.default_s) / 1e9 for p in here]
+            tuned = [busbw(p, p.evidence.tuned_s) / 1e9 for p in here]
+            axis.plot(x, default, "o--", color=INK, mfc=PAPER, label="default")
+            axis.plot(x, tuned, "s-", color=BLUE, ms=5, label="best candidate")
+            axis.axhline(nominal / 1e9, color=GREEN, lw=1.2, label="nominal")
+            axis.set_ylim(0)
+            axis.set_title(speed_title(speed, len(speeds)))
+            size_axis(axis, sorted(set(x)))
+        axes[0].legend()
+        axes[0].set_ylabel("bus bandwidth, GB/s")
+
+    return Picture(
+        name="bandwidth",
+        title="Bus bandwidth against the nominal one",
+        alt="Bus bandwidth of the default and the best candidate over the message size, "
+        f"with a line at the nominal {nominal / 1e9:.3g} GB/s.",
+        draw=draw,
+        height=3.4,
+    )
+
+
+def speed_title(speed: str, speeds: int) -> str:
+    """Title of a column for a machine speed."""
+    if speed == "all":
+        return "all machine speeds together" if speeds > 1 else ""
+    return f"{speed} machine speed"
+
+
+def ratio_axis(axes: Axes) -> None:
+    """A vertical axis of ratios on which twice and half are as far from 1."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
+    axes.set_yscale("log", base=2)
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(FixedLocator(_ticks(low, high)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}×"))
+    axes.minorticks_off()
+    axes.axhline(1.0, color=INK, lw=0.9)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round ratios inside an axis, not too close: the roundest first, 1 before all."""
+    apart = math.log(high / low) / 8
+    chosen: list[float] = []
+    for tick in _TICKS:
+        near = any(abs(math.log(tick / other)) < apart for other in chosen)
+        if low <= tick <= high and not near:
+            chosen.append(tick)
+    return sorted(chosen)
+
+
+#: Ratios that may be labelled, the roundest first.
+_TICKS = (1, 2, 0.5, 4, 0.25, 8, 0.125, 16, 1.5, 1.2, 0.8, 1.1, 0.9, 3, 0.33, 6, 1.3, 1.4, 1.6,
+          1.8, 0.7, 0.6, 2.5, 0.4, 1.05, 0.95, 1.02, 0.98, 1.01, 0.99)  # fmt: skip
+
+
+def _speeds(points: Points) -> list[str]:
+    return sorted({p.evidence.speed for p in points}, key=lambda s: SPEED_ORDER.get(s, 9))
+
+
+def _alt(points: Points) -> str:
+    used = [p for p in points if p.is_recommended]
+    if not used:
+        return "Times and gains by message size; the default is recommended at every size."
+    best = max(used, key=lambda p: p.evidence.gain.ratio)
+    return (
+        "Times of the default and of the best candidate over the message size, and their ratio "
+        f"with its interval; the largest confirmed ratio is {best.evidence.gain.ratio:.2f}. "
+        "The table below has the numbers."
+    )
+
+
+def _times(axes: Axes, points: Points, title: str) -> None:
+    x = [p.bytes for p in points]
+    axes.plot(x, [p.evidence.default_s for p in points], "o--", color=INK, mfc=PAPER,
+              label="default")  # fmt: skip
+    axes.plot(x, [p.evidence.tuned_s for p in points], "-", color=BLUE, lw=1.2)
+    faces = ((True, BLUE, "recommended"), (False, PAPER, "best candidate, not recommended"))
+    for used, face, label in faces:
+        here = [p for p in points if p.is_recommended is used]
+        if here:
+            axes.plot([p.bytes for p in here], [p.evidence.tuned_s for p in here], "s",
+                      color=BLUE, mfc=face, ms=5, label=label)  # fmt: skip
+    duration_axis(axes)
+    axes.set_title(title)
+    axes.legend(loc="upper left")
+
+
+def _ratios(axes: Axes, points: Points, minimum_gain: float) -> None:
+    for point in points:
+        gain = point.evidence.gain
+        axes.errorbar([point.bytes], [gain.ratio],
+                      yerr=[[gain.ratio - gain.low], [gain.high - gain.ratio]],
+                      fmt="s", ms=5, capsize=3, color=BLUE,
+                      mfc=BLUE if point.is_recommended else PAPER)  # fmt: skip
+    axes.axhline(1 + minimum_gain, color=VERMILION, lw=1, ls=":")
+
+
+def _limit(axes: Sequence[Axes], points: Points) -> None:
+    """Wild intervals are cut off rather than making all others flat."""
+    gains = [p.evidence.gain for p in points]
+    low = min([1.0, *(max(g.low, g.ratio / 1.5) for g in gains)])
+    high = max([1.0, *(min(g.high, g.ratio * 1.5) for g in gains)])
+    for axis in axes:
+        axis.set_ylim(low / 1.04, high * 1.06)
+        ratio_axis(axis)
+
+
+def _clouds(axes: Axes, points: Points) -> None:
+    for point in points:
+        ratios = [pair.ratio for pair in point.pairs]
+        every = 1 + (len(ratios) - 1) // _MOST_DOTS
+        shown = ratios[::every]
+        x = [point.bytes * 2 ** (_CLOUD * _scatter(i)) for i in range(len(shown))]
+        _dots(axes, x, shown, BLUE if point.is_recommended else PURPLE)
+        gain = point.evidence.gain
+        axes.errorbar([point.bytes * 2**_BESIDE], [gain.ratio],
+                      yerr=[[gain.ratio - gain.low], [gain.high - gain.ratio]],
+                      fmt="_", ms=7, capsize=3, color=INK, lw=1.4, zorder=3)  # fmt: skip
+
+
+def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
+    """Dots as one path of points: a tenth of the size that a marker each would take."""
+    xs = [part for value in x for part in (value, value * 1.0001, math.nan)]
+    ys = [part for value in y for part in (value, value, math.nan)]
+    axes.plot(xs, ys, color=colour, lw=3.2, alpha=0.6, solid_capstyle="round", zorder=2)
+
+
+def _scatter(index: int) -> float:
+    """Evenly spread places between -1 and 1 that don't look like rows (golden ratio)."""
+    return 2 * (index * 0.6180339887 % 1) - 1
+
+
+def _limit_clouds(axes: Sequence[Axes], points: Points) -> None:
+    """The middle 98 % of the dots and all intervals; what is further out is cut off."""
+    ratios = sorted(pair.ratio for p in points for pair in p.pairs)
+    skip = len(ratios) // 100
+    low = min([0.98, ratios[skip], *(max(p.evidence.gain.low, 0.3) for p in points)])
+    high = max([1.02, ratios[-1 - skip], *(min(p.evidence.gain.high, 5) for p in points)])
+    for axis in axes:
+        axis.set_ylim(low / 1.03, high * 1.03)
+        ratio_axis(axis)

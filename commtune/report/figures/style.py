@@ -1,0 +1,190 @@
+"""One look for all pictures, as SVG that follows the page's colours, and as PNG.
+
+Colours are Okabe and Ito's, told apart by colour-blind people. In the page they are CSS
+variables, so that a picture is readable on dark paper as well as on white.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commtune import text
+from commtune.errors import MissingComponent, UserError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Each occurs in no other role, so that its text in an SVG stands for the role.
+INK, FAINT, PAPER = "#1a1b1e", "#c3c6cc", "#fdfdfe"
+BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
+SKY, PURPLE, ORANGE = "#56b4e9", "#cc79a7", "#e69f00"
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+SPEED_COLOURS = {"all": BLUE, "fast": BLUE, "middle": GREEN, "slow": VERMILION}
+_VARIABLES = {
+    INK: "ink", FAINT: "faint", PAPER: "paper", BLUE: "blue", VERMILION: "vermilion",
+    GREEN: "green", SKY: "sky", PURPLE: "purple", ORANGE: "orange",
+}  # fmt: skip
+
+_LOOK: dict[Any, Any] = {
+    "figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none",
+    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "axes.titlecolor": INK,
+    "xtick.color": INK, "ytick.color": INK, "grid.color": FAINT, "grid.linewidth": 0.6,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8,
+    "font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "legend.fontsize": 9,
+    "legend.frameon": False, "figure.titlesize": 11,
+    "font.family": ["DejaVu Sans"], "svg.fonttype": "path", "svg.hashsalt": "commtune",
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "path.simplify": False,  # dots are drawn as the shortest of lines, and would be left out
+    "axes.axisbelow": True,
+}  # fmt: skip
+_DPI = 150
+#: A wider range of times than this, as a factor, wants a logarithmic axis.
+_WIDE = 5.0
+#: Letters of a title that fit into one line.
+_WIDEST = 88
+#: Where coordinates stand; scales of glyphs stand elsewhere, and need all their digits.
+_COORDINATES = re.compile(r"(?<=[\s\"])(d|x|y|points)=\"[^\"]*\"|translate\([^)]*\)", re.DOTALL)
+_DIGITS = re.compile(r"(\.\d\d)\d+")
+_NOISE = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<\?xml.*?\?>"
+                    r"|<!DOCTYPE.*?>", re.DOTALL)  # fmt: skip
+_OPENING = re.compile(r"<svg\b[^>]*?(viewBox=\"[^\"]*\")[^>]*>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, not yet drawn.
+
+    Attributes:
+        name: for the file and the anchor.
+        title: what it shows; alone, the picture carries it, in the page a heading does.
+        alt: what is to be seen in it, for those who can't see it.
+        width, height: inches.
+    """
+
+    name: str
+    title: str
+    alt: str
+    draw: Callable[[Figure], None]
+    width: float = 8.6
+    height: float = 4.0
+
+
+def require_matplotlib() -> None:
+    """Refuses early, and with the remedy, where pictures can't be drawn.
+
+    Raises:
+        MissingComponent: matplotlib is not installed.
+    """
+    try:
+        import matplotlib  # noqa: F401  # only whether it is there
+    except ImportError as error:
+        raise MissingComponent(
+            "drawing needs matplotlib", hint="pip install 'commtune[plot]'"
+        ) from error
+
+
+def svg(picture: Picture, banner: str) -> str:
+    """The picture as an SVG element for a page; the page's style sheet gives the colours."""
+    with _drawn(picture, heading="", banner=banner) as figure:
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return _inline(file.getvalue(), picture)
+
+
+def write_png(picture: Picture, path: Path, *, heading: str, banner: str) -> None:
+    """Writes the picture by itself, on white, with its title.
+
+    Raises:
+        UserError: the file can't be written.
+    """
+    with _drawn(picture, heading=_titled(heading, picture.title), banner=banner) as figure:
+        try:
+            figure.savefig(path, dpi=_DPI, facecolor="white")
+        except OSError as error:
+            raise UserError(f"can't write {path}: {error.strerror}") from error
+
+
+@contextmanager
+def _drawn(picture: Picture, *, heading: str, banner: str) -> Iterator[Figure]:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_LOOK), warnings.catch_warnings():
+        # Names from the database may hold letters that the font lacks: they become boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        extra = 0.25 * (bool(banner) + heading.count("\n") + bool(heading))
+        figure = Figure(figsize=(picture.width, picture.height + extra), layout="constrained")
+        picture.draw(figure)
+        above = "\n".join(part for part in (banner, _wrapped(heading)) if part)
+        if above:
+            figure.suptitle(above, color=VERMILION if banner else INK, fontweight="bold")
+        yield figure
+
+
+def _titled(heading: str, title: str) -> str:
+    whole = f"{heading}: {title}"
+    return whole if len(whole) < _WIDEST else f"{heading}\n{title}"
+
+
+def _wrapped(heading: str) -> str:
+    """A name can be long; a picture is not wider for it."""
+    lines = heading.splitlines()
+    return "\n".join(line if len(line) < _WIDEST else f"{line[: _WIDEST - 2]}…" for line in lines)
+
+
+def _inline(whole: str, picture: Picture) -> str:
+    """An SVG document as an element: small, with ids of its own, in the page's colours."""
+    bare = _NOISE.sub("", whole)
+    bare = _OPENING.sub(r'<svg \1 aria-hidden="true" focusable="false" '
+                        r'xmlns="http://www.w3.org/2000/svg" '
+                        r'xmlns:xlink="http://www.w3.org/1999/xlink">', bare, count=1)  # fmt: skip
+    bare = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{picture.name}-", bare)
+    bare = _COORDINATES.sub(lambda found: _DIGITS.sub(r"\1", found[0]), bare)
+    for colour, variable in _VARIABLES.items():
+        bare = bare.replace(colour, f"var(--{variable})")
+    return re.sub(r"\s*\n\s*", "\n", bare).strip()
+
+
+def size_axis(axes: Axes, sizes: Sequence[int], *, label: str = "message size") -> None:
+    """A logarithmic axis with the sizes as ticks; of many, every second or third."""
+    every = 1 + (len(sizes) - 1) // 12
+    shown = list(sizes)[::-1][::every][::-1]
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(shown, [text.size(size) for size in shown], rotation=40, ha="right",
+                    rotation_mode="anchor")  # fmt: skip
+    axes.minorticks_off()
+    axes.set_xlim(min(sizes) / 1.6, max(sizes) * 1.6)
+    if label:
+        axes.set_xlabel(label)
+    axes.grid(alpha=0.5)
+
+
+def duration_axis(axes: Axes) -> None:
+    """A vertical axis of seconds, in units for people; logarithmic where the range is wide."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    low, high = axes.dataLim.intervaly
+    if high > _WIDE * low:
+        axes.set_yscale("log")
+        steps = (1.0,) if high > 200 * low else (1.0, 2.0, 5.0)
+        axes.yaxis.set_major_locator(LogLocator(subs=steps))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.minorticks_off()
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+
+
+def _short(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)):
+        if seconds >= factor * 0.999:
+            return f"{seconds / factor:.4g} {unit}"
+    return f"{seconds:.0e} s" if seconds else "0"

@@ -1,0 +1,158 @@
+"""What the variables do: measured by ablation, and as the search saw it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from commtune.report.conclusion import Ablation, Effect, Variable
+from commtune.report.figures.evidence import ratio_axis
+from commtune.report.figures.style import (
+    INK,
+    PAPER,
+    SERIES,
+    SPEED_COLOURS,
+    Picture,
+    size_axis,
+)
+from commtune.tuner.importance import Importance
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_VARIABLES = 12
+_LONGEST = 44
+
+
+def ablation(number: int, found: Ablation) -> Picture:
+    """A small picture for each variable: the ratio without/with it, by size."""
+    shown = [v for v in found.variables if v.effects][:_MOST_VARIABLES]
+    columns = 1 if len(shown) == 1 else 2
+    rows = math.ceil(len(shown) / columns)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        sizes = sorted({effect.bytes for variable in shown for effect in variable.effects})
+        for place, axis in enumerate(axes.flat):
+            if place < len(shown):
+                _variable(axis, shown[place], sizes, last=place >= len(shown) - columns)
+            else:
+                axis.set_visible(False)
+            if place >= len(shown) - columns:
+                axis.tick_params(labelbottom=True)
+        _limit(list(axes.flat), [e for v in shown for e in v.effects])
+        figure.supylabel("time without / time with it", fontsize=10)
+
+    return Picture(
+        name=f"ablation-{number}",
+        title="What each variable brings: above 1 it helps, below 1 it hurts",
+        alt="Ratio of times without and with each variable by message size, with intervals: "
+        + "; ".join(f"{v.label} {'kept' if v.kept else 'dropped'}" for v in shown),
+        draw=draw,
+        height=1.0 + 1.65 * rows,
+    )
+
+
+def importance(found: Mapping[str, Sequence[Importance]]) -> Picture:
+    """Spread of times between values, a row for each variable, a colour for each range."""
+    names = ranked(found)[:_MOST_VARIABLES]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(1, 1)
+        step = 0.8 / len(found)
+        for place, (label, items) in enumerate(found.items()):
+            by_name = {item.name: item for item in items}
+            offset = (place - (len(found) - 1) / 2) * step
+            _bars(axes, names, by_name, offset, 0.8 * step, SERIES[place], label)
+        axes.set_yticks(range(len(names)), [_short(name) for name in names], fontsize=8.5)
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_xlabel("time under its slowest value, over that under its fastest")
+        axes.xaxis.set_major_formatter(lambda value, _: f"+{value:.0%}")
+        axes.grid(axis="x", alpha=0.5)
+        _legend(axes, found)
+
+    return Picture(
+        name="importance",
+        title="How much each variable moved the search's times (descriptive, not evidence)",
+        alt="Bars of the spread of times between values of each variable by range of sizes, with "
+        "what noise alone would give; the table below has the numbers.",
+        draw=draw,
+        height=1.2 + (0.2 + 0.16 * len(found)) * len(names),
+    )
+
+
+def _legend(axes: Axes, found: Mapping[str, Sequence[Importance]]) -> None:
+    """Full colours, whatever the bars that come first look like, and what the ticks mean."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Patch | Line2D] = [
+        Patch(color=SERIES[place], label=f"{label} sizes") for place, label in enumerate(found)
+    ]
+    tick = Line2D([], [], color=INK, lw=0, marker="|", ms=9, mew=1.6, label="by noise alone")
+    axes.legend(handles=[*handles, tick], loc="lower right")
+
+
+def ranked(found: Mapping[str, Sequence[Importance]]) -> list[str]:
+    """Variables by how far they stand out of the noise in any range."""
+    best: dict[str, float] = {}
+    for items in found.values():
+        for item in items:
+            best[item.name] = max(best.get(item.name, -math.inf), item.spread - item.noise)
+    return sorted(best, key=lambda name: (-best[name], name))
+
+
+def _variable(axes: Axes, variable: Variable, sizes: Sequence[int], *, last: bool) -> None:
+    for speed in dict.fromkeys(effect.speed for effect in variable.effects):
+        here = [effect for effect in variable.effects if effect.speed == speed]
+        ratios = [effect.gain.ratio for effect in here]
+        axes.errorbar(
+            [effect.bytes for effect in here],
+            ratios,
+            yerr=[
+                [e.gain.ratio - max(e.gain.low, e.gain.ratio / 9) for e in here],
+                [min(e.gain.high, 9 * e.gain.ratio) - e.gain.ratio for e in here],
+            ],
+            fmt="o", ms=4, capsize=2, lw=1.1, color=SPEED_COLOURS.get(speed, INK),
+            mfc=SPEED_COLOURS.get(speed, INK) if variable.kept else PAPER,
+            label="" if speed == "all" else speed,
+        )  # fmt: skip
+    state = "kept" if variable.kept else "dropped"
+    axes.set_title(f"{_short(variable.label)} ({state})", fontsize=8.5)
+    size_axis(axes, sizes, label="message size" if last else "")
+    if any(effect.speed != "all" for effect in variable.effects):
+        axes.legend(fontsize=7.5, ncols=3, loc="upper left")
+
+
+def _limit(axes: Sequence[Axes], effects: Sequence[Effect]) -> None:
+    gains = [effect.gain for effect in effects]
+    low = min([0.97, *(max(g.low, g.ratio / 1.3) for g in gains)])
+    high = max([1.03, *(min(g.high, g.ratio * 1.3) for g in gains)])
+    for axis in axes:
+        axis.set_ylim(low / 1.03, high * 1.03)
+        ratio_axis(axis)
+
+
+def _bars(
+    axes: Axes,
+    names: Sequence[str],
+    found: Mapping[str, Importance],
+    offset: float,
+    height: float,
+    colour: str,
+    label: str,
+) -> None:
+    places = [place + offset for place, name in enumerate(names) if name in found]
+    items = [found[name] for name in names if name in found]
+    bars = axes.barh(places, [item.spread for item in items], height, color=colour, label=label)
+    for bar, item in zip(bars, items, strict=True):
+        bar.set_alpha(1 if item.stands_out else 0.35)
+    axes.vlines([item.noise for item in items], [place - height / 2 for place in places],
+                [place + height / 2 for place in places], color=INK, lw=1.6)  # fmt: skip
+
+
+def _short(label: str) -> str:
+    """The end of a long name tells it from its neighbours."""
+    return label if len(label) <= _LONGEST else f"…{label[1 - _LONGEST :]}"

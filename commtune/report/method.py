@@ -1,0 +1,129 @@
+"""How the decision was made, in words for somebody who doubts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from commtune import text
+from commtune.report.record import Record
+
+_STOPPED = {
+    "decided": "it was decided",
+    "futile": "the blocks left could not have decided it",
+    "budget": "its blocks were used up",
+}
+_UNIT = (
+    "The unit of evidence is the run, one launch of the benchmark, and not the iteration: "
+    "launches differ by more than the iterations inside one. Runs are compared in blocks: the "
+    "default and every candidate once, close together in time, in random order. A block gives "
+    "each candidate one ratio, default time over its own, so drift and slow changes of "
+    "the machine meet both alike."
+)
+
+
+def paragraphs(record: Record) -> list[str]:
+    """The method, one thought a paragraph; only what is stored of this campaign."""
+    parts = (_UNIT, _candidates(record), _intervals(record), _looks(record), _speeds(record),
+             _threshold(record))  # fmt: skip
+    return [part for part in parts if part]
+
+
+def _method(record: Record) -> Mapping[str, Any]:
+    """What the campaign says of its method; older ones, what their settings say."""
+    settings = record.campaign.settings
+    return {**{k: settings[k] for k in ("level", "minimum_gain", "tolerance") if k in settings},
+            **record.conclusion.method}  # fmt: skip
+
+
+def _candidates(record: Record) -> str:
+    confirmed = record.conclusion.confirmed
+    tried = max(0, len(record.trials) - 1)
+    said = (
+        f"The search tried {tried:,} configurations besides the default. Its scores choose "
+        "candidates and are reported nowhere as gains: the best of many noisy runs looks "
+        "better than it is."
+    )
+    if not confirmed:
+        return f"{said} Gains come from fresh blocks that the search never saw."
+    blocks = [f"{c.blocks} blocks until {_STOPPED.get(c.stopped, c.stopped or 'the end')}"
+              for c in confirmed]  # fmt: skip
+    count = len(confirmed)
+    return (
+        f"{said} Gains come from fresh blocks that the search never saw, of {count} "
+        f"candidate{'s' if count != 1 else ''}: {'; '.join(blocks)}."
+    )
+
+
+def _intervals(record: Record) -> str:
+    level = _method(record).get("level")
+    if level is None:
+        return ""
+    named = str(record.conclusion.method.get("interval") or "")
+    each = {p.level for p in record.profiles}
+    single = f" (each single one at {min(each):.2%})" if each and min(each) > level else ""
+    made = f" Each is {named}." if named else ""
+    return (
+        f"All intervals of the confirmation together hold with {level:.0%}{single}: the level is "
+        f"corrected for every candidate, size and look.{made} An interval speaks of the mean "
+        "ratio on this machine, under the load that it had, with this software."
+    )
+
+
+def _looks(record: Record) -> str:
+    looks = record.conclusion.method.get("looks")
+    if not looks:
+        return ""
+    if looks == 1:
+        return "The evidence was looked at once, at the end."
+    return (
+        f"The evidence was looked at up to {looks} times, at points that were fixed before. Each "
+        "look has its own share of the error rate, so stopping early is paid for."
+    )
+
+
+def _speeds(record: Record) -> str:
+    limits = record.speeds.thresholds_s
+    if not limits:
+        return ""
+    between = " and ".join(text.duration(limit) for limit in limits)
+    return (
+        f"The machine alternated between {len(limits) + 1} speeds, told apart by a core-to-core "
+        f"round trip around each size (they part at {between}). No setting can change that round "
+        "trip, so comparing within a speed favours none."
+    )
+
+
+def _threshold(record: Record) -> str:
+    method = _method(record)
+    least, tolerance = method.get("minimum_gain"), method.get("tolerance")
+    if least is None:
+        return ""
+    said = (
+        "A configuration is recommended where the lower end of its interval is above "
+        f"1 + {text.percent(least)}."
+    )
+    if tolerance is not None:
+        said += (
+            " One environment for all sizes must, besides, be at no measured size slower than "
+            f"the default by more than {text.percent(tolerance)}."
+        )
+    return said
+
+
+def missing(record: Record) -> list[str]:
+    """What this report can't show, and why."""
+    said = []
+    if not record.concluded:
+        said.append(
+            "No conclusion is stored: the campaign has not come to its end, or an older version "
+            "made it. So there is nothing on ablations, the gain that would have been found, and "
+            "the trade-off between one environment and several."
+        )
+    if not record.profiles:
+        said.append("There are no profiles yet: nothing was confirmed.")
+    if record.campaign.finished is None:
+        said.append("The campaign is not finished; the same 'commtune tune' goes on with it.")
+    if record.runs and all(run.other_load is None for run in record.runs):
+        said.append("Nothing is known of other programs' load during the runs.")
+    return said

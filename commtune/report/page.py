@@ -1,0 +1,239 @@
+"""The page: everything that its template shows, and the template."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from commtune import __version__, text
+from commtune.model import Configuration, Interval, Outcome, Phase, Verdict
+from commtune.report import course, method
+from commtune.report.answers import Card, cards
+from commtune.report.figures import course as course_figures
+from commtune.report.figures import evidence, variables
+from commtune.report.figures.style import Picture, svg
+from commtune.report.points import SizePoint, size_points
+from commtune.report.record import Record
+from commtune.tuner.evidence import baseline, log_gains
+from commtune.tuner.importance import Importance, importance
+from commtune.tuner.scoring import split_ranges
+from commtune.tuner.speeds import ALL
+
+#: Blocks whose pairs are listed one by one.
+MOST_BLOCKS = 60
+#: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
+NOMINAL = "nominal_bandwidth"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the template shows; pictures by name, absent ones have nothing to show.
+
+    Attributes:
+        importance: by range of sizes.
+        blocks: numbers of the blocks whose pairs are listed; ``more_blocks`` are not.
+        nominal: bus bandwidth, bytes per second, where the system's description has it.
+    """
+
+    record: Record
+    banner: str
+    cards: tuple[Card, ...]
+    points: tuple[SizePoint, ...]
+    importance: Mapping[str, Sequence[Importance]]
+    costs: tuple[course.PhaseCost, ...]
+    outside_s: float
+    failures: tuple[course.Failure, ...]
+    noise: tuple[Any, ...]
+    method: list[str]
+    missing: list[str]
+    blocks: tuple[int, ...]
+    more_blocks: int
+    nominal: float | None
+    pictures: Mapping[str, Picture]
+
+    @property
+    def columns(self) -> tuple[SizePoint, ...]:
+        """The sizes and speeds whose pairs are listed block by block."""
+        speeds = {p.evidence.speed for p in self.points} - {ALL}
+        return tuple(p for p in self.points if p.evidence.speed != ALL or not speeds)
+
+
+def compose(record: Record) -> Page:
+    """Works out all that the page says."""
+    points = size_points(record)
+    runs = course.default_runs(record)
+    found = _importance(record)
+    phases, outside = course.costs(record), course.outside_s(record)
+    nominal = _nominal(record)
+    blocks = tuple(sorted({pair.block for p in points for pair in p.pairs}))
+    page = Page(
+        record=record,
+        banner=banner(record),
+        cards=cards(record, points),
+        points=points,
+        importance=found,
+        costs=phases,
+        outside_s=outside,
+        failures=course.failures(record),
+        noise=course.noise(record, runs),
+        method=method.paragraphs(record),
+        missing=method.missing(record),
+        blocks=blocks[:MOST_BLOCKS],
+        more_blocks=max(0, len(blocks) - MOST_BLOCKS),
+        nominal=nominal,
+        pictures={},
+    )
+    return _with_pictures(page, runs)
+
+
+def banner(record: Record) -> str:
+    """What every picture says of a campaign that measured nothing here; else nothing."""
+    if not record.is_unreal:
+        return ""
+    if record.conclusion.replayed:
+        return f"REPLAYED from the recorded grid {record.conclusion.replayed}"
+    return "SIMULATED: says nothing about a real system"
+
+
+def _with_pictures(page: Page, runs: Sequence[course.DefaultRun]) -> Page:
+    from dataclasses import replace
+
+    return replace(page, pictures={p.name: p for p in _pictures(page, runs)})
+
+
+def _pictures(page: Page, runs: Sequence[course.DefaultRun]) -> list[Picture]:
+    found = []
+    if any(p.is_judged for p in page.points):
+        found.append(evidence.gains(page.points, _minimum_gain(page.record)))
+        if page.nominal:
+            found.append(evidence.bandwidth(page.points, _busbw(page.record), page.nominal))
+    if any(p.pairs and p.is_judged for p in page.points):
+        found.append(evidence.runs(page.points))
+    found += [
+        variables.ablation(number, ablation)
+        for number, ablation in enumerate(page.record.conclusion.ablations, 1)
+        if any(variable.effects for variable in ablation.variables)
+    ]
+    if any(page.importance.values()):
+        found.append(variables.importance(page.importance))
+    if runs:
+        found.append(course_figures.noise(course.drawn_sizes(runs), runs))
+    if page.costs:
+        found.append(course_figures.spent(page.costs, page.outside_s))
+    return found
+
+
+def _minimum_gain(record: Record) -> float:
+    return record.profiles[0].minimum_gain
+
+
+def _nominal(record: Record) -> float | None:
+    value = record.campaign.system.description.get(NOMINAL)
+    if isinstance(value, int | float) and math.isfinite(value) and value > 0:
+        return float(value)
+    return None
+
+
+def _busbw(record: Record) -> Callable[[SizePoint, float], float]:
+    """Bus bandwidth from a time: bytes per time, by a factor that only the operation decides."""
+    factor = next(
+        m.busbw * m.median_s / m.bytes
+        for run in record.runs
+        if run.outcome is Outcome.OK and run.operation == record.operation
+        for m in run.measurements
+    )
+    return lambda point, seconds: factor * point.bytes / seconds
+
+
+def _importance(record: Record) -> dict[str, list[Importance]]:
+    """Importance of the variables in the search's runs, by range of sizes."""
+    runs = [run for run in record.runs if run.phase is Phase.SEARCH and run.outcome is Outcome.OK]
+    reference = baseline(runs, record.speeds)
+    names = {name for run in runs for name in run.configuration}
+    assignments = [{name: run.configuration.get(name) for name in names} for run in runs]
+    gains = [log_gains(run, record.speeds, reference) for run in runs]
+    found = {}
+    for part in split_ranges(sorted({size for size, _ in reference})):
+        chosen = [
+            (assignment, -sum(here) / len(here))
+            for assignment, cells in zip(assignments, gains, strict=True)
+            if (here := [value for (size, _), value in cells.items() if size in part.sizes])
+        ]
+        found[part.label] = importance([a for a, _ in chosen], [value for _, value in chosen])
+    return {label: items for label, items in found.items() if items}
+
+
+def render(page: Page) -> str:
+    """The page as HTML that needs nothing else."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("commtune.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "size": text.size, "duration": text.duration, "wall": text.wall,
+        "percent": text.percent, "gain": _gain, "time": _time, "verdict": _verdict,
+        "grouped": _grouped,
+    }  # fmt: skip
+    template = environment.get_template("report.html")
+    drawn = {name: Markup(svg(picture, page.banner)) for name, picture in page.pictures.items()}
+    return template.render(
+        page=page,
+        record=page.record,
+        conclusion=page.record.conclusion,
+        campaign=page.record.campaign,
+        svg=drawn,
+        version=__version__,
+        now=datetime.now(UTC).timestamp(),
+        ranked=variables.ranked(page.importance),
+        ratios={
+            (p.bytes, p.evidence.speed): {pair.block: pair.ratio for pair in p.pairs}
+            for p in page.points
+        },
+        default=Configuration(),
+    )
+
+
+def _gain(gain: Interval) -> str:
+    """An interval for a narrow column."""
+    if gain.pairs < 2:
+        return "–"
+    high = f"{gain.high:.2f}" if math.isfinite(gain.high) else "∞"
+    return f"{gain.ratio:.2f} [{gain.low:.2f}, {high}]"
+
+
+def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
+    """Neighbouring sizes that say the same, as one: sizes, the share as text, the share."""
+    said = ((size, text.percent(share), share) for size, share in sorted(shares.items()))
+    found = []
+    for percent, group in groupby(said, key=lambda item: item[1]):
+        members = list(group)
+        low, high = members[0][0], members[-1][0]
+        sizes = text.size(low) if low == high else f"{text.size(low)} to {text.size(high)}"
+        found.append((sizes, percent, members[0][2]))
+    return found
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _verdict(point: SizePoint) -> str:
+    if not point.is_judged:
+        return "too few pairs"
+    if point.evidence.verdict is Verdict.FASTER:
+        return "faster"
+    if point.evidence.verdict is Verdict.DEFAULT:
+        return "not worth it"
+    if point.more_pairs:
+        return f"undecided: about {point.more_pairs} more pairs"
+    return "undecided"

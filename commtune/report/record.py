@@ -1,0 +1,109 @@
+"""Everything stored of a campaign that its report speaks of, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from commtune.db.answers import ProfileAnswer
+from commtune.db.describing import CampaignDescription
+from commtune.db.queries import profile, profiles
+from commtune.db.records import StoredRun, StoredTrial
+from commtune.db.store import Store
+from commtune.model import Execution, Profile
+from commtune.report.conclusion import Conclusion, parse
+from commtune.tuner.evidence import Evidence
+from commtune.tuner.speeds import Speeds
+
+#: Name of the profile that is for every size.
+ONE_FOR_ALL = "all-sizes"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A campaign with its runs.
+
+    Attributes:
+        first_block: blocks before it were run before the last decision what to confirm.
+        concluded: whether a conclusion is stored; campaigns of older versions have none.
+    """
+
+    campaign: CampaignDescription
+    trials: tuple[StoredTrial, ...]
+    runs: tuple[StoredRun, ...]
+    profiles: tuple[Profile, ...]
+    conclusion: Conclusion
+    executions: tuple[Execution, ...]
+    first_block: int
+    concluded: bool
+    speeds: Speeds
+
+    @property
+    def workload(self) -> Mapping[str, Any]:
+        """What was measured, as plain data."""
+        found: Mapping[str, Any] = self.campaign.what.get("workload") or {}
+        return found
+
+    @property
+    def operation(self) -> str:
+        """The operation that was tuned."""
+        if self.profiles:
+            return self.profiles[0].operation
+        return str(self.workload.get("operation") or self.campaign.what.get("operation") or "")
+
+    @property
+    def ranged(self) -> tuple[Profile, ...]:
+        """The profiles for ranges of sizes, from the smallest up."""
+        found = [p for p in self.profiles if p.name != ONE_FOR_ALL]
+        return tuple(sorted(found, key=lambda p: p.bytes_low))
+
+    @property
+    def one(self) -> Profile | None:
+        """The profile for every size, where there is one."""
+        return next((p for p in self.profiles if p.name == ONE_FOR_ALL), None)
+
+    @property
+    def is_unreal(self) -> bool:
+        """Whether nothing here was measured on the machine that it names."""
+        return (
+            self.campaign.simulated
+            or bool(self.conclusion.replayed)
+            or any(p.simulated for p in self.profiles)
+        )
+
+
+def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
+    """Reads a campaign.
+
+    Args:
+        url: of the store's database, from ``database_url``.
+
+    Raises:
+        DatabaseFault: the database can't be read.
+    """
+    runs = tuple(store.runs(campaign.id))
+    stored = store.conclusion(campaign.id)
+    decision = store.decision(campaign.id) or {}
+    return Record(
+        campaign=campaign,
+        trials=tuple(store.trials(campaign.id)),
+        runs=runs,
+        profiles=tuple(answer.profile for answer in _profiles(url, campaign.name)),
+        conclusion=parse(stored),
+        executions=tuple(store.executions(campaign.id)),
+        first_block=int(decision.get("first_block") or 0),
+        concluded=stored is not None,
+        speeds=_speeds(runs),
+    )
+
+
+def _speeds(runs: Iterable[StoredRun]) -> Speeds:
+    evidence = Evidence()
+    for run in runs:
+        evidence.add(run)
+    return evidence.speeds()
+
+
+def _profiles(url: str, campaign: str) -> list[ProfileAnswer]:
+    return [profile(url, str(entry.id)) for entry in profiles(url, campaign)]

@@ -1,0 +1,299 @@
+"""Reports of campaigns that lie in a real database, through the command."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from components import require_component
+from stored_campaigns import TUNED, Made, nothing
+
+from commtune.commands.report import run
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.errors import MissingComponent, NoAnswer, UnknownName, UserError
+
+Report = Callable[[Made], str]
+_VOID = {"meta", "br"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def matplotlib_is_there() -> None:
+    try:
+        import matplotlib  # noqa: F401  # only whether it is there
+
+        found = True
+    except ImportError:
+        found = False
+    require_component("matplotlib (pip install 'commtune[plot]')", found)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/commtune.db"
+
+
+@pytest.fixture
+def stored(url: str) -> Callable[[Made], str]:
+    """Stores a campaign; returns its name."""
+
+    def store(made: Made) -> str:
+        database = open_database(url)
+        made.store(Store(database))
+        database.close()
+        return made.name
+
+    return store
+
+
+@pytest.fixture
+def report(url: str, stored: Callable[[Made], str], tmp_path: Path) -> Report:
+    """Stores a campaign, and returns its page."""
+
+    def make(made: Made) -> str:
+        page = tmp_path / "page.html"
+        run(stored(made), page, None, url)
+        return page.read_text(encoding="utf-8")
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the campaign that most tests look at."""
+    folder = tmp_path_factory.mktemp("usual")
+    url = f"sqlite:///{folder}/commtune.db"
+    database = open_database(url)
+    Made(trials=150).store(Store(database))
+    database.close()
+    run("made-up", folder / "page.html", None, url)
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+class Reader(HTMLParser):
+    """Collects what a page shows, and holds its structure to the rules."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "title"):
+            self.text.append(data)
+
+
+def parsed(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def shown(page: str) -> str:
+    """The text of a page, with single blanks."""
+    return re.sub(r"\s+", " ", "".join(parsed(page).text))
+
+
+def test_the_answer_comes_first_with_its_numbers(report: Report) -> None:
+    said = shown(report(Made(loaded=0.0, blocks=20)))
+    answer = said[said.index("The answer") : said.index("The evidence")]
+    assert "Keep the default for 8 B to 1 KiB." in answer
+    found = re.search(r"Use this for 64 KiB to 1 MiB: (1\.\d\d) times as fast on average", answer)
+    assert found and 1.38 < float(found[1]) < 1.50  # planted: 1.25 x 1.15
+    assert re.search(r"From 1\.\d\d \[1\.\d\d, 1\.\d\d\] at .+ to 1\.\d\d \[", answer)
+    for name, value in TUNED.items():
+        assert f"{name}={value}" in answer
+    assert "commtune export made-up/allreduce-65536-1048576 --format sh" in answer
+
+
+def test_keep_the_default_says_what_would_have_been_found(report: Report) -> None:
+    said = shown(report(Made(trials=5, blocks=7, effect=nothing, loaded=0.0)))
+    assert "Keep the default for 8 B to 1 MiB." in said
+    assert (
+        "A gain above 3.1 % to 4.4 %, depending on the size, would most likely have been" in said
+    )
+    assert "Use this" not in said
+    assert "The search made too few runs to tell variables apart." in said
+
+
+def test_every_section_speaks(usual: str) -> None:
+    said = shown(usual)
+    for part in (
+        "3 variables down to 2, 98 % of the gain kept, in 20 blocks",
+        "64 KiB to 1 MiB: 1.25",  # where a variable helps
+        "8 B: 0.91",  # where it hurts
+        "One environment for all sizes is 1.17 times as fast",
+        "the best environment for each range of sizes is 1.20 times as fast",
+        "About 120 more runs (35 s) would tell more: 1 KiB is undecided.",
+        "LIB_ALGORITHM=hang",  # shared by all runs that crashed
+        "rank 1 ended by signal 11",
+        "sums as recursive_doubling does at every size",
+        "looked at up to 3 times",
+        "hold with 95%",
+    ):
+        assert part in said, part
+
+
+def test_a_page_needs_nothing_else(usual: str) -> None:
+    reader = parsed(usual)
+    names = {tag for tag, _ in reader.tags}
+    assert names.isdisjoint({"script", "link", "img", "iframe", "object", "base"})
+    for tag, attributes in reader.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on"), tag
+            if name in ("href", "src", "xlink:href"):
+                assert value is not None and value.startswith("#"), (tag, value)
+    addresses = set(re.findall(r"https?://[^\"' )]+", usual))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_a_page_can_be_heard_and_found_in(usual: str) -> None:
+    reader = parsed(usual)
+    levels = [int(tag[1]) for tag, _ in reader.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    identifiers = [a["id"] for _, a in reader.tags if "id" in a]
+    assert len(identifiers) == len(set(identifiers))
+    links = {str(a["href"])[1:] for tag, a in reader.tags if tag == "a"}
+    assert links and links <= set(identifiers)
+    pictures = [a for _, a in reader.tags if a.get("role") == "img"]
+    assert len(pictures) >= 5
+    assert all(len(str(a["aria-label"])) > 30 for a in pictures)
+
+
+NASTY = "a<b>&\"'</style><script>alert(1)</script>{{ 7*7 }} $x_1$ \u4e2d\u6587"
+
+
+def test_whatever_stands_in_the_database_stays_text(report: Report) -> None:
+    made = Made(name=NASTY, description={NASTY: NASTY}, replayed=NASTY)
+    page = report(made)
+    reader = parsed(page)
+    assert {"script", "b"}.isdisjoint({tag for tag, _ in reader.tags})
+    said = shown(page)
+    assert said.count(NASTY) >= 4
+    assert "{{ 7*7 }}" in said
+
+
+@pytest.mark.parametrize(
+    ("made", "banner"),
+    [
+        (Made(simulated=True), "SIMULATED: says nothing about a real system"),
+        (Made(replayed="grid-1"), "REPLAYED from the recorded grid grid-1"),
+    ],
+)
+def test_what_was_not_measured_here_says_so_first(report: Report, made: Made, banner: str) -> None:
+    said = shown(report(made))
+    assert said.index(banner) < said.index("The answer")
+    assert "commtune export" not in said
+
+
+def test_a_real_campaign_has_no_banner(usual: str) -> None:
+    said = shown(usual)
+    assert "SIMULATED" not in said and "REPLAYED" not in said
+
+
+def test_a_campaign_of_an_older_version_says_what_is_missing(report: Report) -> None:
+    said = shown(report(Made(concluded=False)))
+    assert "Use this for 64 KiB to 1 MiB" in said
+    assert "No conclusion is stored" in said
+    assert "one of up to 7% could still be hidden" in said
+
+
+def test_two_speeds_have_rows_and_columns_of_their_own(report: Report) -> None:
+    page = report(Made(trials=80, blocks=60, slow_share=0.4))
+    said = shown(page)
+    assert "alternated between 2 speeds" in said
+    rows = re.findall(r'<tr><th scope="row">64 KiB</th>\s*<td>(\w+)</td>', page)
+    assert {"fast", "slow"} <= set(rows)
+
+
+def test_a_campaign_that_was_only_begun(report: Report) -> None:
+    said = shown(report(Made(trials=3, blocks=0, concluded=False)))
+    assert "Nothing is recommended yet." in said
+    assert "The campaign is not finished" in said
+
+
+def test_nominal_bandwidth_is_shown_where_it_is_known(report: Report, usual: str) -> None:
+    page = report(Made(description={"nominal_bandwidth": 12.5e9}))
+    assert "nominal 12.5 GB/s" in page
+    assert "picture-bandwidth" in page and "picture-bandwidth" not in usual
+
+
+def test_a_large_campaign_stays_small_enough_to_mail(report: Report) -> None:
+    sizes = tuple(2**power for power in range(3, 23))
+    page = report(Made(trials=150, blocks=150, sizes=sizes, slow_share=0.4))
+    assert len(page.encode()) < 2_000_000
+    assert "the first 60 blocks of" in page
+
+
+def test_a_folder_gets_the_page_and_its_pictures(
+    url: str, stored: Callable[[Made], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "new" / "folder"
+    run(stored(Made(simulated=True)), folder, None, url)
+    written = capsys.readouterr().out.splitlines()
+    assert written[0] == f"wrote {folder}/report.html"
+    names = {file.name for file in folder.iterdir()}
+    assert {"gains.png", "runs.png", "ablation-1.png", "noise.png", "spent.png"} <= names
+    assert {f"wrote {folder}/{name}" for name in names} == set(written)
+    for file in folder.glob("*.png"):
+        assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_go_where_they_are_asked_for(
+    url: str, stored: Callable[[Made], str], tmp_path: Path
+) -> None:
+    run(stored(Made()), tmp_path / "page.html", tmp_path / "pictures", url)
+    assert (tmp_path / "pictures" / "gains.png").exists()
+    assert (tmp_path / "page.html").exists()
+
+
+def test_an_unknown_campaign_is_told_from_those_there_are(
+    url: str, stored: Callable[[Made], str], tmp_path: Path
+) -> None:
+    stored(Made(name="mpich-allreduce"))
+    with pytest.raises(UnknownName, match="no campaign mpich-alreduce") as raised:
+        run("mpich-alreduce", tmp_path / "page.html", None, url)
+    assert raised.value.hint == "campaigns: mpich-allreduce"
+
+
+def test_no_database_is_not_made_for_a_report(url: str, tmp_path: Path) -> None:
+    with pytest.raises(NoAnswer):
+        run("a", tmp_path / "page.html", None, url)
+    assert not (tmp_path / "commtune.db").exists()
+
+
+def test_a_place_that_cant_be_written_is_said(
+    url: str, stored: Callable[[Made], str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="can't make the folder"):
+        run(stored(Made()), tmp_path / "file" / "page.html", None, url)
+
+
+def test_without_matplotlib_the_remedy_is_said(
+    url: str, stored: Callable[[Made], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingComponent) as raised:
+        run(stored(Made()), tmp_path / "page.html", None, url)
+    assert raised.value.hint == "pip install 'commtune[plot]'"

@@ -1,0 +1,72 @@
+"""What a report works out before it is drawn."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from commtune import text
+from commtune.model import Interval
+from commtune.report.conclusion import Conclusion, parse
+from commtune.report.figures.evidence import _ticks
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.02, "2 %"), (0.042, "4.2 %"), (0.39, "39 %"), (0.0996, "10 %"), (0, "0 %"),
+     (-0.004, "-0.4 %"), (0.00012, "0.01 %")],
+)  # fmt: skip
+def test_shares_have_two_digits(share: float, said: str) -> None:
+    assert text.percent(share) == said
+
+
+def test_no_conclusion_is_the_empty_one() -> None:
+    assert parse(None) == Conclusion()
+    assert parse({"version": 1}) == Conclusion()
+
+
+def test_nulls_everywhere_are_taken() -> None:
+    keys = (
+        "replayed", "method", "budget", "spent", "noise", "confirmed", "ablations", "answers",
+        "detectable", "more", "not_followed", "set_aside",
+    )  # fmt: skip
+    nothing = dict.fromkeys(keys)
+    assert parse(nothing) == Conclusion()
+    row = {"bytes": 8, "speed": None, "share": None, "spread": None, "runs": None,
+           "drift_per_hour": None}  # fmt: skip
+    (noise,) = parse({"noise": [row]}).noise
+    assert (noise.speed, noise.runs, noise.spread) == ("all", 0, None)
+
+
+def test_open_ends_of_intervals_come_as_null() -> None:
+    point = {"bytes": 8, "speed": "all", "ratio": 1.1, "low": None, "high": None, "pairs": 1}
+    unknown = {**point, "ratio": None}
+    (confirmed,) = parse({"confirmed": [{"points": [point, unknown]}]}).confirmed
+    (effect,) = confirmed.effects
+    assert effect.gain == Interval(1.1, 0.0, math.inf, 1)
+
+
+def test_sizes_where_a_variable_helps_are_put_together() -> None:
+    ratios = {8: 0.9, 64: 1.0, 1024: 1.2, 4096: 1.3, 65536: 1.0, 1 << 20: 1.1}
+    points = [{"bytes": size, "speed": "all", "ratio": r, "low": r - 0.05, "high": r + 0.05,
+               "pairs": 9} for size, r in ratios.items()]  # fmt: skip
+    row = {"names": ["A"], "values": {"A": "1"}, "kept": True, "points": points}
+    (ablation,) = parse({"ablations": [{"variables": [row]}]}).ablations
+    (variable,) = ablation.variables
+    assert [(s.low, s.high, s.least, s.most) for s in variable.helps] == [
+        (1024, 4096, 1.2, 1.3),
+        (1 << 20, 1 << 20, 1.1, 1.1),
+    ]
+    assert [(s.low, s.high) for s in variable.hurts] == [(8, 8)]
+    assert variable.label == "A=1"
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.97, 1.04), (0.8, 1.6), (0.3, 9), (0.99, 1.01)])
+def test_ticks_hold_1_and_keep_apart(low: float, high: float) -> None:
+    ticks = _ticks(low, high)
+    assert 1 in ticks and len(ticks) >= 3
+    assert all(low <= tick <= high for tick in ticks)
+    gaps = [math.log(b / a) for a, b in pairwise(ticks)]
+    assert min(gaps) >= math.log(high / low) / 8

@@ -1,0 +1,331 @@
+"""Campaigns as they lie in a database, made through the real store over a made-up machine.
+
+What a report is written from: trials, runs, profiles and a conclusion, without the tuner that
+would have made them, so that each test can have the campaign that it needs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import mean, median, stdev
+from typing import Any
+
+from synthetic import SyntheticBenchmark, VirtualClock
+
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Interval,
+    Operation,
+    Outcome,
+    Phase,
+    PointEvidence,
+    Profile,
+    RunRequest,
+    RunResult,
+    Timing,
+    Verdict,
+    Workload,
+    content_key,
+)
+
+PARAMETERS = {
+    "LIB_EAGER_THRESHOLD": ["4096", "16384", "65536"],
+    "LIB_ALGORITHM": ["ring", "tree", "recursive_doubling", "hang"],
+    "LIB_PIPELINE_CHUNK_SIZE_BYTES": ["8192", "32768"],
+    "LIB_PASSENGER": ["0", "1"],
+}
+TUNED = Configuration({"LIB_ALGORITHM": "tree", "LIB_EAGER_THRESHOLD": "65536"})
+PASSENGER = Configuration({**TUNED, "LIB_PASSENGER": "1"})
+
+
+def truth(configuration: Configuration, size: int) -> float:
+    """Tree and a high threshold are faster from 64 KiB on, and tree hurts below 1 KiB."""
+    seconds = 1e-6 + size / 5e9
+    if size >= 65536:
+        seconds /= 1.25 if configuration.get("LIB_ALGORITHM") == "tree" else 1
+        seconds /= 1.15 if configuration.get("LIB_EAGER_THRESHOLD") == "65536" else 1
+    if size < 1024 and configuration.get("LIB_ALGORITHM") == "tree":
+        seconds *= 1.1
+    return seconds
+
+
+def nothing(configuration: Configuration, size: int) -> float:
+    """No variable does anything."""
+    del configuration
+    return 1e-6 + size / 5e9
+
+
+@dataclass
+class Made:
+    """A campaign to be stored; the defaults make a small one that finds something.
+
+    Attributes:
+        description: of the system.
+        loaded: share of runs during which others use the cores.
+    """
+
+    name: str = "made-up"
+    sizes: Sequence[int] = (8, 1024, 65536, 1048576)
+    trials: int = 60
+    blocks: int = 12
+    effect: Any = truth
+    slow_share: float = 0.0
+    simulated: bool = False
+    concluded: bool = True
+    replayed: str = ""
+    description: Mapping[str, Any] = field(default_factory=lambda: {"cores_usable": 2})
+    loaded: float = 0.05
+    seed: int = 1
+    drift_per_run: float = 0.0
+
+    def store(self, store: Store) -> int:
+        """Stores it; returns its number."""
+        return _Maker(self, store).make()
+
+
+class _Maker:
+    """Runs a campaign without a tuner: what to run is known beforehand."""
+
+    def __init__(self, made: Made, store: Store) -> None:
+        self.made, self.store = made, store
+        clock = VirtualClock(1_700_000_000.0)
+        self.benchmark = SyntheticBenchmark(
+            made.effect,
+            clock,
+            seed=made.seed,
+            slow_share=made.slow_share,
+            outcomes={("LIB_ALGORITHM", "hang"): Outcome.CRASHED},
+        )
+        self.rng = random.Random(made.seed)
+        self.campaign_id = store.open_campaign(self._record()).id
+        self.trial_of: dict[Configuration, int] = {}
+        self.runs = 0
+        self.block = 0
+        self.results: list[tuple[RunRequest, RunResult]] = []
+
+    def make(self) -> int:
+        self._trial(DEFAULT, "baseline")
+        self._search()
+        first_block = self.block + 1
+        self.store.decide(self.campaign_id, {"first_block": first_block, "candidates": []})
+        if self.made.blocks:
+            self._confirm()
+        self.store.save_profiles(self.campaign_id, self.profiles())
+        if self.made.concluded:
+            self.store.conclude(self.campaign_id, self.conclusion())
+            self.store.finish_campaign(self.campaign_id)
+        return self.campaign_id
+
+    def _record(self) -> CampaignRecord:
+        made = self.made
+        workload = {"operation": "allreduce", "backend": "mpi-host", "sizes": list(made.sizes),
+                    "ranks": 2, "nodes": 1, "dtype": "float32", "reduction": "sum"}  # fmt: skip
+        return CampaignRecord(
+            name=made.name,
+            what={"workload": workload},
+            settings={"budget": {"search_s": 30.0, "confirmation_s": 10.0}, "level": 0.95,
+                      "minimum_gain": 0.02, "tolerance": 0.05},
+            space={"name": "made-up", "version": 1, "pinned": {}, "parameters": PARAMETERS},
+            space_key="k",
+            seed=made.seed,
+            system=SystemRecord(
+                content_key(made.description), "made-up machine, 2 cores", made.description
+            ),
+            stack=StackRecord("fk", "Made-up MPI 1.0"),
+            simulated=made.simulated,
+        )  # fmt: skip
+
+    def _trial(self, configuration: Configuration, origin: str) -> int:
+        if configuration not in self.trial_of:
+            number = self.trial_of[configuration] = len(self.trial_of)
+            self.store.add_trial(self.campaign_id, number, configuration, origin)
+        return self.trial_of[configuration]
+
+    def _random(self) -> Configuration:
+        chosen = {name: self.rng.choice([None, *v]) for name, v in PARAMETERS.items()}
+        return Configuration({k: v for k, v in chosen.items() if v is not None})
+
+    def _search(self) -> None:
+        for number in range(self.made.trials):
+            if number % 7 == 0:
+                self.block += 1
+                self._run(DEFAULT, Phase.SEARCH, 0)
+            self._run(self._random(), Phase.SEARCH, number % 7 + 1)
+
+    def _confirm(self) -> None:
+        for _ in range(self.made.blocks):
+            self.block += 1
+            order = [DEFAULT, TUNED]
+            self.rng.shuffle(order)
+            for position, configuration in enumerate(order):
+                self._run(configuration, Phase.CONFIRM, position)
+
+    def _run(self, configuration: Configuration, phase: Phase, position: int) -> None:
+        request = RunRequest(
+            run_id=f"{self.campaign_id}-{self.runs}",
+            configuration=configuration,
+            workload=Workload(Operation.ALLREDUCE, tuple(self.made.sizes)),
+            timing=_TIMING,
+            phase=phase,
+            trial=self._trial(configuration, "sampler"),
+            block=self.block,
+            position=position,
+        )
+        self.runs += 1
+        self.store.start_run(self.campaign_id, request, "sitting")
+        result = self._disturbed(self.benchmark.measure(request, 1.0))
+        self.benchmark.clock.now += 0.01  # what a controller takes between runs
+        self.store.finish_run(self.campaign_id, result, "allreduce")
+        self.results.append((request, result))
+
+    def _disturbed(self, result: RunResult) -> RunResult:
+        load = 0.4 if self.rng.random() < self.made.loaded else 0.01
+        slower = math.exp(self.made.drift_per_run * self.runs) * (1.5 if load > 0.1 else 1)
+        measured = tuple(replace(m, median_s=m.median_s * slower) for m in result.measurements)
+        detail = "" if result.outcome is Outcome.OK else "rank 1 ended by signal 11"
+        return replace(result, other_load=load, measurements=measured, detail=detail)
+
+    def points(self) -> list[PointEvidence]:
+        """The evidence of TUNED by size and speed, with a wide interval of the mean."""
+        blocks: defaultdict[int, dict[Configuration, RunResult]] = defaultdict(dict)
+        for request, result in self.results:
+            if request.phase is Phase.CONFIRM:
+                blocks[request.block][request.configuration] = result
+        pairs: defaultdict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
+        for block in blocks.values():
+            for default, tuned in zip(
+                block[DEFAULT].measurements, block[TUNED].measurements, strict=True
+            ):
+                speeds = {self._speed(default.canary_s), self._speed(tuned.canary_s)}
+                if len(speeds) == 1:
+                    pairs[default.bytes, speeds.pop()].append((default.median_s, tuned.median_s))
+        return [
+            _point(size, speed, found, len(found) / len(blocks))
+            for (size, speed), found in sorted(pairs.items())
+        ]
+
+    def _speed(self, canary_s: float | None) -> str:
+        if not self.made.slow_share:
+            return "all"
+        return "slow" if (canary_s or 0) > 200e-9 else "fast"
+
+    def profiles(self) -> list[Profile]:
+        """Two ranges: from 64 KiB on what is faster, below that the default."""
+        points = self.points()
+        small = [s for s in self.made.sizes if s < 65536]
+        large = [s for s in self.made.sizes if s >= 65536]
+        found = []
+        for sizes in (small, large):
+            here = tuple(p for p in points if p.bytes in sizes)
+            if here:
+                faster = all(p.verdict is Verdict.FASTER for p in here)
+                found.append(self._profile(sizes, here, points, faster=faster))
+        return found
+
+    def _profile(self, sizes: Sequence[int], here: Sequence[PointEvidence],
+                 points: Sequence[PointEvidence], *, faster: bool) -> Profile:  # fmt: skip
+        return Profile(
+            name=f"allreduce-{sizes[0]}-{sizes[-1]}",
+            operation="allreduce",
+            backend="mpi-host",
+            ranks=2,
+            nodes=1,
+            bytes_low=sizes[0],
+            bytes_high=sizes[-1],
+            configuration=TUNED if faster else DEFAULT,
+            verdict=Verdict.FASTER if faster else Verdict.UNDECIDED,
+            points=tuple(points if faster else here),
+            level=0.998,
+            note="" if faster else "no gain was shown here; one of up to 7% could still be hidden",
+            simulated=self.made.simulated,
+        )
+
+    def conclusion(self) -> dict[str, Any]:
+        """What a tuner would have concluded, with made-up ablations."""
+        points = self.points()
+        faster = [p for p in points if p.verdict is Verdict.FASTER]
+        gains = {str(p.bytes): p.gain.ratio for p in faster}
+        large = [s for s in self.made.sizes if s >= 65536]
+        ranges = [{"low": large[0], "high": large[-1], "configuration": dict(TUNED),
+                   "gains": gains}] if faster else []  # fmt: skip
+        return {
+            "version": 1,
+            "replayed": self.made.replayed,
+            "method": {"level": 0.95, "minimum_gain": 0.02, "tolerance": 0.05, "looks": 3},
+            "budget": {"search_s": 30.0, "ablation_s": 5.0, "confirmation_s": 10.0},
+            "spent": {},
+            "noise": [{"bytes": s, "speed": "all", "share": 1.0, "spread": 0.03, "runs": 40,
+                       "drift_per_hour": -0.004} for s in self.made.sizes],
+            "confirmed": [{"configuration": dict(TUNED), "blocks": self.made.blocks,
+                           "stopped": "decided" if faster else "futile",
+                           "points": [_plain(p) for p in points]}] if points else [],
+            "ablations": [_ablation(self.made.sizes)] if faster else [],
+            "answers": {
+                "one": {"configuration": dict(TUNED), "gains": gains, "weighted_gain": 1.21}
+                if faster else None,
+                "ranges": ranges,
+                "trade_off": {"one_mean_gain": 1.17, "ranges_mean_gain": 1.2,
+                              "lost_by_one": {str(self.made.sizes[0]): 0.09}} if faster else {},
+            },
+            "detectable": {str(s): 0.031 if s < 65536 else 0.044 for s in self.made.sizes},
+            "more": {"runs": 120, "seconds": 35.0, "why": "1 KiB is undecided"},
+            "not_followed": [{"configuration": {"LIB_ALGORITHM": "ring"}, "followed": "replaced",
+                              "why": "sums as recursive_doubling does at every size"}],
+            "set_aside": [["LIB_ALGORITHM", "hang"]],
+        }  # fmt: skip
+
+
+_TIMING = Timing()
+
+
+def _point(
+    size: int, speed: str, pairs: Sequence[tuple[float, float]], share: float
+) -> PointEvidence:
+    logs = [math.log(default / tuned) for default, tuned in pairs]
+    half = 4 * stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 1.0
+    middle = mean(logs)
+    gain = Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half), len(logs))
+    verdict = (
+        Verdict.FASTER if gain.low > 1.02
+        else Verdict.DEFAULT if gain.high < 1.02
+        else Verdict.UNDECIDED
+    )  # fmt: skip
+    default_s, tuned_s = median(p[0] for p in pairs), median(p[1] for p in pairs)
+    return PointEvidence("allreduce", size, speed, default_s, tuned_s, gain, verdict, share)
+
+
+def _plain(point: PointEvidence) -> dict[str, Any]:
+    return {
+        "bytes": point.bytes, "speed": point.speed, "share": point.share,
+        "default_s": point.default_s, "tuned_s": point.tuned_s, "ratio": point.gain.ratio,
+        "low": point.gain.low, "high": point.gain.high, "pairs": point.gain.pairs,
+        "verdict": str(point.verdict),
+        "more_pairs": 40 if point.verdict is Verdict.UNDECIDED else None,
+    }  # fmt: skip
+
+
+def _ablation(sizes: Sequence[int]) -> dict[str, Any]:
+    """Tree helps large sizes and hurts small ones; the passenger does nothing."""
+
+    def effect(name: str, *, large: float, small: float) -> dict[str, Any]:
+        ratios = {s: large if s >= 65536 else small if s < 1024 else 1.0 for s in sizes}
+        points = [{"bytes": s, "speed": "all", "ratio": r, "low": r * 0.98, "high": r * 1.02,
+                   "pairs": 20} for s, r in ratios.items()]  # fmt: skip
+        return {"names": [name], "values": {name: PASSENGER[name]}, "kept": large > 1,
+                "points": points}  # fmt: skip
+
+    return {
+        "from": dict(PASSENGER), "to": dict(TUNED), "blocks": 20, "gain_kept": 0.98,
+        "variables": [
+            effect("LIB_ALGORITHM", large=1.25, small=0.91),
+            effect("LIB_EAGER_THRESHOLD", large=1.15, small=1.0),
+            effect("LIB_PASSENGER", large=1.0, small=1.0),
+        ],
+    }  # fmt: skip
