@@ -25,6 +25,17 @@ class NativeProgram:
         """The command line of one rank."""
         return arguments(self.executable, request, records, self.env_names)
 
+    def trace_arguments(
+        self, request: RunRequest, records: Path, controls: Sequence[str]
+    ) -> list[str]:
+        """The command line of one rank of an untimed run.
+
+        Args:
+            controls: control variables (MPI_T) whose values every rank reports.
+        """
+        command = [*self.arguments(request, records), "--mode=trace"]
+        return [*command, f"--controls={','.join(controls)}"] if controls else command
+
     def read(self, records: Path, request: RunRequest) -> Records:
         """Reads a record file and holds it against what was asked for."""
         return read(records, request)

@@ -7,7 +7,7 @@ answer is what could be read and a list of problems in words, never an exception
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
@@ -23,12 +23,29 @@ _BEYOND_ANY_AMOUNT = 1e30
 
 
 @dataclass(frozen=True)
+class SizeTrace:
+    """What an untimed run says of one size.
+
+    Attributes:
+        operations: how often the operation was done.
+        digest: depends on the order of summation; ``None`` where no order shows.
+        agree: whether all ranks got the same bits; ``None`` where they should not.
+    """
+
+    bytes: int
+    operations: int
+    digest: str | None
+    agree: bool | None
+
+
+@dataclass(frozen=True)
 class Records:
     """What a record file holds, as far as it could be read.
 
     Attributes:
         header, footer: verbatim; ``None`` where there is none.
         measurements: sizes that were finished and whose record is sound.
+        traces: likewise, of an untimed run, which has no measurements.
         problems: what is wrong with the file, for a person; empty for a sound file, also where
             the run was cut short between two records.
     """
@@ -37,6 +54,7 @@ class Records:
     measurements: tuple[Measurement, ...] = ()
     footer: Mapping[str, Any] | None = None
     problems: tuple[str, ...] = ()
+    traces: tuple[SizeTrace, ...] = ()
 
 
 def read(path: Path, request: RunRequest | None = None) -> Records:
@@ -55,7 +73,11 @@ def read(path: Path, request: RunRequest | None = None) -> Records:
     reader = _Reader(request)
     reader.read(content)
     return Records(
-        reader.header, tuple(reader.measurements), reader.footer, tuple(reader.problems)
+        reader.header,
+        tuple(reader.measurements),
+        reader.footer,
+        tuple(reader.problems),
+        tuple(reader.traces),
     )
 
 
@@ -70,6 +92,7 @@ class _Reader:
     measurements: list[Measurement] = field(default_factory=list)
     footer: Mapping[str, Any] | None = None
     problems: list[str] = field(default_factory=list)
+    traces: list[SizeTrace] = field(default_factory=list)
 
     def read(self, content: bytes) -> None:
         too_long = len(content) > _LARGEST_FILE
@@ -100,6 +123,8 @@ class _Reader:
             raise _Unsound("no header before this record")
         elif kind == "measurement":
             self._measurement(record)
+        elif kind == "trace":
+            self._trace(record)
         elif kind == "footer":
             self._footer(record)
         else:
@@ -122,12 +147,19 @@ class _Reader:
 
     def _measurement(self, record: Mapping[str, Any]) -> None:
         measurement = _measured(record)
-        size = measurement.bytes
-        if any(other.bytes == size for other in self.measurements):
-            raise _Unsound(f"a second measurement of {size} bytes")
-        if self.request is not None and size not in self.request.workload.sizes:
-            raise _Unsound(f"a measurement of {size} bytes, which nobody asked for")
+        self._expect_new("measurement", measurement.bytes, [m.bytes for m in self.measurements])
         self.measurements.append(measurement)
+
+    def _trace(self, record: Mapping[str, Any]) -> None:
+        trace = _traced(record)
+        self._expect_new("trace", trace.bytes, [t.bytes for t in self.traces])
+        self.traces.append(trace)
+
+    def _expect_new(self, kind: str, size: int, sizes: Sequence[int]) -> None:
+        if size in sizes:
+            raise _Unsound(f"a second {kind} of {size} bytes")
+        if self.request is not None and size not in self.request.workload.sizes:
+            raise _Unsound(f"a {kind} of {size} bytes, which nobody asked for")
 
     def _footer(self, record: Mapping[str, Any]) -> None:
         if record.get("status") not in ("ok", "wrong"):
@@ -154,7 +186,13 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _is_rank(rank: object) -> bool:
-    return isinstance(rank, dict) and isinstance(rank.get("environment"), dict)
+    if not isinstance(rank, dict) or not isinstance(rank.get("environment"), dict):
+        return False
+    controls = rank.get("controls", {})
+    return isinstance(controls, dict) and all(
+        control is None or (isinstance(control, dict) and {"kind", "value"} <= control.keys())
+        for control in controls.values()
+    )
 
 
 def _compare(header: Mapping[str, Any], request: RunRequest) -> None:
@@ -190,6 +228,15 @@ def _measured(record: Mapping[str, Any]) -> Measurement:
         canary_after_s=_optional_ns(canary, "after"),
         wrong=_whole(record, "wrong"),
     )
+
+
+def _traced(record: Mapping[str, Any]) -> SizeTrace:
+    digest, agree = record.get("digest"), record.get("agree")
+    if digest is not None and not isinstance(digest, str):
+        raise _Unsound("digest is not a text")
+    if agree is not None and not isinstance(agree, bool):
+        raise _Unsound("agree is not a bool")
+    return SizeTrace(_whole(record, "bytes"), _whole(record, "operations"), digest, agree)
 
 
 def _samples(record: Mapping[str, Any]) -> tuple[float, ...]:

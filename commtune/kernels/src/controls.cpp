@@ -120,7 +120,8 @@ Control read_control(int index) {
   Info info;
   if (!get_info(index, info) || info.bind != MPI_T_BIND_NO_OBJECT) return {kUnreadable, {}, {}, {}};
   const auto type = find_type(info.type);
-  const auto bytes = type ? read_bytes(index, info.type) : std::vector<unsigned char>{};
+  if (!type) return {kUnreadable, {}, {}, {}};
+  const auto bytes = read_bytes(index, info.type);
   if (bytes.empty()) return {kUnreadable, {}, {}, {}};
   Control control{type->kind, type->text(bytes), {}, {}};
   if (info.words != MPI_T_ENUM_NULL) add_words(info.words, control);

@@ -13,6 +13,7 @@ namespace {
 /// Elements whose sums go into a digest, at least: a single sum comes out the same in some
 /// orders, so that small sizes are done several times, with other data.
 constexpr std::size_t kFewestElements = 256;
+constexpr int kSettlingCalls = 16;
 
 std::uint64_t rounds_for(const Layout& layout) {
   return (kFewestElements + layout.receive_count - 1) / layout.receive_count;
@@ -23,8 +24,8 @@ std::uint64_t rounds_for(const Layout& layout) {
 TraceResult Tracer::trace(std::size_t bytes) {
   const Layout layout = lay_out(options_.operation, options_.type, bytes, world_.size());
   backend_.prepare(layout);
+  settle();
   if (world_.is_first()) std::fprintf(stderr, "commtune-bench: size %zu\n", bytes);
-  world_.barrier();
   if (!shows_order(layout.operation, layout.type, options_.reduction, layout.ranks)) {
     backend_.run(1);
     return {bytes, 1, std::nullopt, std::nullopt};
@@ -39,6 +40,12 @@ TraceResult Tracer::trace(std::size_t bytes) {
                                [&](const std::string& digest) { return digest == digests[0]; });
   }
   return result;
+}
+
+void Tracer::settle() {
+  if (!is_settled_) backend_.run(kSettlingCalls);
+  is_settled_ = true;
+  world_.barrier();
 }
 
 std::uint64_t Tracer::digest_of(const Layout& layout, std::uint64_t rounds) {

@@ -26,16 +26,20 @@ class Tracer {
   Tracer(Backend& backend, const World& world, const Options& options)
       : backend_(backend), world_(world), options_(options) {}
 
-  /// All ranks call it with the same size. Rank 0 says on standard error which size comes, so
+  /// All ranks call it with the same size. The first call does the operation a few times more
+  /// beforehand: libraries may begin with another algorithm (MPICH's release_gather comes into
+  /// use at the sixth call). Rank 0 says on standard error which size comes, so
   /// that what the library prints can be told apart by size.
   TraceResult trace(std::size_t bytes);
 
  private:
   std::uint64_t digest_of(const Layout& layout, std::uint64_t rounds);
+  void settle();
 
   Backend& backend_;
   const World& world_;
   const Options& options_;
+  bool is_settled_ = false;
 };
 
 }  // namespace commtune
