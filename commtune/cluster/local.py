@@ -14,8 +14,10 @@ from commtune import process
 from commtune.cluster.launch import mpi_command
 from commtune.cluster.load import between, snapshot
 from commtune.cluster.shared_memory import sweep
+from commtune.cluster.tracing import run as tracing
+from commtune.cluster.tracing.libraries import library_of
 from commtune.errors import EnvironmentFault, MissingComponent
-from commtune.model import Configuration, MpiInstallation, Outcome, RunRequest, RunResult
+from commtune.model import Execution, MpiInstallation, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program, Records
 
 #: Exit status of the benchmark for wrong data (its contract).
@@ -74,6 +76,38 @@ class LocalBenchmark:
         result = self._result(request, found, completed, started_at, time_limit_s)
         return replace(result, other_load=others.share if others else None)
 
+    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+        """Makes an untimed run in which the library says what it does."""
+        if not isinstance(self.program, tracing.TracingProgram):
+            return None
+        library = library_of(self.mpi.flavour)
+        names = tracing.names_of(request, self.watched)
+        records = self.records_of(request.run_id)
+        _make_folder(records.parent)
+        controls = tracing.controls_for(library, names)
+        program = self.program.trace_arguments(request, records, controls)
+        environment = {**self.environment, **request.configuration}
+        started_at = time.time()
+        try:
+            completed = process.run(
+                mpi_command(self.mpi, request.workload.ranks, program),
+                environment={**tracing.diagnosing(library, names, environment), **environment},
+                timeout_s=time_limit_s,
+                cwd=records.parent,
+                marker=request.run_id,
+                whole_output=True,
+            )
+        except MissingComponent:
+            return None
+        except KeyboardInterrupt:
+            sweep(started_at)
+            raise
+        if not completed.ok:
+            sweep(started_at)
+            return None
+        found = self.program.read(records, request)
+        return tracing.execution_of(library, request, names, found, completed.output)
+
     def recover(self, request: RunRequest) -> RunResult | None:
         """Reads a run that an earlier controller started; ends what is left of its processes."""
         process.end_marked({request.run_id})
@@ -126,7 +160,8 @@ class LocalBenchmark:
         if missing:
             sizes = ", ".join(str(size) for size in sorted(missing))
             return Outcome.MALFORMED, f"no record for these sizes: {sizes} bytes"
-        strange = strange_environment(found.header or {}, request.configuration, self.watched)
+        expected = {**self.environment, **request.configuration}
+        strange = strange_environment(found.header or {}, expected, self.watched)
         if strange:
             return Outcome.FAILED, strange
         return Outcome.OK, ""
@@ -159,20 +194,21 @@ def judge(
 
 
 def strange_environment(
-    header: Mapping[str, object], configuration: Configuration, watched: Sequence[str]
+    header: Mapping[str, object], expected: Mapping[str, str], watched: Sequence[str]
 ) -> str:
-    """What ranks saw otherwise than asked for, in words; empty where all is as asked.
+    """What ranks saw otherwise than they should, in words; empty where all is as it should be.
 
-    Variables that are set in every run (pinned ones) are compared by the header only where the
-    configuration names them.
+    Args:
+        expected: pinned variables and the configuration; a watched variable that is not in it
+            must be unset on every rank.
     """
     ranks = header.get("rank_info")
     for rank in ranks if isinstance(ranks, list) else []:
         seen = rank.get("environment", {})
         for name in watched:
-            asked = configuration.get(name)
-            if name in configuration and seen.get(name) != asked:
-                return f"rank {rank.get('rank')} saw {name}={seen.get(name)}, not {asked}"
+            if seen.get(name) != expected.get(name):
+                saw = f"{name}={seen[name]}" if name in seen else f"{name} unset"
+                return f"rank {rank.get('rank')} saw {saw}, not {expected.get(name, 'unset')}"
     return ""
 
 

@@ -106,10 +106,17 @@ def test_a_rank_that_saw_another_environment_is_named() -> None:
         "rank 1 saw A=2, not 1"
     )
     assert strange_environment(_header({"A": "1"}, {}), asked, ["A"]) == (
-        "rank 1 saw A=None, not 1"
+        "rank 1 saw A unset, not 1"
     )
-    # Not of the configuration: pinned, and the same in all runs.
-    assert strange_environment(_header({"A": "1", "B": "7"}), asked, ["A", "B"]) == ""
+
+
+def test_a_variable_that_nobody_set_must_be_unset_and_a_pinned_one_as_pinned() -> None:
+    asked = Configuration({"A": "1"})
+    seen = _header({"A": "1", "B": "7"})
+    assert strange_environment(seen, asked, ["A", "B"]) == "rank 0 saw B=7, not unset"
+    assert strange_environment(seen, {"B": "7", **asked}, ["A", "B"]) == ""
+    assert strange_environment(seen, {"B": "8", **asked}, ["A", "B"]) == "rank 0 saw B=7, not 8"
+    assert strange_environment(seen, asked, ["A"]) == ""
 
 
 @dataclass(frozen=True)

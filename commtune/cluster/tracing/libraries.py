@@ -1,0 +1,21 @@
+"""Which library is traced how."""
+
+from __future__ import annotations
+
+from commtune.cluster.tracing.library import Library
+from commtune.cluster.tracing.mpich import MPICH
+from commtune.cluster.tracing.openmpi import OPENMPI
+from commtune.model import MpiFlavour
+
+#: Intel MPI's control variables don't have the names of its environment variables, so that
+#: nothing can be told there beyond fingerprints.
+_LIBRARIES = {
+    MpiFlavour.MPICH: MPICH,
+    MpiFlavour.OPENMPI: OPENMPI,
+    MpiFlavour.INTEL: Library(),
+}
+
+
+def library_of(flavour: MpiFlavour) -> Library:
+    """How an MPI family is traced."""
+    return _LIBRARIES[flavour]

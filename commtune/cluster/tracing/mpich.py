@@ -1,0 +1,119 @@
+"""MPICH (seen with 5.0.2): control variables have the names of the environment's.
+
+It ends the run at values that it can't read, ignores names that it doesn't know, and silently
+uses another algorithm where the chosen one can't be used, unless
+MPIR_CVAR_COLLECTIVE_FALLBACK=print makes it say so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from commtune.cluster.tracing.library import Evidence, Library, Verdict
+from commtune.cluster.tracing.output import by_size
+from commtune.model import Operation
+from commtune.quantities import format_bytes
+
+_PREFIX = "MPIR_CVAR_"
+#: Further beginnings under which MPICH looks for the same variable.
+_ALIASES = ("MPICH_", "MPIR_PARAM_")
+_FALLBACK = "MPIR_CVAR_COLLECTIVE_FALLBACK"
+_NOT_USABLE = "User set collective algorithm is not usable for the provided arguments"
+_COLLECTIVES = {
+    Operation.ALLREDUCE: "allreduce",
+    Operation.ALLTOALL: "alltoall",
+    Operation.ALLGATHER: "allgather",
+    Operation.REDUCE_SCATTER: "reduce_scatter_block",
+    Operation.BROADCAST: "bcast",
+}
+_COMPOSITIONS = {"1": "alpha", "2": "beta", "3": "gamma", "4": "delta"}
+
+
+def _control_of(name: str) -> str | None:
+    if name.startswith(_PREFIX):
+        return name
+    for alias in _ALIASES:
+        if name.startswith(alias):
+            return _PREFIX + name.removeprefix(alias)
+    return None
+
+
+def _is_missing(name: str, evidence: Evidence) -> bool:
+    """Whether neither a control variable nor any text of the library has this name.
+
+    Some variables have a second name, which is no control variable (MPIR_CVAR_ODD_EVEN_CLIQUES
+    and MPIR_CVAR_EVEN_ODD_CLIQUES); but the library must hold the text to look it up.
+    """
+    files = [file for file in evidence.files if file.name.startswith("libmpi")]
+    return (
+        name.startswith(_PREFIX)
+        and bool(files)
+        and not any(_mentions(file, name) for file in files)
+    )
+
+
+def _mentions(file: Path, name: str) -> bool:
+    try:
+        return name.encode() + b"\0" in file.read_bytes()
+    except OSError:
+        return True  # not known, so not accused
+
+
+def _listen(evidence: Evidence) -> Verdict:
+    """Which chosen algorithms could not be used, and at which sizes."""
+    fallen: dict[str, set[int]] = {}
+    for size, lines in by_size(evidence.output).items():
+        counts: dict[str, int] = {}
+        for words in _complaints(lines):
+            for name in _blamed(evidence, words):
+                counts[name] = counts.get(name, 0) + 1
+        for name, count in counts.items():
+            if count >= evidence.operations.get(size, 1):
+                fallen.setdefault(name, set()).add(size)
+    everywhere = {n for n, sizes in fallen.items() if sizes >= set(evidence.operations)}
+    return Verdict(
+        unused=dict.fromkeys(everywhere, "MPICH says that it can't be used here; it chose itself"),
+        notes=tuple(
+            f"{name} could not be used at {', '.join(format_bytes(s) for s in sorted(sizes))}"
+            for name, sizes in sorted(fallen.items())
+            if name not in everywhere
+        ),
+    )
+
+
+def _complaints(lines: list[str]) -> Iterator[set[str]]:
+    """The words of each line that says which algorithm of which collective is not usable."""
+    for line, following in itertools.pairwise(lines):
+        if line.strip() == _NOT_USABLE:
+            yield set(following.lower().rstrip(".").split())
+
+
+def _blamed(evidence: Evidence, words: set[str]) -> Iterator[str]:
+    """Variables that chose this algorithm for the operation that is traced."""
+    collective = _COLLECTIVES.get(evidence.operation)
+    if collective is None or collective not in words:
+        return
+    pattern = re.compile(
+        rf"(MPIR_CVAR|MPICH|MPIR_PARAM)_{collective.upper()}_((POSIX_)?INTRA_ALGORITHM|COMPOSITION)"
+    )
+    for name, value in evidence.configuration.items():
+        if pattern.fullmatch(name) and _named(value, name) in words:
+            yield name
+
+
+def _named(value: str, name: str) -> str:
+    return _COMPOSITIONS.get(value, value) if name.endswith("COMPOSITION") else value.lower()
+
+
+_DIAGNOSING: Mapping[str, str] = {_FALLBACK: "print"}
+
+MPICH = Library(
+    diagnosing=_DIAGNOSING,
+    control_of=_control_of,
+    is_missing=_is_missing,
+    listen=_listen,
+    refuses_words=True,
+)

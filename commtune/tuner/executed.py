@@ -1,0 +1,202 @@
+"""Requested, seen, executed: what a library made of a configuration. Pure; nothing here runs.
+
+A trace (``ports.Benchmark.trace``) says of every variable what became of it. It is kept as lines
+for a person (``Execution.said``), in the fixed forms of ``Setting.line``, so that they can be read
+back here. Whatever was not understood is UNKNOWN: an accusation would cost a good configuration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from commtune.model import Configuration, Execution, Followed
+
+#: A line about what the library did, beside its variables; compared between configurations.
+DID = "did: "
+#: A line about something worth knowing; not compared.
+NOTE = "note: "
+
+
+class Told(StrEnum):
+    """What became of a variable."""
+
+    HELD = "held"  # the library holds what was asked for
+    REPLACED = "replaced"  # it holds something else
+    ABSENT = "absent"  # it has no such variable
+    UNUSED = "unused"  # it holds it, and said or showed that it makes no use of it
+    UNKNOWN = "unknown"  # nobody can tell
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether the variable may have done anything."""
+        return self not in (Told.ABSENT, Told.UNUSED)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What became of one variable.
+
+    Attributes:
+        asked: what was asked for; ``None`` where the variable was left alone.
+        held: the value that the library holds, as it says it; ``None`` where it can't be told.
+        why: reason in words, where there is something to explain.
+    """
+
+    name: str
+    told: Told
+    asked: str | None = None
+    held: str | None = None
+    why: str = ""
+
+    def line(self) -> str:
+        """This setting as a line of ``Execution.said``."""
+        head = f"{self.name}: {self.told}"
+        asked = "" if self.asked is None else f", asked {_shown(self.asked)}"
+        held = "" if self.held is None else f", holds {_shown(self.held)}"
+        return head + asked + held + (f" ({self.why})" if self.why else "")
+
+
+_LINE = re.compile(
+    r"(?P<name>\w+): (?P<told>held|replaced|absent|unused|unknown)"
+    r"(?:, asked '(?P<asked>[^']*)')?(?:, holds '(?P<held>[^']*)')?(?: \((?P<why>.*)\))?"
+)
+
+
+def _shown(value: str) -> str:
+    return "'" + value.replace("'", "`").replace("\n", " ") + "'"
+
+
+def settings_of(execution: Execution) -> dict[str, Setting]:
+    """The settings that an execution's lines tell of, by name."""
+    found = (_LINE.fullmatch(line) for line in execution.said)
+    settings = [
+        Setting(m["name"], Told(m["told"]), m["asked"], m["held"], m["why"] or "")
+        for m in found
+        if m is not None
+    ]
+    return {setting.name: setting for setting in settings}
+
+
+def executed(
+    configuration: Configuration,
+    operation: str,
+    settings: Sequence[Setting],
+    *,
+    fingerprints: Mapping[int, str] | None = None,
+    did: Iterable[str] = (),
+    notes: Iterable[str] = (),
+) -> Execution:
+    """An execution with its verdict, from what became of each variable."""
+    lines = [*(s.line() for s in settings), *(DID + line for line in did)]
+    asked = [setting for setting in settings if setting.name in configuration]
+    execution = Execution(
+        configuration,
+        operation,
+        followed=_verdict(asked),
+        fingerprints=dict(fingerprints or {}),
+        said=(*lines, *(NOTE + line for line in notes)),
+        why="; ".join(_reason(s) for s in asked if s.told not in (Told.HELD, Told.UNKNOWN)),
+    )
+    left = effective(execution)
+    return execution if left == configuration else replace(execution, became=left.key)
+
+
+def _verdict(asked: Sequence[Setting]) -> Followed:
+    told = {setting.told for setting in asked}
+    if Told.REPLACED in told:
+        return Followed.REPLACED
+    if told and not any(kind.has_effect for kind in told):
+        return Followed.IGNORED
+    if told & {Told.ABSENT, Told.UNUSED}:
+        return Followed.REPLACED  # by the configuration without these
+    return Followed.UNKNOWN if Told.UNKNOWN in told else Followed.EXECUTED
+
+
+def _reason(setting: Setting) -> str:
+    if setting.told is Told.ABSENT:
+        return f"{setting.name} is ignored: {setting.why or 'the library has no such variable'}"
+    if setting.told is Told.UNUSED:
+        return f"{setting.name}={setting.asked} has no effect: {setting.why}"
+    why = f" ({setting.why})" if setting.why else ""
+    return f"{setting.name}={setting.asked}: the library holds {setting.held}{why}"
+
+
+def effective(execution: Execution) -> Configuration:
+    """The configuration that ran: without the variables that had no effect.
+
+    A variable that holds another value than asked for stays, as how to ask for that value is
+    not known.
+    """
+    settings = settings_of(execution)
+    return Configuration(
+        {
+            name: value
+            for name, value in execution.configuration.items()
+            if name not in settings or settings[name].told.has_effect
+        }
+    )
+
+
+def group(executions: Iterable[Execution]) -> tuple[Execution, ...]:
+    """The same executions, each that behaves as another, simpler one marked with its key.
+
+    Two behave the same where the library holds the same values of all variables that have an
+    effect, said the same of what it did and gave the same fingerprints; variables that nobody
+    can tell of must be the same as well. Of those the one with the fewest variables is what the
+    others became. One that is the simplest keeps what it was marked with before: the
+    configuration without its variables that had no effect, if it has such.
+    """
+    given = tuple(executions)
+    defaults = {e.operation: settings_of(e) for e in given if e.configuration.is_default}
+    classes: dict[object, list[Execution]] = {}
+    for execution in given:
+        default = defaults.get(execution.operation, {})
+        classes.setdefault(_behaviour(execution, default), []).append(execution)
+    simplest = {behaviour: min(those, key=_complexity) for behaviour, those in classes.items()}
+    became = {
+        (execution.operation, execution.configuration.key): simplest[behaviour].configuration.key
+        for behaviour, those in classes.items()
+        for execution in those
+    }
+    return tuple(_marked(e, became[(e.operation, e.configuration.key)]) for e in given)
+
+
+def _marked(execution: Execution, became: str) -> Execution:
+    return (
+        execution if became == execution.configuration.key else replace(execution, became=became)
+    )
+
+
+def _complexity(execution: Execution) -> tuple[int, str]:
+    return len(execution.configuration), str(execution.configuration)
+
+
+def _behaviour(execution: Execution, default: Mapping[str, Setting]) -> object:
+    """All that the library tells; equal for configurations that behave the same."""
+    settings = settings_of(execution)
+    values: dict[str, tuple[str, ...]] = {}
+    for name, setting in settings.items():
+        if (value := _value(setting, default.get(name))) is not None:
+            values[name] = value
+    for name, asked in execution.configuration.items():
+        if name not in settings:
+            values[name] = ("asked", asked)
+    did = frozenset(line for line in execution.said if line.startswith(DID))
+    fingerprints = tuple(sorted(execution.fingerprints.items()))
+    return execution.operation, tuple(sorted(values.items())), did, fingerprints
+
+
+def _value(setting: Setting, default: Setting | None) -> tuple[str, ...] | None:
+    """What a variable contributes; ``None`` for one that contributes nothing."""
+    if setting.told is Told.UNUSED:
+        setting = default or replace(setting, told=Told.ABSENT)
+    if setting.told is Told.ABSENT:
+        return None
+    if setting.told is Told.UNKNOWN:
+        if setting.asked is None and setting.held is None:
+            return None
+        return ("unknown", setting.asked or "", setting.held or "")
+    return ("holds", setting.held or "")
