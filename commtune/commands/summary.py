@@ -12,6 +12,7 @@ from commtune.commands import text
 from commtune.model import PointEvidence, Profile, Verdict
 from commtune.tuner.campaign import Report
 from commtune.tuner.plan import Plan
+from commtune.tuner.profiles import ALL_SIZES
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
@@ -52,6 +53,7 @@ def plain(plan: Plan, report: Report, where: str) -> dict[str, Any]:
         "oversubscribed": report.oversubscribed,
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
+        "conclusion": dict(report.conclusion),
         "profiles": [profile_plain(profile) for profile in report.profiles],
     }
 
@@ -93,7 +95,7 @@ def _headline(plan: Plan, report: Report) -> str:
 
 
 def _table(plan: Plan, report: Report) -> str:
-    ranged = [p for p in report.profiles if p.name != "all-sizes"]
+    ranged = [p for p in report.profiles if p.name != ALL_SIZES]
     rows: list[Sequence[str]] = [row for profile in ranged for row in _rows(profile)]
     if not rows:
         return "nothing was confirmed: no candidate was compared with the default"
@@ -108,26 +110,45 @@ def _table(plan: Plan, report: Report) -> str:
         "pairs",
         "use",
     )
-    if all(row[1] == ALL for row in rows):
+    if all(not row[1] or row[1] == ALL for row in rows):
         header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
     return text.columns(header, rows, right="size,default,candidate,pairs")
 
 
 def _rows(profile: Profile) -> list[tuple[str, ...]]:
+    """A row a size over all machine speeds; below it one a speed, where several are known."""
     inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
-    return [_row(profile, point) for point in sorted(inside, key=lambda p: (p.bytes, p.speed))]
+    rows = []
+    for size in sorted({p.bytes for p in inside}):
+        here = [p for p in inside if p.bytes == size]
+        known = [p for p in here if p.speed != ALL and p.gain.pairs >= FEWEST_PAIRS]
+        rows += [_row(profile, point) for point in here if point.speed == ALL]
+        rows += [_speed_row(point) for point in known] if len(known) > 1 else []
+    return rows
 
 
 def _row(profile: Profile, point: PointEvidence) -> tuple[str, ...]:
     enough = point.gain.pairs >= FEWEST_PAIRS
     return (
         text.size(point.bytes),
-        point.speed,
+        ALL,
         text.duration(point.default_s),
         text.duration(point.tuned_s),
         text.ratio(point.gain) if enough else "too few pairs",
         str(point.gain.pairs),
         profile.name if profile.verdict is Verdict.FASTER else "the default",
+    )
+
+
+def _speed_row(point: PointEvidence) -> tuple[str, ...]:
+    return (
+        "",
+        f"{point.speed} {point.share:.0%}",
+        text.duration(point.default_s),
+        text.duration(point.tuned_s),
+        text.ratio(point.gain),
+        str(point.gain.pairs),
+        "",
     )
 
 
@@ -146,12 +167,24 @@ def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]
         "\n".join(
             [
                 ", ".join(_name(profile) for profile in used),
-                *(f"  {name}={value}" for name, value in settings),
+                *(f"  {name}={value}{_brings(used[0], name)}" for name, value in settings),
                 *pinned,
             ]
         )
         for settings, used in users.items()
     ]
+
+
+def _brings(profile: Profile, name: str) -> str:
+    """What one of several variables brings, where it brings most and where it costs."""
+    effects = profile.details.get("contributions", ())
+    points = [p for effect in effects if name in effect["names"] for p in effect["points"]]
+    if len(effects) < 2 or not points:
+        return ""
+    best = max(points, key=lambda point: float(point["ratio"]))
+    hurt = [text.size(p["bytes"]) for p in points if p["high"] < 1]
+    said = f"   ({best['ratio']:.2f}x at {text.size(best['bytes'])}"
+    return f"{said}; slower at {', '.join(hurt)})" if hurt else f"{said})"
 
 
 def _name(profile: Profile) -> str:
@@ -164,11 +197,13 @@ def _remarks(plan: Plan, report: Report) -> list[str]:
         said.append(
             f"Keep the default: no configuration was shown to be {plan.minimum_gain:.0%} faster."
         )
-    elif not any(p.name == "all-sizes" for p in report.profiles) and len(report.profiles) > 1:
+    elif not any(p.name == ALL_SIZES for p in report.profiles) and len(report.profiles) > 1:
         said.append(
             "No single environment helps without risk at some size: set a profile only for "
             "programs whose messages are in its range."
         )
+    said += [f"{_title(p)}: {p.note}" for p in report.profiles if p.note]
+    said += _conclusions(report.conclusion)
     for profile in report.profiles:
         hurt = [
             p
@@ -182,6 +217,45 @@ def _remarks(plan: Plan, report: Report) -> list[str]:
         f"left out after two failures: {name}={value}" if value else f"left out: {name} unset"
         for name, value in report.set_aside
     ]
+    return ["\n".join(said)] if said else []
+
+
+def _title(profile: Profile) -> str:
+    low, high = text.size(profile.bytes_low), text.size(profile.bytes_high)
+    return low if low == high else f"{low} to {high}"
+
+
+def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
+    """What ablation left out, what one environment costs, and what more runs would tell."""
+    said = []
+    dropped = {
+        name
+        for ablation in conclusion.get("ablations", ())
+        for effect in ablation["variables"]
+        if not effect["kept"]
+        for name in effect["names"]
+    }
+    kept = {name for found in conclusion.get("confirmed", ()) for name in found["configuration"]}
+    if idle := sorted(dropped - kept):
+        said.append(f"left out because nothing was lost without: {', '.join(idle)}")
+    traded = conclusion.get("answers", {}).get("trade_off", {})
+    if conclusion.get("answers", {}).get("one") and len(conclusion["answers"]["ranges"]) > 1:
+        said.append(
+            f"over all sizes, {ALL_SIZES} is {traded['one_mean_gain']:.2f}x as fast as the "
+            f"default, a profile for each range {traded['ranges_mean_gain']:.2f}x"
+        )
+    if more := conclusion.get("more"):
+        said.append(
+            f"{more['why']}: about {more['runs']} more runs of confirmation "
+            f"({text.wall(more['seconds'])}) would tell"
+        )
+    disturbed = sum(phase["disturbed"] for phase in conclusion.get("spent", {}).values())
+    if disturbed:
+        said.append(f"others used the cores during {disturbed} runs; see 'commtune report'")
+    said += [
+        f"not credited: {dict(found['configuration'])}: {found['why']}"
+        for found in conclusion.get("not_followed", ())
+    ]
     return said
 
 
@@ -192,7 +266,8 @@ def _inside(profile: Profile) -> range:
 def _next(plan: Plan, report: Report, program: str, again: str) -> str:
     if report.oversubscribed:
         return f"Next:\n  {program} doctor"
-    faster = [p for p in report.profiles if p.verdict is Verdict.FASTER]
+    # What is replayed is no profile for a real machine: it can be looked at, not used.
+    faster = [p for p in report.profiles if p.verdict is Verdict.FASTER and not p.simulated]
     sizes = plan.workload.sizes
     size = text.size(sizes[-2] if len(sizes) > 1 else sizes[0]).replace(" ", "")
     lines = [f"{program} best --op {plan.workload.operation} --bytes {size}"]
@@ -201,6 +276,6 @@ def _next(plan: Plan, report: Report, program: str, again: str) -> str:
         lines.append(f"{program} export {reference} --format sh")
         lines.append(f"{program} run --profile {reference} -- COMMAND")
     else:
-        lines.append(f"{program} status")
         lines.append(again)
+    lines.append(f"{program} report {shlex.quote(plan.name)}")
     return "Next:\n" + "\n".join(f"  {line}" for line in lines)
