@@ -2,10 +2,12 @@
 
     python benchmarks/rerun.py --seeds 10 --output benchmarks/results/rerun.json
 
-Each seed runs the embedded default campaign (60 s of search, 15 s of confirmation) in a database
-of its own. Then, in fresh launches, the default and the recommended configuration alternate; the
-ratio of paired medians, within the machine speed that the campaign told apart, is held against
-the interval that the campaign stated. Nothing is tried first: every winner was found by search.
+Each seed runs the embedded default campaign, with its default budget, in a database of its own.
+Then, in fresh launches, the default and the recommended configuration alternate; the ratio of
+paired medians is held against the interval that the campaign stated, within each machine speed
+where it told several apart. Nothing is tried first: every winner was found by search.
+At the end, the profiles of every two seeds are held against each other: they agree at a size and
+speed where their intervals overlap.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -39,7 +42,7 @@ from commtune.model import (
 )
 from commtune.tuner.campaign import Report
 from commtune.tuner.plan import Plan
-from commtune.tuner.speeds import MIXED, Speeds
+from commtune.tuner.speeds import ALL, MIXED, Speeds
 from commtune.tuner.stats import FEWEST_PAIRS, ratio_interval
 
 _WANTED_GAIN, _WANTED_SIZES = 1.3, (262144, 1048576)
@@ -70,12 +73,17 @@ class Check:
         return None if self.rerun is None else self.low <= self.rerun <= self.high
 
 
-def campaign(seed: int, folder: Path, search: str, confirmation: str) -> tuple[Plan, Report]:
+def campaign(
+    seed: int, folder: Path, budget: tuple[str | None, str | None, str | None]
+) -> tuple[Plan, Report]:
     """Runs a campaign with one seed."""
     mpi = wiring.find("wheel:mpich")
     space = wiring.preset_for(mpi, "allreduce")
     name = f"rerun-{folder.name}-{seed}"
-    flags = Flags(seed=seed, name=name, search=search, confirmation=confirmation)
+    search, ablation, confirmation = budget
+    flags = Flags(
+        seed=seed, name=name, search=search, ablation=ablation, confirmation=confirmation
+    )
     spec = quick_campaign(flags, space, "mpich")
     opened = open_database(f"sqlite:///{folder}/{seed}.db")
     report = wiring.tune(spec, mpi, opened, QuietReporter(), take_over=False)
@@ -122,7 +130,12 @@ def check(seed: int, plan: Plan, report: Report, pairs: int) -> list[Check]:
             continue
         ratios = rerun(plan, profile, report.speeds, pairs)
         for point in _claimed(profile):
-            logs = ratios.get((point.bytes, point.speed), [])
+            logs = [
+                value
+                for (size, speed), values in ratios.items()
+                if size == point.bytes and point.speed in (speed, ALL)
+                for value in values
+            ]
             found = ratio_interval([math.exp(x) for x in logs], [1.0] * len(logs), 0.95)
             mean = found.ratio if len(logs) >= FEWEST_PAIRS else None
             gain = point.gain
@@ -134,11 +147,25 @@ def check(seed: int, plan: Plan, report: Report, pairs: int) -> list[Check]:
 
 
 def _claimed(profile: Profile) -> list[PointEvidence]:
-    return [
-        p
-        for p in profile.points
-        if profile.bytes_low <= p.bytes <= profile.bytes_high and p.verdict is Verdict.FASTER
-    ]
+    """The points that a range claims: by machine speed where these are known, else over all."""
+    found = []
+    for point in profile.points:
+        if point.speed == ALL and point.verdict is Verdict.FASTER:
+            if profile.bytes_low <= point.bytes <= profile.bytes_high:
+                here = [p for p in profile.points if p.bytes == point.bytes and p.speed != ALL]
+                known = [p for p in here if p.gain.pairs >= FEWEST_PAIRS]
+                found += known or [point]
+    return found
+
+
+def agreement(checks: Sequence[Check]) -> tuple[int, int]:
+    """How many pairs of seeds agree, of those that claim the same size at the same speed."""
+    agree = of = 0
+    for one, other in combinations(checks, 2):
+        if one.seed != other.seed and (one.bytes, one.speed) == (other.bytes, other.speed):
+            of += 1
+            agree += one.low <= other.high and other.low <= one.high
+    return agree, of
 
 
 def found_by_search(checks: Sequence[Check]) -> bool:
@@ -171,22 +198,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--search", default="60s")
-    parser.add_argument("--confirm", default="15s")
+    parser.add_argument("--search", help="wall time; the default's where not given")
+    parser.add_argument("--ablate")
+    parser.add_argument("--confirm")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     everything: list[Check] = []
     successes = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(1, arguments.seeds + 1):
-            plan, report = campaign(seed, Path(folder), arguments.search, arguments.confirm)
+            budget = (arguments.search, arguments.ablate, arguments.confirm)
+            plan, report = campaign(seed, Path(folder), budget)
             checks = check(seed, plan, report, arguments.pairs)
             successes += found_by_search(checks)
             everything += checks
-            print(show(checks) if checks else f"seed {seed}: nothing claimed", flush=True)
+            print(show(checks) if checks else f"seed {seed}: nothing claimed")
+            for profile in report.profiles:
+                print(f"  {profile.name}: {profile.configuration}", flush=True)
     rerun_points = [c for c in everything if c.holds is not None]
     held = sum(bool(c.holds) for c in rerun_points)
     print(f"\n{successes} of {arguments.seeds} found {_WANTED_GAIN}x at 256 KiB or 1 MiB")
+    agree, of = agreement(everything)
+    print(f"{agree} of {of} pairs of claims by two seeds agree")
     print(f"{held} of {len(rerun_points)} claimed points: the rerun is inside the interval")
     if arguments.output:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
