@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,15 +15,20 @@ from command_line import SMALL, CommandLine, wait_until
 from recorded_grids import GRIDS
 
 from commtune.commands.record import count_of_runs, order
+from commtune.model import DEFAULT
+from commtune.tuner.grids import pack
 from commtune.tuner.replay import load_grid
+from commtune.tuner.tape import lines
 
 RECORDING = GRIDS / "mpich-allreduce.jsonl.gz"
 SAID = "replayed from the recording mpich-allreduce: says nothing of this machine"
-BUDGET = "budget: {search: 8s, confirmation: 6s}\n"
+BUDGET = "budget: {search: 8s, ablation: 2s, confirmation: 6s}\n"
 
-#: Three configurations that can be recorded in about a second a round.
+#: Six configurations, recorded in less than a second a round.
 TINY = (
-    SMALL.replace("trials: 3}", "trials: 30}")
+    re.sub(
+        r"budget: .*", "budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 1}", SMALL
+    )
     + """\
   MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM: [ring]
 pin:
@@ -89,10 +96,15 @@ def test_a_replay_finds_what_was_recorded(replayed: CommandLine) -> None:
     answers = json.loads(replayed("best", "--op", "allreduce", "--bytes", "1MiB", "--json").out)
     assert answers[0]["verdict"] == "faster"
     tuned = next(c for c in grid.configurations if dict(c) == answers[0]["configuration"])
-    truth = grid.truth(grid.configurations[0])[2**20] / grid.truth(tuned)[2**20]
-    assert truth > 1.2
-    points = [p for p in answers[0]["points"] if p["gain"]["pairs"] >= 5]
-    assert any(p["gain"]["low"] < truth < p["gain"]["high"] for p in points)
+    size = 2**20
+    known, found = grid.truth_at_speeds(DEFAULT), grid.truth_at_speeds(tuned)
+    truth = {speed: known[at, speed] / found[at, speed] for at, speed in found if at == size}
+    gains = {p["speed"]: p["gain"]["ratio"] for p in answers[0]["points"]}
+    # Over all speeds the gain depends on how often each came up; the recording is mostly fast.
+    compared = truth.keys() & gains.keys() or {"all"}
+    for speed in compared:
+        assert gains[speed] > 1.2
+        assert gains[speed] == pytest.approx(truth.get(speed, truth["fast"]), rel=0.1)
 
 
 def test_the_database_says_that_it_was_replayed(replayed: CommandLine) -> None:
@@ -154,7 +166,10 @@ def test_without_a_file_the_recorded_campaign_is_replayed(tmp_path: Path) -> Non
     assert (said.code, said.err.splitlines()[0]) == (
         2, "commtune: --seed and a recording don't go together"
     )  # fmt: skip
-    said = line("tune", "--replay", str(RECORDING))
+    grid = load_grid(RECORDING)
+    header = replace(grid.header, campaign=grid.header.campaign + BUDGET)
+    (tmp_path / "short.gz").write_bytes(pack(lines(replace(grid, header=header))))
+    said = line("tune", "--replay", "short.gz")
     assert said.code == 0, said.err
     assert line.query("SELECT name FROM campaigns") == [("mpich-allreduce-replayed",)]
 
@@ -212,7 +227,7 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
 
 
 def test_a_real_campaign_is_not_continued_by_a_replay(commtune: CommandLine) -> None:
-    commtune.write(TINY.replace("trials: 30", "trials: 1"))
+    commtune.write(TINY)
     assert commtune("record", "campaign.yaml", "--runs", "2", "--out", "t.gz").code == 0
     assert commtune("tune", "campaign.yaml").code == 0
     said = commtune("tune", "campaign.yaml", "--replay", "t.gz")
