@@ -150,11 +150,11 @@ def _claimed(profile: Profile) -> list[PointEvidence]:
     """The points that a range claims: by machine speed where these are known, else over all."""
     found = []
     for point in profile.points:
-        if point.speed == ALL and point.verdict is Verdict.FASTER:
-            if profile.bytes_low <= point.bytes <= profile.bytes_high:
-                here = [p for p in profile.points if p.bytes == point.bytes and p.speed != ALL]
-                known = [p for p in here if p.gain.pairs >= FEWEST_PAIRS]
-                found += known or [point]
+        inside = profile.bytes_low <= point.bytes <= profile.bytes_high
+        if inside and point.speed == ALL and point.verdict is Verdict.FASTER:
+            here = [p for p in profile.points if p.bytes == point.bytes and p.speed != ALL]
+            known = [p for p in here if p.gain.pairs >= FEWEST_PAIRS]
+            found += known or [point]
     return found
 
 

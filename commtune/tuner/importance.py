@@ -3,7 +3,7 @@
 The search tries what it hopes for, so configurations share values, and a mean per value would
 credit a variable with what its company does. Therefore all variables are fitted together: the
 logarithm of a run's time as a sum of one effect for each value (ridge regression over one-hot
-columns). What noise alone would give is found by shuffling the residuals of that fit and fitting
+columns, outliers drawn in). What noise alone would give is found by shuffling the residuals of that fit and fitting
 again (Freedman and Lane, J. Business & Economic Statistics 1, 1983): the effects are gone, the
 noise and the imbalance of the design stay.
 
@@ -25,6 +25,8 @@ _FEWEST_RUNS = 3
 #: Weight of "no effect", in runs: a value seen once is drawn half-way towards it.
 _RIDGE = 1.0
 _SHUFFLES = 200
+#: Residuals are drawn in to so many robust standard deviations, in so many rounds.
+_FAR, _ROUNDS, _MAD_TO_SD = 3.0, 5, 1.4826
 _QUANTILE = 0.95
 
 _Array = npt.NDArray[np.float64]
@@ -74,11 +76,10 @@ def importance(
     spoken_of = {name: values for name, values in columns.items() if len(values) > 1}
     if not spoken_of or len(log_times) < 2 * _FEWEST_RUNS:
         return []
-    design, index = _design(assignments)
+    design, index = design_of(assignments)
     observed = np.asarray(log_times, dtype=np.float64)
     observed = observed - observed.mean()
-    effects = _fit(design, observed[:, None])
-    residuals = observed - (design @ effects)[:, 0]
+    effects, residuals = _robust(design, observed)
     random = np.random.default_rng(seed)
     shuffled = np.stack([random.permutation(residuals) for _ in range(_SHUFFLES)], axis=1)
     noise = _fit(design, shuffled)
@@ -99,7 +100,7 @@ def _columns(assignments: Sequence[Assignment]) -> dict[str, list[str | None]]:
     return found
 
 
-def _design(
+def design_of(
     assignments: Sequence[Assignment],
 ) -> tuple[_Array, dict[tuple[str, str | None], int]]:
     """One centred column for each value that occurs, and where it is."""
@@ -118,6 +119,22 @@ def _fit(design: _Array, observed: _Array) -> _Array:
     """Ridge coefficients: one column for each column of ``observed``."""
     normal = design.T @ design + _RIDGE * np.eye(design.shape[1])
     return np.asarray(np.linalg.solve(normal, design.T @ observed), dtype=np.float64)
+
+
+def _robust(design: _Array, observed: _Array) -> tuple[_Array, _Array]:
+    """Coefficients and residuals, with what is far from the fit drawn in towards it.
+
+    A run among other load may take a hundred times as long, and would make any value slow that
+    it happened to have.
+    """
+    effects = _fit(design, observed[:, None])
+    for _ in range(_ROUNDS):
+        fitted = (design @ effects)[:, 0]
+        residuals = observed - fitted
+        reach = _FAR * _MAD_TO_SD * float(np.median(np.abs(residuals)))
+        residuals = np.clip(residuals, -reach, reach)
+        effects = _fit(design, (fitted + residuals)[:, None])
+    return effects, residuals
 
 
 def _importance(
