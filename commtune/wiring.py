@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import fsum
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.machine import Machine, describe_machine
 from commtune.cluster.mpi import find_mpi
+from commtune.db.codec import plain
+from commtune.db.describing import CampaignDescription
 from commtune.db.engine import Database, open_database
 from commtune.db.location import database_url, sqlite_path
 from commtune.db.locks import LockOwner
@@ -129,9 +131,19 @@ def prepare_benchmark(
         folder: where record files go.
         guards: variables that pass from our environment to every run.
     """
-    executable = build(mpi, Folders.of_user().cache)
     pinned: Mapping[str, str] = space.pinned if space else {}
-    watched = space.variables if space else ()
+    return prepare_pinned(mpi, pinned, space.variables if space else (), folder, guards)
+
+
+def prepare_pinned(
+    mpi: MpiInstallation,
+    pinned: Mapping[str, str],
+    watched: Sequence[str],
+    folder: Path,
+    guards: Sequence[str] = (),
+) -> LocalBenchmark:
+    """The same from what a database knows of a space: its pins and its variables' names."""
+    executable = build(mpi, Folders.of_user().cache)
     return LocalBenchmark(
         mpi=mpi,
         program=NativeProgram(executable, watched),
@@ -139,6 +151,14 @@ def prepare_benchmark(
         watched=watched,
         folder=folder,
     )
+
+
+def watching(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:
+    """The same benchmark, with other variables watched: for settings that no space declares."""
+    program = benchmark.program
+    if isinstance(program, NativeProgram):
+        program = replace(program, env_names=tuple(names))
+    return replace(benchmark, program=program, watched=tuple(names))
 
 
 @contextmanager
@@ -169,7 +189,7 @@ def tune(
     if warning := check_library(plan.space, mpi):
         reporter.say(warning)
     machine = describe_machine()
-    folder = Folders.of_user().data / "campaigns" / plan.name / "runs"
+    folder = runs_folder(plan.name)
     benchmark = prepare_benchmark(mpi, plan.space, folder, spec.guard_variables)
     record = _record(spec, mpi, machine, folder)
     with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
@@ -217,6 +237,22 @@ def _controlled(
             store.unlock(handle.id, owner)
 
 
+@contextmanager
+def held(
+    opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
+) -> Iterator[tuple[Store, int]]:
+    """As ``_controlled``, for more runs only: settings and state of the campaign stay."""
+    store = Store(opened, say=reporter.say)
+    owner = LockOwner.current()
+    campaign_id = store.open_campaign(record).id
+    store.lock(campaign_id, owner, take_over=take_over)
+    try:
+        yield store, campaign_id
+    finally:
+        with suppress(DatabaseFault):
+            store.unlock(campaign_id, owner)
+
+
 def bench(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -> RunResult:
     """One run of the benchmark, not stored."""
     return benchmark.measure(request, time_limit_s)
@@ -240,15 +276,9 @@ def _record(
 ) -> CampaignRecord:
     plan = spec.plan
     stack = _stack(mpi, machine)
-    surroundings = {
-        "machine": machine.shape(),
-        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": {"sources": digest_of_sources()[:16]},
-        "guards": {name: os.environ.get(name) for name in spec.guard_variables},
-    }
     return CampaignRecord(
         name=plan.name,
-        what=plan.comparable(surroundings),
+        what=plan.comparable(_surroundings(mpi, machine, spec.guard_variables)),
         settings=_settings(plan, spec),
         space=_space_plain(plan.space),
         space_key=plan.space.key,
@@ -257,6 +287,38 @@ def _record(
         stack=stack,
         folder=str(folder),
     )
+
+
+def _surroundings(mpi: MpiInstallation, machine: Machine, guards: Sequence[str]) -> dict[str, Any]:
+    return {
+        "machine": machine.shape(),
+        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
+        "benchmark": {"sources": digest_of_sources()[:16]},
+        "guards": {name: os.environ.get(name) for name in guards},
+    }
+
+
+def record_of_today(stored: CampaignDescription, mpi: MpiInstallation) -> CampaignRecord:
+    """A stored campaign as it would be begun here and now."""
+    machine = describe_machine()
+    guards = tuple(stored.what.get("guards", {}))
+    return CampaignRecord(
+        name=stored.name,
+        what=plain({**stored.what, **_surroundings(mpi, machine, guards)}),
+        settings=stored.settings,
+        space=stored.space,
+        space_key=stored.what["space"]["content"],
+        seed=stored.seed,
+        system=_system(machine),
+        stack=_stack(mpi, machine),
+        simulated=stored.simulated,
+        folder=str(runs_folder(stored.name)),
+    )
+
+
+def runs_folder(campaign: str) -> Path:
+    """Where the runs of a campaign leave their records."""
+    return Folders.of_user().data / "campaigns" / campaign / "runs"
 
 
 def _replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:

@@ -93,14 +93,16 @@ class Evidence:
 
         Guard operations come after the comparison, and must not change it when it is made again.
         """
-        return fit(
-            [
-                m.canary_s
-                for run in self.good(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
-                for m in run.measurements
-                if m.canary_s is not None
-            ]
-        )
+        return fit(self.canaries(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM))
+
+    def canaries(self, *phases: Phase) -> list[float]:
+        """The core-to-core round trips before each size, seconds, of these phases' good runs."""
+        return [
+            m.canary_s
+            for run in self.good(*phases)
+            for m in run.measurements
+            if m.canary_s is not None
+        ]
 
 
 #: (size in bytes, speed): what may be compared with one another.
