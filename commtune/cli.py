@@ -258,6 +258,25 @@ def bench(
 
 
 @app.command()
+def trace(
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="what to set")
+    ] = None,
+    op: Annotated[str, typer.Option("--op", help="operation")] = "allreduce",
+    ranks: Annotated[int, typer.Option(help="MPI processes")] = 2,
+    sizes: Annotated[str, typer.Option(help="message sizes [8,1KiB,64KiB,1MiB]")] = "",
+    mpi: Annotated[str, typer.Option(help="which MPI")] = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, float64, int32 or uint8")] = "float32",
+    json_output: Json = False,
+) -> None:
+    """What the library makes of settings: which it took, ignored or replaced. Times nothing."""
+    from commtune.commands import trace as command
+
+    written = command.Settings(tuple(settings or ()), op, ranks, sizes, mpi, dtype)
+    command.run(written, json_output=json_output)
+
+
+@app.command()
 def doctor(db: Db = None, json_output: Json = False) -> None:
     """What this machine has, what is missing, and the command that mends it."""
     from commtune.commands import doctor as command

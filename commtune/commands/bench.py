@@ -45,7 +45,7 @@ class Settings:
 
 def run(settings: Settings, *, json_output: bool) -> None:
     """Runs the benchmark once and prints a table."""
-    request = _request(settings)
+    request = request_of(settings)
     mpi = wiring.find(settings.mpi)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         benchmark = wiring.prepare_benchmark(mpi, None, Path(folder))
@@ -65,7 +65,8 @@ def run(settings: Settings, *, json_output: bool) -> None:
         print("more ranks than cores: these times say nothing of a machine with enough cores")
 
 
-def _request(settings: Settings) -> RunRequest:
+def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
+    """The run that the command line describes; ``flag`` stands before a setting there."""
     operation = Operation(_one_of("--op", settings.op, list(Operation)))
     dtype = _one_of("--dtype", settings.dtype, list(ELEMENT_BYTES))
     written = settings.sizes if ".." in settings.sizes else settings.sizes.split(",")
@@ -76,7 +77,7 @@ def _request(settings: Settings) -> RunRequest:
         raise UserError(f"--ranks: {settings.ranks} is out of range", hint=f"from {least}")
     workload = Workload(operation, sizes, settings.ranks, dtype=dtype)
     timing = Timing(max_samples=1000, time_cap_s=time_cap_s)
-    return RunRequest(uuid.uuid4().hex, _configuration(settings.settings), workload, timing)
+    return RunRequest(uuid.uuid4().hex, _configuration(settings.settings, flag), workload, timing)
 
 
 def _one_of(flag: str, word: str, known: Sequence[str]) -> str:
@@ -92,12 +93,12 @@ def _read(flag: str, parse: Callable[[Any], _T], written: object) -> _T:
         raise UserError(f"{flag}: {error.message}", hint=error.hint) from error
 
 
-def _configuration(settings: tuple[str, ...]) -> Configuration:
+def _configuration(settings: tuple[str, ...], flag: str) -> Configuration:
     values = {}
     for setting in settings:
         name, separator, value = setting.partition("=")
         if not separator or not name:
-            raise UserError(f"-x {setting}: no value", hint="write -x NAME=VALUE")
+            raise UserError(f"{flag}{setting}: no value", hint=f"write {flag}NAME=VALUE")
         values[name] = value
     return Configuration(values)
 

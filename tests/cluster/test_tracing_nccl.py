@@ -1,0 +1,132 @@
+"""NCCL's logs, as two H200 GPUs gave them (see nccl_logs/README.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commtune.cluster.tracing.nccl import DIAGNOSING, Choice, Log, parse, trace
+from commtune.model import DEFAULT, Configuration, Execution, Followed, Operation
+from commtune.tuner.executed import DID, Told, group, settings_of
+
+_LOGS = Path(__file__).parent / "nccl_logs"
+
+
+def log(name: str) -> Log:
+    return parse((_LOGS / f"{name}.txt").read_text())
+
+
+def traced(name: str, **configuration: str) -> Execution:
+    return trace(Configuration(configuration), Operation.ALLREDUCE, log(name))
+
+
+def test_the_default_is_read_whole() -> None:
+    found = log("default")
+    assert found.version == "2.28.9+cuda13.0"
+    assert found.read == {"NCCL_NVLS_ENABLE": "0"}
+    assert found.channels == 24
+    assert found.transports == ("P2P/CUMEM",)
+    assert found.choices[0] == Choice("AllReduce", 1024, "RING", "LL", 1)
+    assert found.choices[7] == Choice("AllReduce", 2**28, "RING", "SIMPLE", 24)
+    assert [c.function for c in found.choices] == ["AllReduce"] * 8 + [
+        "ReduceScatter",
+        "Broadcast",
+    ]
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithms", "protocols"),
+    [
+        ("ring", {"RING"}, {"LL", "SIMPLE"}),
+        ("tree", {"TREE"}, {"LL", "SIMPLE"}),
+        ("ll", {"RING"}, {"LL"}),
+        ("ll128", {"TREE", "RING"}, {"LL128"}),
+    ],
+)
+def test_what_was_forced_is_what_ran(name: str, algorithms: set[str], protocols: set[str]) -> None:
+    mine = [c for c in log(name).choices if c.function == "AllReduce"]
+    assert len(mine) == 8
+    assert {c.algorithm for c in mine} == algorithms
+    assert {c.protocol for c in mine} == protocols
+
+
+@pytest.mark.parametrize(
+    ("name", "configuration", "followed"),
+    [
+        ("ring", {"NCCL_ALGO": "Ring"}, Followed.EXECUTED),
+        ("ll", {"NCCL_PROTO": "LL"}, Followed.EXECUTED),
+        ("ll128", {"NCCL_PROTO": "LL128"}, Followed.EXECUTED),
+        ("channels", {"NCCL_MAX_NCHANNELS": "2"}, Followed.EXECUTED),
+        ("no-p2p", {"NCCL_P2P_DISABLE": "1"}, Followed.EXECUTED),
+        ("two-nodes", {"NCCL_SOCKET_NTHREADS": "2"}, Followed.EXECUTED),
+        # Read only when needed, or never logged: silence is no proof.
+        ("misspelled-name", {"NCCL_ALG0": "Ring"}, Followed.UNKNOWN),
+        ("not-a-number", {"NCCL_P2P_DISABLE": "yes"}, Followed.UNKNOWN),
+        ("not-a-number", {"NCCL_BUFFSIZE": "4M"}, Followed.REPLACED),
+        ("threads-out-of-range", {"NCCL_NTHREADS": "100"}, Followed.IGNORED),
+        ("threads-out-of-range", {"NCCL_MIN_NCHANNELS": "1000"}, Followed.REPLACED),
+        # A log that says otherwise than asked, as a replaced algorithm would.
+        ("ring", {"NCCL_ALGO": "Tree"}, Followed.REPLACED),
+        ("ll128", {"NCCL_PROTO": "LL,Simple"}, Followed.REPLACED),
+        # Lists with ^ are not looked into.
+        ("ll", {"NCCL_PROTO": "^LL128"}, Followed.UNKNOWN),
+    ],
+)
+def test_verdicts(name: str, configuration: dict[str, str], followed: Followed) -> None:
+    assert traced(name, **configuration).followed is followed
+
+
+def test_why_in_words() -> None:
+    assert traced("not-a-number", NCCL_BUFFSIZE="4M").why == (
+        "NCCL_BUFFSIZE=4M: the library holds 4 (NCCL reads no suffixes)"
+    )
+    assert "must be a multiple of 32" in traced("threads-out-of-range", NCCL_NTHREADS="100").why
+    assert traced("threads-out-of-range", NCCL_MIN_NCHANNELS="1000").why == (
+        "NCCL_MIN_NCHANNELS=1000: the library holds 64 (NCCL's limit)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("collnet", "no algorithm/protocol available for function AllReduce"),
+        ("misspelled-value", 'Unrecognized element token "Rong"'),
+        ("tree", "no algorithm/protocol available for function ReduceScatter"),
+    ],
+)
+def test_what_ended_a_run_is_kept(name: str, words: str) -> None:
+    found = log(name)
+    assert len(found.warnings) == 1
+    assert words in found.warnings[0]
+
+
+def test_ways_between_ranks() -> None:
+    assert log("no-p2p").transports == ("SHM/direct/direct",)
+    assert log("two-nodes").transports == ("NET/Socket",)
+
+
+def test_executions_tell_what_ran() -> None:
+    did = [line for line in traced("channels", NCCL_MAX_NCHANNELS="2").said if DID in line]
+    assert f"{DID}AllReduce 1024 bytes: RING LL, 1 channels" in did
+    assert f"{DID}transport P2P/CUMEM" in did
+    assert did[-1] == f"{DID}2 channels set up"
+
+
+def test_a_configuration_that_chose_as_the_default_is_kept_apart_where_doubt_is() -> None:
+    default = trace(DEFAULT, Operation.ALLREDUCE, log("default"))
+    misspelled = traced("misspelled-name", NCCL_ALG0="Ring")
+    assert settings_of(misspelled)["NCCL_ALG0"].told is Told.UNKNOWN
+    assert [e.became for e in group([default, misspelled])] == [None, None]
+
+
+def test_noise_is_passed_over() -> None:
+    assert parse("") == Log()
+    assert parse("Hello\nNCCL INFO\n: [0] NCCL INFO x\n\x00\xff\n") == Log()
+    assert parse("h:1:2 [0] NCCL INFO AllReduce: 12 Bytes -> Algo") == Log()
+
+
+def test_the_environment_that_makes_it_talk() -> None:
+    assert DIAGNOSING["NCCL_DEBUG"] == "INFO"
+    assert "TUNING" in DIAGNOSING["NCCL_DEBUG_SUBSYS"].split(",")
