@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from commtune import text
@@ -122,10 +122,10 @@ def _kept(record: Record, profiles: Sequence[Profile], points: Sequence[SizePoin
         said.append(f"No candidate was shown to gain {text.percent(least)}.")
     else:
         said.append("Too few pairs of runs to say anything.")
-    found = [record.conclusion.detectable[p.bytes] for p in points
-             if p.bytes in record.conclusion.detectable]  # fmt: skip
+    detectable = record.conclusion.detectable
+    found = {p.bytes: detectable[p.bytes] for p in points if p.bytes in detectable}
     if found:
-        said.append(f"{_above(min(found), max(found))} would most likely have been found.")
+        said.append(f"{_above(found)} would most likely have been found.")
     elif points and not ruled_out:
         said += dict.fromkeys(_sentence(p.note) for p in profiles if p.note)
     return said
@@ -135,10 +135,15 @@ def _sentence(note: str) -> str:
     return f"{note[:1].upper()}{note[1:]}."
 
 
-def _above(low: float, high: float) -> str:
-    if text.percent(low) == text.percent(high):
-        return f"A gain above {text.percent(low)}"
-    return f"A gain above {text.percent(low)} to {text.percent(high)}, depending on the size,"
+def _above(found: Mapping[int, float]) -> str:
+    """The smallest gain that would have been found; where sizes differ, the extremes."""
+    least, most = min(found, key=lambda s: found[s]), max(found, key=lambda s: found[s])
+    if text.percent(found[least]) == text.percent(found[most]):
+        return f"A gain above {text.percent(found[least])}"
+    return (
+        f"A gain above {text.percent(found[least])} (at {text.size(least)}) to "
+        f"{text.percent(found[most])} (at {text.size(most)})"
+    )
 
 
 def _guarded(profiles: Sequence[Profile]) -> list[str]:

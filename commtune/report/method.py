@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from commtune.report.record import Record
 _STOPPED = {
     "decided": "it was decided",
     "futile": "the blocks left could not have decided it",
-    "budget": "its blocks were used up",
+    "budget": "the planned blocks were made",
 }
 _UNIT = (
     "The unit of evidence is the run, one launch of the benchmark, and not the iteration: "
@@ -46,8 +47,8 @@ def _candidates(record: Record) -> str:
     )
     if not confirmed:
         return f"{said} Gains come from fresh blocks that the search never saw."
-    blocks = [f"{c.blocks} blocks until {_STOPPED.get(c.stopped, c.stopped or 'the end')}"
-              for c in confirmed]  # fmt: skip
+    ends = Counter((c.blocks, _STOPPED.get(c.stopped, c.stopped or "the end")) for c in confirmed)
+    blocks = [f"{number} in {made} blocks, until {why}" for (made, why), number in ends.items()]
     count = len(confirmed)
     return (
         f"{said} Gains come from fresh blocks that the search never saw, of {count} "

@@ -28,6 +28,8 @@ from commtune.tuner.speeds import ALL
 
 #: Blocks whose pairs are listed one by one.
 MOST_BLOCKS = 60
+#: From here on the number of pairs that would decide something is not worth its digits.
+_MANY_PAIRS = 2000
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 NOMINAL = "nominal_bandwidth"
 
@@ -234,6 +236,8 @@ def _verdict(point: SizePoint) -> str:
         return "faster"
     if point.evidence.verdict is Verdict.DEFAULT:
         return "not worth it"
+    if point.more_pairs > _MANY_PAIRS:
+        return "undecided: thousands more pairs"
     if point.more_pairs:
         return f"undecided: about {point.more_pairs} more pairs"
     return "undecided"

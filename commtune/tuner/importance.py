@@ -3,9 +3,9 @@
 The search tries what it hopes for, so configurations share values, and a mean per value would
 credit a variable with what its company does. Therefore all variables are fitted together: the
 logarithm of a run's time as a sum of one effect for each value (ridge regression over one-hot
-columns, outliers drawn in). What noise alone would give is found by shuffling the residuals of that fit and fitting
-again (Freedman and Lane, J. Business & Economic Statistics 1, 1983): the effects are gone, the
-noise and the imbalance of the design stay.
+columns, outliers drawn in). What noise alone would give is found by shuffling the residuals of
+that fit and fitting again (Freedman and Lane, J. Business & Economic Statistics 1, 1983): the
+effects are gone, the noise and the imbalance of the design stay.
 
 Effects of two variables that only work together are not seen, and the runs are those that chose
 the winners, so a large effect is partly luck. Ablation measures anew; this only looks back.
@@ -26,7 +26,7 @@ _FEWEST_RUNS = 3
 _RIDGE = 1.0
 _SHUFFLES = 200
 #: Residuals are drawn in to so many robust standard deviations, in so many rounds.
-_FAR, _ROUNDS, _MAD_TO_SD = 3.0, 5, 1.4826
+_FAR, _ROUNDS, _MAD_TO_SD = 3.0, 10, 1.4826
 _QUANTILE = 0.95
 
 _Array = npt.NDArray[np.float64]
@@ -127,14 +127,18 @@ def _robust(design: _Array, observed: _Array) -> tuple[_Array, _Array]:
     A run among other load may take a hundred times as long, and would make any value slow that
     it happened to have.
     """
-    effects = _fit(design, observed[:, None])
+    fitted = np.full_like(observed, np.median(observed))
     for _ in range(_ROUNDS):
-        fitted = (design @ effects)[:, 0]
-        residuals = observed - fitted
-        reach = _FAR * _MAD_TO_SD * float(np.median(np.abs(residuals)))
-        residuals = np.clip(residuals, -reach, reach)
+        residuals = _drawn_in(observed - fitted)
         effects = _fit(design, (fitted + residuals)[:, None])
-    return effects, residuals
+        fitted = (design @ effects)[:, 0]
+    return effects, _drawn_in(observed - fitted)
+
+
+def _drawn_in(residuals: _Array) -> _Array:
+    middle = float(np.median(residuals))
+    reach = _FAR * _MAD_TO_SD * float(np.median(np.abs(residuals - middle)))
+    return np.clip(residuals, middle - reach, middle + reach)
 
 
 def _importance(

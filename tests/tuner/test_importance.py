@@ -10,7 +10,9 @@ import pytest
 from commtune.tuner.importance import importance
 
 
-def planted(runs: int, seed: int, noise: float = 0.05) -> tuple[list[dict[str, str | None]], list[float]]:
+def planted(
+    runs: int, seed: int, noise: float = 0.05
+) -> tuple[list[dict[str, str | None]], list[float]]:
     """BIG=b takes 1.5 times as long, SMALL=1 1.1 times; NOTHING and MANY do nothing."""
     rng = random.Random(seed)
     assignments: list[dict[str, str | None]] = []
@@ -76,3 +78,12 @@ def test_rare_values_and_single_values_are_not_spoken_of() -> None:
 @pytest.mark.parametrize("runs", [0, 1, 4])
 def test_too_little_says_nothing(runs: int) -> None:
     assert importance(*planted(runs, seed=1)) == []
+
+
+def test_a_few_wild_runs_make_no_value_slow() -> None:
+    assignments, logs = planted(200, seed=5)
+    for place in range(0, 200, 20):
+        logs[place] += 6.0
+    found = {item.name: item for item in importance(assignments, logs)}
+    assert found["BIG"].spread == pytest.approx(0.5, abs=0.08)
+    assert found["NOTHING"].spread < 0.05

@@ -16,6 +16,8 @@ from commtune.report.figures.style import (
     VERMILION,
     Picture,
     duration_axis,
+    fence,
+    pin_outliers,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +79,8 @@ def spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
         axes.xaxis.set_major_locator(_few())
         axes.grid(axis="x", alpha=0.5)
         axes.set_xlabel("wall time")
-        axes.legend(loc="lower right")
+        marks, names = axes.get_legend_handles_labels()
+        figure.legend(marks, names, loc="outside lower right", ncols=3)
 
     return Picture(
         name="spent",
@@ -85,7 +88,7 @@ def spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
         alt="Wall time by phase: "
         + "; ".join(f"{p.title} {text.wall(p.wall_s)}, {p.runs} runs" for p in phases),
         draw=draw,
-        height=1.0 + 0.42 * (len(phases) + (outside_s > 0)),
+        height=1.3 + 0.42 * (len(phases) + (outside_s > 0)),
     )
 
 
@@ -102,7 +105,9 @@ def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
             axes.plot([run.at_s / factor for run in disturbed],
                       [run.median_s for run in disturbed], "x", ms=4, color=colour,
                       label=f"{_speed_label(speed)}, other load")  # fmt: skip
-    duration_axis(axes)
+    speeds = {run.speed for run in runs}
+    duration_axis(axes, fence([r.median_s for r in runs if r.speed == speed] for speed in speeds))
+    pin_outliers(axes, [r.at_s / factor for r in runs], [r.median_s for r in runs], INK)
     axes.grid(alpha=0.5)
 
 

@@ -16,6 +16,8 @@ from commtune.report.figures.style import (
     VERMILION,
     Picture,
     duration_axis,
+    fence,
+    pin_outliers,
     size_axis,
 )
 from commtune.report.points import SPEED_ORDER, SizePoint
@@ -84,6 +86,10 @@ def runs(points: Points) -> Picture:
             ratio_axis(axis)
         axes[0].set_ylabel("default time / candidate's, per pair")
         _limit_clouds(axes, sound)
+        for axis, speed in zip(axes, speeds, strict=True):
+            here = [p for p in sound if p.evidence.speed == speed]
+            x = [p.bytes for p in here for _ in p.pairs]
+            pin_outliers(axis, x, [pair.ratio for p in here for pair in p.pairs], INK)
 
     pairs = sum(len(p.pairs) for p in sound)
     return Picture(
@@ -247,11 +253,10 @@ def _scatter(index: int) -> float:
 
 
 def _limit_clouds(axes: Sequence[Axes], points: Points) -> None:
-    """The middle 98 % of the dots and all intervals; what is further out is cut off."""
-    ratios = sorted(pair.ratio for p in points for pair in p.pairs)
-    skip = len(ratios) // 100
-    low = min([0.98, ratios[skip], *(max(p.evidence.gain.low, 0.3) for p in points)])
-    high = max([1.02, ratios[-1 - skip], *(min(p.evidence.gain.high, 5) for p in points)])
+    """All dots but far outliers, and all intervals but wild ones."""
+    low, high = fence([pair.ratio for pair in p.pairs] for p in points)
+    low = min([0.98, low, *(max(p.evidence.gain.low, low / 1.2) for p in points)])
+    high = max([1.02, high, *(min(p.evidence.gain.high, high * 1.2) for p in points)])
     for axis in axes:
         axis.set_ylim(low / 1.03, high * 1.03)
         ratio_axis(axis)

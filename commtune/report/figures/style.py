@@ -7,9 +7,10 @@ variables, so that a picture is readable on dark paper as well as on white.
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,7 @@ _LOOK: dict[Any, Any] = {
 _DPI = 150
 #: A wider range of times than this, as a factor, wants a logarithmic axis.
 _WIDE = 5.0
+_FEWEST_FENCED = 4
 #: Letters of a title that fit into one line.
 _WIDEST = 88
 #: Where coordinates stand; scales of glyphs stand elsewhere, and need all their digits.
@@ -153,6 +155,33 @@ def _inline(whole: str, picture: Picture) -> str:
     return re.sub(r"\s*\n\s*", "\n", bare).strip()
 
 
+def fence(groups: Iterable[Sequence[float]]) -> tuple[float, float]:
+    """Limits that hold all values but far outliers (three quartile ranges out, by logarithm)."""
+    lows, highs = [], []
+    every = list(groups)
+    # A few values have no quartiles worth the name.
+    for group in [g for g in every if len(g) >= _FEWEST_FENCED] or every:
+        logs = sorted(math.log(value) for value in group)
+        first, third = logs[len(logs) // 4], logs[(3 * len(logs) - 1) // 4]
+        reach = 3 * max(third - first, 0.01)
+        inside = [value for value in logs if first - reach <= value <= third + reach]
+        lows.append(math.exp(inside[0]))
+        highs.append(math.exp(inside[-1]))
+    return min(lows), max(highs)
+
+
+def pin_outliers(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
+    """Marks what is outside a vertical axis by triangles at its ends."""
+    low, high = axes.get_ylim()
+    below = [place for place, value in zip(x, y, strict=True) if value < low]
+    above = [place for place, value in zip(x, y, strict=True) if value > high]
+    for marker, places, end in (("v", below, low), ("^", above, high)):
+        if places:
+            (marks,) = axes.plot(places, [end] * len(places), marker, ms=4, color=colour, mew=0,
+                                 clip_on=False, zorder=4)  # fmt: skip
+            marks.set_in_layout(False)
+
+
 def size_axis(axes: Axes, sizes: Sequence[int], *, label: str = "message size") -> None:
     """A logarithmic axis with the sizes as ticks; of many, every second or third."""
     every = 1 + (len(sizes) - 1) // 12
@@ -167,11 +196,15 @@ def size_axis(axes: Axes, sizes: Sequence[int], *, label: str = "message size") 
     axes.grid(alpha=0.5)
 
 
-def duration_axis(axes: Axes) -> None:
-    """A vertical axis of seconds, in units for people; logarithmic where the range is wide."""
+def duration_axis(axes: Axes, limits: tuple[float, float] | None = None) -> None:
+    """A vertical axis of seconds, in units for people; logarithmic where the range is wide.
+
+    Args:
+        limits: what it has to hold; everything that is drawn, where ``None``.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    low, high = axes.dataLim.intervaly
+    low, high = limits or axes.dataLim.intervaly
     if high > _WIDE * low:
         axes.set_yscale("log")
         steps = (1.0,) if high > 200 * low else (1.0, 2.0, 5.0)
@@ -181,6 +214,9 @@ def duration_axis(axes: Axes) -> None:
     else:
         axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    if limits is not None:
+        margin = max(high / low, 1.01) ** 0.08
+        axes.set_ylim(low / margin, high * margin)
 
 
 def _short(seconds: float) -> str:

@@ -71,7 +71,8 @@ def importance(found: Mapping[str, Sequence[Importance]]) -> Picture:
         axes.set_xlabel("time under its slowest value, over that under its fastest")
         axes.xaxis.set_major_formatter(lambda value, _: f"+{value:.0%}")
         axes.grid(axis="x", alpha=0.5)
-        _legend(axes, found)
+        axes.set_xlim(0, 1.08 * _reach(found))
+        _legend(figure, found)
 
     return Picture(
         name="importance",
@@ -79,11 +80,11 @@ def importance(found: Mapping[str, Sequence[Importance]]) -> Picture:
         alt="Bars of the spread of times between values of each variable by range of sizes, with "
         "what noise alone would give; the table below has the numbers.",
         draw=draw,
-        height=1.2 + (0.2 + 0.16 * len(found)) * len(names),
+        height=1.5 + (0.2 + 0.16 * len(found)) * len(names),
     )
 
 
-def _legend(axes: Axes, found: Mapping[str, Sequence[Importance]]) -> None:
+def _legend(figure: Figure, found: Mapping[str, Sequence[Importance]]) -> None:
     """Full colours, whatever the bars that come first look like, and what the ticks mean."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -92,7 +93,14 @@ def _legend(axes: Axes, found: Mapping[str, Sequence[Importance]]) -> None:
         Patch(color=SERIES[place], label=f"{label} sizes") for place, label in enumerate(found)
     ]
     tick = Line2D([], [], color=INK, lw=0, marker="|", ms=9, mew=1.6, label="by noise alone")
-    axes.legend(handles=[*handles, tick], loc="lower right")
+    figure.legend(handles=[*handles, tick], loc="outside lower right", ncols=4)
+
+
+def _reach(found: Mapping[str, Sequence[Importance]]) -> float:
+    """How far bars are drawn: what noise alone would show may be far outside."""
+    items = [item for group in found.values() for item in group]
+    telling = [max(item.spread, item.noise) for item in items if item.stands_out]
+    return max(telling or [item.spread for item in items])
 
 
 def ranked(found: Mapping[str, Sequence[Importance]]) -> list[str]:
