@@ -17,13 +17,14 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from statistics import median
+from statistics import NormalDist, fmean, median
 from typing import Any
 
 from commtune.model import (
     DEFAULT,
     BlockPlan,
     Configuration,
+    Interval,
     Outcome,
     PointEvidence,
     Verdict,
@@ -36,6 +37,7 @@ from commtune.tuner.stats import (
     blocks_to_decide,
     combined,
     corrected_level,
+    half_width,
     interval,
     verdict,
 )
@@ -290,7 +292,7 @@ def _points(
     rules: Rules,
 ) -> list[PointEvidence]:
     together = [pair for found in parts.values() for pair in found]
-    gain = interval(estimate, rules.each, len(together))
+    gain = _interval(estimate, together, rules.each)
     by_speed = [
         _point(operation, size, speed, found, len(found) / len(together), rules)
         for speed, found in sorted(parts.items())
@@ -307,16 +309,25 @@ def _point(
     operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
 ) -> PointEvidence:
     """What one machine speed says: an interval by itself, which no claim is made from."""
-    gain = interval(combined([logs(found)]), rules.level, len(found))
+    gain = _interval(combined([logs(found)]), found, rules.level)
     said = verdict(gain, rules.minimum_gain)
     return PointEvidence(operation, size, speed, *_medians(found), gain, said, share)
 
 
+def _interval(found: Estimate | None, of: Pairs, level: float) -> Interval:
+    """The interval of a ratio; with too few pairs for one, the ratio that they had."""
+    gain = interval(found, level, len(of))
+    return gain if found is not None else replace(gain, ratio=math.exp(fmean(logs(of))))
+
+
 def _warns(point: PointEvidence, rules: Rules) -> bool:
-    """Whether a machine speed speaks against a gain: slower there, or, with few pairs, likely."""
+    """Whether a machine speed speaks against a gain: slower there, or, with few pairs, likely.
+
+    A single pair is easily off by more than the tolerance, and says nothing.
+    """
     if point.gain.pairs >= FEWEST_PAIRS:
         return point.gain.high < 1
-    return point.gain.ratio < 1 - rules.tolerance
+    return point.gain.pairs > 1 and point.gain.ratio < 1 - rules.tolerance
 
 
 def _medians(found: Pairs) -> tuple[float, float]:
@@ -352,10 +363,6 @@ def _is_futile(estimate: Estimate | None, rules: Rules, made: int, planned: int)
     """Whether the blocks left would hardly show a gain at this size."""
     if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
         return False
-    from statistics import NormalDist
-
-    from commtune.tuner.stats import half_width
-
     final = replace(
         estimate,
         error=estimate.error * math.sqrt(made / planned),
