@@ -78,7 +78,7 @@ def trials(count: int) -> None:
     """The cost of a trial in a campaign of ``count`` trials."""
     mpi = wiring.find("wheel:mpich")
     spec = quick_campaign(Flags(), "mpich-host-allreduce", "mpich")
-    budget = Budget(search_s=1e9, confirmation_s=1, trials=count)
+    budget = Budget(search_s=1e9, ablation_s=1, confirmation_s=1, trials=count)
     plan = replace(spec.plan, budget=budget, name="trials")
     clock = VirtualClock()
     benchmark = Stopwatch(_truth, clock, seed=1)
@@ -98,10 +98,11 @@ def trials(count: int) -> None:
         Campaign(plan, runner, QuietReporter()).run()
         opened.close()
     tenth = len(benchmark.asked) // 10
-    first, last = benchmark.asked[:tenth], benchmark.asked[-tenth:]
     print(f"{count} trials, SIMULATED benchmark; controller time a run:")
-    print(f"  first tenth {(first[-1] - first[0]) / (tenth - 1) * 1e3:.2f} ms")
-    print(f"  last tenth  {(last[-1] - last[0]) / (tenth - 1) * 1e3:.2f} ms")
+    for number in range(10):
+        part = benchmark.asked[number * tenth : (number + 1) * tenth]
+        spent = (part[-1] - part[0]) / (tenth - 1)
+        print(f"  tenth {number + 1}: {spent * 1e3:.2f} ms")
 
 
 def _truth(configuration: Configuration, size: int) -> float:

@@ -50,6 +50,8 @@ class AblationPhase:
         self._runner = session.runner
         self._plan = session.plan
         self._ranges = tuple(ranges)
+        self._whole: Blocks = ()
+        self._read = 0
 
     def run(
         self,
@@ -72,7 +74,7 @@ class AblationPhase:
         for number, start in enumerate(different):
             share_s = max(0.0, timer.left()) / (len(different) - number)
             made[start] = self._ablate(start, timer, timer.left() - share_s)
-        return [self._whole(candidate, made[starts[candidate]]) for candidate in candidates]
+        return [self._joined(candidate, made[starts[candidate]]) for candidate in candidates]
 
     def _try_guesses(self, guesses: Mapping[Configuration, Configuration], timer: Timer) -> None:
         """Blocks of all candidates with their guesses, until each is clear."""
@@ -101,7 +103,7 @@ class AblationPhase:
         found = self._shortfall(candidate, small) if small != candidate else None
         return candidate if found is not None and found.is_too_much else small
 
-    def _whole(self, candidate: Configuration, ablation: Ablation) -> Ablation:
+    def _joined(self, candidate: Configuration, ablation: Ablation) -> Ablation:
         """The way from a candidate over its guess, as one."""
         if ablation.before == candidate:
             return ablation
@@ -231,8 +233,11 @@ class AblationPhase:
         self._session.run_block(order, Phase.ABLATE, timer)
 
     def _blocks(self) -> Blocks:
-        runs = [run for run in self._runner.evidence.runs if run.phase is Phase.ABLATE]
-        return whole_blocks(runs, self._runner.plans)
+        runs = self._runner.evidence.of(Phase.ABLATE)
+        if len(runs) != self._read:
+            self._whole = whole_blocks(runs, self._runner.plans)
+            self._read = len(runs)
+        return self._whole
 
     def _effects(self, slow: Configuration, fast: Configuration) -> Effects:
         return effects(self._blocks(), slow, fast, self._ranges, self._runner.evidence.speeds())

@@ -26,6 +26,9 @@ from commtune.tuner.confirm import (
 )
 from commtune.tuner.session import Session, Timer
 
+#: By how much of it the budget may be overdrawn for a machine speed that lacks pairs.
+_OVERDRAFT = 0.2
+
 
 class ConfirmationPhase:
     """Confirms candidates in fresh blocks, from wherever earlier sessions got to."""
@@ -120,6 +123,7 @@ class ConfirmationPhase:
             if made >= due and not (
                 last
                 and made < MOST_EXTENSION * due
+                and timer.left() > -_OVERDRAFT * timer.budget_s
                 and lacks_pairs(blocks, candidates, self._runner.evidence.speeds())
             ):
                 return
@@ -161,7 +165,7 @@ class ConfirmationPhase:
         operation = self._plan.workload.operation
         found = Comparison(str(operation), {}, {}, {}, {})
         blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
-        speeds = self._runner.evidence.speeds()
+        speeds = self._runner.evidence.speeds(anew=True)
         for place, candidate in enumerate(decision.candidates):
             look, why = decision.stop_of(place) or (len(decision.shares) - 1, "budget")
             rules = self.rules(decision, look)
@@ -176,8 +180,8 @@ class ConfirmationPhase:
         return whole_blocks(
             (
                 run
-                for run in self._runner.evidence.runs
-                if run.phase is phase and run.operation == operation and run.block >= first
+                for run in self._runner.evidence.of(phase)
+                if run.operation == operation and run.block >= first
             ),
             self._runner.plans,
         )

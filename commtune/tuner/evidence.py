@@ -59,6 +59,11 @@ class RunView(Protocol):
     def measurements(self) -> Sequence[SizeView]: ...
 
 
+#: Speeds are fitted again when the runs have grown by this factor and number, and to so many
+#: canaries at most.
+_REFIT, _REFIT_RUNS, _MOST_CANARIES = 1.02, 8, 4000
+
+
 @dataclass
 class Evidence:
     """All stored runs of a campaign, in order.
@@ -67,33 +72,48 @@ class Evidence:
     """
 
     runs: list[RunView] = field(default_factory=list)
+    _by_phase: dict[Phase, list[RunView]] = field(default_factory=dict)
     _last: dict[tuple[int, int], str] = field(default_factory=dict)
+    _speeds: Speeds = field(default_factory=Speeds)
+    _fitted_at: int = 0
 
     def add(self, run: RunView) -> None:
         """Takes in one more run."""
         self.runs.append(run)
+        self._by_phase.setdefault(run.phase, []).append(run)
         self._last[run.block, run.position] = run.run_id
+
+    def of(self, phase: Phase) -> Sequence[RunView]:
+        """All runs of a phase, in order, whatever their outcome."""
+        return self._by_phase.get(phase, ())
 
     def good(self, *phases: Phase) -> Iterable[RunView]:
         """The runs that count as evidence, of these phases."""
         return (
             r
-            for r in self.runs
-            if r.outcome is Outcome.OK
-            and r.phase in phases
-            and self._last[r.block, r.position] == r.run_id
+            for phase in phases
+            for r in self.of(phase)
+            if r.outcome is Outcome.OK and self._last[r.block, r.position] == r.run_id
         )
 
     def wall_s(self, *phases: Phase) -> float:
         """Seconds that runs of these phases took, failed ones included."""
-        return math.fsum(r.wall_s for r in self.runs if r.phase in phases)
+        return math.fsum(r.wall_s for phase in phases for r in self.of(phase))
 
-    def speeds(self) -> Speeds:
+    def speeds(self, *, anew: bool = False) -> Speeds:
         """The machine speeds seen so far, while the tuned operation was measured.
 
         Guard operations come after the comparison, and must not change it when it is made again.
+        Worked out again when enough runs came in since, so that the cost of a run does not grow.
+
+        Args:
+            anew: from all runs up to now, as a campaign that is loaded again would find.
         """
-        return fit(self.canaries(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM))
+        if anew or len(self.runs) > self._fitted_at * _REFIT + _REFIT_RUNS or not self._fitted_at:
+            canaries = self.canaries(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
+            self._speeds = fit(canaries[:: len(canaries) // _MOST_CANARIES + 1])
+            self._fitted_at = len(self.runs)
+        return self._speeds
 
     def canaries(self, *phases: Phase) -> list[float]:
         """The core-to-core round trips before each size, seconds, of these phases' good runs."""

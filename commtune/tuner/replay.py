@@ -121,10 +121,12 @@ class ReplayBenchmark:
     def recover(self, request: RunRequest) -> RunResult | None:
         """Nothing is ever left of a run."""
         del request
+        return None
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
         """A recording doesn't tell what the library did."""
         del request, time_limit_s
+        return None
 
     def _deck(self, request: RunRequest) -> _Deck:
         index = self.grid.index.get(request.configuration)

@@ -109,9 +109,17 @@ class SearchPhase:
         self._refresh()
 
     def _refresh(self) -> None:
-        self._board.rebuild(self._runner.evidence)
+        self._refresh_board()
         self._search.rebuild(self._board)
+
+    def _refresh_board(self) -> None:
+        self._board.rebuild(self._runner.evidence)
         self._refreshed_at = len(self._runner.evidence.runs)
+
+    def _is_stale(self) -> bool:
+        """Whether enough runs came in to work all scores out again."""
+        grown = len(self._runner.evidence.runs) - self._refreshed_at
+        return grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._refreshed_at)
 
     def _trials_left(self) -> bool:
         limit = self._plan.budget.trials
@@ -165,14 +173,13 @@ class SearchPhase:
         for item in sorted(self._search.tell(configuration, self._board.add(run)), key=str):
             self._session.reporter.say(f"{_shown(item)} works by itself: back in the search")
         self._session.best_log_gain = max(self._session.best_log_gain, self._board.best_gain(run))
-        grown = len(self._runner.evidence.runs) - self._refreshed_at
-        if grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._refreshed_at):
+        if self._is_stale():
             self._refresh()
 
     def _repeat_finalists(self, timer: Timer) -> None:
         """Repeats the best of each range, so that confirmation gets the good, not the lucky."""
+        self._refresh_board()
         while timer.left() > 0:
-            self._board.rebuild(self._runner.evidence)
             finalists = self._finalists(_FINALISTS)
             if not finalists or all(self._runs_of(c) >= MOST_RUNS for c in finalists):
                 return
@@ -181,7 +188,11 @@ class SearchPhase:
             for position, configuration in enumerate(order):
                 if timer.left() <= 0:
                     return
-                self._session.run(configuration, Phase.SEARCH, block, timer, position)
+                run = self._session.run(configuration, Phase.SEARCH, block, timer, position)
+                if run.outcome is Outcome.OK:
+                    self._board.add(run)
+            if self._is_stale():
+                self._refresh_board()
 
     def _runs_of(self, configuration: Configuration) -> int:
         scores = self._board.scores.get(configuration, {})
