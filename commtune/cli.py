@@ -277,6 +277,23 @@ def trace(
 
 
 @app.command()
+def verify(
+    profile: Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")],
+    time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
+    mpi: Annotated[str | None, typer.Option(help="which MPI [the campaign's]")] = None,
+    db: Db = None,
+    json_output: Json = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
+    ] = False,
+) -> None:
+    """Measure a profile again: exit code 0 holds, 10 weaker, 11 gone, 12 worse, 13 undecided."""
+    from commtune.commands import verify as command
+
+    command.run(profile, time, mpi, db, json_output=json_output, take_over=take_over)
+
+
+@app.command()
 def doctor(db: Db = None, json_output: Json = False) -> None:
     """What this machine has, what is missing, and the command that mends it."""
     from commtune.commands import doctor as command
