@@ -41,11 +41,12 @@ def test_nulls_everywhere_are_taken() -> None:
 
 
 def test_open_ends_of_intervals_come_as_null() -> None:
-    point = {"bytes": 8, "speed": "all", "ratio": 1.1, "low": None, "high": None, "pairs": 1}
+    point = {"bytes": 8, "speed": "all", "ratio": 1.1, "low": None, "high": None, "pairs": 2}
     unknown = {**point, "ratio": None}
-    (confirmed,) = parse({"confirmed": [{"points": [point, unknown]}]}).confirmed
+    single = {**point, "pairs": 1}
+    (confirmed,) = parse({"confirmed": [{"points": [point, unknown, single]}]}).confirmed
     (effect,) = confirmed.effects
-    assert effect.gain == Interval(1.1, 0.0, math.inf, 1)
+    assert effect.gain == Interval(1.1, 0.0, math.inf, 2)
 
 
 def test_sizes_where_a_variable_helps_are_put_together() -> None:

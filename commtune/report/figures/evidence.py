@@ -244,7 +244,8 @@ def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> No
     """Dots as one path of points: a tenth of the size that a marker each would take."""
     xs = [part for value in x for part in (value, value * 1.0001, math.nan)]
     ys = [part for value in y for part in (value, value, math.nan)]
-    axes.plot(xs, ys, color=colour, lw=3.2, alpha=0.6, solid_capstyle="round", zorder=2)
+    axes.plot(xs, ys, color=colour, lw=3.2, alpha=0.6, solid_capstyle="round", zorder=2,
+              snap=False)  # fmt: skip
 
 
 def _scatter(index: int) -> float:

@@ -132,7 +132,7 @@ def _drawn(picture: Picture, *, heading: str, banner: str) -> Iterator[Figure]:
 
 
 def _titled(heading: str, title: str) -> str:
-    whole = f"{heading}: {title}"
+    whole = f"{heading} \N{EN DASH} {title}"
     return whole if len(whole) < _WIDEST else f"{heading}\n{title}"
 
 
