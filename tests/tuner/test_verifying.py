@@ -1,0 +1,459 @@
+"""Verification of profiles over a made-up machine, with the real store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from synthetic import QuietReporter, SyntheticBenchmark, Truth, VirtualClock
+
+from commtune.db.engine import Database, open_database
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.errors import UserError
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Interval,
+    Operation,
+    Outcome,
+    Phase,
+    PointEvidence,
+    Profile,
+    RunResult,
+    Verdict,
+    Workload,
+)
+from commtune.spaces import Space
+from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.confirm import Rules
+from commtune.tuner.evidence import Evidence
+from commtune.tuner.plan import Budget, Plan
+from commtune.tuner.runner import Runner
+from commtune.tuner.session import Session
+from commtune.tuner.verification import (
+    Claim,
+    Finding,
+    SizeFinding,
+    claim_of,
+    is_clear,
+    judge_claimed,
+    judge_profile,
+    judge_promised,
+    stated_today,
+)
+from commtune.tuner.verifying import Verification, VerifyPhase
+
+SIZES = (8, 65536, 1048576)
+TUNED = Configuration({"BUFFER": "65536"})
+SPACE = Space("made-up", "1", "made-up", ())
+RULES = Rules(level=0.95, minimum_gain=0.02, tolerance=0.05, comparisons=3)
+
+
+def gains(*by_size: float) -> Truth:
+    """A machine on which TUNED is so many times as fast, by size."""
+
+    def truth(configuration: Configuration, size: int) -> float:
+        gain = dict(zip(SIZES, by_size, strict=True))[size] if configuration == TUNED else 1.0
+        return (1e-6 + size / 5e9) / gain
+
+    return truth
+
+
+def point(size: int, low: float, high: float, *, speed: str = "all", share: float = 1.0,
+          verdict: Verdict = Verdict.FASTER) -> PointEvidence:  # fmt: skip
+    gain = Interval((low * high) ** 0.5, low, high, 20)
+    return PointEvidence("allreduce", size, speed, 1e-5, 1e-5 / gain.ratio, gain, verdict, share)
+
+
+def profile(*points: PointEvidence, configuration: Configuration = TUNED) -> Profile:
+    """One over all sizes."""
+    return Profile(
+        name="all-sizes",
+        operation="allreduce",
+        backend="mpi-host",
+        ranks=2,
+        nodes=1,
+        bytes_low=SIZES[0],
+        bytes_high=SIZES[-1],
+        configuration=configuration,
+        verdict=Verdict.DEFAULT if configuration.is_default else Verdict.FASTER,
+        points=points,
+    )
+
+
+#: Stated: 1.3x at large sizes, no harm at 8 B.
+PROFILE = profile(
+    point(8, 0.97, 1.03, verdict=Verdict.DEFAULT),
+    point(65536, 1.25, 1.35),
+    point(1048576, 1.25, 1.35),
+)
+
+
+@dataclass
+class Laboratory:
+    """A campaign in a real database, and the machine of today."""
+
+    database: Database
+    today: SyntheticBenchmark
+    plan: Plan
+
+    def session(self) -> Session:
+        store = Store(self.database)
+        campaign_id = store.open_campaign(
+            CampaignRecord(
+                self.plan.name, self.plan.comparable({}), {}, {}, "k", 1,
+                SystemRecord("f", "made-up"), StackRecord("f", "made-up"), simulated=True,
+            )
+        ).id  # fmt: skip
+        store.lock(campaign_id)
+        runner = Runner(self.plan, campaign_id, self.today, store, clock=self.today.clock)
+        runner.recover()
+        runner.load()
+        return Session(self.plan, runner, QuietReporter())
+
+    def phase(self, time_s: float = 20.0, stated: Profile = PROFILE) -> VerifyPhase:
+        session = self.session()
+        return VerifyPhase(session, claim_of(stated, SIZES), session.runner.evidence, time_s)
+
+    def verify(self, time_s: float = 20.0, stated: Profile = PROFILE) -> Verification:
+        return self.phase(time_s, stated).run()
+
+    def becomes(self, truth: Truth, **changes: object) -> Laboratory:
+        """Another day on the same machine."""
+        self.today = replace(self.today, truth=truth, seed=self.today.seed + 1, **changes)  # type: ignore[arg-type]  # fields of the dataclass
+        return self
+
+
+@pytest.fixture
+def laboratory(tmp_path: Path) -> Iterator[Laboratory]:
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    plan = Plan("test", SPACE, Workload(Operation.ALLREDUCE, SIZES))
+    yield Laboratory(database, SyntheticBenchmark(gains(1, 1.3, 1.3), VirtualClock()), plan)
+    database.close()
+
+
+# What an interval says
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "finding"),
+    [
+        (1.26, 1.34, Finding.HOLDS),
+        (1.10, 1.30, Finding.HOLDS),
+        (1.60, 1.70, Finding.HOLDS),
+        (1.005, 1.30, Finding.HOLDS),
+        (1.10, 1.20, Finding.WEAKER),
+        (1.005, 1.03, Finding.WEAKER),
+        (0.99, 1.015, Finding.GONE),
+        (1.005, 1.015, Finding.GONE),
+        (0.90, 0.99, Finding.WORSE),
+        (0.95, 1.30, Finding.UNDECIDED),
+        (0.95, 1.10, Finding.UNDECIDED),
+    ],
+)
+def test_a_claimed_gain_is_judged(low: float, high: float, finding: Finding) -> None:
+    stated = Interval(1.3, 1.25, 1.35, 20)
+    assert judge_claimed(stated, Interval(1.0, low, high, 20), 0.02) is finding
+    assert judge_claimed(stated, Interval(1.0, low, high, 4), 0.02) is Finding.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "finding"),
+    [
+        (0.96, 1.02, Finding.HOLDS),
+        (0.96, 0.99, Finding.HOLDS),
+        (1.10, 1.20, Finding.HOLDS),
+        (0.90, 0.94, Finding.WORSE),
+        (0.90, 1.00, Finding.UNDECIDED),
+    ],
+)
+def test_a_promise_of_no_harm_is_judged(low: float, high: float, finding: Finding) -> None:
+    assert judge_promised(Interval(1.0, low, high, 20), 0.05) is finding
+
+
+def found(claimed: Sequence[tuple[float, float]], promised: tuple[float, float] | None = None
+          ) -> list[SizeFinding]:  # fmt: skip
+    """Sizes that state [1.25, 1.35] with today's intervals, and one that promises no harm."""
+    stated = Interval(1.3, 1.25, 1.35, 20)
+    sizes = []
+    for number, ends in enumerate(claimed):
+        today = point(8 << number, *ends)
+        finding = judge_claimed(stated, today.gain, 0.02)
+        sizes.append(SizeFinding(today.bytes, finding, stated, today))
+    if promised:
+        today = point(4, *promised)
+        sizes.append(SizeFinding(4, judge_promised(today.gain, 0.05), None, today))
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("claimed", "promised", "finding"),
+    [
+        ([(1.26, 1.34), (1.27, 1.33)], (0.96, 1.02), Finding.HOLDS),
+        # One too noisy to say anything by itself does not spoil the rest ...
+        ([(1.26, 1.34), (1.27, 1.33), (0.98, 1.40)], None, Finding.HOLDS),
+        # ... unless it could take all of the gain away,
+        ([(1.05, 1.34), (0.70, 1.80)], None, Finding.UNDECIDED),
+        # and several that say nothing one by one may say something together only if all do.
+        ([(0.99, 1.5), (0.99, 1.5)], None, Finding.UNDECIDED),
+        ([(1.26, 1.34), (1.10, 1.20)], None, Finding.WEAKER),
+        ([(1.26, 1.34), (0.99, 1.01)], None, Finding.WEAKER),
+        ([(1.10, 1.20), (1.10, 1.20)], None, Finding.WEAKER),
+        ([(0.99, 1.01), (0.99, 1.01)], None, Finding.GONE),
+        ([(0.99, 1.01), (0.94, 1.04)], None, Finding.UNDECIDED),
+        ([(0.97, 1.001), (0.94, 1.03)], None, Finding.GONE),
+        ([(1.26, 1.34), (0.97, 0.99)], None, Finding.WORSE),
+        ([(1.26, 1.34)], (0.90, 0.94), Finding.WORSE),
+        ([(1.26, 1.34)], (0.93, 1.02), Finding.HOLDS),
+        ([(1.26, 1.34)], (0.85, 1.02), Finding.UNDECIDED),
+    ],
+)
+def test_sizes_are_put_together(
+    claimed: list[tuple[float, float]], promised: tuple[float, float] | None, finding: Finding
+) -> None:
+    assert judge_profile(found(claimed, promised), RULES) is finding
+
+
+def test_a_gain_found_lower_than_stated_is_looked_at_longer() -> None:
+    assert is_clear(found([(1.26, 1.34)]), RULES)
+    assert is_clear(found([(1.10, 1.20)]), RULES)
+    assert not is_clear(found([(1.05, 1.30)]), RULES)
+    assert not is_clear(found([(1.26, 1.34)], (0.93, 1.02)), RULES)
+    assert is_clear(found([(0.97, 0.99)], (0.93, 1.02)), RULES)
+
+
+# What a profile claims
+
+
+def test_a_profile_claims_the_sizes_that_were_faster() -> None:
+    claim = claim_of(PROFILE, SIZES)
+    assert sorted(claim.stated) == [65536, 1048576]
+    assert claim.promised == (8,)
+    assert claim.sizes == SIZES
+
+
+def test_a_range_claims_nothing_outside_of_it() -> None:
+    ranged = replace(PROFILE, bytes_low=1048576)
+    claim = claim_of(ranged, SIZES)
+    assert claim.sizes == (1048576,)
+    assert claim.promised == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (profile(point(8, 0.9, 1.0), configuration=DEFAULT), "is the default"),
+        (profile(point(8, 1.0, 1.1, verdict=Verdict.UNDECIDED)), "no size with a confirmed gain"),
+    ],
+)
+def test_what_claims_nothing_can_not_be_verified(wrong: Profile, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        claim_of(wrong, SIZES)
+
+
+def claim_at_two_speeds() -> Claim:
+    return claim_of(
+        profile(
+            point(8, 1.7, 2.3),
+            point(8, 1.35, 1.45, speed="fast", share=0.5),
+            point(8, 2.8, 3.0, speed="slow", share=0.5),
+        ),
+        (8,),
+    )
+
+
+def test_a_day_with_other_shares_of_the_speeds_states_another_gain() -> None:
+    fast = [point(8, 1.3, 1.5), point(8, 1.3, 1.5, speed="fast", share=1.0)]
+    stated = stated_today(claim_at_two_speeds(), 8, fast)
+    assert stated is not None
+    assert (stated.low, stated.high) == pytest.approx((1.35, 1.45))
+    assert judge_claimed(stated, fast[0].gain, 0.02) is Finding.HOLDS
+
+
+def test_with_the_same_shares_or_an_unknown_speed_the_stated_gain_stands() -> None:
+    claim = claim_at_two_speeds()
+    same = [point(8, 1.3, 1.5, speed=speed, share=0.5) for speed in ("fast", "slow")]
+    other = [point(8, 1.3, 1.5, speed="middle", share=1.0)]
+    for today in (same, other, []):
+        assert stated_today(claim, 8, today) == claim.stated[8].gain
+
+
+# Whole verifications
+
+
+@pytest.mark.parametrize(
+    ("truth", "finding"),
+    [
+        (gains(1, 1.3, 1.3), Finding.HOLDS),
+        (gains(1, 1.1, 1.1), Finding.WEAKER),
+        (gains(1, 1.3, 1.1), Finding.WEAKER),
+        (gains(1, 1.0, 1.0), Finding.GONE),
+        (gains(1, 0.8, 0.8), Finding.WORSE),
+        (gains(1, 1.3, 0.8), Finding.WORSE),
+        (gains(0.8, 1.3, 1.3), Finding.WORSE),
+    ],
+    ids=["stays", "shrinks", "shrinks at one size", "vanishes", "turns", "turns at one size",
+         "begins to harm"],
+)  # fmt: skip
+def test_what_became_of_a_gain_is_found(
+    laboratory: Laboratory, truth: Truth, finding: Finding
+) -> None:
+    verification = laboratory.becomes(truth, noise=0.02).verify(40.0)
+    assert verification.finding is finding, verification.sizes
+    assert verification.blocks <= 100  # of 0.4 s each
+
+
+def test_what_the_looks_may_get_wrong_together(laboratory: Laboratory, tmp_path: Path) -> None:
+    """A gain that stays is called anything else, and one that vanished holds, in few of 40."""
+    said: Counter[tuple[float, Finding]] = Counter()
+    for seed in range(40):
+        truth = 1.3 if seed % 2 else 1.0
+        database = open_database(f"sqlite:///{tmp_path}/{seed}.db")
+        machine = SyntheticBenchmark(
+            gains(1, truth, truth), VirtualClock(), seed=seed, noise=0.08,
+            slow_share=0.3 if seed % 3 == 0 else 0.0,
+        )  # fmt: skip
+        plan = replace(laboratory.plan, seed=seed)
+        said[truth, Laboratory(database, machine, plan).verify(16.0).finding] += 1
+        database.close()
+    wrong_of_true = {Finding.WEAKER, Finding.GONE, Finding.WORSE}
+    wrong_of_gone = {Finding.HOLDS, Finding.WEAKER, Finding.WORSE}
+    # At most 5 % each: 4 or more of 20 happen once in 60 such tests.
+    assert sum(said[1.3, finding] for finding in wrong_of_true) < 4, said
+    assert sum(said[1.0, finding] for finding in wrong_of_gone) < 4, said
+    assert said[1.3, Finding.HOLDS] >= 15, said
+
+
+def test_blocks_are_planned_stored_and_kept_apart_by_day(laboratory: Laboratory) -> None:
+    first = laboratory.verify()
+    runs = len(laboratory.today.runs)
+    second = laboratory.becomes(gains(1, 0.8, 0.8)).verify()
+    assert (first.finding, second.finding) == (Finding.HOLDS, Finding.WORSE)
+    store = Store(laboratory.database)
+    campaign_id = laboratory.session().runner.campaign_id
+    stored = list(store.runs(campaign_id))
+    assert {run.phase for run in stored} == {Phase.VERIFY}
+    assert len(stored) == runs + len(laboratory.today.runs) - runs
+    plans = {plan.number: plan for plan in store.blocks(campaign_id)}
+    assert {run.block for run in stored} == set(plans)
+    assert len(plans) == first.blocks + second.blocks
+    orders = {plan.order for plan in plans.values()}
+    assert orders == {(DEFAULT, TUNED), (TUNED, DEFAULT)}
+
+
+def test_a_clear_answer_ends_early_and_an_unclear_one_uses_the_time(
+    laboratory: Laboratory,
+) -> None:
+    clear = laboratory.verify(40.0)
+    assert clear.stopped == "clear"
+    assert clear.blocks < 90  # 100 fit
+    noisy = laboratory.becomes(gains(1, 1.03, 1.03), noise=0.3).verify(40.0)
+    assert (noisy.stopped, noisy.finding) == ("time", Finding.UNDECIDED)
+    assert noisy.blocks >= 0.9 * noisy.planned
+    assert noisy.more is None or noisy.more > 0
+
+
+def test_the_time_holds_on_a_machine_that_became_slow(laboratory: Laboratory) -> None:
+    laboratory.verify(20.0)
+    started = laboratory.today.clock.now
+    slow = laboratory.becomes(gains(1, 1.3, 1.3), run_s=1.0, noise=0.4).verify(20.0)
+    assert laboratory.today.clock.now - started <= 20.0 + 2.0
+    assert slow.blocks < slow.planned
+
+
+def test_settings_that_do_not_work_any_more_are_worse(laboratory: Laboratory) -> None:
+    broken = {("BUFFER", "65536"): Outcome.CRASHED}
+    verification = laboratory.becomes(gains(1, 1.3, 1.3), outcomes=broken).verify()
+    assert verification.finding is Finding.WORSE
+    assert verification.stopped == "failing"
+    assert verification.failures == {Outcome.CRASHED: 3}
+
+
+def test_interrupted_it_says_what_is_known_and_keeps_it(laboratory: Laboratory) -> None:
+    measure = laboratory.today.measure
+
+    def interrupted(request: object, limit: float) -> RunResult:
+        if len(laboratory.today.runs) == 25:
+            raise KeyboardInterrupt
+        return measure(request, limit)  # type: ignore[arg-type]  # passed through untouched
+
+    laboratory.today.measure = interrupted  # type: ignore[method-assign,assignment]
+    verification = laboratory.verify(100.0)
+    assert (verification.stopped, verification.blocks) == ("interrupted", 12)
+    assert verification.finding is Finding.HOLDS
+    store = Store(laboratory.database)
+    stored = list(store.runs(laboratory.session().runner.campaign_id))
+    assert Counter(run.outcome for run in stored) == {Outcome.OK: 25, Outcome.INTERRUPTED: 1}
+
+
+def test_more_ranks_than_cores_say_nothing(laboratory: Laboratory) -> None:
+    measure = laboratory.today.measure
+
+    def oversubscribed(request: object, limit: float) -> RunResult:
+        return replace(measure(request, limit), oversubscribed=True)  # type: ignore[arg-type]  # passed through
+
+    laboratory.today.measure = oversubscribed  # type: ignore[method-assign,assignment]
+    verification = laboratory.verify()
+    assert verification.oversubscribed
+    assert verification.finding is Finding.UNDECIDED
+
+
+# With a whole campaign before
+
+
+def tuned(laboratory: Laboratory) -> Report:
+    """Tunes over the made-up machine: one variable, two values."""
+    from commtune.spaces import build_space, parse_document
+
+    text = """
+space: 1
+name: made-up
+version: 1
+library: made-up
+parameters:
+  - {name: BUFFER, kind: choice, values: ["1024", "65536"], source: test}
+  - {name: NOTHING, kind: bool, source: test}
+"""
+    space = build_space(parse_document(text))
+    laboratory.plan = replace(laboratory.plan, space=space, budget=Budget(10, 5, 10))
+    session = laboratory.session()
+    return Campaign(session.plan, session.runner, session.reporter).run()
+
+
+def test_what_a_campaign_recommends_is_verified_and_its_course_stays(
+    laboratory: Laboratory,
+) -> None:
+    laboratory.today.slow_share = 0.4
+    report = tuned(laboratory)
+    recommended = [p for p in report.profiles if not p.configuration.is_default]
+    assert recommended
+    for stated in recommended:
+        assert laboratory.verify(40.0, stated).finding is Finding.HOLDS
+    count = len(laboratory.today.runs)
+    again = tuned(laboratory)
+    assert len(laboratory.today.runs) == count
+    assert [p.configuration for p in again.profiles] == [p.configuration for p in report.profiles]
+
+
+def test_speeds_of_the_campaign_tell_the_speed_of_a_short_day(laboratory: Laboratory) -> None:
+    laboratory.today.slow_share = 0.4
+    report = tuned(laboratory)
+    stated = next(p for p in report.profiles if not p.configuration.is_default)
+    slow = laboratory.becomes(gains(1, 1.3, 1.3), slow_share=1.0).verify(8.0, stated)
+    assert {p.speed for p in slow.points} == {"all", "slow"}
+    assert slow.finding is Finding.HOLDS
+
+
+def test_known_evidence_may_be_another_campaigns(laboratory: Laboratory) -> None:
+    tuned(laboratory)
+    known: Evidence = laboratory.session().runner.evidence
+    laboratory.plan = replace(laboratory.plan, name="another")
+    session = laboratory.session()
+    phase = VerifyPhase(session, claim_of(PROFILE, SIZES), known, 8.0)
+    assert phase.planned == 20
+    assert phase.run().finding is Finding.HOLDS
+    assert {run.phase for run in session.runner.evidence.runs} == {Phase.VERIFY}
