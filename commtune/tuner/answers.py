@@ -33,37 +33,62 @@ def overall(points: Sequence[PointEvidence]) -> dict[int, PointEvidence]:
 def ranges(plan: Plan, comparison: Comparison) -> list[Range]:
     """Cuts the sizes into ranges with a configuration each, as few as the evidence supports.
 
-    Sizes, from the smallest up, share a range as long as one configuration is as good as the best
-    at all of them, as far as the intervals can tell. Sizes at which no gain was shown go with the
-    ranges on both sides of them, if these share a configuration that does no harm there.
+    Neighbouring sizes share a range where one configuration is as good as the best at all of
+    them, as far as the intervals can tell. Sizes at which no gain was shown go with the ranges on
+    both sides of them, if these share a configuration that does no harm there. Of several ways
+    with as few ranges, the one that gains most.
     """
-    cut: list[tuple[set[Configuration], list[int]]] = []
-    for size in sorted(plan.workload.sizes):
-        good = good_at(size, comparison, plan.minimum_gain)
-        if cut and cut[-1][0] & good:
-            shared, members = cut.pop()
-            cut.append((shared & good, [*members, size]))
-        else:
-            cut.append((good, [size]))
-    joined = _bridged(cut, comparison, plan)
-    return [Range(_best_of(good, sizes, comparison), tuple(sizes)) for good, sizes in joined]
+    sizes = sorted(plan.workload.sizes)
+    good = [good_at(size, comparison, plan.minimum_gain) for size in sizes]
+    # For the sizes up to each: the number of ranges, the logarithm of what they lose, the ranges.
+    best: list[tuple[int, float, list[Range]]] = [(0, 0.0, [])]
+    for end in range(1, len(sizes) + 1):
+        ways = []
+        for start in range(end):
+            inside = tuple(sizes[start:end])
+            usable = _usable(good[start:end], inside, comparison, plan)
+            if usable:
+                count, lost, before = best[start]
+                chosen = _smallest(usable)
+                part = Range(chosen, inside)
+                ways.append((count + 1, lost - usable[chosen], [*before, part]))
+        best.append(min(ways, key=lambda way: way[:2]))
+    return best[-1][2]
 
 
-_Cut = list[tuple[set[Configuration], list[int]]]
+def _usable(
+    good: Sequence[set[Configuration]],
+    sizes: Sequence[int],
+    comparison: Comparison,
+    plan: Plan,
+) -> dict[Configuration, float]:
+    """The configurations that some sizes may share, with the logarithm of their gain there.
 
-
-def _bridged(cut: _Cut, comparison: Comparison, plan: Plan) -> _Cut:
-    """Joins two ranges over one between them that shows nothing, where that does no harm."""
-    found: _Cut = []
-    for good, sizes in cut:
-        found.append((good, sizes))
-        if len(found) < 3 or found[-2][0] != {DEFAULT}:
-            continue
-        (left, low), (_, middle), (right, high) = found[-3:]
-        shared = {c for c in left & right if is_unharmed(c, middle, comparison, plan.tolerance)}
-        if shared - {DEFAULT}:
-            found[-3:] = [(shared, [*low, *middle, *high])]
+    Args:
+        good: the good configurations at each of the sizes.
+    """
+    found = {}
+    for configuration in good[0] & good[-1]:
+        fits = all(
+            configuration in here
+            or (here == {DEFAULT} and _is_neutral(configuration, size, comparison, plan))
+            for here, size in zip(good, sizes, strict=True)
+        )
+        points = overall(comparison.points.get(configuration, ()))
+        gain = math.fsum(math.log(points[size].gain.ratio) for size in sizes if size in points)
+        # Sizes between, each a little slower, may add up to more than is gained.
+        if fits and (configuration.is_default or gain > 0):
+            found[configuration] = gain
     return found
+
+
+def _is_neutral(
+    configuration: Configuration, size: int, comparison: Comparison, plan: Plan
+) -> bool:
+    """Whether nothing speaks against a configuration at a size where it shows no gain."""
+    point = overall(comparison.points.get(configuration, ())).get(size)
+    harmless = is_unharmed(configuration, (size,), comparison, plan.tolerance)
+    return harmless and point is not None and point.gain.high >= 1
 
 
 def is_unharmed(
@@ -88,18 +113,6 @@ def good_at(size: int, comparison: Comparison, minimum_gain: float) -> set[Confi
     best = max((point.gain.low for point in faster.values()), default=0.0)
     good = {c for c, p in faster.items() if p.gain.high * (1 + minimum_gain) >= best}
     return good or {DEFAULT}
-
-
-def _best_of(
-    good: set[Configuration], sizes: Sequence[int], comparison: Comparison
-) -> Configuration:
-    """The one with the fewest variables of those that come close to the largest mean gain."""
-
-    def gain(configuration: Configuration) -> float:
-        points = overall(comparison.points.get(configuration, ()))
-        return math.fsum(math.log(points[size].gain.ratio) for size in sizes if size in points)
-
-    return _smallest({configuration: gain(configuration) for configuration in good})
 
 
 def _smallest(gains: Mapping[Configuration, float]) -> Configuration:
@@ -129,16 +142,25 @@ def mean_gain(points: Mapping[int, PointEvidence], messages: Mapping[int, float]
     Without a histogram of messages, the mean over sizes; with one, the ratio of the times that
     all its messages take, each as long as the nearest measured size (by ratio) takes per byte.
     """
-    if not points:
+    ratios = {size: point.gain.ratio for size, point in points.items()}
+    default_s = {size: point.default_s for size, point in points.items()}
+    return _mean_gain(ratios, default_s, messages)
+
+
+def _mean_gain(
+    ratios: Mapping[int, float], default_s: Mapping[int, float], messages: Mapping[int, float]
+) -> float:
+    if not ratios:
         return 0.0
     if not messages:
-        return math.fsum(math.log(p.gain.ratio) for p in points.values()) / len(points)
+        return math.fsum(math.log(ratio) for ratio in ratios.values()) / len(ratios)
     default = tuned = 0.0
     for size, count in messages.items():
-        near = min(points, key=lambda measured: abs(math.log(measured / size)))
-        point, scale = points[near], max(1.0, size / near)
-        default += count * scale * point.default_s
-        tuned += count * scale * point.default_s / point.gain.ratio
+        # A message without content takes as long as the smallest.
+        near = min(ratios, key=lambda measured: abs(math.log(measured / max(1, size))))
+        time_s = count * max(1.0, size / near) * default_s[near]
+        default += time_s
+        tuned += time_s / ratios[near]
     return math.log(default / tuned) if tuned > 0 else 0.0
 
 
@@ -146,29 +168,33 @@ def trade_off(
     plan: Plan, comparison: Comparison, cut: Sequence[Range], one: Configuration | None
 ) -> dict[str, object]:
     """What one environment for all sizes loses against one per size range, in plain data."""
-    by_range = {}
+    ranged = {size: 1.0 for part in cut for size in part.sizes}
     for part in cut:
         points = overall(comparison.points.get(part.configuration, ()))
-        by_range.update({size: points[size] for size in part.sizes if size in points})
-    single = overall(comparison.points.get(one, ())) if one is not None else {}
+        ranged.update({s: points[s].gain.ratio for s in part.sizes if s in points})
+    sound = overall(comparison.points.get(one, ())) if one is not None else {}
+    single = {size: point.gain.ratio for size, point in sound.items()}
     lost = {
-        str(size): 1 - single[size].gain.ratio / point.gain.ratio if size in single else None
-        for size, point in by_range.items()
+        str(size): 1 - single[size] / ratio if size in single else None
+        for size, ratio in ranged.items()
     }
-    sizes = plan.workload.sizes
     return {
-        "one_mean_gain": _over_all(single, plan, sizes),
-        "ranges_mean_gain": _over_all(by_range, plan, sizes),
+        "one_mean_gain": _over_all(single, plan, comparison),
+        "ranges_mean_gain": _over_all(ranged, plan, comparison),
         "lost_by_one": lost,
     }
 
 
-def _over_all(points: Mapping[int, PointEvidence], plan: Plan, sizes: Sequence[int]) -> float:
+def _over_all(gains: Mapping[int, float], plan: Plan, comparison: Comparison) -> float:
     """The gain over all sizes together; those that keep the default gain nothing."""
-    if plan.messages and points.keys() == set(sizes):
-        return math.exp(mean_gain(points, plan.messages))
-    total = math.fsum(math.log(point.gain.ratio) for point in points.values())
-    return math.exp(total / len(sizes))
+    ratios = {size: gains.get(size, 1.0) for size in plan.workload.sizes}
+    default_s = {
+        size: point.default_s
+        for points in comparison.points.values()
+        for size, point in overall(points).items()
+    }
+    measured = default_s.keys() >= ratios.keys()
+    return math.exp(_mean_gain(ratios, default_s, plan.messages if measured else {}))
 
 
 def boundaries(cut: Sequence[Range], comparison: Comparison) -> list[dict[str, object]]:
