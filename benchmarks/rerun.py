@@ -7,7 +7,9 @@ Then, in fresh launches, the default and the recommended configuration alternate
 paired medians is held against the interval that the campaign stated, within each machine speed
 where it told several apart. Nothing is tried first: every winner was found by search.
 At the end, the profiles of every two seeds are held against each other: they agree at a size and
-speed where their intervals overlap.
+speed where their intervals overlap. And the spread between sittings is estimated (the allowance in
+commtune/tuner/stats.py): what stated gains and reruns differ by beyond the noise of their pairs,
+as a share of the gain's logarithm.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from commtune.db.engine import open_database
 from commtune.model import (
     DEFAULT,
     Configuration,
+    Interval,
     Phase,
     PointEvidence,
     Profile,
@@ -43,7 +46,7 @@ from commtune.model import (
 from commtune.tuner.campaign import Report
 from commtune.tuner.plan import Plan
 from commtune.tuner.speeds import ALL, MIXED, Speeds
-from commtune.tuner.stats import FEWEST_PAIRS, ratio_interval
+from commtune.tuner.stats import FEWEST_PAIRS, SITTING_SPREAD, estimate, quantile
 
 _WANTED_GAIN, _WANTED_SIZES = 1.3, (262144, 1048576)
 
@@ -55,6 +58,7 @@ class Check:
     Attributes:
         rerun: ratio from the rerun's pairs, by the same estimator; ``None`` where the speed did
             not come up often enough.
+        stated_error, rerun_error: standard errors of the logarithms, from the pairs alone.
     """
 
     seed: int
@@ -66,6 +70,8 @@ class Check:
     high: float
     rerun: float | None
     pairs: int
+    stated_error: float = 0.0
+    rerun_error: float = 0.0
 
     @property
     def holds(self) -> bool | None:
@@ -136,14 +142,37 @@ def check(seed: int, plan: Plan, report: Report, pairs: int) -> list[Check]:
                 if size == point.bytes and point.speed in (speed, ALL)
                 for value in values
             ]
-            found = ratio_interval([math.exp(x) for x in logs], [1.0] * len(logs), 0.95)
-            mean = found.ratio if len(logs) >= FEWEST_PAIRS else None
+            found = estimate(logs)
+            enough = found is not None and found.pairs >= FEWEST_PAIRS
             gain = point.gain
+            level = plan.level if point.speed != ALL else profile.level
             checks.append(
                 Check(seed, profile.name, point.bytes, point.speed, gain.ratio, gain.low,
-                      gain.high, mean, len(logs))
+                      gain.high, math.exp(found.mean) if found and enough else None, len(logs),
+                      _error(gain, level), found.error if found else 0.0)
             )  # fmt: skip
     return checks
+
+
+def _error(gain: Interval, level: float) -> float:
+    """The standard error behind a stated interval: without the allowance, by its t quantile."""
+    half, mean = math.log(gain.high / gain.ratio), math.log(gain.ratio)
+    within = half**2 - (1.96 * SITTING_SPREAD * mean) ** 2
+    return math.sqrt(max(0.0, within)) / quantile((1 + level) / 2, max(1, 0.6 * gain.pairs))
+
+
+def sitting_spread(checks: Sequence[Check]) -> float:
+    """What gains differ by from sitting to sitting, beyond their noise, as a share of the log.
+
+    By moments; both sittings vary, so half of the squared difference is each one's.
+    """
+    beyond = [
+        ((math.log(c.rerun / c.ratio)) ** 2 - c.stated_error**2 - c.rerun_error**2)
+        / (2 * math.log(c.ratio) ** 2)
+        for c in checks
+        if c.rerun is not None and c.ratio > 1.1
+    ]
+    return math.sqrt(max(0.0, sum(beyond) / len(beyond))) if beyond else math.nan
 
 
 def _claimed(profile: Profile) -> list[PointEvidence]:
@@ -220,6 +249,7 @@ def main() -> None:
     print(f"\n{successes} of {arguments.seeds} found {_WANTED_GAIN}x at 256 KiB or 1 MiB")
     agree, of = agreement(everything)
     print(f"{agree} of {of} pairs of claims by two seeds agree")
+    print(f"sittings differ by {sitting_spread(everything):.3f} of a gain's logarithm")
     print(f"{held} of {len(rerun_points)} claimed points: the rerun is inside the interval")
     if arguments.output:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)

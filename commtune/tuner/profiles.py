@@ -128,7 +128,7 @@ def _note(
         return ""
     if any(size in detectable for size in part.sizes):
         worst = max(detectable[size] for size in part.sizes if size in detectable)
-        could = f"a gain of {worst:.0%} would have been found in 9 of 10 campaigns like this"
+        could = f"this confirmation would have found one of {worst:.0%} in 9 of 10 cases"
     else:
         could = ""
     highs = [p.gain.high for p in overall(points).values()]
@@ -140,5 +140,5 @@ def _note(
         return f"no candidate gains {plan.minimum_gain:.0%} here"
     if hidden > _HOPELESS:
         return "nothing is known here: too noisy; make more runs, on a quieter machine"
-    said = f"no gain was shown here; one of up to {hidden:.0%} could still be hidden in the noise"
+    said = f"no gain was shown here; one of up to {hidden:.0%} could still be hidden"
     return f"{said}; {could}" if could else said
