@@ -294,6 +294,27 @@ def verify(
 
 
 @app.command()
+def compare(
+    a: Annotated[
+        str, typer.Argument(help="default, a profile, 'NAME=VALUE NAME=VALUE', or @FILE")
+    ],
+    b: Annotated[str, typer.Argument(help="the same")],
+    op: Op = None,
+    ranks: Annotated[int | None, typer.Option(help="MPI processes on this machine")] = None,
+    sizes: Annotated[str | None, typer.Option(help="message sizes, as for tune")] = None,
+    mpi: Annotated[str | None, typer.Option(help="which MPI, as for tune")] = None,
+    time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
+    db: Db = None,
+    json_output: Json = False,
+) -> None:
+    """Measure any two configurations against each other; nothing is stored."""
+    from commtune.commands import compare as command
+
+    flags = command.Flags(op, ranks, sizes, mpi, time)
+    command.run(a, b, flags, db, json_output=json_output)
+
+
+@app.command()
 def doctor(db: Db = None, json_output: Json = False) -> None:
     """What this machine has, what is missing, and the command that mends it."""
     from commtune.commands import doctor as command

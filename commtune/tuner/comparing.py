@@ -1,0 +1,276 @@
+"""Any two configurations against each other, in blocks that are not stored.
+
+A block runs both, close together, in random order. There is one look, at the end of the time, so
+that looking costs nothing: all intervals, one a size, hold together at the asked-for level.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+
+from commtune.errors import EnvironmentFault
+from commtune.model import (
+    Configuration,
+    Interval,
+    Outcome,
+    Phase,
+    RunRequest,
+    RunResult,
+    Timing,
+    Workload,
+)
+from commtune.tuner.confirm import Pairs, logs
+from commtune.tuner.evidence import Cell, Evidence, times
+from commtune.tuner.ports import Benchmark, Progress, Reporter
+from commtune.tuner.runner import FreshRun
+from commtune.tuner.session import DISTURBED
+from commtune.tuner.speeds import ALL, Speeds, fit
+from commtune.tuner.stats import FEWEST_PAIRS, combined, corrected_level, interval
+
+#: As for campaigns: a run may take this many times what a run took, and never less than the floor.
+_LIMIT_FACTOR, _LIMIT_FLOOR_S, _FIRST_LIMIT_S = 10.0, 3.0, 60.0
+#: A side that failed so often and never worked won't.
+_MOST_FAILURES = 3
+#: How often disturbed runs are made again: one of them, and all: a floor and a share.
+_MOST_REPEATS, _REPEATS_FLOOR, _REPEATS_SHARE = 2, 10, 0.1
+
+
+class Side(StrEnum):
+    """One of the two."""
+
+    A = "A"
+    B = "B"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What the pairs say of one size, at one machine speed or over all.
+
+    Attributes:
+        a_s, b_s: medians of run medians, seconds.
+        ratio: time of A / time of B: above 1, B is faster.
+        faster: the side that surely is, over all speeds; from one speed nothing is claimed.
+        hidden: the largest difference that there may be all the same (0.04 is 4 %); ``None``
+            where nothing is known.
+    """
+
+    bytes: int
+    speed: str
+    a_s: float
+    b_s: float
+    ratio: Interval
+    faster: Side | None
+    hidden: float | None
+
+
+@dataclass(frozen=True)
+class Versus:
+    """What came of a comparison.
+
+    Attributes:
+        blocks: pairs of runs, whatever their outcome.
+        failures: failed runs by side and outcome.
+        details: of each side's last failure: why, and the end of its output.
+        level: level of each interval.
+        repeats: runs made again because others used the cores.
+        interrupted: whether it was ended before its time.
+    """
+
+    differences: tuple[Difference, ...]
+    blocks: int
+    failures: Mapping[Side, Mapping[Outcome, int]]
+    details: Mapping[Side, tuple[str, str]]
+    level: float
+    speeds: Speeds
+    oversubscribed: bool
+    repeats: int
+    interrupted: bool = False
+
+
+@dataclass
+class Contest:
+    """Runs two configurations against each other.
+
+    Attributes:
+        time_s: wall seconds that may be spent.
+        level: confidence level of all intervals over all machine speeds together.
+    """
+
+    benchmark: Benchmark
+    sides: Mapping[Side, Configuration]
+    workload: Workload
+    timing: Timing
+    time_s: float
+    reporter: Reporter
+    level: float = 0.95
+    seed: int = 1
+    clock: Callable[[], float] = time.monotonic
+    evidence: Evidence = field(default_factory=Evidence)
+    blocks: list[dict[Side, FreshRun]] = field(default_factory=list)
+    _repeats: int = 0
+
+    def run(self) -> Versus:
+        """Makes blocks until the time is over, or a side has shown that it does not work.
+
+        Raises:
+            EnvironmentFault: the benchmark can't be started at all.
+        """
+        started = self.clock()
+        interrupted = False
+        try:
+            while not self._is_over(self.clock() - started):
+                self._make_block(started)
+        except KeyboardInterrupt:
+            interrupted = True
+        return self._versus(interrupted)
+
+    def _is_over(self, used_s: float) -> bool:
+        made = len(self.blocks)
+        if any(self._is_failing(side) for side in Side):
+            return True
+        # A block that would end past the time is not begun.
+        pace = used_s / made if made else 0.0
+        return made >= FEWEST_PAIRS and used_s + pace > self.time_s
+
+    def _is_failing(self, side: Side) -> bool:
+        outcomes = [block[side].outcome for block in self.blocks]
+        return len(outcomes) >= _MOST_FAILURES and Outcome.OK not in outcomes
+
+    def _make_block(self, started: float) -> None:
+        number = len(self.blocks)
+        order = list(Side)
+        random.Random(f"{self.seed}:{number}").shuffle(order)
+        members = {}
+        for position, side in enumerate(order):
+            members[side] = self._run(side, number, position)
+            self._tell(members[side], started)
+        self.blocks.append(members)
+
+    def _run(self, side: Side, block: int, position: int) -> FreshRun:
+        """A run, made again a few times at most if others used the cores meanwhile."""
+        run = self._run_once(side, block, position)
+        for _ in range(_MOST_REPEATS):
+            allowed = _REPEATS_FLOOR + _REPEATS_SHARE * len(self.evidence.runs)
+            disturbed = run.outcome is Outcome.OK and (run.other_load or 0.0) > DISTURBED
+            if not disturbed or self._repeats >= allowed:
+                break
+            self._repeats += 1
+            run = self._run_once(side, block, position)
+        return run
+
+    def _run_once(self, side: Side, block: int, position: int) -> FreshRun:
+        request = RunRequest(
+            run_id=uuid.uuid4().hex,
+            configuration=self.sides[side],
+            workload=self.workload,
+            timing=self.timing,
+            phase=Phase.VERIFY,
+            block=block,
+            position=position,
+        )
+        result: RunResult = self.benchmark.measure(request, self._limit_s())
+        run = FreshRun(request, result, "")
+        self.evidence.add(run)
+        if result.outcome is Outcome.MISSING_PROGRAM:
+            raise EnvironmentFault(result.detail, hint="run 'commtune doctor'")
+        return run
+
+    def _limit_s(self) -> float:
+        walls = [run.wall_s for run in self.evidence.good(Phase.VERIFY)]
+        return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls)) if walls else _FIRST_LIMIT_S
+
+    def _tell(self, run: FreshRun, started: float) -> None:
+        self.reporter.progress(
+            Progress(
+                phase="compare",
+                trials=2,
+                runs=len(self.evidence.runs),
+                best_gain=1.0,
+                used_s=self.clock() - started,
+                budget_s=self.time_s,
+                last=run.outcome,
+            )
+        )
+
+    def _versus(self, interrupted: bool) -> Versus:
+        speeds = fit(self.evidence.canaries(Phase.VERIFY))
+        level = corrected_level(self.level, len(self.workload.sizes))
+        failed = {
+            side: [b[side] for b in self.blocks if b[side].outcome is not Outcome.OK]
+            for side in Side
+        }
+        return Versus(
+            differences=differences(self.blocks, speeds, level, self.level),
+            blocks=len(self.blocks),
+            failures={s: Counter(run.outcome for run in runs) for s, runs in failed.items()},
+            details={
+                side: (runs[-1].result.detail, runs[-1].result.output_tail.strip())
+                for side, runs in failed.items()
+                if runs
+            },
+            level=level,
+            speeds=speeds,
+            oversubscribed=any(run.oversubscribed for run in self.evidence.runs),
+            repeats=self._repeats,
+            interrupted=interrupted,
+        )
+
+
+def differences(
+    blocks: Sequence[Mapping[Side, FreshRun]], speeds: Speeds, level: float, alone: float
+) -> tuple[Difference, ...]:
+    """What blocks say, by size; with several machine speeds, of each of these besides.
+
+    Args:
+        level: of each interval over all speeds.
+        alone: of the intervals at one speed, from which nothing is claimed.
+    """
+    by_size: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
+    for (size, speed), found in _pairs(blocks, speeds).items():
+        by_size[size][speed] = found
+    said = []
+    for size, parts in sorted(by_size.items()):
+        said.append(_difference(size, ALL, list(parts.values()), level))
+        for speed, found in sorted(parts.items()):
+            if speed != ALL:
+                said.append(_difference(size, speed, [found], alone))
+    return tuple(said)
+
+
+def _pairs(blocks: Sequence[Mapping[Side, FreshRun]], speeds: Speeds) -> dict[Cell, Pairs]:
+    found: defaultdict[Cell, Pairs] = defaultdict(list)
+    for block in blocks:
+        if all(run.outcome is Outcome.OK for run in block.values()):
+            a, b = times(block[Side.A], speeds), times(block[Side.B], speeds)
+            for cell in a.keys() & b.keys():
+                found[cell].append((a[cell], b[cell]))
+    return found
+
+
+def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> Difference:
+    together = [pair for part in parts for pair in part]
+    ratio = interval(combined([logs(part) for part in parts]), level, len(together))
+    known = ratio.pairs >= FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
+    return Difference(
+        bytes=size,
+        speed=speed,
+        a_s=median(a for a, _ in together),
+        b_s=median(b for _, b in together),
+        ratio=ratio,
+        faster=_faster(ratio) if known and speed == ALL else None,
+        hidden=max(ratio.high, 1 / ratio.low) - 1 if known else None,
+    )
+
+
+def _faster(ratio: Interval) -> Side | None:
+    if ratio.low > 1:
+        return Side.B
+    return Side.A if ratio.high < 1 else None
