@@ -338,8 +338,9 @@ def plot(
 def report(
     campaign: Annotated[str, typer.Argument(help="name of the campaign")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="HTML file, or a folder for it and pictures")
-    ],
+        Path | None,
+        typer.Option("--output", "-o", help="HTML file, or a folder for it and pictures"),
+    ] = None,
     png: Annotated[Path | None, typer.Option("--png", help="folder for the pictures")] = None,
     db: Db = None,
 ) -> None:

@@ -245,6 +245,7 @@ class _Maker:
             level=0.998,
             note="" if faster else "no gain was shown here; one of up to 7% could still be hidden",
             simulated=self.made.simulated,
+            details={"boundaries": [_border(points)]} if faster else {},
         )
 
     def conclusion(self) -> dict[str, Any]:
@@ -309,6 +310,17 @@ def _plain(point: PointEvidence) -> dict[str, Any]:
         "verdict": str(point.verdict),
         "more_pairs": 40 if point.verdict is Verdict.UNDECIDED else None,
     }  # fmt: skip
+
+
+def _border(points: Sequence[PointEvidence]) -> dict[str, Any]:
+    """Between the last size at which the default stays and the first at which it does not."""
+    below = max(p.bytes for p in points if p.bytes < 65536)
+    evidence = [
+        {"bytes": p.bytes, "configuration": dict(TUNED), "ratio": p.gain.ratio,
+         "low": p.gain.low, "high": p.gain.high}
+        for p in points if p.bytes in (below, 65536)
+    ]  # fmt: skip
+    return {"below": below, "from": 65536, "evidence": evidence}
 
 
 def _ablation(sizes: Sequence[int]) -> dict[str, Any]:

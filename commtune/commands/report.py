@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from commtune import wiring
@@ -12,18 +13,21 @@ from commtune.report.record import read
 from commtune.report.writing import write
 
 _PAGE = "report.html"
+#: Letters of a file's name that are taken from a campaign's.
+_LONGEST = 100
 
 
-def run(campaign: str, output: Path, png: Path | None, db: str | None) -> None:
+def run(campaign: str, output: Path | None, png: Path | None, db: str | None) -> None:
     """Writes a campaign's report and says where it is.
 
     Args:
-        output: the page (``.html``), or a folder for the page and the pictures.
+        output: the page (``.html``), or a folder for the page and the pictures; ``None`` for a
+            page in the current folder, called as the campaign.
         png: a folder for the pictures.
     """
     url = database_url(db)
     described = describe(url, campaign)
-    page, pictures = _places(output, png)
+    page, pictures = _places(output or Path(f"{_plain(campaign)}.html"), png)
     with wiring.database(db) as opened:
         record = read(Store(opened), url, described)
     for file in write(record, page, pictures):
@@ -34,3 +38,8 @@ def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
     if output.suffix.lower() in (".html", ".htm"):
         return output, png
     return output / _PAGE, png or output
+
+
+def _plain(name: str) -> str:
+    """A campaign's name as that of a file: it may hold anything."""
+    return re.sub(r"[^\w.+-]+", "-", name).strip(".-")[:_LONGEST] or "report"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from commtune import text
 from commtune.model import Configuration, PointEvidence, Profile, Verdict
 from commtune.report.points import SizePoint, mean_gain, overall
-from commtune.report.record import ONE_FOR_ALL, Record
+from commtune.report.record import Record
+from commtune.tuner.profiles import ALL_SIZES
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
@@ -81,7 +82,7 @@ def _one(record: Record) -> Card:
         detail=tuple(line for line in (*extremes, said) if line),
         configuration=profile.configuration,
         change=True,
-        command="" if record.is_unreal else _export(record, ONE_FOR_ALL),
+        command="" if record.is_unreal else _export(record, ALL_SIZES),
     )
 
 

@@ -12,7 +12,7 @@ from commtune.db.records import StoredRun
 from commtune.model import Configuration, Outcome, Phase
 from commtune.report.conclusion import Noise
 from commtune.report.record import Record
-from commtune.tuner.session import DISTURBED
+from commtune.tuner.session import is_disturbed
 from commtune.tuner.speeds import MIXED
 
 #: Sizes of which the default's course is drawn.
@@ -116,11 +116,6 @@ def outside_s(record: Record) -> float:
         for runs in sittings.values()
     )
     return max(0.0, lasted - math.fsum(run.wall_s for run in record.runs))
-
-
-def is_disturbed(run: StoredRun) -> bool:
-    """Whether others used the cores during a run."""
-    return run.other_load is not None and run.other_load > DISTURBED
 
 
 def failures(record: Record) -> tuple[Failure, ...]:

@@ -16,6 +16,7 @@ from commtune import __version__, text
 from commtune.model import Configuration, Interval, Outcome, Phase, Verdict
 from commtune.report import course, method
 from commtune.report.answers import Card, cards
+from commtune.report.borders import Border, borders
 from commtune.report.figures import course as course_figures
 from commtune.report.figures import evidence, variables
 from commtune.report.figures.style import Picture, svg
@@ -55,6 +56,7 @@ class Page:
     noise: tuple[Any, ...]
     method: list[str]
     missing: list[str]
+    borders: tuple[Border, ...]
     blocks: tuple[int, ...]
     more_blocks: int
     nominal: float | None
@@ -87,6 +89,7 @@ def compose(record: Record) -> Page:
         noise=course.noise(record, runs),
         method=method.paragraphs(record),
         missing=method.missing(record),
+        borders=borders(record.profiles),
         blocks=blocks[:MOST_BLOCKS],
         more_blocks=max(0, len(blocks) - MOST_BLOCKS),
         nominal=nominal,

@@ -14,10 +14,8 @@ from commtune.db.store import Store
 from commtune.model import Execution, Profile
 from commtune.report.conclusion import Conclusion, parse
 from commtune.tuner.evidence import Evidence
+from commtune.tuner.profiles import ALL_SIZES
 from commtune.tuner.speeds import Speeds
-
-#: Name of the profile that is for every size.
-ONE_FOR_ALL = "all-sizes"
 
 
 @dataclass(frozen=True)
@@ -55,13 +53,13 @@ class Record:
     @property
     def ranged(self) -> tuple[Profile, ...]:
         """The profiles for ranges of sizes, from the smallest up."""
-        found = [p for p in self.profiles if p.name != ONE_FOR_ALL]
+        found = [p for p in self.profiles if p.name != ALL_SIZES]
         return tuple(sorted(found, key=lambda p: p.bytes_low))
 
     @property
     def one(self) -> Profile | None:
         """The profile for every size, where there is one."""
-        return next((p for p in self.profiles if p.name == ONE_FOR_ALL), None)
+        return next((p for p in self.profiles if p.name == ALL_SIZES), None)
 
     @property
     def is_unreal(self) -> bool:
