@@ -13,7 +13,7 @@ from commtune import wiring
 from commtune.commands import bench, text
 from commtune.errors import EnvironmentFault
 from commtune.model import DEFAULT, Configuration, Execution, RunRequest, Workload
-from commtune.tuner.executed import DID, NOTE, Told, group, settings_of
+from commtune.tuner.executed import DID, NOTE, Told, effective, group, settings_of
 from commtune.tuner.ports import Benchmark
 
 _LIMIT_S = 120.0
@@ -103,7 +103,7 @@ def _print_reasons(execution: Execution, default: Execution) -> None:
     if execution.became == default.configuration.key and not execution.configuration.is_default:
         print("  it behaves as the default does, as far as the library tells")
     elif execution.became is not None:
-        print("  it behaves as the same without what has no effect")
+        print(f"  it behaves as {effective(execution)}")
 
 
 def _print_settings(execution: Execution, library: str) -> None:
