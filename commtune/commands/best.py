@@ -10,6 +10,7 @@ from commtune.commands import text
 from commtune.db.answers import BestRow
 from commtune.errors import UserError
 from commtune.model import Operation, PointEvidence, Verdict
+from commtune.tuner.points import telling
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def _answer(row: BestRow, size: int) -> str:
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
     other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
-    lines += [f"  {_point(point, other)}" for point in row.points]
+    lines += [f"  {_point(point, other)}" for point in telling(row.points)]
     nearest = {point.bytes for point in row.points}
     if nearest and size not in nearest:
         lines.append(f"({text.size(size)} itself was not measured; this is the nearest size)")

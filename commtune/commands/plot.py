@@ -11,6 +11,9 @@ from commtune.db.location import database_url
 from commtune.db.store import Store
 from commtune.errors import MissingComponent, NoAnswer, UserError
 from commtune.model import Interval, Profile, Verdict
+from commtune.tuner.points import telling
+from commtune.tuner.profiles import ALL_SIZES
+from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
 if TYPE_CHECKING:
@@ -55,9 +58,11 @@ def draw(campaign: str, profiles: list[Profile]) -> Figure:
         raise MissingComponent(
             "drawing needs matplotlib", hint="pip install 'commtune[plot]'"
         ) from error
-    ranged = [p for p in profiles if p.name != "all-sizes"]
-    drawn = {speed: _rows(ranged, speed) for speed in {p.speed for r in ranged for p in r.points}}
-    speeds = sorted(speed for speed, rows in drawn.items() if rows)
+    ranged = [p for p in profiles if p.name != ALL_SIZES]
+    shown = [point for profile in ranged for point in telling(profile.points)]
+    drawn = {speed: _rows(ranged, speed) for speed in {p.speed for p in shown}}
+    # Over all machine speeds first: that is what the verdict is from.
+    speeds = sorted((s for s, rows in drawn.items() if rows), key=lambda s: (s != ALL, s))
     if not speeds:
         raise NoAnswer(
             f"campaign {campaign} has too few pairs at every size to draw anything",
@@ -69,7 +74,7 @@ def draw(campaign: str, profiles: list[Profile]) -> Figure:
     )
     for column, speed in enumerate(speeds):
         rows = drawn[speed]
-        _times(axes[0][column], rows, "" if speed == "all" else f"{speed} machine speed")
+        _times(axes[0][column], rows, "" if speed == ALL else f"{speed} machine speed")
         _gains(axes[1][column], rows)
     highest = max(_height(row["point"].gain) for speed in speeds for row in drawn[speed])
     axes[1][0].set_ylim(0, 1.1 * highest)

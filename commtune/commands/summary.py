@@ -12,6 +12,7 @@ from commtune.commands import text
 from commtune.model import PointEvidence, Profile, Verdict
 from commtune.tuner.campaign import Report
 from commtune.tuner.plan import Plan
+from commtune.tuner.points import telling
 from commtune.tuner.profiles import ALL_SIZES
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
@@ -118,13 +119,8 @@ def _table(plan: Plan, report: Report) -> str:
 def _rows(profile: Profile) -> list[tuple[str, ...]]:
     """A row a size over all machine speeds; below it one a speed, where several are known."""
     inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
-    rows = []
-    for size in sorted({p.bytes for p in inside}):
-        here = [p for p in inside if p.bytes == size]
-        known = [p for p in here if p.speed != ALL and p.gain.pairs >= FEWEST_PAIRS]
-        rows += [_row(profile, point) for point in here if point.speed == ALL]
-        rows += [_speed_row(point) for point in known] if len(known) > 1 else []
-    return rows
+    shown = sorted(telling(inside), key=lambda point: (point.bytes, point.speed != ALL))
+    return [_row(profile, p) if p.speed == ALL else _speed_row(p) for p in shown]
 
 
 def _row(profile: Profile, point: PointEvidence) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commtune.model import PointEvidence, Profile
+from commtune.tuner.points import telling
 
 #: A guard operation may be slower by this share, at the lower end of its interval.
 DEFAULT_TOLERANCE = 0.05
@@ -40,7 +41,8 @@ class Guards:
 def judge(profile: Profile, tolerance: float = DEFAULT_TOLERANCE) -> Guards:
     """Reads the guard evidence of a profile."""
     floor = 1.0 - tolerance
-    others = [point for point in profile.guards if point.operation != profile.operation]
+    measured = [point for point in profile.guards if point.operation != profile.operation]
+    others = telling(measured)
     hurt = tuple(point for point in others if point.gain.high < floor)
     unclear = tuple(p for p in others if p.gain.low < floor and p not in hurt)
     suspects = {point.operation for point in (*hurt, *unclear)}

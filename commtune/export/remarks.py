@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from commtune.export.document import ExportDocument
 from commtune.export.guards import Guards
 from commtune.model import PointEvidence, Profile, Verdict
+from commtune.tuner.points import telling
+from commtune.tuner.speeds import ALL
 
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _WORDS = {
@@ -69,7 +71,11 @@ def evidence(profile: Profile) -> list[str]:
     """A table of gains, a line for each size and machine speed."""
     gain = f"gain [{100 * profile.level:.4g} %]"
     head = f"{'size':>8}  {'speed':<5}  {'default':>8}  {'tuned':>8}  {gain:<17}  pairs"
-    return [head, *(_row(point) for point in (*profile.points, *profile.guards))]
+    shown = [*telling(profile.points), *telling(profile.guards)]
+    rows = [head, *(_row(point) for point in shown)]
+    if len({point.speed == ALL for point in shown}) > 1:
+        rows.append("A row of one machine speed has an interval of its own, 95 % each.")
+    return rows
 
 
 def size_text(count: int) -> str:
