@@ -131,7 +131,7 @@ class Grid:
         present = {run.configuration for run in self.runs}
         return {c: i for i, c in enumerate(self.configurations) if i in present}
 
-    @property
+    @cached_property
     def span_s(self) -> float:
         """Seconds from the recording's first run to the end of its last one."""
         return max((run.started_s + run.wall_s for run in self.runs), default=0.0)
