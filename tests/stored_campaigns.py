@@ -69,6 +69,7 @@ class Made:
     Attributes:
         description: of the system.
         loaded: share of runs during which others use the cores.
+        mixed_share: share of measurements during which the machine changes its speed.
     """
 
     name: str = "made-up"
@@ -84,6 +85,7 @@ class Made:
     loaded: float = 0.05
     seed: int = 1
     drift_per_run: float = 0.0
+    mixed_share: float = 0.0
 
     def store(self, store: Store) -> int:
         """Stores it; returns its number."""
@@ -157,7 +159,9 @@ class _Maker:
             if number % 7 == 0:
                 self.block += 1
                 self._run(DEFAULT, Phase.SEARCH, 0)
-            self._run(self._random(), Phase.SEARCH, number % 7 + 1)
+            rare = {"LIB_RARE": "1"} if number % 9 == 4 else {}
+            chosen = Configuration({**self._random(), **rare})
+            self._run(chosen, Phase.SEARCH, number % 7 + 1)
 
     def _confirm(self) -> None:
         for _ in range(self.made.blocks):
@@ -188,9 +192,18 @@ class _Maker:
     def _disturbed(self, result: RunResult) -> RunResult:
         load = 0.4 if self.rng.random() < self.made.loaded else 0.01
         slower = math.exp(self.made.drift_per_run * self.runs) * (1.5 if load > 0.1 else 1)
-        measured = tuple(replace(m, median_s=m.median_s * slower) for m in result.measurements)
+        measured = tuple(
+            replace(m, median_s=m.median_s * slower, canary_after_s=self._after(m.canary_s))
+            for m in result.measurements
+        )
         detail = "" if result.outcome is Outcome.OK else "rank 1 ended by signal 11"
         return replace(result, other_load=load, measurements=measured, detail=detail)
+
+    def _after(self, canary_s: float | None) -> float | None:
+        """The canary after a size; now and then the speed changed meanwhile."""
+        if self.made.mixed_share and self.rng.random() < self.made.mixed_share:
+            return 80e-9 if (canary_s or 0) > 200e-9 else 430e-9
+        return canary_s
 
     def points(self) -> list[PointEvidence]:
         """The evidence of TUNED by size and speed, with a wide interval of the mean."""

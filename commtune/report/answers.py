@@ -14,6 +14,9 @@ from commtune.tuner.profiles import ALL_SIZES
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
+#: A gain as large that could still be hidden means that nothing is known.
+HOPELESS = 9.0
+
 
 @dataclass(frozen=True)
 class Card:
@@ -124,9 +127,14 @@ def _kept(record: Record, profiles: Sequence[Profile], points: Sequence[SizePoin
     else:
         said.append("Too few pairs of runs to say anything.")
     detectable = record.conclusion.detectable
-    found = {p.bytes: detectable[p.bytes] for p in points if p.bytes in detectable}
-    if found:
-        said.append(f"{_above(found)} would most likely have been found.")
+    judged = {p.bytes for p in points}
+    known = {s: detectable[s] for s in judged if detectable.get(s, HOPELESS) < HOPELESS}
+    if known:
+        said.append(f"{_above(known)} would most likely have been found.")
+        unknown = {p.bytes for profile in profiles for p in profile.points} - known.keys()
+        if unknown:
+            sizes = ", ".join(text.size(size) for size in sorted(unknown))
+            said.append(f"Nothing is known at {sizes}: too noisy, or too few runs.")
     elif points and not ruled_out:
         said += dict.fromkeys(_sentence(p.note) for p in profiles if p.note)
     return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,14 +16,14 @@ from markupsafe import Markup
 from commtune import __version__, text
 from commtune.model import Configuration, Interval, Outcome, Phase, Verdict
 from commtune.report import course, method
-from commtune.report.answers import Card, cards
+from commtune.report.answers import HOPELESS, Card, cards
 from commtune.report.borders import Border, borders
 from commtune.report.figures import course as course_figures
 from commtune.report.figures import evidence, variables
 from commtune.report.figures.style import Picture, svg
 from commtune.report.points import SizePoint, size_points
 from commtune.report.record import Record
-from commtune.tuner.evidence import baseline, log_gains
+from commtune.tuner.evidence import Cell, baseline, log_gains
 from commtune.tuner.importance import Importance, importance
 from commtune.tuner.scoring import split_ranges
 from commtune.tuner.speeds import ALL
@@ -31,6 +32,8 @@ from commtune.tuner.speeds import ALL
 MOST_BLOCKS = 60
 #: From here on the number of pairs that would decide something is not worth its digits.
 _MANY_PAIRS = 2000
+#: An interval whose ends are so far apart, as a factor, says nothing.
+_WILD = 10.0
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 NOMINAL = "nominal_bandwidth"
 
@@ -61,6 +64,12 @@ class Page:
     more_blocks: int
     nominal: float | None
     pictures: Mapping[str, Picture]
+
+    @property
+    def detectable(self) -> dict[int, float]:
+        """The gain that would have been found, by size, where there are enough pairs."""
+        judged = {p.bytes for p in self.points if p.is_judged}
+        return {s: g for s, g in self.record.conclusion.detectable.items() if s in judged}
 
     @property
     def columns(self) -> tuple[SizePoint, ...]:
@@ -158,21 +167,28 @@ def _busbw(record: Record) -> Callable[[SizePoint, float], float]:
 
 
 def _importance(record: Record) -> dict[str, list[Importance]]:
-    """Importance of the variables in the search's runs, by range of sizes."""
-    runs = [run for run in record.runs if run.phase is Phase.SEARCH and run.outcome is Outcome.OK]
+    """Importance of the variables in the search, by range of sizes."""
+    runs = [r for r in record.runs if r.phase is Phase.SEARCH and r.outcome is Outcome.OK]
     reference = baseline(runs, record.speeds)
-    names = {name for run in runs for name in run.configuration}
-    assignments = [{name: run.configuration.get(name) for name in names} for run in runs]
-    gains = [log_gains(run, record.speeds, reference) for run in runs]
+    gains = [(run.configuration, log_gains(run, record.speeds, reference)) for run in runs]
     found = {}
     for part in split_ranges(sorted({size for size, _ in reference})):
-        chosen = [
-            (assignment, -sum(here) / len(here))
-            for assignment, cells in zip(assignments, gains, strict=True)
-            if (here := [value for (size, _), value in cells.items() if size in part.sizes])
-        ]
-        found[part.label] = importance([a for a, _ in chosen], [value for _, value in chosen])
+        tried, logs = _log_times(gains, part.sizes)
+        names = {name for configuration in tried for name in configuration}
+        assignments = [{name: c.get(name) for name in names} for c in tried]
+        found[part.label] = importance(assignments, logs)
     return {label: items for label, items in found.items() if items}
+
+
+def _log_times(
+    gains: Sequence[tuple[Configuration, Mapping[Cell, float]]], sizes: Sequence[int]
+) -> tuple[list[Configuration], list[float]]:
+    """Mean log time of each configuration, against the default: repeats are no new evidence."""
+    found: defaultdict[Configuration, list[float]] = defaultdict(list)
+    for configuration, cells in gains:
+        found[configuration] += [-gain for (size, _), gain in cells.items() if size in sizes]
+    means = {c: math.fsum(logs) / len(logs) for c, logs in found.items() if logs}
+    return list(means), list(means.values())
 
 
 def render(page: Page) -> str:
@@ -212,13 +228,14 @@ def _gain(gain: Interval) -> str:
     """An interval for a narrow column."""
     if gain.pairs < 2:
         return "–"
-    high = f"{gain.high:.2f}" if math.isfinite(gain.high) else "∞"
-    return f"{gain.ratio:.2f} [{gain.low:.2f}, {high}]"
+    if gain.high > _WILD * gain.low:
+        return "too noisy"
+    return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}]"
 
 
 def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
     """Neighbouring sizes that say the same, as one: sizes, the share as text, the share."""
-    said = ((size, text.percent(share), share) for size, share in sorted(shares.items()))
+    said = ((size, _capped(share), share) for size, share in sorted(shares.items()))
     found = []
     for percent, group in groupby(said, key=lambda item: item[1]):
         members = list(group)
@@ -226,6 +243,10 @@ def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
         sizes = text.size(low) if low == high else f"{text.size(low)} to {text.size(high)}"
         found.append((sizes, percent, members[0][2]))
     return found
+
+
+def _capped(share: float) -> str:
+    return text.percent(share) if share < HOPELESS else f"over {text.percent(HOPELESS)}"
 
 
 def _time(seconds: float) -> str:

@@ -2,10 +2,10 @@
 
 The search tries what it hopes for, so configurations share values, and a mean per value would
 credit a variable with what its company does. Therefore all variables are fitted together: the
-logarithm of a run's time as a sum of one effect for each value (ridge regression over one-hot
-columns, outliers drawn in). What noise alone would give is found by shuffling the residuals of
-that fit and fitting again (Freedman and Lane, J. Business & Economic Statistics 1, 1983): the
-effects are gone, the noise and the imbalance of the design stay.
+logarithm of a configuration's time as a sum of one effect for each value (ridge regression over
+one-hot columns, outliers drawn in). What noise alone would give is found by shuffling the
+residuals of that fit and fitting again (Freedman and Lane, J. Business & Economic Statistics 1,
+1983): the effects are gone, the noise and the imbalance of the design stay.
 
 Effects of two variables that only work together are not seen, and the runs are those that chose
 the winners, so a large effect is partly luck. Ablation measures anew; this only looks back.
@@ -20,9 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-#: A value that fewer runs had is fitted, but not spoken of.
-_FEWEST_RUNS = 3
-#: Weight of "no effect", in runs: a value seen once is drawn half-way towards it.
+#: A value that fewer configurations had is fitted, but not spoken of.
+_FEWEST = 3
+#: Fewer configurations than this tell nothing.
+_FEWEST_ROWS = 12
+#: Weight of "no effect", in configurations: a value seen once is drawn half-way towards it.
 _RIDGE = 1.0
 _SHUFFLES = 200
 #: Residuals are drawn in to so many robust standard deviations, in so many rounds.
@@ -42,7 +44,7 @@ class Importance:
         spread: time under its slowest value over time under its fastest, less 1 (0.3 is 30 %).
         noise: what that would be in 19 of 20 cases if the variable did nothing.
         fastest, slowest: the values; ``None`` for unset.
-        values: how many values had enough runs to be compared.
+        values: how many values had enough configurations to be compared.
     """
 
     name: str
@@ -64,9 +66,9 @@ def importance(
     """Importance of every variable with two values that were tried often enough.
 
     Args:
-        assignments: one for each run.
-        log_times: logarithm of the time of each run, in the same order; the common level of a
-            machine speed or a size must be taken off before.
+        assignments: one for each configuration that was tried.
+        log_times: logarithm of the time of each, in the same order: its mean over runs and
+            sizes, the common level of a machine speed or a size taken off.
         seed: of the shuffles.
 
     Returns:
@@ -74,7 +76,7 @@ def importance(
     """
     columns = _columns(assignments)
     spoken_of = {name: values for name, values in columns.items() if len(values) > 1}
-    if not spoken_of or len(log_times) < 2 * _FEWEST_RUNS:
+    if not spoken_of or len(log_times) < _FEWEST_ROWS:
         return []
     design, index = design_of(assignments)
     observed = np.asarray(log_times, dtype=np.float64)
@@ -90,12 +92,12 @@ def importance(
 
 
 def _columns(assignments: Sequence[Assignment]) -> dict[str, list[str | None]]:
-    """The values of each variable that had enough runs."""
+    """The values of each variable that enough configurations had."""
     names = sorted({name for assignment in assignments for name in assignment})
     found = {}
     for name in names:
         seen = Counter(assignment.get(name) for assignment in assignments)
-        enough = [value for value, count in seen.items() if count >= _FEWEST_RUNS]
+        enough = [value for value, count in seen.items() if count >= _FEWEST]
         found[name] = sorted(enough, key=str)
     return found
 
