@@ -218,6 +218,7 @@ def lacks_pairs(blocks: Blocks, candidates: Sequence[Configuration], speeds: Spe
     return any(
         len(found.get((size, name), ())) < FEWEST_PAIRS
         for found in (pairs(blocks, DEFAULT, candidate, speeds) for candidate in candidates)
+        if found  # of one that fails every time there will be no pairs
         for size, name in {cell for cell in cells if cell[1] in often}
     )
 
@@ -334,6 +335,12 @@ def _medians(found: Pairs) -> tuple[float, float]:
     return median(pair[0] for pair in found), median(pair[1] for pair in found)
 
 
+def is_settled(points: Sequence[PointEvidence]) -> bool:
+    """Whether every size that was measured is decided, so that more blocks change nothing."""
+    said = [p.verdict for p in points if p.speed == ALL]
+    return bool(said) and Verdict.UNDECIDED not in said
+
+
 def stop_reason(
     estimates: Mapping[int, Estimate | None],
     points: Sequence[PointEvidence],
@@ -347,13 +354,15 @@ def stop_reason(
     Args:
         made, planned: complete blocks so far, and at the end.
     """
-    overall = {p.bytes: p for p in points if p.speed == ALL}
-    undecided = [size for size, p in overall.items() if p.verdict is Verdict.UNDECIDED]
-    if overall and not undecided:
+    if is_settled(points):
         return "decided"
     if made >= planned:
         return "budget"
-    if overall and all(_is_futile(estimates[size], rules, made, planned) for size in undecided):
+    overall = {p.bytes: p for p in points if p.speed == ALL}
+    if not overall:  # it failed every time
+        return "futile" if made >= FEWEST_PAIRS else ""
+    undecided = [size for size, p in overall.items() if p.verdict is Verdict.UNDECIDED]
+    if all(_is_futile(estimates[size], rules, made, planned) for size in undecided):
         faster = any(p.verdict is Verdict.FASTER for p in overall.values())
         return "decided" if faster else "futile"
     return ""

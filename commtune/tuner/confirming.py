@@ -19,6 +19,7 @@ from commtune.tuner.confirm import (
     block_order,
     compare_one,
     complete_blocks,
+    is_settled,
     lacks_pairs,
     planned_blocks,
     stop_reason,
@@ -138,17 +139,25 @@ class ConfirmationPhase:
         made = complete_blocks(blocks, still)
         rules = self.rules(decision, len(decision.looks))
         speeds = self._runner.evidence.speeds()
+        found = {c: compare_one(blocks, c, str(operation), speeds, rules) for c in still}
         stopped: dict[int, str] = {}
-        for candidate in still:
-            points, estimates = compare_one(blocks, candidate, str(operation), speeds, rules)
+        # First those that are decided whatever comes: their runs may save one of the others.
+        for only_settled in (True, False):
             end = made if last else planned
-            if why := stop_reason(estimates, points, rules, made=made, planned=end):
-                stopped[decision.candidates.index(candidate)] = why
-        going_on = len(still) - len(stopped)
-        if going_on:
-            block_s = self.typical_s() * (going_on + 1)
-            planned = max(planned, made + int(max(0.0, timer.left()) / block_s))
+            for candidate, (points, estimates) in found.items():
+                why = stop_reason(estimates, points, rules, made=made, planned=end)
+                if why and (not only_settled or is_settled(points)):
+                    stopped[decision.candidates.index(candidate)] = why
+            if not last:
+                planned = self._grown(planned, made, len(still) - len(stopped), timer)
         return Look(made, planned, stopped)
+
+    def _grown(self, planned: int, made: int, going_on: int, timer: Timer) -> int:
+        """How many blocks there will be, with the time of the candidates that ended."""
+        if not going_on:
+            return planned
+        block_s = self.typical_s() * (going_on + 1)
+        return max(planned, made + int(max(0.0, timer.left()) / block_s))
 
     def rules(self, decision: Decision, look: int) -> Rules:
         """What the intervals of a look are held against."""
