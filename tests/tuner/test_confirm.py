@@ -359,8 +359,14 @@ def test_stopping_by_known_cases() -> None:
     promising = state(math.log(1.08), 0.03, 20)
     assert stop_reason(*promising, RULES, made=20, planned=200) == ""
     assert stop_reason(*promising, RULES, made=20, planned=20) == "budget"
-    assert stop_reason({}, [], RULES, made=20, planned=50) == ""
     assert stop_reason({}, [], RULES, made=50, planned=50) == "budget"
+
+
+def test_what_fails_every_time_is_given_up() -> None:
+    assert stop_reason({}, [], RULES, made=FEWEST_PAIRS - 1, planned=50) == ""
+    assert stop_reason({}, [], RULES, made=FEWEST_PAIRS, planned=50) == "futile"
+    failing = [{**b, A: run(A, outcome=Outcome.CRASHED)} for b in blocks_of([1.0] * 20)]
+    assert not lacks_pairs(failing, [A], ONE_SPEED)
 
 
 def test_a_gain_at_one_size_and_no_hope_at_the_others_is_decided() -> None:
