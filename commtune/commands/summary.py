@@ -87,7 +87,7 @@ def _headline(plan: Plan, report: Report) -> str:
             f"this machine alternates between {len(limits) + 1} speeds (they part at a "
             f"core-to-core round trip of {between});\nruns are compared within each"
         )
-    if report.wall_s > 1:
+    if report.wall_s > 1 and not report.conclusion.get("replayed"):
         share = 1 - report.benchmark_s / report.wall_s
         said.append(
             f"{text.wall(report.wall_s)}, of which {share:.1%} was not inside benchmark processes"
@@ -232,6 +232,11 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
         for name in effect["names"]
     }
     kept = {name for found in conclusion.get("confirmed", ()) for name in found["configuration"]}
+    if any(a["note"] and a["to"] and a["to"] == a["from"] for a in conclusion.get("ablations", ())):
+        said.append(
+            "there was too little time to leave variables out of each candidate: some may bring "
+            "nothing (a larger --ablate tells)"
+        )
     if idle := sorted(dropped - kept):
         said.append(f"left out because nothing was lost without: {', '.join(idle)}")
     traded = conclusion.get("answers", {}).get("trade_off", {})

@@ -74,7 +74,32 @@ class AblationPhase:
         for number, start in enumerate(different):
             share_s = max(0.0, timer.left()) / (len(different) - number)
             made[start] = self._ablate(start, timer, timer.left() - share_s)
-        return [self._joined(candidate, made[starts[candidate]]) for candidate in candidates]
+        return self._merged([self._joined(large, made[starts[large]]) for large in candidates])
+
+    def _merged(self, found: list[Ablation]) -> list[Ablation]:
+        """Of two results, one with further variables that bring nothing, only the smaller."""
+        merged = []
+        for ablation in found:
+            smaller = [
+                other.after
+                for other in found
+                if other.after.items() < ablation.after.items() and other.after
+            ]
+            for small in sorted(smaller, key=len):
+                lost = self._shortfall(ablation.after, small)
+                if lost is not None and not lost.is_too_much:
+                    ablation = self._without_more(ablation, small)
+                    break
+            merged.append(ablation)
+        return merged
+
+    def _without_more(self, ablation: Ablation, small: Configuration) -> Ablation:
+        left = units(self._plan.space, small)
+        effects = [
+            effect if effect.name in left else replace(effect, kept=False)
+            for effect in ablation.units
+        ]
+        return replace(ablation, after=small, units=tuple(effects))
 
     def _try_guesses(self, guesses: Mapping[Configuration, Configuration], timer: Timer) -> None:
         """Blocks of all candidates with their guesses, until each is clear."""

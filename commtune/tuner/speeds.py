@@ -20,7 +20,7 @@ _NAMES = {1: (ALL,), 2: (FAST, SLOW), 3: (FAST, MIDDLE, SLOW)}
 _LEAST_RATIO = 1.6
 _LEAST_SEPARATION = 3.0
 _FEWEST_VALUES = 12
-#: The share of values that a third speed must have: a few strays are not a speed.
+#: The share of values that a speed must have: a few strays are not a speed.
 _LEAST_SHARE = 0.05
 
 
@@ -58,17 +58,20 @@ def fit(canaries_s: Sequence[float]) -> Speeds:
     """
     logs = sorted(math.log(value) for value in canaries_s if value > 0)
     split = _split(logs)
-    if split is None:
+    if split is None or not _is_speed(logs, split, len(logs)):
         return Speeds()
     sides = [logs[:split], logs[split:]]
     again = [_split(side) for side in sides]
     thresholds = [_between(logs, split)]
     for side, inner in zip(sides, again, strict=True):
-        if inner is not None and len(thresholds) < 2:
-            smaller = min(inner, len(side) - inner)
-            if smaller >= _LEAST_SHARE * len(logs):
-                thresholds.append(_between(side, inner))
+        if inner is not None and len(thresholds) < 2 and _is_speed(side, inner, len(logs)):
+            thresholds.append(_between(side, inner))
     return Speeds(tuple(sorted(thresholds)))
+
+
+def _is_speed(side: Sequence[float], split: int, total: int) -> bool:
+    """Whether the smaller part has enough values to be a speed, and not a few strays."""
+    return min(split, len(side) - split) >= _LEAST_SHARE * total
 
 
 def _split(logs: Sequence[float]) -> int | None:
