@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -217,3 +218,46 @@ def test_a_run_says_what_others_used_meanwhile(laboratory: _Laboratory) -> None:
     never_started = laboratory.benchmark("true")
     (laboratory.folder / "mpiexec").unlink()
     assert never_started.measure(request("run2"), 30.0).other_load is None
+
+
+@dataclass(frozen=True)
+class _TracingScript(_Script):
+    def trace_arguments(
+        self, request: RunRequest, records: Path, controls: Sequence[str]
+    ) -> list[str]:
+        return [*self.arguments(request, records), *controls]
+
+
+def test_a_program_that_can_not_be_traced_tells_nothing(laboratory: _Laboratory) -> None:
+    assert laboratory.benchmark("touch started").trace(request(), 30) is None
+    assert not (laboratory.folder / "runs").exists()
+
+
+@pytest.mark.parametrize("script", ["exit 1", "true", "sleep 60", 'echo "{}" > "$1"'])
+def test_a_trace_that_failed_tells_nothing(laboratory: _Laboratory, script: str) -> None:
+    benchmark = laboratory.benchmark("")
+    traced = dataclasses.replace(benchmark, program=_TracingScript(script))
+    assert traced.trace(request(), 0.5) is None
+
+
+def test_a_trace_has_the_run_s_environment_and_what_makes_the_library_talk(
+    laboratory: _Laboratory,
+) -> None:
+    talk = "MPIR_CVAR_COLLECTIVE_FALLBACK"
+    benchmark = laboratory.benchmark("")
+    folder = benchmark.folder / "seen"
+    program = _TracingScript(f"env > {folder}-$2; exit 1")
+    for run_id, watched, settings in [
+        ("free", [], {"A": "1"}),
+        ("set", [], {talk: "error"}),
+        ("searched", [talk], {}),
+    ]:
+        traced = dataclasses.replace(benchmark, program=program, watched=watched)
+        traced.trace(request(run_id, **settings), 30)
+
+    def seen(run_id: str) -> list[str]:
+        return (benchmark.folder / f"seen-{run_id}").read_text().splitlines()
+
+    assert {"BASE=1", "A=1", f"{talk}=print", "COMMTUNE_RUN_ID=free"} <= set(seen("free"))
+    assert f"{talk}=error" in seen("set")
+    assert not [line for line in seen("searched") if line.startswith(talk)]

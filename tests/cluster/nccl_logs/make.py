@@ -9,6 +9,7 @@ and the like) pass through unchanged.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -73,9 +74,9 @@ def _start(
 
 
 def _rank() -> None:
-    import torch
-    import torch.distributed as dist
-
+    # By name, so that the project's checks need no PyTorch.
+    torch = importlib.import_module("torch")
+    dist = importlib.import_module("torch.distributed")
     rank = int(os.environ["RANK"])
     device = torch.device("cuda", rank)
     torch.cuda.set_device(device)
