@@ -23,7 +23,7 @@ import numpy.typing as npt
 #: A value that fewer configurations had is fitted, but not spoken of.
 _FEWEST = 3
 #: Fewer configurations than this tell nothing.
-_FEWEST_ROWS = 12
+_FEWEST_ROWS = 20
 #: Weight of "no effect", in configurations: a value seen once is drawn half-way towards it.
 _RIDGE = 1.0
 _SHUFFLES = 200
@@ -134,7 +134,18 @@ def _robust(design: _Array, observed: _Array) -> tuple[_Array, _Array]:
         residuals = _drawn_in(observed - fitted)
         effects = _fit(design, (fitted + residuals)[:, None])
         fitted = (design @ effects)[:, 0]
-    return effects, _drawn_in(observed - fitted)
+    return effects, _drawn_in(observed - fitted) * _widening(design)
+
+
+def _widening(design: _Array) -> float:
+    """What a fit of many values to few configurations makes residuals too small by.
+
+    The last factor is near that of Student's quantile over the normal one: few degrees of freedom
+    don't tell the noise well.
+    """
+    rows = len(design)
+    left = max(1.0, rows - 1 - float(np.trace(design @ _fit(design, np.eye(rows)))))
+    return float(np.sqrt(rows / left)) * (1 + 1.5 / left)
 
 
 def _drawn_in(residuals: _Array) -> _Array:
