@@ -232,7 +232,8 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
         for name in effect["names"]
     }
     kept = {name for found in conclusion.get("confirmed", ()) for name in found["configuration"]}
-    if any(a["note"] and a["to"] and a["to"] == a["from"] for a in conclusion.get("ablations", ())):
+    made = conclusion.get("ablations", ())
+    if any(a["note"] and a["to"] and a["to"] == a["from"] for a in made):
         said.append(
             "there was too little time to leave variables out of each candidate: some may bring "
             "nothing (a larger --ablate tells)"

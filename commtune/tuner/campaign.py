@@ -12,6 +12,7 @@ from commtune.tuner.ablation import Ablation
 from commtune.tuner.conclusion import conclude, detectable_gains
 from commtune.tuner.confirm import Comparison, Decision
 from commtune.tuner.confirming import ConfirmationPhase
+from commtune.tuner.executed import effective
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Reporter
 from commtune.tuner.profiles import recommend
@@ -109,20 +110,29 @@ class Campaign:
         return self._confirmation.decide(candidates, ablations), ablations
 
     def _winners(self) -> list[Configuration]:
-        """The best of the search, without those that the library did not follow."""
-        found: list[Configuration] = []
+        """The best of the search, each as the library really ran it."""
+        found: dict[Configuration, None] = {}
         for winner in self._search.winners(2 * MOST_CANDIDATES):
-            if len(found) < MOST_CANDIDATES and self._is_followed(winner):
-                found.append(winner)
-        return found
+            executed = self._executed(winner)
+            if not executed.is_default and len(found) < MOST_CANDIDATES:
+                found[executed] = None
+        return list(found)
 
-    def _is_followed(self, configuration: Configuration) -> bool:
-        """Whether the library does what a configuration asks for, from an untimed run."""
+    def _executed(self, configuration: Configuration) -> Configuration:
+        """What a configuration comes to without what the library ignored or replaced.
+
+        An untimed run tells. A configuration that comes to the default is not credited at all.
+        """
         execution = self._session.trace(configuration)
-        if execution is None or execution.followed.is_credited:
-            return True
-        self._session.reporter.say(f"not credited: {configuration}: {execution.why}")
-        return False
+        if execution is None:
+            return configuration
+        if execution.became == DEFAULT.key:
+            return DEFAULT
+        if execution.followed.is_credited:
+            return configuration
+        self._session.reporter.say(f"not credited as asked for: {configuration}: {execution.why}")
+        rest = effective(execution)
+        return DEFAULT if self._plan.space.check(rest) else rest
 
     def _profiles(
         self, decision: Decision, comparison: Comparison, ablations: Sequence[Ablation]
