@@ -138,7 +138,7 @@ class ConfirmationPhase:
         still = decision.open()
         made = complete_blocks(blocks, still)
         rules = self.rules(decision, len(decision.looks))
-        speeds = self._runner.evidence.speeds()
+        speeds = self._runner.evidence.speeds(anew=True)
         found = {c: compare_one(blocks, c, str(operation), speeds, rules) for c in still}
         stopped: dict[int, str] = {}
         # First those that are decided whatever comes: their runs may save one of the others.
@@ -212,7 +212,7 @@ class ConfirmationPhase:
                 self._plan.tolerance,
                 len(recommended) * len(self._plan.workload.sizes),
             )
-            speeds = self._runner.evidence.speeds()
+            speeds = self._runner.evidence.speeds(anew=True)
             for configuration in recommended:
                 points, _ = compare_one(blocks, configuration, str(operation), speeds, rules)
                 found[configuration] = found.get(configuration, ()) + points

@@ -68,10 +68,15 @@ _REFIT, _REFIT_RUNS, _MOST_CANARIES = 1.02, 8, 4000
 class Evidence:
     """All stored runs of a campaign, in order.
 
-    A run that was made again, because others used the cores meanwhile, counts as its last time.
+    A run that was made again, because others used the cores meanwhile, counts as its last time
+    that came to an end.
+
+    Attributes:
+        made_again: runs that were made in the place of another one.
     """
 
     runs: list[RunView] = field(default_factory=list)
+    made_again: int = 0
     _by_phase: dict[Phase, list[RunView]] = field(default_factory=dict)
     _last: dict[tuple[int, int], str] = field(default_factory=dict)
     _speeds: Speeds = field(default_factory=Speeds)
@@ -81,7 +86,9 @@ class Evidence:
         """Takes in one more run."""
         self.runs.append(run)
         self._by_phase.setdefault(run.phase, []).append(run)
-        self._last[run.block, run.position] = run.run_id
+        if run.outcome is not Outcome.INTERRUPTED:
+            self.made_again += (run.block, run.position) in self._last
+            self._last[run.block, run.position] = run.run_id
 
     def of(self, phase: Phase) -> Sequence[RunView]:
         """All runs of a phase, in order, whatever their outcome."""

@@ -50,7 +50,7 @@ class Session:
 
     Attributes:
         best_log_gain: logarithm of the best ratio that the search saw; for the eye only.
-        repeats: runs made again because others used the cores.
+        repeats: runs made again because others used the cores, in this sitting.
     """
 
     plan: Plan
@@ -100,7 +100,8 @@ class Session:
     def _is_to_be_made_again(self, run: RunView) -> bool:
         if run.outcome is not Outcome.OK or not is_disturbed(run):
             return False
-        if self.repeats >= _REPEATS_FLOOR + _REPEATS_SHARE * len(self.runner.evidence.runs):
+        evidence = self.runner.evidence
+        if evidence.made_again >= _REPEATS_FLOOR + _REPEATS_SHARE * len(evidence.runs):
             return False
         self.repeats += 1
         if self.repeats <= _REPEATS_SAID:
