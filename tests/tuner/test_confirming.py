@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 import simulated
 from scipy.stats import binom
-from simulated import Effect, MadeUpNoise, MemoryStore, Noise, SilentReporter, SimulatedBenchmark
+from simulated import (
+    Draw,
+    Effect,
+    MadeUpNoise,
+    MemoryStore,
+    Noise,
+    SilentReporter,
+    SimulatedBenchmark,
+)
 
 from commtune.model import (
     BlockPlan,
@@ -218,25 +226,45 @@ class DyingStore(MemoryStore):
 
 
 @dataclass
+class TwoSpeeds:
+    """A machine that is three times slower in the block before the first look, and some others."""
+
+    rng: random.Random
+    made: int
+
+    def __call__(self) -> Draw:
+        slow = self.made > 5 and self.made % 5 == 1
+        quiet = MadeUpNoise("normal", self.rng, run_s=0.0)()
+        canary = 400e-9 if slow else 80e-9
+        factor = 3.0 if slow else 1.0
+        return Draw(
+            {size: factor * time for size, time in quiet.times_s.items()},
+            dict.fromkeys(quiet.times_s, (canary, canary)),
+            0.0,
+        )
+
+
+@dataclass
 class SameAgain(SimulatedBenchmark):
     """Measures the same again in the same block, counting whole blocks only, and in no time."""
 
     store: MemoryStore = field(default_factory=MemoryStore)
+    speeds: int = 1
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         plans = {plan.number: plan for plan in self.store.plans}
         made = len(whole_blocks(self.store.stored, plans))
-        self.noise = MadeUpNoise(
-            "normal", random.Random(f"{made}:{request.configuration}"), run_s=0.0
-        )
+        rng = random.Random(f"{made}:{request.configuration}")
+        quiet = MadeUpNoise("normal", rng, run_s=0.0)
+        self.noise = quiet if self.speeds == 1 else TwoSpeeds(rng, made)
         return super().measure(request, time_limit_s)
 
 
-def interrupted(until: int) -> tuple[Comparison, Decision, DyingStore]:
+def interrupted(until: int, speeds: int = 1) -> tuple[Comparison, Decision, DyingStore]:
     """A confirmation whose controller dies at an event, and the one that ends it."""
     store = DyingStore(until=until)
     effect = gains(a=1.5, b=1.065)
-    benchmark = SameAgain(noise("normal", 1), effect, store=store)
+    benchmark = SameAgain(noise("normal", 1), effect, store=store, speeds=speeds)
     made = Confirmation(benchmark, store=store)
     try:
         comparison, decision = made.run()
@@ -246,16 +274,18 @@ def interrupted(until: int) -> tuple[Comparison, Decision, DyingStore]:
 
 
 @cache
-def uninterrupted() -> tuple[Comparison, Decision, DyingStore]:
-    return interrupted(1_000_000)
+def uninterrupted(speeds: int = 1) -> tuple[Comparison, Decision, DyingStore]:
+    return interrupted(1_000_000, speeds)
 
 
-def test_a_kill_at_any_moment_changes_no_look_and_no_result() -> None:
-    expected, looks, store = uninterrupted()
+@pytest.mark.parametrize("speeds", [1, 2])
+def test_a_kill_at_any_moment_changes_no_look_and_no_result(speeds: int) -> None:
+    expected, looks, store = uninterrupted(speeds)
     assert len(looks.looks) > 1
-    # Every moment is a test of its own; every other is enough to meet all kinds of them.
-    for until in [*range(1, store.events, 2), store.events]:
-        comparison, decision, _ = interrupted(until)
+    assert len({p.speed for p in expected.points[A]}) == (1 if speeds == 1 else 3)
+    # Every moment is a test of its own; every third is enough to meet all kinds of them.
+    for until in [*range(1, store.events, 3), store.events]:
+        comparison, decision, _ = interrupted(until, speeds)
         assert decision.looks == looks.looks, until
         assert comparison == expected, until
 

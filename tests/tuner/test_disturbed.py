@@ -1,0 +1,247 @@
+"""Runs during which others used the cores: made again, a bounded number of times, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+from simulated import MemoryStore
+from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+
+from commtune.db.engine import open_database
+from commtune.db.locks import LockOwner
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Workload
+from commtune.spaces import build_space, parse_document
+from commtune.tuner.campaign import Campaign
+from commtune.tuner.conclusion import spent
+from commtune.tuner.confirm import whole_blocks
+from commtune.tuner.evidence import Evidence
+from commtune.tuner.plan import Budget, Plan
+from commtune.tuner.runner import Runner
+from commtune.tuner.session import DISTURBED, Session
+
+SPACE = build_space(
+    parse_document(
+        """
+space: 1
+name: disturbed
+version: 1
+library: made-up
+parameters:
+  - {name: V, kind: integer, range: [1, 9], source: made up}
+  - {name: W, kind: integer, range: [1, 9], source: made up}
+"""
+    )
+)
+A = Configuration({"V": "1"})
+PLAN = Plan(
+    "disturbed",
+    SPACE,
+    Workload(Operation.ALLREDUCE, (1024,)),
+    budget=Budget(20, 5, 8),
+)
+LOUD, CALM = 0.8, 0.01
+
+
+def loads(*values: float | None) -> Callable[[], float | None]:
+    """These loads, one run after the other; calm after them."""
+    left = list(values)
+    return lambda: left.pop(0) if left else CALM
+
+
+@dataclass
+class Room:
+    """A session over a store in memory, on a machine with others on it."""
+
+    session: Session
+    benchmark: SyntheticBenchmark
+    store: MemoryStore
+    reporter: QuietReporter
+
+    @property
+    def evidence(self) -> Evidence:
+        return self.session.runner.evidence
+
+    def run(self, position: int = 0) -> None:
+        timer = self.session.timer(100.0, Phase.SEARCH)
+        block = self.session.runner.new_block()
+        self.session.run(A, Phase.SEARCH, block, timer, position)
+
+
+def room(load: Callable[[], float | None]) -> Room:
+    benchmark = SyntheticBenchmark(lambda *_: 1e-6, VirtualClock(), load=load)
+    store, reporter = MemoryStore(), QuietReporter()
+    runner = Runner(PLAN, 1, benchmark, store, clock=benchmark.clock)
+    for configuration in (DEFAULT, A):
+        runner.new_trial(configuration, "test")
+    return Room(Session(PLAN, runner, reporter), benchmark, store, reporter)
+
+
+@pytest.mark.parametrize(
+    ("loads_seen", "made"),
+    [
+        ((CALM,), 1),
+        ((None,), 1),
+        ((DISTURBED,), 1),
+        ((LOUD,), 2),
+        ((LOUD, LOUD), 3),
+        ((LOUD, LOUD, LOUD, LOUD), 3),
+    ],
+)
+def test_a_disturbed_run_is_made_again_at_most_twice(
+    loads_seen: tuple[float | None, ...], made: int
+) -> None:
+    found = room(loads(*loads_seen))
+    found.run()
+    assert len(found.store.stored) == made
+    assert {(r.block, r.position) for r in found.store.stored} == {(0, 0)}
+    # All are stored, and the last one is the evidence, disturbed or not.
+    (good,) = found.evidence.good(Phase.SEARCH)
+    assert good.run_id == found.store.stored[-1].run_id
+
+
+def test_each_run_of_a_block_is_made_again_before_the_next() -> None:
+    found = room(loads(CALM, LOUD, CALM, CALM))
+    session = found.session
+    session.run_block([A, DEFAULT], Phase.CONFIRM, session.timer(9.0, Phase.CONFIRM))
+    assert [r.position for r in found.store.stored] == [0, 1, 1]
+    (members,) = whole_blocks(found.evidence.runs, session.runner.plans)
+    assert members[DEFAULT].run_id == found.store.stored[-1].run_id
+    assert members[DEFAULT].other_load == CALM
+
+
+def test_a_failed_run_is_not_made_again_for_its_load() -> None:
+    found = room(loads(LOUD))
+    found.benchmark.outcomes = {("V", "1"): Outcome.CRASHED}
+    found.run()
+    assert [r.outcome for r in found.store.stored] == [Outcome.CRASHED]
+
+
+def test_a_run_made_again_that_fails_leaves_no_evidence() -> None:
+    """Whether the first time counts must not depend on how the second ended."""
+    found = room(loads(LOUD))
+    first = found.benchmark.measure
+
+    def fails_then(request: object, limit: float) -> object:
+        result = first(request, limit)  # type: ignore[arg-type]  # passed through untouched
+        found.benchmark.outcomes = {("V", "1"): Outcome.CRASHED}
+        return result
+
+    found.benchmark.measure = fails_then  # type: ignore[method-assign,assignment]
+    found.run()
+    assert [r.outcome for r in found.store.stored] == [Outcome.OK, Outcome.CRASHED]
+    assert list(found.evidence.good(Phase.SEARCH)) == []
+
+
+def test_a_run_made_again_that_was_cut_short_changes_nothing() -> None:
+    """A kill is no measurement: the time before it counts, in blocks and elsewhere."""
+    found = room(loads(LOUD))
+    found.run()
+    first, second = found.store.stored
+    evidence = Evidence()
+    evidence.add(first)
+    evidence.add(replace(second, result=replace(second.result, outcome=Outcome.INTERRUPTED)))  # type: ignore[type-var,attr-defined]  # FreshRun
+    assert [r.run_id for r in evidence.good(Phase.SEARCH)] == [first.run_id]
+    assert evidence.made_again == 0
+
+
+def test_the_load_decides_and_never_the_time() -> None:
+    """A slow run is kept and a fast one made again, if that is where others were."""
+    found = room(loads(CALM, LOUD, CALM))
+    times = iter([9.0, 0.1, 1.0])
+    found.benchmark.truth = lambda *_: next(times)
+    found.benchmark.noise = 0.0
+    found.run()
+    found.run()
+    medians = [r.measurements[0].median_s for r in found.evidence.good(Phase.SEARCH)]
+    assert medians == [9.0, 1.0]
+
+
+def test_on_a_machine_that_is_never_calm_the_total_is_bounded() -> None:
+    found = room(lambda: LOUD)
+    for _ in range(200):
+        found.run()
+    again = len(found.store.stored) - 200
+    # Ten, and a tenth of all runs, these among them.
+    assert 10 <= again <= 10 + 0.1 * len(found.store.stored) + 1
+    assert len(list(found.evidence.good(Phase.SEARCH))) == 200
+
+
+def test_a_new_session_does_not_begin_the_count_anew() -> None:
+    """Else a campaign that is resumed often would spend its time on repeats."""
+    found = room(lambda: LOUD)
+    sessions = 10
+    for _ in range(sessions):
+        runner = Runner(PLAN, 1, found.benchmark, found.store, clock=found.benchmark.clock)
+        runner.load()
+        found.session = Session(PLAN, runner, found.reporter)
+        for _ in range(5):
+            found.run()
+    again = len(found.store.stored) - 5 * sessions
+    assert again <= 10 + 0.1 * len(found.store.stored) + 1
+
+
+def test_the_user_is_told_a_few_times() -> None:
+    found = room(lambda: LOUD)
+    for _ in range(200):
+        found.run()
+    assert len(found.reporter.said) == 3
+    assert all("others used 80% of the cores" in line for line in found.reporter.said)
+    assert "further ones are counted only" in found.reporter.said[-1]
+
+
+def test_what_is_spent_counts_the_disturbed() -> None:
+    found = room(loads(LOUD, CALM, CALM, LOUD, LOUD, LOUD))
+    for _ in range(3):
+        found.run()
+    said = spent(found.evidence)["search"]
+    assert (said["runs"], said["disturbed"], said["failed"]) == (6, 4, 0)
+    assert said["wall_s"] == pytest.approx(6 * 0.2)
+
+
+@pytest.fixture
+def real_store(tmp_path: Path) -> Iterator[Store]:
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    yield Store(database)
+    database.close()
+
+
+def test_a_whole_campaign_among_others_stores_all_and_counts_each_once(real_store: Store) -> None:
+    record = CampaignRecord(
+        name=PLAN.name,
+        what=PLAN.comparable({}),
+        settings={},
+        space={},
+        space_key=SPACE.key,
+        seed=1,
+        system=SystemRecord("f", "made-up"),
+        stack=StackRecord("f", "made-up"),
+        simulated=True,
+    )
+    handle = real_store.open_campaign(record)
+    real_store.lock(handle.id, LockOwner.current())
+    pattern = cycle([CALM] * 9 + [LOUD])
+    benchmark = SyntheticBenchmark(lambda *_: 1e-6, VirtualClock(), load=lambda: next(pattern))
+    runner = Runner(PLAN, handle.id, benchmark, real_store, clock=benchmark.clock)
+    report = Campaign(PLAN, runner, QuietReporter()).run()
+
+    stored = list(real_store.runs(handle.id))
+    loud = [r for r in stored if r.other_load == LOUD]
+    assert len(stored) == report.runs
+    assert len(loud) == sum(phase["disturbed"] for phase in report.conclusion["spent"].values())
+    assert len(loud) > 10
+    places = {(r.block, r.position) for r in stored}
+    assert len(stored) - len(places) == pytest.approx(len(loud), abs=1)
+    # What a later session reads from the store counts the same runs.
+    again = Evidence()
+    for run in stored:
+        again.add(run)
+    good = {r.run_id for r in again.good(*Phase)}
+    assert good == {r.run_id for r in runner.evidence.good(*Phase)}
+    assert len(good) == len(places)
+    assert not good & {r.run_id for r in loud[:-1]}
