@@ -27,6 +27,7 @@ from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
 _EXPORT = "export "
+_FILE = "name a file with a NAME=VALUE on each line"
 
 
 @dataclass(frozen=True)
@@ -141,10 +142,10 @@ def _settings(written: str) -> Configuration:
 def _from_file(path: Path) -> Configuration:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"can't read {path}: {error}", hint="a file of NAME=VALUE lines"
-        ) from error
+    except OSError as error:
+        raise UserError(f"can't read {path}: {error.strerror}", hint=_FILE) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text", hint=_FILE) from error
     found = {}
     for number, line in enumerate(lines, 1):
         stripped = line.strip().removeprefix(_EXPORT).strip()
