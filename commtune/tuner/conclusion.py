@@ -21,10 +21,12 @@ from commtune.tuner.evidence import Cell, Evidence, times
 from commtune.tuner.plan import Plan
 from commtune.tuner.session import is_disturbed
 from commtune.tuner.speeds import ALL
-from commtune.tuner.stats import detectable
+from commtune.tuner.stats import FEWEST_PAIRS, detectable
 
 #: A drift over less time than this is mostly noise.
 _SHORTEST_DRIFT_S = 600.0
+#: That a gain as large would have been found says nothing.
+_SAYS_NOTHING = 9.0
 
 
 def conclude(
@@ -54,6 +56,8 @@ def conclude(
             "minimum_gain": plan.minimum_gain,
             "tolerance": plan.tolerance,
             "looks": len(decision.shares),
+            "interval": "a trimmed mean with Tukey and McLaughlin's interval, over machine speeds "
+            "by their shares",
         },
         "budget": {
             "search_s": plan.budget.search_s,
@@ -205,12 +209,13 @@ def detectable_gains(
     by_size: defaultdict[int, list[float]] = defaultdict(list)
     for estimates in comparison.estimates.values():
         for size, found in estimates.items():
-            if found is not None and found.pairs > 2:
+            if found is not None and found.pairs >= FEWEST_PAIRS:
                 spread = found.error * math.sqrt(found.pairs)
                 error = spread / math.sqrt(max(planned, found.pairs))
                 freedom = max(2.0, found.freedom * max(planned, found.pairs) / found.pairs)
                 by_size[size].append(detectable(error, freedom, rules.each, rules.minimum_gain))
-    return {size: median(values) for size, values in sorted(by_size.items())}
+    gains = {size: median(values) for size, values in sorted(by_size.items())}
+    return {size: gain for size, gain in gains.items() if gain < _SAYS_NOTHING}
 
 
 def more_runs(
