@@ -195,11 +195,18 @@ def _block_mean(
 def by_size(
     blocks: Blocks, slow: Configuration, fast: Configuration, speeds: Speeds, level: float = 0.95
 ) -> dict[int, Interval]:
-    """Ratio slow/fast at each size, over all machine speeds, with an interval each."""
+    """Ratio slow/fast at each size, over all machine speeds, with an interval each.
+
+    A size with a single pair is absent: its interval would have no end.
+    """
     strata: dict[int, list[list[float]]] = {}
     for (size, _), found in pairs(blocks, slow, fast, speeds).items():
         strata.setdefault(size, []).append(logs(found))
-    return {size: interval(combined(parts), level) for size, parts in sorted(strata.items())}
+    return {
+        size: interval(found, level)
+        for size, parts in sorted(strata.items())
+        if (found := combined(parts)) is not None
+    }
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,8 @@ def _point_plain(point: PointEvidence, more: int | None) -> dict[str, Any]:
     gain = plain.pop("gain")
     plain["verdict"] = str(point.verdict)
     plain.pop("operation")
+    if math.isinf(gain["high"]):
+        gain["high"] = None  # with a single pair nobody knows; and JSON has no infinity
     return {**plain, **gain, "more_pairs": more if point.speed == ALL else None}
 
 
