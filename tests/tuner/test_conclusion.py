@@ -1,0 +1,303 @@
+"""What a campaign came to, as plain data: JSON for every kind of campaign, and numbers by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_runs import MadeUpRun, block, sizes
+from simulated import MemoryStore
+from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+
+from commtune.db.engine import open_database
+from commtune.db.locks import LockOwner
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Execution,
+    Followed,
+    Operation,
+    Outcome,
+    Phase,
+    RunResult,
+    Workload,
+)
+from commtune.spaces import build_space, parse_document
+from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.conclusion import conclude, detectable_gains, more_runs, noise
+from commtune.tuner.confirm import Blocks, Comparison, Decision, Rules, compare_one
+from commtune.tuner.evidence import Evidence
+from commtune.tuner.plan import Budget, Plan
+from commtune.tuner.ports import Store as StorePort
+from commtune.tuner.runner import Runner
+from commtune.tuner.speeds import Speeds
+from commtune.tuner.stats import detectable
+
+SPACE = build_space(
+    parse_document(
+        """
+space: 1
+name: conclusions
+version: 1
+library: made-up
+parameters:
+  - {name: V, kind: integer, values: [1, 2, 3], source: made up}
+  - {name: W, kind: integer, values: [1, 2, 3], source: made up}
+"""
+    )
+)
+A = Configuration({"V": "1"})
+RULES = Rules(0.95, 0.02, 0.05, 1)
+PLAN = Plan(
+    "conclusions",
+    SPACE,
+    Workload(Operation.ALLREDUCE, (8, 65536)),
+    budget=Budget(8, 3, 4),
+)
+
+
+def benchmark(gain: float = 1.5, noise: float = 0.03) -> SyntheticBenchmark:
+    """V=2 makes large messages faster."""
+
+    def truth(configuration: Configuration, size: int) -> float:
+        faster = gain if size > 8 and configuration.get("V") == "2" else 1.0
+        return (1e-6 + size / 5e9) / faster
+
+    return SyntheticBenchmark(truth, VirtualClock(), noise=noise)
+
+
+def campaign(
+    plan: Plan = PLAN,
+    made: SyntheticBenchmark | None = None,
+    store: StorePort | None = None,
+    id: int = 1,
+) -> Report:
+    chosen = made or benchmark()
+    runner = Runner(plan, id, chosen, store or MemoryStore(), clock=chosen.clock)
+    return Campaign(plan, runner, QuietReporter()).run()
+
+
+def failing() -> SyntheticBenchmark:
+    made = benchmark()
+    made.outcomes = {(n, v): Outcome.CRASHED for n in "VW" for v in "123"}
+    return made
+
+
+def oversubscribed() -> SyntheticBenchmark:
+    made = benchmark()
+    measure = made.measure
+
+    def too_many(request: Any, limit: float) -> RunResult:
+        return replace(measure(request, limit), oversubscribed=True)
+
+    made.measure = too_many  # type: ignore[method-assign,assignment]
+    return made
+
+
+def two_speeds() -> SyntheticBenchmark:
+    made = benchmark()
+    made.slow_share = 0.03  # so rare that it gets a pair or none
+    return made
+
+
+_KINDS: Mapping[str, tuple[Plan, Callable[[], SyntheticBenchmark]]] = {
+    "a gain": (PLAN, benchmark),
+    "nothing": (PLAN, lambda: benchmark(1.0)),
+    "no candidates": (replace(PLAN, budget=Budget(0.5, 0.5, 0.5)), lambda: benchmark(1.0)),
+    "all failed": (PLAN, failing),
+    "oversubscribed": (PLAN, oversubscribed),
+    "one size": (replace(PLAN, workload=Workload(Operation.ALLREDUCE, (8,))), benchmark),
+    "hardly any time": (replace(PLAN, budget=Budget(2, 0.1, 0.1)), benchmark),
+    "no time at all": (replace(PLAN, budget=Budget(0, 0, 0)), benchmark),
+    "wild": (PLAN, lambda: benchmark(1.5, noise=3.0)),
+    "rare speed": (PLAN, two_speeds),
+    "messages": (replace(PLAN, messages={0: 3.0, 100: 1.0}), benchmark),
+    "without noise": (PLAN, lambda: benchmark(1.5, noise=0.0)),
+}
+
+
+@pytest.mark.parametrize("kind", list(_KINDS))
+def test_every_conclusion_is_json(kind: str) -> None:
+    plan, made = _KINDS[kind]
+    report = campaign(plan, made())
+    found = report.conclusion
+    text = json.dumps(found, allow_nan=False)
+    assert json.loads(text) == found, "keys and values come back as they were"
+    assert found["version"] == 1
+    assert (
+        found["method"].items() >= {"level": 0.95, "minimum_gain": 0.02, "tolerance": 0.05}.items()
+    )
+    assert sum(phase["runs"] for phase in found["spent"].values()) == report.runs
+    if kind in ("all failed", "oversubscribed", "no time at all"):
+        assert found["confirmed"] == found["ablations"] == []
+        assert found["answers"]["one"] is None
+        assert found["more"] is None
+        (only,) = found["answers"]["ranges"]
+        assert only["configuration"] == {}
+    for profile in report.profiles:
+        json.dumps(profile.details, allow_nan=False)
+
+
+@pytest.mark.parametrize("kind", ["a gain", "rare speed", "hardly any time"])
+def test_the_store_gives_it_back_as_it_was(kind: str, tmp_path: Path) -> None:
+    plan, made = _KINDS[kind]
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    store = Store(database)
+    record = CampaignRecord(
+        name=plan.name,
+        what=plan.comparable({}),
+        settings={},
+        space={},
+        space_key=SPACE.key,
+        seed=1,
+        system=SystemRecord("f", "made-up"),
+        stack=StackRecord("f", "made-up"),
+        simulated=True,
+    )
+    handle = store.open_campaign(record)
+    store.lock(handle.id, LockOwner.current())
+    report = campaign(plan, made(), store, handle.id)
+    assert store.conclusion(handle.id) == report.conclusion
+    assert campaign(plan, made(), store, handle.id).conclusion == report.conclusion
+    database.close()
+
+
+def concluded(
+    blocks: Blocks, speeds: Speeds | None = None, evidence: Evidence | None = None, **more: Any
+) -> dict[str, Any]:
+    """The conclusion of one candidate's blocks."""
+    points, estimates = compare_one(blocks, A, "allreduce", speeds or Speeds(), RULES)
+    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    decision = Decision((A,), len(blocks), 0, 1.0)
+    return conclude(
+        PLAN, evidence or Evidence(), decision, comparison, (), rules=RULES, run_s=0.5, **more
+    )
+
+
+def ratios(found: Sequence[float]) -> Blocks:
+    return [block({8: 1.0, 65536: 2.0}, {A: {8: 1 / r, 65536: 2 / r}}) for r in found]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_few_blocks_are_json(count: int) -> None:
+    found = concluded(ratios([1.1, 1.3, 1.2, 1.1, 1.3][:count]))
+    json.dumps(found, allow_nan=False)
+    (candidate,) = found["confirmed"]
+    assert candidate["blocks"] == (count if count > 1 else 0)
+    if count == 1:
+        point = candidate["points"][0]
+        # No interval: its upper end is not known, and that is not a number.
+        assert (point["pairs"], point["high"], point["more_pairs"]) == (1, None, None)
+        assert point["ratio"] == pytest.approx(1.1)
+
+
+def test_times_and_ratios_by_hand() -> None:
+    found = concluded(ratios([1.2, 1.2, 1.3, 1.3, 1.2, 1.3]))
+    (candidate,) = found["confirmed"]
+    assert candidate["configuration"] == {"V": "1"}
+    assert candidate["stopped"] == "budget"
+    large = candidate["points"][1]
+    assert (large["bytes"], large["speed"], large["pairs"], large["verdict"]) == (
+        65536,
+        "all",
+        6,
+        "faster",
+    )
+    assert large["ratio"] == pytest.approx(math.sqrt(1.2 * 1.3))
+    assert large["default_s"] == pytest.approx(2.0)
+    assert found["answers"]["one"]["configuration"] == {"V": "1"}
+    assert found["answers"]["one"]["gains"] == {
+        "8": pytest.approx(math.sqrt(1.56)),
+        "65536": pytest.approx(math.sqrt(1.56)),
+    }
+    assert found["answers"]["ranges"][0]["low"] == 8
+    assert found["answers"]["ranges"][0]["high"] == 65536
+
+
+def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
+    spread = [0.02 * (-1) ** n for n in range(20)]
+    blocks = ratios([math.exp(x) for x in spread])
+    points, estimates = compare_one(blocks, A, "allreduce", Speeds(), RULES)
+    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    found = detectable_gains(Decision((A,), 20, 0, 1.0), comparison, RULES)
+    estimate = estimates[8]
+    assert estimate is not None
+    expected = detectable(estimate.error, estimate.freedom, RULES.each, 0.02)
+    assert found[8] == pytest.approx(expected)
+    # Four times the blocks, half of what is above the minimum.
+    more = detectable_gains(Decision((A,), 80, 0, 1.0), comparison, RULES)
+    assert (more[8] - 0.02) / (found[8] - 0.02) == pytest.approx(0.5, abs=0.1)
+
+
+def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
+    blocks = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(12)])
+    points, estimates = compare_one(blocks, A, "allreduce", Speeds(), RULES)
+    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    found = more_runs(Decision((A,), 12, 0, 1.0), comparison, RULES, 0.5)
+    assert found is not None
+    assert found["runs"] > 0 and found["runs"] % 2 == 0
+    assert found["seconds"] == pytest.approx(0.5 * found["runs"])
+    # So many pairs more of the same kind do decide it.
+    enough = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(12 + found["runs"] // 2)])
+    again, _ = compare_one(enough, A, "allreduce", Speeds(), RULES)
+    assert any(str(p.verdict) == "faster" for p in again)
+
+
+def evidence_of(runs: Sequence[MadeUpRun]) -> Evidence:
+    found = Evidence()
+    for run in runs:
+        found.add(run)
+    return found
+
+
+def default_run(number: int, time_s: float, started_at: float = 0.0) -> MadeUpRun:
+    return MadeUpRun(
+        DEFAULT, number, sizes({8: time_s}), started_at=started_at, run_id=str(number)
+    )
+
+
+def test_the_noise_of_the_default_by_hand() -> None:
+    runs = [default_run(n, math.exp(x)) for n, x in enumerate((0.1, 0.2, 0.3))]
+    (only,) = noise(evidence_of(runs))
+    assert (only["bytes"], only["speed"], only["runs"], only["share"]) == (8, "all", 3, 1.0)
+    assert only["spread"] == pytest.approx(0.1)
+    assert only["drift_per_hour"] is None
+    assert noise(evidence_of(runs[:2]))[0]["spread"] is None
+    assert noise(Evidence()) == []
+
+
+def test_a_drift_by_hand() -> None:
+    """10 % an hour over two hours, in spite of a wild run."""
+    runs = [default_run(n, math.exp(0.1 * n / 10), started_at=360.0 * n) for n in range(20)]
+    runs[3] = default_run(3, 50.0, started_at=360.0 * 3)
+    (only,) = noise(evidence_of(runs))
+    assert only["drift_per_hour"] == pytest.approx(0.1, rel=0.15)
+
+
+def test_guards_and_other_configurations_are_not_the_noise_of_the_default() -> None:
+    runs = [default_run(n, 1.0) for n in range(3)]
+    runs.append(replace(default_run(3, 9.0), phase=Phase.GUARD))
+    runs.append(replace(default_run(4, 9.0), configuration=A))
+    runs.append(replace(default_run(5, 9.0), outcome=Outcome.WRONG_RESULT))
+    (only,) = noise(evidence_of(runs))
+    assert (only["runs"], only["spread"]) == (3, pytest.approx(0.0))
+
+
+def test_only_what_was_not_followed_is_named() -> None:
+    told = [
+        Execution(A, "allreduce", Followed.IGNORED, why="no such variable"),
+        Execution(DEFAULT, "allreduce", Followed.EXECUTED),
+        Execution(Configuration({"W": "1"}), "allreduce", Followed.UNKNOWN),
+    ]
+    found = concluded(ratios([1.0] * 6), executions=told, set_aside=[("W", None)])
+    assert found["not_followed"] == [
+        {"configuration": {"V": "1"}, "followed": "ignored", "why": "no such variable"}
+    ]
+    assert found["set_aside"] == [["W", None]]
