@@ -203,9 +203,9 @@ def by_size(
     for (size, _), found in pairs(blocks, slow, fast, speeds).items():
         strata.setdefault(size, []).append(logs(found))
     return {
-        size: interval(found, level)
+        size: interval(mean, level)
         for size, parts in sorted(strata.items())
-        if (found := combined(parts)) is not None
+        if (mean := combined(parts)) is not None
     }
 
 
