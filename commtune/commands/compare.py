@@ -16,6 +16,7 @@ from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import reporter
 from commtune.commands.stored import find_profile, seconds, timing_of, workload_of
+from commtune.db.codec import plain as without_infinities
 from commtune.db.describing import CampaignDescription
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Configuration, MpiInstallation, Operation, Outcome, Timing, Workload
@@ -77,7 +78,7 @@ def run(a: str, b: str, flags: Flags, db: str | None, *, json_output: bool) -> N
     question = _question(a, b, flags, db)
     found = _measure(question)
     if json_output:
-        print(json.dumps(plain(question, found), indent=2))
+        print(json.dumps(without_infinities(plain(question, found)), indent=2))
     else:
         print(summary(question, found))
     if found.interrupted:
@@ -279,7 +280,8 @@ def _remarks(found: Versus) -> list[str]:
             "each"
         )
     if found.repeats:
-        said.append(f"others used the cores during {found.repeats} runs, which were made again")
+        runs = "1 run, which was" if found.repeats == 1 else f"{found.repeats} runs, which were"
+        said.append(f"others used the cores during {runs} made again")
     for side, failures in found.failures.items():
         failed = sum(failures.values())
         if 0 < failed < found.blocks:

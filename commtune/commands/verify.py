@@ -17,6 +17,7 @@ from commtune.commands.progress import LineReporter, TerminalReporter, reporter
 from commtune.commands.stored import find_profile, plan_of, seconds
 from commtune.db.answers import ProfileAnswer
 from commtune.db.codec import differences
+from commtune.db.codec import plain as without_infinities
 from commtune.db.describing import CampaignDescription
 from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.db.records import CampaignRecord
@@ -87,7 +88,7 @@ def run(
     url = database_url(db)
     where = str(sqlite_path(url) or shown_url(url))
     if json_output:
-        print(json.dumps(plain(question, found, where), indent=2))
+        print(json.dumps(without_infinities(plain(question, found, where)), indent=2))
     else:
         print(summary(question, found, where))
     if found.stopped == "interrupted":
