@@ -23,6 +23,8 @@ from commtune.tuner.stats import Estimate, combined, estimate, interval, quantil
 
 #: The probability that a variable that does nothing is kept, all variables together.
 _PASSENGER = 0.05
+#: How often variables are judged, at most: after each block. All these times share the above.
+_JUDGEMENTS = 13
 #: A small configuration has to keep this share of the gain of the large one.
 GAIN_KEPT = 0.9
 #: A variable that surely brings less than this share of the gain is left out without more runs.
@@ -255,8 +257,10 @@ def judge(lost: Mapping[str, Effects], gain: Effects, labels: Sequence[str]) -> 
         for label in labels:
             one = effect.by_range[label]
             error, freedom = _pooled([other.by_range[label] for other in lost.values()])
-            reach = quantile(1 - _PASSENGER / comparisons, freedom) * error / math.sqrt(one.pairs)
-            low = max(low, one.mean - reach)
+            error /= math.sqrt(one.pairs)
+            reach = quantile(1 - _PASSENGER / comparisons, freedom) * error
+            surely = quantile(1 - _PASSENGER / (comparisons * _JUDGEMENTS), freedom) * error
+            low = max(low, one.mean - surely)
             high = high and one.mean + reach < _SMALL_SHARE * gain.by_range[label].mean
             mean = max(mean, one.mean)
         best[name] = mean
