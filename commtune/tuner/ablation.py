@@ -283,18 +283,19 @@ class Shortfall:
     """What a smaller configuration loses of the gain of a larger one, as log ratios.
 
     Attributes:
-        lost, gain: mean over the ranges with a gain; ``error`` is that of ``lost``.
+        lost, gain: of the range that loses most; ``error`` and ``gain_error`` are theirs.
     """
 
     lost: float
     error: float
     gain: float
+    gain_error: float
     blocks: int
 
     @property
     def kept(self) -> float | None:
-        """Share of the gain that is kept."""
-        return 1 - self.lost / self.gain if self.gain > 0 else None
+        """Share of the gain that is kept; nothing is said where there is hardly a gain."""
+        return 1 - self.lost / self.gain if self.gain > _SURE * self.gain_error else None
 
     @property
     def is_too_much(self) -> bool:
@@ -324,4 +325,5 @@ def shortfall(
     # The range in which the most is lost counts: a small profile must keep the gain in each.
     worst = max(known, key=lambda label: lost.by_range[label].mean)
     found = lost.by_range[worst]
-    return Shortfall(found.mean, found.error, gain.by_range[worst].mean, lost.blocks)
+    whole = gain.by_range[worst]
+    return Shortfall(found.mean, found.error, whole.mean, whole.error, lost.blocks)
