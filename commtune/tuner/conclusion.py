@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from commtune.model import Execution, Outcome, Phase, PointEvidence
+from commtune.quantities import format_bytes
 from commtune.tuner.ablation import Ablation
 from commtune.tuner.answers import everywhere, overall, ranges, trade_off
 from commtune.tuner.confirm import Comparison, Decision, Rules, more_pairs
@@ -237,5 +238,6 @@ def more_runs(
     return {
         "runs": 2 * pairs,
         "seconds": 2 * pairs * run_s,
-        "why": f"a gain at {size} bytes is undecided",
+        "bytes": size,
+        "why": f"a gain at {format_bytes(size)} is undecided",
     }
