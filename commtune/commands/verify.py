@@ -32,6 +32,8 @@ from commtune.tuner.verifying import Verification, VerifyPhase
 
 #: As in ``tuner.runner``: a run may take this many times what the default took, at least 3 s.
 _LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
+#: Shares of the machine speeds are told where they moved by more than this.
+_OTHER_SHARES = 0.1
 
 
 class ExitCode(IntEnum):
@@ -283,12 +285,21 @@ def _remarks(question: Question, found: Verification) -> list[str]:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in found.failures.items())
         said.append(f"runs of the profile's settings failed: {counts}: {found.detail}")
     if limits := found.speeds.thresholds_s:
-        said.append(f"compared within each of {len(limits) + 1} machine speeds")
+        said.append(f"compared within each of {len(limits) + 1} machine speeds{_moved(found)}")
     if found.finding is Finding.UNDECIDED and not found.oversubscribed:
         said.append(_more(found))
     if question.changes:
         said.append("changed since the profile was measured: " + "; ".join(question.changes))
     return said
+
+
+def _moved(found: Verification) -> str:
+    """How the shares of the machine speeds changed, where that can explain another gain."""
+    then, now = found.then, found.now
+    if all(abs(then.get(name, 0.0) - share) <= _OTHER_SHARES for name, share in now.items()):
+        return ""
+    changes = [f"{name} {then.get(name, 0.0):.0%} -> {now[name]:.0%}" for name in now]
+    return f", whose shares changed: {', '.join(changes)}; gains may differ between them"
 
 
 def _more(found: Verification) -> str:
@@ -323,6 +334,7 @@ def plain(question: Question, found: Verification, where: str) -> dict[str, Any]
         "failures": {str(outcome): count for outcome, count in found.failures.items()},
         "failure": found.detail,
         "oversubscribed": found.oversubscribed,
+        "speed_shares": {"then": dict(found.then), "now": dict(found.now)},
         "sizes": [_size_plain(size) for size in found.sizes],
         "points": [asdict(point) for point in found.points],
     }

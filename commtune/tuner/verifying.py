@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from commtune.model import BlockPlan, Outcome, Phase, PointEvidence
@@ -54,6 +54,8 @@ class Verification:
         failures: runs of the configuration that failed, by outcome.
         detail: of the last failure, with the end of its output.
         run_s: wall seconds of a typical run.
+        then, now: share of the measurements at each machine speed, when the campaign confirmed
+            and today; empty where nothing tells.
         oversubscribed: more ranks than cores: such times say nothing.
     """
 
@@ -68,6 +70,8 @@ class Verification:
     detail: str
     run_s: float
     speeds: Speeds
+    then: Mapping[str, float]
+    now: Mapping[str, float]
     oversubscribed: bool
 
     @property
@@ -211,7 +215,7 @@ class VerifyPhase:
     def _verification(self, stopped: str) -> Verification:
         sizes, points = self._judged()
         failed = [run for run in self._tuned() if run.outcome is not Outcome.OK]
-        finding = judge_profile(sizes, self._rules())
+        finding, speeds = judge_profile(sizes, self._rules()), self._speeds()
         if stopped == "failing":
             finding = Finding.WORSE
         oversubscribed = any(run.oversubscribed for run in self._fresh())
@@ -226,9 +230,24 @@ class VerifyPhase:
             failures=Counter(run.outcome for run in failed),
             detail=_detail(failed[-1]) if failed else "",
             run_s=self.run_s(),
-            speeds=self._speeds(),
+            speeds=speeds,
+            then=shares(self._known.canaries(Phase.CONFIRM), speeds),
+            now=shares(_evidence(self._fresh()).canaries(Phase.VERIFY), speeds),
             oversubscribed=oversubscribed,
         )
+
+
+def _evidence(runs: Sequence[RunView]) -> Evidence:
+    found = Evidence()
+    for run in runs:
+        found.add(run)
+    return found
+
+
+def shares(canaries_s: Sequence[float], speeds: Speeds) -> dict[str, float]:
+    """The share of core-to-core round trips (seconds) at each machine speed."""
+    found = Counter(speeds.name(canary, canary) for canary in canaries_s)
+    return {name: found[name] / len(canaries_s) for name in speeds.names if canaries_s}
 
 
 def _detail(run: RunView) -> str:

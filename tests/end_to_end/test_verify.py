@@ -25,7 +25,7 @@ from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Prof
 
 #: In every run: sockets instead of shared memory. A profile may take it back.
 SOCKETS = "MPIR_CVAR_NOLOCAL"
-CAMPAIGN = SMALL.replace("trials: 3", "trials: 1") + f"""\
+CAMPAIGN = SMALL.replace("trials: 3", "trials: 1, ablation: 1s") + f"""\
   MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM: [ring]
 pin:
   {SOCKETS}: "1"
@@ -119,10 +119,6 @@ def test_a_real_gain_holds_and_is_stored_with_its_campaign(commtune: CommandLine
     assert planned[0] == found["blocks"]
     assert commtune.query("SELECT finished, settings, folder FROM campaigns") == before
     assert commtune.query("SELECT COUNT(*) FROM locks") == [(0,)]
-    # The campaign goes on as if nothing had been verified: it is finished.
-    runs = commtune.query("SELECT COUNT(*) FROM runs")
-    assert commtune("tune", "campaign.yaml").code == 0
-    assert commtune.query("SELECT COUNT(*) FROM runs") == runs
 
 
 def test_each_finding_has_its_exit_code(commtune: CommandLine) -> None:
@@ -133,7 +129,7 @@ def test_each_finding_has_its_exit_code(commtune: CommandLine) -> None:
     assert said.out.startswith("small/broken: worse\n")
     assert "runs of the profile's settings failed: 3 failed: exit status" in said.out
     finding, found, _ = verified(commtune, "nothing", "--time", "2s")
-    assert finding in ("gone", "undecided"), found
+    assert finding != "holds", found
 
 
 def test_for_people(commtune: CommandLine) -> None:

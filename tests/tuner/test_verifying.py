@@ -445,6 +445,8 @@ def test_speeds_of_the_campaign_tell_the_speed_of_a_short_day(laboratory: Labora
     stated = next(p for p in report.profiles if not p.configuration.is_default)
     slow = laboratory.becomes(gains(1, 1.3, 1.3), slow_share=1.0).verify(8.0, stated)
     assert {p.speed for p in slow.points} == {"all", "slow"}
+    assert slow.now == {"fast": 0.0, "slow": 1.0}
+    assert 0.2 < slow.then["slow"] < 0.6
     assert slow.finding is Finding.HOLDS
 
 
