@@ -183,7 +183,9 @@ class AblationPhase:
         """Blocks with each variable left out, until all are clear; ``None`` if time is short."""
         variants = dict(lacking) if len(lacking) > 1 else {}
         said = None
-        for made in range(_MOST_BLOCKS):
+        for _ in range(_MOST_BLOCKS + 1):
+            # Blocks of earlier sittings count as well.
+            made = max(self._effects(other, candidate).blocks for other in lacking.values())
             if made >= _FEWEST:
                 said = self._judged(candidate, lacking)
                 variants = {name: lacking[name] for name in said.unclear}
@@ -191,7 +193,7 @@ class AblationPhase:
                     self._effects(DEFAULT, candidate), self._plan.minimum_gain
                 ):
                     return said
-            if timer.left() <= until_s or self._effects(DEFAULT, candidate).blocks >= _MOST_BLOCKS:
+            if timer.left() <= until_s or made >= _MOST_BLOCKS:
                 return said
             self._block([candidate, *dict.fromkeys(variants.values())], timer)
         return said
