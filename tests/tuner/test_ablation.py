@@ -147,7 +147,7 @@ def test_of_two_of_which_either_suffices_one_stays() -> None:
 
 
 def test_whole_campaigns_recommend_what_matters() -> None:
-    """Search, guess, ablation and confirmation together; three seeds of each kind."""
+    """Search, guess, ablation and confirmation together; two seeds of each kind."""
     kinds = {
         one: [only("V3")],
         two: [only("V3 V5")],
@@ -155,7 +155,7 @@ def test_whole_campaigns_recommend_what_matters() -> None:
         either: [only("V3"), only("V5")],
     }
     kept, small = 0, 0
-    for (holds, expected), seed in product(kinds.items(), range(3)):
+    for (holds, expected), seed in product(kinds.items(), range(2)):
         noise = MadeUpNoise("normal", random.Random(f"{holds.__name__}:{seed}"))
         _, report = run_campaign(noise, effect(holds), seed)
         large = [
@@ -165,9 +165,9 @@ def test_whole_campaigns_recommend_what_matters() -> None:
         ]
         kept += min((holds(p.configuration) for p in large), default=0.0) >= 0.9
         small += bool(large) and all(p.configuration in expected for p in large)
-    # 90 % of the gain, in all of 12 but one: a search may miss what only works together.
-    assert kept >= 11
-    assert small >= 10
+    # 90 % of the gain, in all of 8 but one: a search may miss what only works together.
+    assert kept >= 7
+    assert small >= 6
 
 
 def test_the_smaller_one_keeps_the_gain_and_says_how_much() -> None:
@@ -198,9 +198,9 @@ def test_what_a_variable_brings_is_held_by_its_interval() -> None:
 
 
 def test_contributions_of_profiles_name_each_variable_once() -> None:
-    for seed in range(3):
+    for seed in range(2):
         noise = MadeUpNoise("normal", random.Random(seed))
-        _, report = run_campaign(noise, effect(two), seed)
+        _, report = run_campaign(noise, effect(two), seed, Budget(25, 15, 10))
         tuned = [p for p in report.profiles if p.verdict is Verdict.FASTER]
         assert tuned
         for profile in tuned:
