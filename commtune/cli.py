@@ -139,7 +139,7 @@ def tune(
         Path | None, typer.Option(help="measure nothing: play this recording back")
     ] = None,
 ) -> None:
-    """Search, confirm, and store recommended profiles; again: go on where it stopped."""
+    """Search, leave out, confirm, store recommended profiles; again: go on where it stopped."""
     from commtune.commands import tune as command
     from commtune.commands.quick import Flags
 

@@ -30,8 +30,8 @@ GAIN_KEPT = 0.9
 #: A variable that surely brings less than this share of the gain is left out without more runs.
 _SMALL_SHARE = 0.2
 _FEWEST = 4
-#: How many standard errors a loss, or a gain in a size range, must be beyond doubt.
-_SURE = 2.0
+#: The probability with which a loss, or a gain in a size range, is on the right side of doubt.
+_SURE = 0.977
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def in_play(gain: Effects, minimum_gain: float) -> tuple[str, ...]:
     """The size ranges in which a configuration gains, by what is seen so far; at least one."""
     found = gain.by_range
     least = math.log1p(minimum_gain) / 2
-    worth = [label for label, e in found.items() if e.mean > max(least, _SURE * e.error)]
+    worth = [label for label, e in found.items() if e.mean > max(least, _doubt(e))]
     best = max(found, key=lambda label: found[label].mean, default=None)
     return tuple(worth) or ((best,) if best is not None else ())
 
@@ -238,7 +238,7 @@ def in_play(gain: Effects, minimum_gain: float) -> tuple[str, ...]:
 def is_hopeless(gain: Effects, minimum_gain: float) -> bool:
     """Whether fresh runs speak against any gain that is worth it, in every size range."""
     return gain.blocks >= _FEWEST and all(
-        e.mean + 2 * e.error < math.log1p(minimum_gain) for e in gain.by_range.values()
+        e.mean + _doubt(e) < math.log1p(minimum_gain) for e in gain.by_range.values()
     )
 
 
@@ -283,24 +283,27 @@ class Shortfall:
     """What a smaller configuration loses of the gain of a larger one, as log ratios.
 
     Attributes:
-        lost, gain: of the range that loses most; ``error`` and ``gain_error`` are theirs.
+        lost, gain: of the range that loses most.
+        error, doubt: standard error of ``lost``, and how far it may be wrong.
+        gain_doubt: how far ``gain`` may be wrong.
     """
 
     lost: float
     error: float
+    doubt: float
     gain: float
-    gain_error: float
+    gain_doubt: float
     blocks: int
 
     @property
     def kept(self) -> float | None:
         """Share of the gain that is kept; nothing is said where there is hardly a gain."""
-        return 1 - self.lost / self.gain if self.gain > _SURE * self.gain_error else None
+        return 1 - self.lost / self.gain if self.gain > self.gain_doubt else None
 
     @property
     def is_too_much(self) -> bool:
-        """Whether more than the allowed share of the gain is lost, beyond the error."""
-        return self.lost - _SURE * self.error > (1 - GAIN_KEPT) * self.gain
+        """Whether more than the allowed share of the gain is lost, beyond doubt."""
+        return self.lost - self.doubt > (1 - GAIN_KEPT) * self.gain
 
     @property
     def is_fine(self) -> bool:
@@ -326,4 +329,11 @@ def shortfall(
     worst = max(known, key=lambda label: lost.by_range[label].mean)
     found = lost.by_range[worst]
     whole = gain.by_range[worst]
-    return Shortfall(found.mean, found.error, whole.mean, whole.error, lost.blocks)
+    return Shortfall(
+        found.mean, found.error, _doubt(found), whole.mean, _doubt(whole), lost.blocks
+    )
+
+
+def _doubt(found: Estimate) -> float:
+    """How far a mean of few blocks may be wrong on one side."""
+    return quantile(_SURE, found.freedom) * found.error

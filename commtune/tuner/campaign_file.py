@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -126,11 +127,15 @@ def _messages(written: object) -> dict[int, float]:
         raise QuantityError("no histogram", hint="write it like {64KiB: 1000, 1MiB: 20}")
     found: dict[int, float] = {}
     for size, count in written.items():
-        (bytes_,) = parse_sizes(size)
-        if isinstance(count, bool) or not isinstance(count, int | float) or not count > 0:
+        sizes = parse_sizes(size)
+        if len(sizes) != 1:
+            raise QuantityError(f"{quoted(size)} is no one size", hint="write a line for each size")
+        is_number = isinstance(count, int | float) and not isinstance(count, bool)
+        if not (is_number and 0 < count < math.inf):
             raise QuantityError(
                 f"{quoted(count)} is no number of messages", hint="write a number above 0"
             )
+        (bytes_,) = sizes
         found[bytes_] = found.get(bytes_, 0.0) + count
     return found
 
