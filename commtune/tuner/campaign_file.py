@@ -129,7 +129,7 @@ def _messages(written: object) -> dict[int, float]:
     for size, count in written.items():
         sizes = parse_sizes(size)
         if len(sizes) != 1:
-            raise QuantityError(f"{quoted(size)} is no one size", hint="write a line for each size")
+            raise QuantityError(f"{quoted(size)} is no one size", hint="a line for each size")
         is_number = isinstance(count, int | float) and not isinstance(count, bool)
         if not (is_number and 0 < count < math.inf):
             raise QuantityError(

@@ -57,6 +57,7 @@ def conclude(
             "minimum_gain": plan.minimum_gain,
             "tolerance": plan.tolerance,
             "looks": len(decision.shares),
+            "confirmations": decision.number + 1,
             "interval": "a trimmed mean with Tukey and McLaughlin's interval, over machine speeds "
             "by their shares",
         },

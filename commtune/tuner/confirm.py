@@ -58,6 +58,10 @@ LOOK_SHARES = (0.15, 0.25, 0.60)
 LOOK_TIMES = (0.4, 0.7, 1.0)
 #: With fewer blocks than this, one look at the end.
 _FEWEST_FOR_LOOKS = 12
+#: What the first confirmation of a campaign may spend of the error rate. A second one, with a
+#: larger budget because the first told too little, has half of the rest, and so on: whoever asks
+#: again until the answer pleases must not find gains that are not there.
+_FIRST_SHARE = 0.8
 #: A candidate is given up when the blocks left would decide it with less than this probability.
 _FUTILE = 0.1
 
@@ -87,6 +91,8 @@ class Decision:
         first_block: blocks with smaller numbers were run for something else.
         budget_s: the wall seconds that the number of blocks was made for.
         looks: what was looked at so far.
+        number: how many confirmations the campaign had before.
+        error_share: share of the campaign's error rate that this confirmation may spend.
     """
 
     candidates: tuple[Configuration, ...]
@@ -94,11 +100,14 @@ class Decision:
     first_block: int
     budget_s: float
     looks: tuple[Look, ...] = ()
+    number: int = 0
+    error_share: float = 1.0
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The error rate that each look may spend."""
-        return LOOK_SHARES if self.blocks >= _FEWEST_FOR_LOOKS else (1.0,)
+        """The share of the campaign's error rate that each look may spend."""
+        shares = LOOK_SHARES if self.blocks >= _FEWEST_FOR_LOOKS else (1.0,)
+        return tuple(share * self.error_share for share in shares)
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -134,7 +143,23 @@ class Decision:
             Look(x["made"], x["planned"], {int(k): v for k, v in x["stopped"].items()})
             for x in data.get("looks", ())
         )
-        return cls(candidates, data["blocks"], data["first_block"], data["budget_s"], looks)
+        return cls(
+            candidates,
+            data["blocks"],
+            data["first_block"],
+            data["budget_s"],
+            looks,
+            data.get("number", 0),
+            data.get("error_share", 1.0),
+        )
+
+
+def error_share(number: int) -> float:
+    """The share of a campaign's error rate for its confirmation with a number, from 0.
+
+    The shares of any number of confirmations add up to less than 1.
+    """
+    return _FIRST_SHARE if number == 0 else (1 - _FIRST_SHARE) / 2**number
 
 
 def _text_keys(stopped: Mapping[int, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from commtune.tuner.confirm import (
     block_order,
     compare_one,
     complete_blocks,
+    error_share,
     is_settled,
     lacks_pairs,
     planned_blocks,
@@ -65,11 +66,15 @@ class ConfirmationPhase:
         """Settles candidates and number of blocks, and stores that before the first block runs."""
         budget_s = self._plan.budget.confirmation_s
         block_s = self.typical_s() * (len(candidates) + 1)
+        before = self._runner.store.decision(self._runner.campaign_id)
+        number = before.get("number", 0) + 1 if before else 0
         decision = Decision(
             candidates=tuple(candidates),
             blocks=planned_blocks(budget_s, block_s) if candidates else 0,
             first_block=self._runner.blocks,
             budget_s=budget_s,
+            number=number,
+            error_share=error_share(number),
         )
         self._ablations = list(ablations)
         self._keep(decision)
