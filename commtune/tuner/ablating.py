@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from commtune.model import DEFAULT, Configuration, Phase
 from commtune.tuner.ablation import (
@@ -20,10 +21,12 @@ from commtune.tuner.ablation import (
     Shortfall,
     UnitEffect,
     by_size,
+    doubt,
     effects,
     in_play,
     is_hopeless,
     judge,
+    neighbours,
     shortfall,
     units,
     values_of,
@@ -40,6 +43,10 @@ _FEWEST = 4
 _LEAVING_SHARE = 0.6
 #: The share of the whole budget that may go to seeing whether the guesses hold.
 _GUESSING_SHARE = 0.5
+#: The share of a candidate's time that is for other values of the variables that matter; and how
+#: many configurations stay in each round, with how many blocks by its end.
+_REFINING_SHARE = 0.5
+_ROUNDS = ((12, 2), (4, 4), (2, 8))
 
 
 class AblationPhase:
@@ -73,8 +80,46 @@ class AblationPhase:
         made: dict[Configuration, Ablation] = {}
         for number, start in enumerate(different):
             share_s = max(0.0, timer.left()) / (len(different) - number)
-            made[start] = self._ablate(start, timer, timer.left() - share_s)
+            made[start] = self._whole_way(start, timer, timer.left() - share_s)
         return self._merged([self._joined(large, made[starts[large]]) for large in candidates])
+
+    def _whole_way(self, start: Configuration, timer: Timer, until_s: float) -> Ablation:
+        """Leaves out, then tries other values of what is left; a better one is ablated again."""
+        refining_s = _REFINING_SHARE * (timer.left() - until_s)
+        first = self._ablate(start, timer, until_s + refining_s)
+        if first.after.is_default or first.note:
+            return first
+        better = self._refined(first.after, timer, until_s + (1 - _LEAVING_SHARE) * refining_s)
+        if better == first.after:
+            return first
+        again = self._ablate(better, timer, until_s)
+        return first if again.after.is_default else self._joined(start, again)
+
+    def _refined(self, small: Configuration, timer: Timer, until_s: float) -> Configuration:
+        """The configuration, or one that differs in one value and is better for sure.
+
+        The search met few of the values that the winner's variables can have; now that it is
+        known which variables matter, the others can be tried. Fewer go on from round to round.
+        """
+        field = neighbours(self._plan.space, small)
+        for most, wanted in _ROUNDS:
+            field = sorted(field, key=lambda other: -self._ahead(other, small)[0])[:most]
+            while timer.left() > until_s and field:
+                if min(self._effects(small, other).blocks for other in field) >= wanted:
+                    break
+                self._block([small, *field], timer)
+        best = max(field, key=lambda other: self._ahead(other, small)[0], default=small)
+        return best if self._ahead(best, small)[1] > 0 else small
+
+    def _ahead(self, other: Configuration, small: Configuration) -> tuple[float, float]:
+        """How far one is ahead of another in the ranges with a gain, and at the least."""
+        labels = in_play(self._effects(DEFAULT, small), self._plan.minimum_gain)
+        found = self._effects(small, other)
+        parts = [found.by_range[label] for label in labels if label in found.by_range]
+        if not parts or found.blocks < _FEWEST:
+            return (fmean(e.mean for e in parts) if parts else 0.0), 0.0
+        mean = fmean(e.mean for e in parts)
+        return mean, mean - max(doubt(e) for e in parts)
 
     def _merged(self, found: list[Ablation]) -> list[Ablation]:
         """Of two results, one with further variables that bring nothing, only the smaller."""

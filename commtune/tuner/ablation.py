@@ -138,6 +138,24 @@ def without(
     return lacking if lacking != configuration and not space.check(lacking) else None
 
 
+def neighbours(space: Space, configuration: Configuration) -> list[Configuration]:
+    """The legal configurations with another value of one parameter that is set, nearest first.
+
+    Near is by the order of the values; nothing is unset, for that is what ablation tries.
+    """
+    whole = space.assignment(configuration)
+    found: dict[Configuration, int] = {}
+    for name, value in whole.items():
+        if value is None:
+            continue
+        values = [v for v in space.by_name[name].values if v is not None]
+        for other in values:
+            changed = space.configuration(space.consistent({**whole, name: other}))
+            if changed != configuration and not space.check(changed):
+                found.setdefault(changed, abs(values.index(other) - values.index(value)))
+    return sorted(found, key=lambda changed: (found[changed], changed.key))
+
+
 def values_of(space: Space, configuration: Configuration, name: str) -> dict[str, str]:
     """The variables that a parameter sets in a configuration."""
     value = space.assignment(configuration)[name]
@@ -230,7 +248,7 @@ def in_play(gain: Effects, minimum_gain: float) -> tuple[str, ...]:
     """The size ranges in which a configuration gains, by what is seen so far; at least one."""
     found = gain.by_range
     least = math.log1p(minimum_gain) / 2
-    worth = [label for label, e in found.items() if e.mean > max(least, _doubt(e))]
+    worth = [label for label, e in found.items() if e.mean > max(least, doubt(e))]
     best = max(found, key=lambda label: found[label].mean, default=None)
     return tuple(worth) or ((best,) if best is not None else ())
 
@@ -238,7 +256,7 @@ def in_play(gain: Effects, minimum_gain: float) -> tuple[str, ...]:
 def is_hopeless(gain: Effects, minimum_gain: float) -> bool:
     """Whether fresh runs speak against any gain that is worth it, in every size range."""
     return gain.blocks >= _FEWEST and all(
-        e.mean + _doubt(e) < math.log1p(minimum_gain) for e in gain.by_range.values()
+        e.mean + doubt(e) < math.log1p(minimum_gain) for e in gain.by_range.values()
     )
 
 
@@ -329,11 +347,9 @@ def shortfall(
     worst = max(known, key=lambda label: lost.by_range[label].mean)
     found = lost.by_range[worst]
     whole = gain.by_range[worst]
-    return Shortfall(
-        found.mean, found.error, _doubt(found), whole.mean, _doubt(whole), lost.blocks
-    )
+    return Shortfall(found.mean, found.error, doubt(found), whole.mean, doubt(whole), lost.blocks)
 
 
-def _doubt(found: Estimate) -> float:
+def doubt(found: Estimate) -> float:
     """How far a mean of few blocks may be wrong on one side."""
     return quantile(_SURE, found.freedom) * found.error
