@@ -232,11 +232,12 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
         for name in effect["names"]
     }
     kept = {name for found in conclusion.get("confirmed", ()) for name in found["configuration"]}
+    used = [part["configuration"] for part in conclusion.get("answers", {}).get("ranges", ())]
     made = conclusion.get("ablations", ())
-    if any(a["note"] and a["to"] and a["to"] == a["from"] for a in made):
+    if any(a["note"] and a["to"] in used and a["to"] == a["from"] for a in made):
         said.append(
-            "there was too little time to leave variables out of each candidate: some may bring "
-            "nothing (a larger --ablate tells)"
+            "there was too little time to leave each variable out: some may bring nothing "
+            "(a larger --ablate tells)"
         )
     if idle := sorted(dropped - kept):
         said.append(f"left out because nothing was lost without: {', '.join(idle)}")

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from commtune.model import Execution, Outcome, Phase, PointEvidence
+from commtune.model import Execution, Outcome, Phase, PointEvidence, Verdict
 from commtune.quantities import format_bytes
 from commtune.tuner.ablation import Ablation
 from commtune.tuner.answers import everywhere, overall, ranges, trade_off
@@ -225,11 +225,21 @@ def detectable_gains(
 def more_runs(
     decision: Decision, comparison: Comparison, rules: Rules, run_s: float
 ) -> dict[str, Any] | None:
-    """How many more runs would decide the size that is nearest to being decided as faster."""
+    """How many more runs would decide the size that is nearest to being decided as faster.
+
+    Sizes at which some candidate is faster already are left out.
+    """
     found: list[tuple[int, int]] = []
+    faster = {
+        size
+        for points in comparison.points.values()
+        for size, point in overall(points).items()
+        if point.verdict is Verdict.FASTER
+    }
     for candidate in decision.candidates:
         for size, point in overall(comparison.points[candidate]).items():
-            if str(point.verdict) == "undecided" and point.gain.ratio > 1 + rules.minimum_gain:
+            is_open = point.verdict is Verdict.UNDECIDED and size not in faster
+            if is_open and point.gain.ratio > 1 + rules.minimum_gain:
                 more = more_pairs(comparison.estimates[candidate][size], rules)
                 if more is not None:
                     found.append((max(1, more), size))
