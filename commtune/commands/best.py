@@ -48,7 +48,8 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
     )
     rows = sorted(rows, key=_preference)
     if json_output:
-        print(json.dumps([_plain(row) for row in rows], indent=2))
+        data = text.without_infinities([_plain(row) for row in rows])
+        print(json.dumps(data, indent=2, allow_nan=False))
         return
     print(_answer(rows[0], size))
     others = _others(rows)

@@ -16,7 +16,6 @@ from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import reporter
 from commtune.commands.stored import find_profile, seconds, timing_of, workload_of
-from commtune.db.codec import plain as without_infinities
 from commtune.db.describing import CampaignDescription
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Configuration, MpiInstallation, Operation, Outcome, Timing, Workload
@@ -78,7 +77,8 @@ def run(a: str, b: str, flags: Flags, db: str | None, *, json_output: bool) -> N
     question = _question(a, b, flags, db)
     found = _measure(question)
     if json_output:
-        print(json.dumps(without_infinities(plain(question, found)), indent=2))
+        data = text.without_infinities(plain(question, found))
+        print(json.dumps(data, indent=2, allow_nan=False))
     else:
         print(summary(question, found))
     if found.interrupted:
@@ -272,6 +272,8 @@ def finding(difference: Difference) -> str:
 
 def _remarks(found: Versus) -> list[str]:
     said = []
+    if any(difference.speed != ALL for difference in found.differences):
+        said.append(text.EACH_BY_ITSELF)
     if found.oversubscribed:
         said.append("more ranks than cores: these times say nothing of a machine with enough")
     if limits := found.speeds.thresholds_s:

@@ -1,5 +1,23 @@
 """Words and columns for the commands: what ``commtune.text`` has, which reports share."""
 
-from commtune.text import columns, duration, percent, ratio, size, wall
+from commtune.text import (
+    EACH_BY_ITSELF,
+    columns,
+    duration,
+    percent,
+    ratio,
+    size,
+    wall,
+    without_infinities,
+)
 
-__all__ = ["columns", "duration", "percent", "ratio", "size", "wall"]
+__all__ = [
+    "EACH_BY_ITSELF",
+    "columns",
+    "duration",
+    "percent",
+    "ratio",
+    "size",
+    "wall",
+    "without_infinities",
+]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from commtune import wiring
+from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
 from commtune.commands.quick import Flags, flag, quick_campaign
@@ -55,7 +56,8 @@ def run(
         report = work(opened, tell, take_over=take_over)
     tell.close()
     if json_output:
-        print(json.dumps({**plain(spec.plan, report, where), "replayed": replayed}, indent=2))
+        data = {**plain(spec.plan, report, where), "replayed": replayed}
+        print(json.dumps(text.without_infinities(data), indent=2, allow_nan=False))
         return
     if replayed:
         print(_REPLAYED.format(replayed))
@@ -69,7 +71,8 @@ def _again(campaign: Path | None, replay: Path | None, program: str) -> str:
         from_file = ["--replay", str(replay)] if replay else []
         command = shlex.join([program, "tune", str(campaign or "CAMPAIGN.yaml"), *from_file])
         return f"{command}   (with a larger 'budget' in the file)"
-    return shlex.join([program, *sys.argv[1:], "--search", "5min"])
+    more = ["--search", "5min", "--ablate", "2min", "--confirm", "3min"]
+    return shlex.join([program, *sys.argv[1:], *more])
 
 
 def _work(

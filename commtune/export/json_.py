@@ -9,6 +9,7 @@ from typing import Any
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format
 from commtune.export.guards import Guards
+from commtune.text import without_infinities
 
 _SCHEMA = "commtune-profile/1"
 
@@ -32,7 +33,8 @@ def _write(document: ExportDocument, lines: list[str], guards: Guards) -> str:
             "commtune": document.commtune_version,
         },
     }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    data = without_infinities(content)
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _profile(document: ExportDocument) -> dict[str, Any]:

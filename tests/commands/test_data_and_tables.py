@@ -1,0 +1,88 @@
+"""What commands print: data that every JSON reader takes, and what belongs below a table."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import database_values as given
+import export_documents
+import pytest
+from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+
+from commtune import text
+from commtune.commands import best, compare
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.export import render
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Interval,
+    MpiFlavour,
+    MpiInstallation,
+    Operation,
+    Timing,
+    Workload,
+)
+from commtune.tuner.comparing import Contest, Side
+
+#: What a single pair says.
+OPEN = Interval(1.3, 0.0, math.inf, 1)
+
+
+def strict(data: str) -> Any:
+    """Reads JSON as its standard has it, without Python's own words."""
+
+    def refuse(word: str) -> NoReturn:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(data, parse_constant=refuse)
+
+
+def test_only_what_json_has_no_word_for_becomes_null() -> None:
+    value = {"a": [math.inf, -math.inf, math.nan, 1.5, 2, True, None, "inf"], "b": ({"c": 0.0},)}
+    assert text.without_infinities(value) == {
+        "a": [None, None, None, 1.5, 2, True, None, "inf"],
+        "b": [{"c": 0.0}],
+    }
+
+
+def test_best_prints_json_of_a_single_pair(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/commtune.db"
+    database = open_database(url)
+    store = Store(database)
+    points = tuple(replace(point, gain=OPEN) for point in given.profile().points)
+    store.save_profiles(store.open_campaign(given.campaign()).id, [given.profile(points=points)])
+    database.close()
+    best.run(best.Question("allreduce", "1MiB", *[None] * 5), url, json_output=True)
+    (row,) = strict(capsys.readouterr().out)
+    assert {(p["gain"]["low"], p["gain"]["high"]) for p in row["points"]} == {(0.0, None)}
+
+
+def test_export_writes_json_of_a_single_pair() -> None:
+    profile = export_documents.DOCUMENT.profile
+    points = (*profile.points, replace(profile.points[-1], gain=OPEN))
+    document = replace(export_documents.DOCUMENT, profile=replace(profile, points=points))
+    assert '"high": null' in render("json", document)
+    strict(render("json", document))
+
+
+@pytest.mark.parametrize("slow_share", [0.0, 0.4])
+def test_rows_of_one_machine_speed_are_told_from_those_together(slow_share: float) -> None:
+    clock = VirtualClock()
+    machine = SyntheticBenchmark(lambda *_: 1e-6, clock, slow_share=slow_share)
+    sides = {Side.A: DEFAULT, Side.B: Configuration({"OTHER": "1"})}
+    workload = Workload(Operation.ALLREDUCE, (8, 65536))
+    found = Contest(machine, sides, workload, Timing(), 12.0, QuietReporter(), clock=clock).run()
+    mpi = MpiInstallation(MpiFlavour.MPICH, "5.0.2", Path("/"), Path("/c"), Path("/l"))
+    names = {Side.A: "default", Side.B: "OTHER=1"}
+    question = compare.Question(names, sides, workload, Timing(), mpi, 12.0)
+    said = compare.summary(question, found)
+    assert ("95 % each" in said) is ("slow" in said) is bool(slow_share)
+    strict(json.dumps(text.without_infinities(compare.plain(question, found))))
