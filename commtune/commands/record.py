@@ -28,14 +28,13 @@ from commtune.tuner.campaign_file import CampaignSpec, load_campaign
 from commtune.tuner.grids import Grid, GridHeader, recorded
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Progress
+from commtune.tuner.runner import time_limit
 from commtune.tuner.tape import Tape
 
 #: Runs of the default before all others: the first finds cold caches, and they tell the time.
 _FIRST = 4
 #: Of so many runs, one is the default's.
 _EVERY = 8
-#: A run may take this many times what the default took, and never less than the floor.
-_LIMIT_FACTOR, _LIMIT_FLOOR_S, _FIRST_LIMIT_S = 10.0, 3.0, 60.0
 
 
 def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> None:
@@ -126,7 +125,7 @@ class Recording:
         walls = [run.wall_s for run in grid.runs if run.configuration == 0]
         done, wall_s = len(grid.runs), median(walls)
         self._outlook(total - done, wall_s, longest_s)
-        limit_s = max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * wall_s)
+        limit_s = time_limit(walls)
         started = time.monotonic()
         for index in islice(order(others, self.rounds, grid.header.seed), done, None):
             outcome = self._one(grid.configurations[index], index, limit_s).outcome
@@ -141,7 +140,7 @@ class Recording:
     def _begin(self, total: int, longest_s: float) -> Grid:
         """Runs the default alone, and begins the tape with that if the rest can be afforded."""
         self.tell.say(f"{self.plan.name}: {_FIRST} runs of the default, to see how long one takes")
-        results = [self._measure(DEFAULT, _FIRST_LIMIT_S) for _ in range(_FIRST)]
+        results = [self._measure(DEFAULT, time_limit(())) for _ in range(_FIRST)]
         good = [result for result in results if result.outcome is Outcome.OK]
         if not good:
             raise EnvironmentFault(

@@ -17,7 +17,6 @@ from commtune.commands.progress import LineReporter, TerminalReporter, reporter
 from commtune.commands.stored import find_profile, plan_of, seconds
 from commtune.db.answers import ProfileAnswer
 from commtune.db.codec import differences
-from commtune.db.codec import plain as without_infinities
 from commtune.db.describing import CampaignDescription
 from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.db.records import CampaignRecord
@@ -25,15 +24,10 @@ from commtune.errors import UserError
 from commtune.model import DEFAULT, MpiInstallation, Phase, content_key
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.plan import Plan
-from commtune.tuner.runner import Runner
+from commtune.tuner.runner import Runner, time_limit
 from commtune.tuner.session import Session
-from commtune.tuner.verification import Claim, Finding, SizeFinding, claim_of
+from commtune.tuner.verification import OTHER_SHARES, Claim, Finding, SizeFinding, claim_of
 from commtune.tuner.verifying import Verification, VerifyPhase
-
-#: As in ``tuner.runner``: a run may take this many times what the default took, at least 3 s.
-_LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
-#: Shares of the machine speeds are told where they moved by more than this.
-_OTHER_SHARES = 0.1
 
 
 class ExitCode(IntEnum):
@@ -90,7 +84,8 @@ def run(
     url = database_url(db)
     where = str(sqlite_path(url) or shown_url(url))
     if json_output:
-        print(json.dumps(without_infinities(plain(question, found, where)), indent=2))
+        data = text.without_infinities(plain(question, found, where))
+        print(json.dumps(data, indent=2, allow_nan=False))
     else:
         print(summary(question, found, where))
     if found.stopped == "interrupted":
@@ -214,11 +209,10 @@ def _measure(
 def _limited(plan: Plan, known: Evidence) -> Plan:
     """The plan with a time limit for each run, from what the campaign's default took."""
     runs = known.good(Phase.SEARCH, Phase.CONFIRM)
-    walls = sorted(run.wall_s for run in runs if run.configuration.is_default)
+    walls = [run.wall_s for run in runs if run.configuration.is_default]
     if plan.time_limit_s is not None or not walls:
         return plan
-    limit_s = max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * walls[len(walls) // 2])
-    return replace(plan, time_limit_s=limit_s)
+    return replace(plan, time_limit_s=time_limit(walls))
 
 
 def _outlook(question: Question, phase: VerifyPhase) -> str:
@@ -296,7 +290,7 @@ def _remarks(question: Question, found: Verification) -> list[str]:
 def _moved(found: Verification) -> str:
     """How the shares of the machine speeds changed, where that can explain another gain."""
     then, now = found.then, found.now
-    if all(abs(then.get(name, 0.0) - share) <= _OTHER_SHARES for name, share in now.items()):
+    if all(abs(then.get(name, 0.0) - share) <= OTHER_SHARES for name, share in now.items()):
         return ""
     changes = [f"{name} {then.get(name, 0.0):.0%} -> {now[name]:.0%}" for name in now]
     return f", whose shares changed: {', '.join(changes)}; gains may differ between them"

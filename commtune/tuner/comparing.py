@@ -30,13 +30,11 @@ from commtune.model import (
 from commtune.tuner.confirm import Pairs, logs
 from commtune.tuner.evidence import Cell, Evidence, times
 from commtune.tuner.ports import Benchmark, Progress, Reporter
-from commtune.tuner.runner import FreshRun
-from commtune.tuner.session import DISTURBED
+from commtune.tuner.runner import FreshRun, time_limit
+from commtune.tuner.session import is_disturbed
 from commtune.tuner.speeds import ALL, Speeds, fit
 from commtune.tuner.stats import FEWEST_PAIRS, combined, corrected_level, interval
 
-#: As for campaigns: a run may take this many times what a run took, and never less than the floor.
-_LIMIT_FACTOR, _LIMIT_FLOOR_S, _FIRST_LIMIT_S = 10.0, 3.0, 60.0
 #: A side that failed so often and never worked won't.
 _MOST_FAILURES = 3
 #: How often disturbed runs are made again: one of them, and all: a floor and a share.
@@ -159,7 +157,7 @@ class Contest:
         run = self._run_once(side, block, position)
         for _ in range(_MOST_REPEATS):
             allowed = _REPEATS_FLOOR + _REPEATS_SHARE * len(self.evidence.runs)
-            disturbed = run.outcome is Outcome.OK and (run.other_load or 0.0) > DISTURBED
+            disturbed = run.outcome is Outcome.OK and is_disturbed(run)
             if not disturbed or self._repeats >= allowed:
                 break
             self._repeats += 1
@@ -184,8 +182,7 @@ class Contest:
         return run
 
     def _limit_s(self) -> float:
-        walls = [run.wall_s for run in self.evidence.good(Phase.VERIFY)]
-        return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls)) if walls else _FIRST_LIMIT_S
+        return time_limit([run.wall_s for run in self.evidence.good(Phase.VERIFY)])
 
     def _tell(self, run: FreshRun, started: float) -> None:
         self.reporter.progress(

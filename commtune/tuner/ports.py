@@ -170,7 +170,8 @@ class Progress:
     """Where a campaign stands, for the eye.
 
     Attributes:
-        phase: ``search``, ``finalists``, ``confirm`` or ``guard``.
+        phase: ``search``, ``ablate``, ``confirm``, ``guard``, ``verify``, ``compare`` or
+            ``record``.
         trials, runs: how many so far.
         best_gain: best ratio seen by the search so far; not evidence, and often a lucky run.
         used_s, budget_s: wall seconds of this phase.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from commtune.model import Configuration
 from commtune.tuner.scoring import Score, Scoreboard
@@ -40,7 +41,8 @@ def to_repeat(board: Scoreboard, labels: Sequence[str], most: int) -> list[Confi
     queues = [
         sorted(
             (c for c in contenders(board, label) if board.scores[c][label].runs < MOST_RUNS),
-            key=lambda c, label=label: -_hope(board, c, label),  # type: ignore[misc]
+            key=partial(_hope, board, label),
+            reverse=True,
         )
         for label in labels
     ]
@@ -52,7 +54,7 @@ def to_repeat(board: Scoreboard, labels: Sequence[str], most: int) -> list[Confi
     return list(found)
 
 
-def _hope(board: Scoreboard, configuration: Configuration, label: str) -> float:
+def _hope(board: Scoreboard, label: str, configuration: Configuration) -> float:
     score = board.scores[configuration][label]
     return score.mean + _doubt(score, board.spread(label))
 

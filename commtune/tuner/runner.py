@@ -11,7 +11,6 @@ from statistics import median
 
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
-    DEFAULT,
     BlockPlan,
     Configuration,
     Execution,
@@ -26,9 +25,10 @@ from commtune.tuner.evidence import Evidence, RunView
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Benchmark, Store
 
-#: A run may take this many times what the default took, and never less than the floor: a slow
+#: A run may take this many times what others took, and never less than the floor: a slow
 #: machine speed alone makes a run three times longer, a hang would eat the budget.
 _LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
+#: Before anything is known.
 _FIRST_LIMIT_S = 60.0
 #: How many runs of the default the time limit is taken from.
 _LIMIT_RUNS = 4
@@ -186,8 +186,7 @@ class Runner:
             for run in self.evidence.good(Phase.SEARCH, Phase.CONFIRM)
             if run.configuration.is_default
         )
-        walls = list(islice(defaults, _LIMIT_RUNS))
-        return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls)) if walls else _FIRST_LIMIT_S
+        return time_limit(list(islice(defaults, _LIMIT_RUNS)))
 
     def _check_default(self, run: FreshRun) -> None:
         """Without runs of the default there is nothing to compare; going on wastes a night."""
@@ -224,12 +223,14 @@ class Runner:
         )
 
 
+def time_limit(walls_s: Sequence[float]) -> float:
+    """Wall seconds that a run may take where others took so many."""
+    return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls_s)) if walls_s else _FIRST_LIMIT_S
+
+
 def _is_searched(origin: str) -> bool:
     return origin not in (_BASELINE, *_ORIGINS.values())
 
 
 def _workload(workload: Workload, operation: Operation | None) -> Workload:
     return workload if operation is None else replace(workload, operation=operation)
-
-
-__all__ = ["DEFAULT", "FreshRun", "Runner"]

@@ -22,7 +22,7 @@ from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS, Estimate, blocks_to_decide
 
 #: Machine speeds count as unevenly shared from this difference on.
-_OTHER_SHARES = 0.1
+OTHER_SHARES = 0.1
 
 
 class Finding(StrEnum):
@@ -99,7 +99,7 @@ def claim_of(profile: Profile, sizes: Sequence[int]) -> Claim:
     if not stated:
         raise UserError(
             f"{profile.name} has no size with a confirmed gain",
-            hint="'commtune tune' with the same campaign confirms again",
+            hint="confirm anew with more blocks: the same 'commtune tune' with a larger --confirm",
         )
     return Claim(
         configuration=profile.configuration,
@@ -129,7 +129,7 @@ def stated_today(claim: Claim, size: int, today: Sequence[PointEvidence]) -> Int
     then = claim.by_speed[size]
     shares = {p.speed: p.share for p in today if p.bytes == size and p.speed != ALL}
     uneven = any(
-        abs(share - (then[speed].share if speed in then else 0.0)) > _OTHER_SHARES
+        abs(share - (then[speed].share if speed in then else 0.0)) > OTHER_SHARES
         for speed, share in shares.items()
     )
     if not uneven or not shares.keys() <= then.keys():

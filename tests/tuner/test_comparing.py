@@ -139,6 +139,12 @@ def test_disturbed_runs_are_made_again_within_limits() -> None:
     assert all(d.ratio.pairs == found.blocks for d in found.differences)
 
 
+def test_what_the_counters_cant_tell_from_nothing_is_no_disturbance() -> None:
+    # 12 % of 0.2 s are 24 ms of each core; the kernel counts in steps of 10 ms.
+    assert compare(machine(load=lambda: 0.12)).repeats == 0
+    assert compare(machine(load=lambda: 0.12, run_s=0.3)).repeats > 0
+
+
 def test_more_ranks_than_cores_are_said() -> None:
     assert compare(machine(changed={"oversubscribed": True})).oversubscribed
     assert not compare(machine()).oversubscribed
