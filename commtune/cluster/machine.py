@@ -12,7 +12,7 @@ import re
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +105,6 @@ class Machine:
     def fingerprint(self) -> str:
         """Key of shape and stack: equal on another node of the same kind and installation."""
         return content_key({"shape": self.shape(), "stack": self.stack()})
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it, for ``--json``."""
-        return {**asdict(self), "fingerprint": self.fingerprint()}
 
 
 @dataclass(frozen=True)

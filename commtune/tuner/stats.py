@@ -118,21 +118,6 @@ def interval(found: Estimate | None, level: float, pairs: int | None = None) -> 
     return Interval(ratio=math.exp(found.mean), low=low, high=high, pairs=found.pairs)
 
 
-def ratio_interval(
-    default_s: Sequence[float], candidate_s: Sequence[float], level: float
-) -> Interval:
-    """The trimmed geometric mean of default/candidate over pairs, with its t interval.
-
-    Args:
-        default_s, candidate_s: run medians, seconds, pair by pair.
-        level: confidence level of this one interval.
-    """
-    logs = [math.log(d / c) for d, c in zip(default_s, candidate_s, strict=True)]
-    if len(logs) == 1:
-        return Interval(ratio=math.exp(logs[0]), low=0.0, high=math.inf, pairs=1)
-    return interval(estimate(logs), level, len(logs))
-
-
 def _winsorized_squares(ordered: Sequence[float], cut: int) -> float:
     """Squared deviations after the outermost ``cut`` values were drawn in to their neighbours."""
     low, high = ordered[cut], ordered[len(ordered) - cut - 1]

@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,10 +15,16 @@ from commtune.tuner.stats import (
     corrected_level,
     detectable,
     estimate,
+    interval,
     quantile,
-    ratio_interval,
     verdict,
 )
+
+
+def ratio_interval(default_s: Sequence[float], tuned_s: Sequence[float], level: float) -> Interval:
+    """The interval of pairs of times, as every comparison makes it."""
+    logs = [math.log(one / other) for one, other in zip(default_s, tuned_s, strict=True)]
+    return interval(estimate(logs), level, len(logs))
 
 
 def test_interval_of_known_numbers() -> None:
@@ -55,8 +62,8 @@ def test_a_gain_is_allowed_to_move_between_sittings_and_nothing_is_not() -> None
         found = estimate([math.log(pair) for pair in pairs])
         assert found is not None
         within = quantile(0.975, found.freedom) * found.error
-        interval = ratio_interval(pairs, [1.0] * 5, 0.95)
-        return math.sqrt(max(0.0, math.log(interval.high / interval.ratio) ** 2 - within**2))
+        whole = ratio_interval(pairs, [1.0] * 5, 0.95)
+        return math.sqrt(max(0.0, math.log(whole.high / whole.ratio) ** 2 - within**2))
 
     assert widened(1.4) == pytest.approx(1.96 * SITTING_SPREAD * math.log(1.4), rel=1e-6)
     assert widened(1.0) < 1e-4
