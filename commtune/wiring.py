@@ -19,7 +19,7 @@ from commtune.cluster.mpi import find_mpi
 from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
 from commtune.db.engine import Database, open_database
-from commtune.db.location import database_url, sqlite_path
+from commtune.db.location import database_url
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
@@ -369,6 +369,7 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "level": plan.level,
         "first": [dict(configuration) for configuration in plan.first],
         "guard_operations": [str(guard) for guard in plan.guards],
+        "messages": {str(size): count for size, count in plan.messages.items()},
         "mpi": spec.mpi,
         "time_limit_s": plan.time_limit_s,
     }
@@ -383,9 +384,3 @@ def _stack(mpi: MpiInstallation, machine: Machine) -> StackRecord:
     description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack()}
     text = f"{MPI_NAMES[mpi.flavour]} {mpi.version}"
     return StackRecord(content_key(description), text, description)
-
-
-def campaign_folder_of_database(url: str) -> Path | None:
-    """The folder of an SQLite database, for ``doctor``; ``None`` for a server."""
-    path = sqlite_path(url)
-    return path.parent if path else None

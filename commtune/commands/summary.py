@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from commtune.commands import text
-from commtune.model import PointEvidence, Profile, Verdict
+from commtune.model import Configuration, PointEvidence, Profile, Verdict
 from commtune.tuner.campaign import Report
 from commtune.tuner.plan import Plan
 from commtune.tuner.points import telling
@@ -111,9 +111,13 @@ def _table(plan: Plan, report: Report) -> str:
         "pairs",
         "use",
     )
-    if all(not row[1] or row[1] == ALL for row in rows):
+    if all(row[1] == ALL for row in rows):
         header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
-    return text.columns(header, rows, right="size,default,candidate,pairs")
+        return text.columns(header, rows, right="size,default,candidate,pairs")
+    table = text.columns(header, rows, right="size,default,candidate,pairs")
+    return (
+        f"{table}\nA row of one machine speed has an interval of its own, {plan.level:.0%} each."
+    )
 
 
 def _rows(profile: Profile) -> list[tuple[str, ...]]:
@@ -227,6 +231,7 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
     dropped = {
         name
         for ablation in conclusion.get("ablations", ())
+        if ablation["to"]
         for effect in ablation["variables"]
         if not effect["kept"]
         for name in effect["names"]
@@ -240,7 +245,7 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
             "(a larger --ablate tells)"
         )
     if idle := sorted(dropped - kept):
-        said.append(f"left out because nothing was lost without: {', '.join(idle)}")
+        said.append(f"left out, as hardly anything was seen to be lost: {', '.join(idle)}")
     traded = conclusion.get("answers", {}).get("trade_off", {})
     if conclusion.get("answers", {}).get("one") and len(conclusion["answers"]["ranges"]) > 1:
         said.append(
@@ -249,14 +254,15 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
         )
     if more := conclusion.get("more"):
         said.append(
-            f"{more['why']}: about {more['runs']} more runs of confirmation "
+            f"{more['why']}: a further confirmation of about {more['runs']} runs "
             f"({text.wall(more['seconds'])}) would tell"
         )
     disturbed = sum(phase["disturbed"] for phase in conclusion.get("spent", {}).values())
     if disturbed:
-        said.append(f"others used the cores during {disturbed} runs; see 'commtune report'")
+        runs = f"{disturbed} run{'' if disturbed == 1 else 's'}"
+        said.append(f"others used the cores during {runs}; see 'commtune report'")
     said += [
-        f"not credited: {dict(found['configuration'])}: {found['why']}"
+        f"not credited as asked: {Configuration(found['configuration'])}: {found['why']}"
         for found in conclusion.get("not_followed", ())
     ]
     return said

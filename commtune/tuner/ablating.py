@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from commtune.model import DEFAULT, Configuration, Phase
+from commtune.model import DEFAULT, Configuration, Outcome, Phase
 from commtune.tuner.ablation import (
     Ablation,
     Effects,
@@ -64,13 +64,15 @@ class AblationPhase:
         self,
         candidates: Sequence[Configuration],
         guess: Callable[[Configuration], Configuration],
+        since: int = 0,
     ) -> list[Ablation]:
         """Ablates each candidate.
 
         Args:
             guess: a smaller configuration that seems to keep the gain, or the same.
+            since: blocks before this one were made from an earlier budget.
         """
-        timer = self._session.timer(self._plan.budget.ablation_s, Phase.ABLATE)
+        timer = self._session.timer(self._plan.budget.ablation_s, Phase.ABLATE, since)
         guesses = {candidate: guess(candidate) for candidate in candidates}
         self._try_guesses(guesses, timer)
         starts = {
@@ -102,24 +104,31 @@ class AblationPhase:
         known which variables matter, the others can be tried. Fewer go on from round to round.
         """
         field = neighbours(self._plan.space, small)
+        tried = min(len(field), _ROUNDS[0][0])
         for most, wanted in _ROUNDS:
-            field = sorted(field, key=lambda other: -self._ahead(other, small)[0])[:most]
-            while timer.left() > until_s and field:
-                if min(self._effects(small, other).blocks for other in field) >= wanted:
+            field = sorted(field, key=lambda other: -self._ahead(other, small, tried)[0])[:most]
+            while timer.left() > until_s:
+                field = [other for other in field if not self._fails(other)]
+                made = [self._effects(small, other).blocks for other in field]
+                if not made or min(made) >= wanted:
                     break
                 self._block([small, *field], timer)
-        best = max(field, key=lambda other: self._ahead(other, small)[0], default=small)
-        return best if self._ahead(best, small)[1] > 0 else small
+        best = max(field, key=lambda other: self._ahead(other, small, tried)[0], default=small)
+        return best if self._ahead(best, small, tried)[1] > 0 else small
 
-    def _ahead(self, other: Configuration, small: Configuration) -> tuple[float, float]:
-        """How far one is ahead of another in the ranges with a gain, and at the least."""
+    def _ahead(self, other: Configuration, small: Configuration, of: int) -> tuple[float, float]:
+        """How far one is ahead of another in the ranges with a gain, and at the least.
+
+        Args:
+            of: how many it is the best of.
+        """
         labels = in_play(self._effects(DEFAULT, small), self._plan.minimum_gain)
         found = self._effects(small, other)
         parts = [found.by_range[label] for label in labels if label in found.by_range]
         if not parts or found.blocks < _FEWEST:
             return (fmean(e.mean for e in parts) if parts else 0.0), 0.0
         mean = fmean(e.mean for e in parts)
-        return mean, mean - max(doubt(e) for e in parts)
+        return mean, mean - max(doubt(e, of) for e in parts)
 
     def _merged(self, found: list[Ablation]) -> list[Ablation]:
         """Of two results, one with further variables that bring nothing, only the smaller."""
@@ -133,18 +142,18 @@ class AblationPhase:
             for small in sorted(smaller, key=len):
                 lost = self._shortfall(ablation.after, small)
                 if lost is not None and not lost.is_too_much:
-                    ablation = self._without_more(ablation, small)
+                    ablation = self._without_more(ablation, small, lost)
                     break
             merged.append(ablation)
         return merged
 
-    def _without_more(self, ablation: Ablation, small: Configuration) -> Ablation:
+    def _without_more(self, ablation: Ablation, small: Configuration, lost: Shortfall) -> Ablation:
         left = units(self._plan.space, small)
         effects = [
             effect if effect.name in left else replace(effect, kept=False)
             for effect in ablation.units
         ]
-        return replace(ablation, after=small, units=tuple(effects))
+        return replace(ablation, after=small, units=tuple(effects), gain_kept=lost.kept)
 
     def _try_guesses(self, guesses: Mapping[Configuration, Configuration], timer: Timer) -> None:
         """Blocks of all candidates with their guesses, until each is clear."""
@@ -161,7 +170,7 @@ class AblationPhase:
 
     def _is_clear(self, candidate: Configuration, small: Configuration) -> bool:
         gain = self._effects(DEFAULT, candidate)
-        if is_hopeless(gain, self._plan.minimum_gain):
+        if is_hopeless(gain, self._plan.minimum_gain) or self._fails(candidate, small):
             return True
         found = self._shortfall(candidate, small)
         return found is not None and (
@@ -171,7 +180,17 @@ class AblationPhase:
     def _start(self, candidate: Configuration, small: Configuration) -> Configuration:
         """Where leaving out begins: at the guess, unless that was seen to lose too much."""
         found = self._shortfall(candidate, small) if small != candidate else None
-        return candidate if found is not None and found.is_too_much else small
+        is_worse = self._fails(small) or (found is not None and found.is_too_much)
+        return candidate if is_worse else small
+
+    def _fails(self, *configurations: Configuration) -> bool:
+        """Whether one of them failed twice here and never worked: more blocks tell nothing."""
+        for one in configurations:
+            runs = [r for r in self._runner.evidence.of(Phase.ABLATE) if r.configuration == one]
+            worked = any(run.outcome is Outcome.OK for run in runs)
+            if not worked and sum(run.outcome.blames_configuration for run in runs) >= 2:
+                return True
+        return False
 
     def _joined(self, candidate: Configuration, ablation: Ablation) -> Ablation:
         """The way from a candidate over its guess, as one."""
@@ -244,14 +263,21 @@ class AblationPhase:
         return said
 
     def _judged(self, candidate: Configuration, lacking: dict[str, Configuration]) -> Judgement:
-        lost = {name: self._effects(other, candidate) for name, other in lacking.items()}
+        """Sorts the variables; one without which nothing works is needed."""
+        vital = {name for name, other in lacking.items() if self._fails(other)}
+        lost = {
+            name: self._effects(other, candidate)
+            for name, other in lacking.items()
+            if name not in vital
+        }
         gain = self._effects(DEFAULT, candidate)
         labels = [
             label
             for label in in_play(gain, self._plan.minimum_gain)
             if all(label in e.by_range for e in lost.values())
         ]
-        return judge(lost, gain, labels)
+        said = judge(lost, gain, labels)
+        return replace(said, needed=said.needed | vital)
 
     def _check(
         self,

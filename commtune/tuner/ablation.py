@@ -350,6 +350,6 @@ def shortfall(
     return Shortfall(found.mean, found.error, doubt(found), whole.mean, doubt(whole), lost.blocks)
 
 
-def doubt(found: Estimate) -> float:
-    """How far a mean of few blocks may be wrong on one side."""
-    return quantile(_SURE, found.freedom) * found.error
+def doubt(found: Estimate, of: int = 1) -> float:
+    """How far a mean of few blocks may be wrong on one side, or any of so many means."""
+    return quantile(1 - (1 - _SURE) / max(1, of), found.freedom) * found.error

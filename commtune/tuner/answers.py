@@ -94,9 +94,21 @@ def _is_neutral(
 def is_unharmed(
     configuration: Configuration, sizes: Sequence[int], comparison: Comparison, tolerance: float
 ) -> bool:
-    """Whether a configuration is at each of some sizes surely not slower beyond a tolerance."""
-    points = overall(comparison.points.get(configuration, ()))
-    return all(size in points and points[size].gain.low >= 1 - tolerance for size in sizes)
+    """Whether a configuration is at each of some sizes surely not slower beyond a tolerance.
+
+    Nor may it look slower than that at a machine speed with enough pairs to say so.
+    """
+    known = comparison.points.get(configuration, ())
+    points = overall(known)
+    hurt = {
+        p.bytes
+        for p in known
+        if p.speed != ALL and p.gain.pairs >= FEWEST_PAIRS and p.gain.ratio < 1 - tolerance
+    }
+    return all(
+        size in points and points[size].gain.low >= 1 - tolerance and size not in hurt
+        for size in sizes
+    )
 
 
 def good_at(size: int, comparison: Comparison, minimum_gain: float) -> set[Configuration]:
@@ -179,6 +191,7 @@ def trade_off(
         for size, ratio in ranged.items()
     }
     return {
+        "weighted": bool(plan.messages),
         "one_mean_gain": _over_all(single, plan, comparison),
         "ranges_mean_gain": _over_all(ranged, plan, comparison),
         "lost_by_one": lost,

@@ -12,7 +12,7 @@ from commtune.tuner.ablation import Ablation
 from commtune.tuner.conclusion import conclude, detectable_gains
 from commtune.tuner.confirm import Comparison, Decision
 from commtune.tuner.confirming import ConfirmationPhase
-from commtune.tuner.executed import effective
+from commtune.tuner.executed import credited, group
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Reporter
 from commtune.tuner.profiles import recommend
@@ -103,36 +103,50 @@ class Campaign:
     def _decide(self) -> tuple[Decision, list[Ablation]]:
         """From the winners of the search to what is confirmed, as small as it can be."""
         winners = [] if self._session.is_oversubscribed() else self._winners()
-        ablations = self._ablation.run(winners, self._search.guess)
-        small = dict.fromkeys(a.after for a in ablations if not a.after.is_default)
+        ablations = self._ablation.run(
+            winners, self._search.guess, since=self._confirmation.last_block()
+        )
+        small: list[Configuration] = []
+        for ablation in ablations:
+            executed = self._executed(ablation.after, small)
+            if not executed.is_default and executed not in small:
+                small.append(executed)
         # Where nothing held, the best is confirmed all the same: to say how little it is.
         candidates = tuple(small) or tuple(winners[:1])
         return self._confirmation.decide(candidates, ablations), ablations
 
     def _winners(self) -> list[Configuration]:
-        """The best of the search, each as the library really ran it."""
-        found: dict[Configuration, None] = {}
+        """The best of the search, each as the library really ran it, and none twice."""
+        found: list[Configuration] = []
         for winner in self._search.winners(2 * MOST_CANDIDATES):
-            executed = self._executed(winner)
-            if not executed.is_default and len(found) < MOST_CANDIDATES:
-                found[executed] = None
-        return list(found)
+            if len(found) == MOST_CANDIDATES:
+                break
+            executed = self._executed(winner, found)
+            if not executed.is_default and executed not in found:
+                found.append(executed)
+        return found
 
-    def _executed(self, configuration: Configuration) -> Configuration:
-        """What a configuration comes to without what the library ignored or replaced.
+    def _executed(
+        self, configuration: Configuration, known: Sequence[Configuration]
+    ) -> Configuration:
+        """What a configuration comes to, as an untimed run of it tells.
 
-        An untimed run tells. A configuration that comes to the default is not credited at all.
+        Without what the library ignored or replaced; the default, or one of those known, where it
+        behaves as these do.
         """
         execution = self._session.trace(configuration)
-        if execution is None:
+        if execution is None or configuration.is_default:
             return configuration
-        if execution.became == DEFAULT.key:
-            return DEFAULT
-        if execution.followed.is_credited:
-            return configuration
-        self._session.reporter.say(f"not credited as asked for: {configuration}: {execution.why}")
-        rest = effective(execution)
-        return DEFAULT if self._plan.space.check(rest) else rest
+        if not execution.followed.is_credited:
+            self._session.reporter.say(f"not credited as asked: {configuration}: {execution.why}")
+            rest = credited(execution)
+            if rest == configuration or self._plan.space.check(rest):
+                return DEFAULT
+            return self._executed(rest, known)
+        simpler = {one.key: one for one in (DEFAULT, *known)}
+        traces = [found for one in simpler.values() if (found := self._session.trace(one))]
+        became = group([*traces, execution])[-1].became
+        return simpler.get(became or "", configuration)
 
     def _profiles(
         self, decision: Decision, comparison: Comparison, ablations: Sequence[Ablation]

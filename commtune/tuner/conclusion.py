@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from statistics import median
 from typing import Any
 
@@ -17,12 +17,19 @@ from commtune.model import Execution, Outcome, Phase, PointEvidence, Verdict
 from commtune.quantities import format_bytes
 from commtune.tuner.ablation import Ablation
 from commtune.tuner.answers import everywhere, overall, ranges, trade_off
-from commtune.tuner.confirm import Comparison, Decision, Rules, more_pairs
+from commtune.tuner.confirm import (
+    LOOK_SHARES,
+    Comparison,
+    Decision,
+    Rules,
+    error_share,
+    more_pairs,
+)
 from commtune.tuner.evidence import Cell, Evidence, times
 from commtune.tuner.plan import Plan
 from commtune.tuner.session import is_disturbed
 from commtune.tuner.speeds import ALL
-from commtune.tuner.stats import FEWEST_PAIRS, detectable
+from commtune.tuner.stats import FEWEST_PAIRS, blocks_to_decide, detectable
 
 #: A drift over less time than this is mostly noise.
 _SHORTEST_DRIFT_S = 600.0
@@ -145,9 +152,7 @@ def _confirmed(decision: Decision, comparison: Comparison, rules: Rules) -> list
     return [
         {
             "configuration": dict(candidate),
-            "blocks": max(
-                (e.pairs for e in comparison.estimates[candidate].values() if e), default=0
-            ),
+            "blocks": decision.made(place),
             "stopped": comparison.stopped[candidate],
             "points": [
                 _point_plain(
@@ -156,7 +161,7 @@ def _confirmed(decision: Decision, comparison: Comparison, rules: Rules) -> list
                 for point in comparison.points[candidate]
             ],
         }
-        for candidate in decision.candidates
+        for place, candidate in enumerate(decision.candidates)
     ]
 
 
@@ -211,12 +216,14 @@ def detectable_gains(
     """
     planned = decision.looks[-1].planned if decision.looks else decision.blocks
     by_size: defaultdict[int, list[float]] = defaultdict(list)
-    for estimates in comparison.estimates.values():
+    for place, estimates in enumerate(comparison.estimates.values()):
+        made = decision.made(place)
+        # Not every block gives a pair: the two runs may have met different machine speeds.
+        times = max(1.0, planned / made) if made else 1.0
         for size, found in estimates.items():
             if found is not None and found.pairs >= FEWEST_PAIRS:
-                spread = found.error * math.sqrt(found.pairs)
-                error = spread / math.sqrt(max(planned, found.pairs))
-                freedom = max(2.0, found.freedom * max(planned, found.pairs) / found.pairs)
+                error = found.error / math.sqrt(times)
+                freedom = max(2.0, found.freedom * times)
                 by_size[size].append(detectable(error, freedom, rules.each, rules.minimum_gain))
     gains = {size: median(values) for size, values in sorted(by_size.items())}
     return {size: gain for size, gain in gains.items() if gain < _SAYS_NOTHING}
@@ -225,10 +232,13 @@ def detectable_gains(
 def more_runs(
     decision: Decision, comparison: Comparison, rules: Rules, run_s: float
 ) -> dict[str, Any] | None:
-    """How many more runs would decide the size that is nearest to being decided as faster.
+    """What a further confirmation would take to decide the size that is nearest to a gain.
 
-    Sizes at which some candidate is faster already are left out.
+    It begins with fresh blocks, of the default and one candidate, and has the share of the error
+    rate that is left. Sizes at which some candidate is faster already are left out.
     """
+    share = error_share(decision.number + 1) * LOOK_SHARES[-1]
+    level = replace(rules, share=share).each
     found: list[tuple[int, int]] = []
     faster = {
         size
@@ -236,19 +246,22 @@ def more_runs(
         for size, point in overall(points).items()
         if point.verdict is Verdict.FASTER
     }
-    for candidate in decision.candidates:
+    for place, candidate in enumerate(decision.candidates):
         for size, point in overall(comparison.points[candidate]).items():
+            estimate = comparison.estimates[candidate][size]
             is_open = point.verdict is Verdict.UNDECIDED and size not in faster
-            if is_open and point.gain.ratio > 1 + rules.minimum_gain:
-                more = more_pairs(comparison.estimates[candidate][size], rules)
-                if more is not None:
-                    found.append((max(1, more), size))
+            if estimate is None or not is_open or point.gain.ratio <= 1 + rules.minimum_gain:
+                continue
+            pairs = blocks_to_decide(estimate, level, rules.minimum_gain)
+            blocks = pairs * decision.made(place) / estimate.pairs
+            if math.isfinite(blocks):
+                found.append((math.ceil(blocks), size))
     if not found:
         return None
-    pairs, size = min(found)
+    blocks, size = min(found)
     return {
-        "runs": 2 * pairs,
-        "seconds": 2 * pairs * run_s,
+        "runs": 2 * blocks,
+        "seconds": 2 * blocks * run_s,
         "bytes": size,
         "why": f"a gain at {format_bytes(size)} is undecided",
     }

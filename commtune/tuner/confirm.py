@@ -121,6 +121,12 @@ class Decision:
                 return number, look.stopped[place]
         return None
 
+    def made(self, place: int) -> int:
+        """The complete blocks that a candidate took part in."""
+        stop = self.stop_of(place)
+        looks = self.looks if stop is None else self.looks[: stop[0] + 1]
+        return looks[-1].made if looks else 0
+
     def open(self) -> tuple[Configuration, ...]:
         """The candidates that no look ended."""
         return tuple(c for i, c in enumerate(self.candidates) if self.stop_of(i) is None)
@@ -360,41 +366,58 @@ def _medians(found: Pairs) -> tuple[float, float]:
     return median(pair[0] for pair in found), median(pair[1] for pair in found)
 
 
-def is_settled(points: Sequence[PointEvidence]) -> bool:
-    """Whether every size that was measured is decided, so that more blocks change nothing."""
-    said = [p.verdict for p in points if p.speed == ALL]
-    return bool(said) and Verdict.UNDECIDED not in said
+def is_settled(points: Sequence[PointEvidence], sizes: Sequence[int]) -> bool:
+    """Whether every size (bytes) is decided, so that more blocks change nothing."""
+    said = {p.bytes: p.verdict for p in points if p.speed == ALL}
+    return all(said.get(size, Verdict.UNDECIDED) is not Verdict.UNDECIDED for size in sizes)
+
+
+@dataclass(frozen=True)
+class Course:
+    """How far a confirmation is.
+
+    Attributes:
+        sizes: all sizes (bytes) that are measured.
+        last: rules of the last look, which would decide in the end.
+        made, planned: complete blocks so far, and at the end.
+    """
+
+    sizes: tuple[int, ...]
+    last: Rules
+    made: int
+    planned: int
 
 
 def stop_reason(
-    estimates: Mapping[int, Estimate | None],
-    points: Sequence[PointEvidence],
-    rules: Rules,
-    *,
-    made: int,
-    planned: int,
+    estimates: Mapping[int, Estimate | None], points: Sequence[PointEvidence], course: Course
 ) -> str:
-    """Why a candidate needs no further blocks; empty where it does.
-
-    Args:
-        made, planned: complete blocks so far, and at the end.
-    """
-    if is_settled(points):
+    """Why a candidate needs no further blocks; empty where it does."""
+    if is_settled(points, course.sizes):
         return "decided"
-    if made >= planned:
+    if course.made >= course.planned:
         return "budget"
     overall = {p.bytes: p for p in points if p.speed == ALL}
     if not overall:  # it failed every time
-        return "futile" if made >= FEWEST_PAIRS else ""
-    undecided = [size for size, p in overall.items() if p.verdict is Verdict.UNDECIDED]
-    if all(_is_futile(estimates[size], rules, made, planned) for size in undecided):
-        faster = any(p.verdict is Verdict.FASTER for p in overall.values())
-        return "decided" if faster else "futile"
-    return ""
+        return "futile" if course.made >= FEWEST_PAIRS else ""
+    undecided = [p for p in overall.values() if p.verdict is Verdict.UNDECIDED]
+    missing = len(overall) < len(course.sizes)
+    if missing or not all(_is_futile(estimates[p.bytes], course) for p in undecided):
+        return ""
+    if not any(p.verdict is Verdict.FASTER for p in overall.values()):
+        return "futile"
+    # One environment for all sizes has to be shown to do no harm at the others.
+    open_ = any(_may_harm(point, course.last) for point in undecided)
+    return "" if open_ else "decided"
 
 
-def _is_futile(estimate: Estimate | None, rules: Rules, made: int, planned: int) -> bool:
+def _may_harm(point: PointEvidence, rules: Rules) -> bool:
+    """Whether it is open that a configuration is slower at a size beyond the tolerance."""
+    return point.gain.low < 1 - rules.tolerance <= point.gain.high
+
+
+def _is_futile(estimate: Estimate | None, course: Course) -> bool:
     """Whether the blocks left would hardly show a gain at this size."""
+    made, planned, rules = course.made, course.planned, course.last
     if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
         return False
     final = replace(

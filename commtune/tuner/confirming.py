@@ -13,6 +13,7 @@ from commtune.tuner.confirm import (
     MOST_EXTENSION,
     Blocks,
     Comparison,
+    Course,
     Decision,
     Look,
     Rules,
@@ -66,8 +67,12 @@ class ConfirmationPhase:
         """Settles candidates and number of blocks, and stores that before the first block runs."""
         budget_s = self._plan.budget.confirmation_s
         block_s = self.typical_s() * (len(candidates) + 1)
-        before = self._runner.store.decision(self._runner.campaign_id)
-        number = before.get("number", 0) + 1 if before else 0
+        number = self._number()
+        if number:
+            self._session.reporter.say(
+                f"this is confirmation number {number + 1} of the campaign: it may spend "
+                f"{error_share(number):.1%} of the error rate, so its intervals are wider"
+            )
         decision = Decision(
             candidates=tuple(candidates),
             blocks=planned_blocks(budget_s, block_s) if candidates else 0,
@@ -86,6 +91,16 @@ class ConfirmationPhase:
             )
         return decision
 
+    def _number(self) -> int:
+        """How many confirmations were looked at before."""
+        before = self._runner.store.decision(self._runner.campaign_id)
+        return before.get("number", 0) + bool(before.get("looks")) if before else 0
+
+    def last_block(self) -> int:
+        """The first block of the last stored decision; blocks before it are spent."""
+        before = self._runner.store.decision(self._runner.campaign_id)
+        return int(before["first_block"]) if before else 0
+
     def _keep(self, decision: Decision) -> None:
         ablations = [ablation.plain() for ablation in self._ablations]
         budget = asdict(self._plan.budget)
@@ -99,7 +114,7 @@ class ConfirmationPhase:
 
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the blocks that are still to be made, look by look."""
-        timer = self._session.timer(decision.budget_s, Phase.CONFIRM)
+        timer = self._session.timer(decision.budget_s, Phase.CONFIRM, decision.first_block)
         operation = self._plan.workload.operation
         while len(decision.looks) < len(decision.shares) and decision.open():
             look = len(decision.looks)
@@ -143,15 +158,17 @@ class ConfirmationPhase:
         still = decision.open()
         made = complete_blocks(blocks, still)
         rules = self.rules(decision, len(decision.looks))
+        final = self.rules(decision, len(decision.shares) - 1)
+        sizes = self._plan.workload.sizes
         speeds = self._runner.evidence.speeds(anew=True)
         found = {c: compare_one(blocks, c, str(operation), speeds, rules) for c in still}
         stopped: dict[int, str] = {}
         # First those that are decided whatever comes: their runs may save one of the others.
         for only_settled in (True, False):
-            end = made if last else planned
+            course = Course(sizes, final, made, made if last else planned)
             for candidate, (points, estimates) in found.items():
-                why = stop_reason(estimates, points, rules, made=made, planned=end)
-                if why and (not only_settled or is_settled(points)):
+                why = stop_reason(estimates, points, course)
+                if why and (not only_settled or is_settled(points, sizes)):
                     stopped[decision.candidates.index(candidate)] = why
             if not last:
                 planned = self._grown(planned, made, len(still) - len(stopped), timer)
@@ -205,7 +222,7 @@ class ConfirmationPhase:
     ) -> dict[Configuration, tuple[PointEvidence, ...]]:
         """Other operations under the recommended configurations, against the default."""
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
-        timer = self._session.timer(decision.budget_s, Phase.GUARD)
+        timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
         for operation in self._plan.guards if recommended else ():
             self._make(
                 decision, recommended, Phase.GUARD, operation, GUARD_BLOCKS, timer, last=False

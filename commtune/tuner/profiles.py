@@ -66,7 +66,7 @@ def _profile(
         bytes_low=low,
         bytes_high=high,
         configuration=part.configuration,
-        verdict=_verdict(part.configuration, points),
+        verdict=_verdict(part, comparison),
         points=points,
         guards=guards.get(part.configuration, ()),
         level=_level(plan, comparison, part.configuration),
@@ -105,19 +105,30 @@ def _evidence(comparison: Comparison, part: Range) -> tuple[PointEvidence, ...]:
         return comparison.points[part.configuration]
     found: list[PointEvidence] = []
     for size in part.sizes:
-        here = [p for points in comparison.points.values() for p in points if p.bytes == size]
-        for speed in sorted({p.speed for p in here}):
-            at_speed = [p for p in here if p.speed == speed]
-            found.append(max(at_speed, key=lambda p: p.gain.ratio))
+        candidates = [c for c in comparison.points.values() if any(p.bytes == size for p in c)]
+        # The one that leaves most open says what could still be hidden.
+        most = max(candidates, key=lambda points: _most_open(points, size), default=())
+        found += [point for point in most if point.bytes == size]
     return tuple(found)
 
 
-def _verdict(configuration: Configuration, points: Sequence[PointEvidence]) -> Verdict:
-    if not configuration.is_default:
+def _most_open(points: Sequence[PointEvidence], size: int) -> tuple[bool, float]:
+    """Orders candidates at a size: those with enough pairs first, then by what is possible."""
+    sound = overall(points).get(size)
+    return (sound is not None, sound.gain.high if sound else 0.0)
+
+
+def _verdict(part: Range, comparison: Comparison) -> Verdict:
+    """For the default: whether every candidate was shown to gain too little at every size."""
+    if not part.configuration.is_default:
         return Verdict.FASTER
-    sound = overall(points).values()
-    decided = bool(sound) and all(p.verdict is Verdict.DEFAULT for p in sound)
-    return Verdict.DEFAULT if decided else Verdict.UNDECIDED
+    said = [
+        point is not None and point.verdict is Verdict.DEFAULT
+        for points in comparison.points.values()
+        for size in part.sizes
+        for point in [overall(points).get(size)]
+    ]
+    return Verdict.DEFAULT if said and all(said) else Verdict.UNDECIDED
 
 
 def _note(
@@ -131,7 +142,10 @@ def _note(
         could = f"this confirmation would have found one of {worst:.0%} in 9 of 10 cases"
     else:
         could = ""
-    highs = [p.gain.high for p in overall(points).values()]
+    known = overall(points)
+    highs = [point.gain.high for point in known.values()]
+    if highs and len(known) < len(part.sizes):
+        return f"too few pairs at some of these sizes to say anything; {could}".removesuffix("; ")
     if not highs:
         # No candidate came as far as being compared: fresh runs had shown nothing before.
         return could and f"no candidate kept a gain in fresh runs; {could}"

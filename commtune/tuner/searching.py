@@ -11,7 +11,7 @@ from commtune.tuner.evidence import RunView
 from commtune.tuner.guessing import guess
 from commtune.tuner.racing import MOST_RUNS, contenders, to_repeat
 from commtune.tuner.scoring import Scoreboard, SizeRange, split_ranges
-from commtune.tuner.search import Item, Proposal, Search
+from commtune.tuner.search import Item, Origin, Proposal, Search
 from commtune.tuner.session import Session, Timer
 
 #: The default runs once in every block of this many search runs, at a random place.
@@ -57,6 +57,7 @@ class SearchPhase:
                 "more ranks than cores: no profile can come of it, so this ends here"
             )
             return
+        self._try_first(timer)
         repeat = [c for c in self._runner.unmeasured() if not c.is_default]
         while timer.left() > _FINALISTS_SHARE * budget_s and (repeat or self._trials_left()):
             if not self._search_block(timer, repeat):
@@ -75,6 +76,21 @@ class SearchPhase:
             run = self._session.run(DEFAULT, Phase.SEARCH, self._runner.new_block(), timer)
             if run.oversubscribed:  # ranks that spin while they wait can take half a minute
                 return
+
+    def _try_first(self, timer: Timer) -> None:
+        """What the user listed and was never tried, whatever is left of the budget."""
+        untried = [c for c in self._plan.first if c not in self._runner.trials]
+        for configuration in untried:
+            self._trial(Proposal(configuration, Origin.USER))
+            self._search.remember(configuration)
+        if not untried:
+            return
+        block = self._runner.new_block()
+        order = block_order(untried, self._plan.seed, block)
+        for position, configuration in enumerate(order):
+            run = self._session.run(configuration, Phase.SEARCH, block, timer, position)
+            if not configuration.is_default:
+                self._tell(run)
 
     def _new_search(self) -> Search:
         return Search(

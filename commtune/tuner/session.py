@@ -27,12 +27,17 @@ def is_disturbed(run: RunView) -> bool:
 
 
 class Timer:
-    """Wall time of a phase: this session's clock on top of what earlier sessions measured."""
+    """Wall time of a phase: this session's clock on top of what earlier sessions measured.
 
-    def __init__(self, runner: Runner, budget_s: float, phase: Phase) -> None:
+    Args:
+        since: blocks before this one were made for an earlier decision, with a budget of its own.
+    """
+
+    def __init__(self, runner: Runner, budget_s: float, phase: Phase, since: int = 0) -> None:
         self.budget_s = budget_s
         self._clock = runner.clock
-        self._before_s = runner.evidence.wall_s(phase)
+        before = (run.wall_s for run in runner.evidence.of(phase) if run.block >= since)
+        self._before_s = math.fsum(before)
         self._started = self._clock()
 
     def used(self) -> float:
@@ -59,9 +64,9 @@ class Session:
     best_log_gain: float = 0.0
     repeats: int = 0
 
-    def timer(self, budget_s: float, phase: Phase) -> Timer:
+    def timer(self, budget_s: float, phase: Phase, since: int = 0) -> Timer:
         """A timer for a phase, going on where earlier sessions stopped."""
-        return Timer(self.runner, budget_s, phase)
+        return Timer(self.runner, budget_s, phase, since)
 
     def run(
         self,

@@ -334,10 +334,11 @@ def test_the_budget_is_kept(budget_s: float, holds: Holds) -> None:
         assert [a.after for a in found] == [WINNER, *others]
 
 
-def test_one_variable_needs_no_blocks() -> None:
+def test_of_one_variable_only_other_values_are_tried() -> None:
     bench = Bench(effect(one))
     (ablation,) = bench.run([only("V3")])
-    assert (ablation.after, bench.store.stored) == (only("V3"), [])
+    assert ablation.after == only("V3")
+    assert all(set(run.configuration) <= {"V3"} for run in bench.store.stored)
 
 
 def test_without_candidates_nothing_runs() -> None:

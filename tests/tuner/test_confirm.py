@@ -18,12 +18,14 @@ from commtune.tuner.confirm import (
     LOOK_SHARES,
     LOOK_TIMES,
     Blocks,
+    Course,
     Decision,
     Look,
     Rules,
     block_order,
     compare_one,
     complete_blocks,
+    error_share,
     lacks_pairs,
     more_pairs,
     pairs,
@@ -204,6 +206,15 @@ def test_the_level_of_each_look_by_hand() -> None:
     )
 
 
+def test_further_confirmations_share_what_is_left_of_the_error_rate() -> None:
+    shares = [error_share(number) for number in range(50)]
+    assert math.fsum(shares) <= 1 + 1e-12
+    assert shares == sorted(shares, reverse=True)
+    second = Decision((A,), 30, 0, 1.0, number=1, error_share=error_share(1))
+    assert math.fsum(second.shares) == pytest.approx(0.1)
+    assert Decision.from_plain(second.plain()) == second
+
+
 def test_few_blocks_are_looked_at_once() -> None:
     assert Decision((A,), 11, 0, 1.0).shares == (1.0,)
     assert Decision((A,), 12, 0, 1.0).shares == LOOK_SHARES
@@ -349,22 +360,50 @@ def state(
     return {SIZE: found}, [point(SIZE, math.exp(mean), low, high, pairs=pairs)]
 
 
+def stop(
+    estimates: dict[int, Estimate | None],
+    points: list[PointEvidence],
+    *,
+    made: int,
+    planned: int,
+    sizes: tuple[int, ...] = (),
+) -> str:
+    """Why a candidate ends, with as many blocks; all sizes are those of its points."""
+    measured = sizes or tuple(sorted({p.bytes for p in points})) or (SIZE,)
+    return stop_reason(estimates, points, Course(measured, RULES, made, planned))
+
+
+def test_a_size_without_any_pair_is_not_decided() -> None:
+    surely = state(math.log(1.3), 0.005, 20)
+    assert stop(*surely, made=20, planned=50, sizes=(SIZE, 2 * SIZE)) == ""
+
+
+def test_whether_harm_is_done_is_waited_for_where_there_is_a_gain() -> None:
+    one = state(math.log(1.3), 0.005, 20)
+    nothing = state(0.0, 0.02, 20)
+    wide = replace(nothing[1][0], bytes=8, gain=Interval(1.0, 0.9, 1.1, 20))
+    narrow = replace(wide, gain=Interval(1.0, 0.96, 1.05, 20))
+    estimates = {SIZE: one[0][SIZE], 8: nothing[0][SIZE]}
+    assert stop(estimates, [*one[1], wide], made=20, planned=50) == ""
+    assert stop(estimates, [*one[1], narrow], made=20, planned=50) == "decided"
+
+
 def test_stopping_by_known_cases() -> None:
     surely = state(math.log(1.3), 0.005, 20)
-    assert stop_reason(*surely, RULES, made=20, planned=50) == "decided"
+    assert stop(*surely, made=20, planned=50) == "decided"
     slower = state(math.log(0.8), 0.005, 20)
-    assert stop_reason(*slower, RULES, made=20, planned=50) == "decided"
+    assert stop(*slower, made=20, planned=50) == "decided"
     nothing = state(0.0, 0.02, 20)
-    assert stop_reason(*nothing, RULES, made=20, planned=50) == "futile"
+    assert stop(*nothing, made=20, planned=50) == "futile"
     promising = state(math.log(1.08), 0.03, 20)
-    assert stop_reason(*promising, RULES, made=20, planned=200) == ""
-    assert stop_reason(*promising, RULES, made=20, planned=20) == "budget"
-    assert stop_reason({}, [], RULES, made=50, planned=50) == "budget"
+    assert stop(*promising, made=20, planned=200) == ""
+    assert stop(*promising, made=20, planned=20) == "budget"
+    assert stop({}, [], made=50, planned=50) == "budget"
 
 
 def test_what_fails_every_time_is_given_up() -> None:
-    assert stop_reason({}, [], RULES, made=FEWEST_PAIRS - 1, planned=50) == ""
-    assert stop_reason({}, [], RULES, made=FEWEST_PAIRS, planned=50) == "futile"
+    assert stop({}, [], made=FEWEST_PAIRS - 1, planned=50) == ""
+    assert stop({}, [], made=FEWEST_PAIRS, planned=50) == "futile"
     failing = [{**b, A: run(A, outcome=Outcome.CRASHED)} for b in blocks_of([1.0] * 20)]
     assert not lacks_pairs(failing, [A], ONE_SPEED)
 
@@ -373,12 +412,12 @@ def test_a_gain_at_one_size_and_no_hope_at_the_others_is_decided() -> None:
     one, two = state(math.log(1.3), 0.005, 20), state(0.0, 0.02, 20)
     points = [*one[1], replace(two[1][0], bytes=8)]
     estimates = {SIZE: one[0][SIZE], 8: two[0][SIZE]}
-    assert stop_reason(estimates, points, RULES, made=20, planned=50) == "decided"
+    assert stop(estimates, points, made=20, planned=50) == "decided"
 
 
 def test_too_few_pairs_are_not_given_up() -> None:
     for made in range(2, FEWEST_PAIRS):
-        assert stop_reason(*state(-0.5, 0.001, made), RULES, made=made, planned=50) == ""
+        assert stop(*state(-0.5, 0.001, made), made=made, planned=50) == ""
 
 
 _means = st.floats(-0.5, 1.0)
@@ -393,7 +432,7 @@ def test_never_futile_while_the_estimate_would_win_where_it_stands(
 ) -> None:
     made, more = counts
     estimates, points = state(mean, error, made)
-    why = stop_reason(estimates, points, RULES, made=made, planned=made + more)
+    why = stop(estimates, points, made=made, planned=made + more)
     at_the_end = Estimate(
         mean,
         error * math.sqrt(made / (made + more)),
@@ -412,7 +451,7 @@ def test_a_better_estimate_is_never_futile_where_a_worse_one_is_not(
     made, more = counts
 
     def why(value: float) -> str:
-        return stop_reason(*state(value, error, made), RULES, made=made, planned=made + more)
+        return stop(*state(value, error, made), made=made, planned=made + more)
 
     if why(mean) == "":
         assert why(mean + better) != "futile"
@@ -425,8 +464,8 @@ def test_more_blocks_to_come_never_make_it_futile(
 ) -> None:
     made, more = counts
     now = state(mean, error, made)
-    if stop_reason(*now, RULES, made=made, planned=made + more) == "":
-        assert stop_reason(*now, RULES, made=made, planned=made + more + further) == ""
+    if stop(*now, made=made, planned=made + more) == "":
+        assert stop(*now, made=made, planned=made + more + further) == ""
 
 
 @settings(derandomize=True, deadline=None)
@@ -435,7 +474,7 @@ def test_the_end_of_the_budget_ends_everything(
     mean: float, error: float, counts: tuple[int, int]
 ) -> None:
     made, _ = counts
-    assert stop_reason(*state(mean, error, made), RULES, made=made, planned=made) in (
+    assert stop(*state(mean, error, made), made=made, planned=made) in (
         "decided",
         "budget",
     )
