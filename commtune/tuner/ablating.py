@@ -43,9 +43,9 @@ _FEWEST = 4
 _LEAVING_SHARE = 0.6
 #: The share of the whole budget that may go to seeing whether the guesses hold.
 _GUESSING_SHARE = 0.5
-#: The share of a candidate's time that is for other values of the variables that matter; and how
-#: many configurations stay in each round, with how many blocks by its end.
-_REFINING_SHARE = 0.5
+#: The share of a candidate's time left over that is for other values of the variables that matter;
+#: and how many configurations stay in each round, with how many blocks by its end.
+_REFINING_SHARE = 0.6
 _ROUNDS = ((12, 2), (4, 4), (2, 8))
 
 
@@ -87,11 +87,11 @@ class AblationPhase:
 
     def _whole_way(self, start: Configuration, timer: Timer, until_s: float) -> Ablation:
         """Leaves out, then tries other values of what is left; a better one is ablated again."""
-        refining_s = _REFINING_SHARE * (timer.left() - until_s)
-        first = self._ablate(start, timer, until_s + refining_s)
+        first = self._ablate(start, timer, until_s)
         if first.after.is_default or first.note:
             return first
-        better = self._refined(first.after, timer, until_s + (1 - _LEAVING_SHARE) * refining_s)
+        again_s = (1 - _REFINING_SHARE) * max(0.0, timer.left() - until_s)
+        better = self._refined(first.after, timer, until_s + again_s)
         if better == first.after:
             return first
         again = self._ablate(better, timer, until_s)

@@ -32,7 +32,16 @@ from commtune.model import (
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.campaign import Campaign, Report
 from commtune.tuner.conclusion import conclude, detectable_gains, more_runs, noise
-from commtune.tuner.confirm import Blocks, Comparison, Decision, Rules, compare_one
+from commtune.tuner.confirm import (
+    LOOK_SHARES,
+    Blocks,
+    Comparison,
+    Decision,
+    Look,
+    Rules,
+    compare_one,
+    error_share,
+)
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.ports import Store as StorePort
@@ -169,13 +178,18 @@ def test_the_store_gives_it_back_as_it_was(kind: str, tmp_path: Path) -> None:
     database.close()
 
 
+def looked(made: int, planned: int) -> Decision:
+    """A decision about one candidate, ended by the budget at its last look."""
+    return Decision((A,), planned, 0, 1.0, (Look(made, planned, {0: "budget"}),))
+
+
 def concluded(
     blocks: Blocks, speeds: Speeds | None = None, evidence: Evidence | None = None, **more: Any
 ) -> dict[str, Any]:
     """The conclusion of one candidate's blocks."""
     points, estimates = compare_one(blocks, A, "allreduce", speeds or Speeds(), RULES)
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
-    decision = Decision((A,), len(blocks), 0, 1.0)
+    decision = looked(len(blocks), len(blocks))
     return conclude(
         PLAN, evidence or Evidence(), decision, comparison, (), rules=RULES, run_s=0.5, **more
     )
@@ -190,7 +204,7 @@ def test_few_blocks_are_json(count: int) -> None:
     found = concluded(ratios([1.1, 1.3, 1.2, 1.1, 1.3][:count]))
     json.dumps(found, allow_nan=False)
     (candidate,) = found["confirmed"]
-    assert candidate["blocks"] == (count if count > 1 else 0)
+    assert candidate["blocks"] == count
     if count == 1:
         point = candidate["points"][0]
         # No interval: its upper end is not known, and that is not a number.
@@ -226,13 +240,13 @@ def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
     blocks = ratios([math.exp(x) for x in spread])
     points, estimates = compare_one(blocks, A, "allreduce", Speeds(), RULES)
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
-    found = detectable_gains(Decision((A,), 20, 0, 1.0), comparison, RULES)
+    found = detectable_gains(looked(20, 20), comparison, RULES)
     estimate = estimates[8]
     assert estimate is not None
     expected = detectable(estimate.error, estimate.freedom, RULES.each, 0.02)
     assert found[8] == pytest.approx(expected)
     # Four times the blocks, half of what is above the minimum.
-    more = detectable_gains(Decision((A,), 80, 0, 1.0), comparison, RULES)
+    more = detectable_gains(looked(20, 80), comparison, RULES)
     assert (more[8] - 0.02) / (found[8] - 0.02) == pytest.approx(0.5, abs=0.1)
 
 
@@ -240,13 +254,14 @@ def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     blocks = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(12)])
     points, estimates = compare_one(blocks, A, "allreduce", Speeds(), RULES)
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
-    found = more_runs(Decision((A,), 12, 0, 1.0), comparison, RULES, 0.5)
+    found = more_runs(looked(12, 12), comparison, RULES, 0.5)
     assert found is not None
     assert found["runs"] > 0 and found["runs"] % 2 == 0
     assert found["seconds"] == pytest.approx(0.5 * found["runs"])
-    # So many pairs more of the same kind do decide it.
-    enough = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(12 + found["runs"] // 2)])
-    again, _ = compare_one(enough, A, "allreduce", Speeds(), RULES)
+    # A further confirmation with so many pairs of the same kind does decide it.
+    enough = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(found["runs"] // 2)])
+    last = replace(RULES, share=error_share(1) * LOOK_SHARES[-1])
+    again, _ = compare_one(enough, A, "allreduce", Speeds(), last)
     assert any(str(p.verdict) == "faster" for p in again)
 
 
