@@ -20,6 +20,7 @@ from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
 from commtune.model import (
     DEFAULT,
+    BlockPlan,
     Configuration,
     Interval,
     Operation,
@@ -70,6 +71,12 @@ class Made:
         description: of the system.
         loaded: share of runs during which others use the cores.
         mixed_share: share of measurements during which the machine changes its speed.
+        weighted: whether gains over sizes are over the campaign's messages.
+        confirmations: how many there were, this one included.
+        whole: whether points over all machine speeds are stated beside those of each.
+        broken: whether a block of confirmation was interrupted, and a run of another one failed
+            when it was made again.
+        refined: whether the ablation came to another value, and to more gain by it.
     """
 
     name: str = "made-up"
@@ -86,6 +93,11 @@ class Made:
     seed: int = 1
     drift_per_run: float = 0.0
     mixed_share: float = 0.0
+    weighted: bool = False
+    confirmations: int = 1
+    refined: bool = False
+    whole: bool = False
+    broken: bool = False
 
     def store(self, store: Store) -> int:
         """Stores it; returns its number."""
@@ -168,8 +180,25 @@ class _Maker:
             self.block += 1
             order = [DEFAULT, TUNED]
             self.rng.shuffle(order)
+            plan = BlockPlan(self.block, Phase.CONFIRM, Operation.ALLREDUCE, tuple(order))
+            self.store.plan_block(self.campaign_id, plan)
             for position, configuration in enumerate(order):
                 self._run(configuration, Phase.CONFIRM, position)
+        if self.made.broken:
+            self._break()
+
+    def _break(self) -> None:
+        """Two more blocks, of which neither makes a pair."""
+        results = list(self.results)
+        for ran in ([TUNED, DEFAULT, TUNED], [DEFAULT]):
+            self.block += 1
+            plan = BlockPlan(self.block, Phase.CONFIRM, Operation.ALLREDUCE, (TUNED, DEFAULT))
+            self.store.plan_block(self.campaign_id, plan)
+            for number, configuration in enumerate(ran):
+                if number == 2:
+                    self.benchmark.outcomes = {("LIB_ALGORITHM", "tree"): Outcome.CRASHED}
+                self._run(configuration, Phase.CONFIRM, number % 2)
+        self.results = results
 
     def _run(self, configuration: Configuration, phase: Phase, position: int) -> None:
         request = RunRequest(
@@ -218,7 +247,9 @@ class _Maker:
             ):
                 speeds = {self._speed(default.canary_s), self._speed(tuned.canary_s)}
                 if len(speeds) == 1:
-                    pairs[default.bytes, speeds.pop()].append((default.median_s, tuned.median_s))
+                    stated = speeds | ({"all"} if self.made.whole else set())
+                    for speed in stated:
+                        pairs[default.bytes, speed].append((default.median_s, tuned.median_s))
         return [
             _point(size, speed, found, len(found) / len(blocks))
             for (size, speed), found in sorted(pairs.items())
@@ -272,7 +303,8 @@ class _Maker:
         return {
             "version": 1,
             "replayed": self.made.replayed,
-            "method": {"level": 0.95, "minimum_gain": 0.02, "tolerance": 0.05, "looks": 3},
+            "method": {"level": 0.95, "minimum_gain": 0.02, "tolerance": 0.05, "looks": 3,
+                       "confirmations": self.made.confirmations},
             "budget": {"search_s": 30.0, "ablation_s": 5.0, "confirmation_s": 10.0},
             "spent": {},
             "noise": [{"bytes": s, "speed": "all", "share": 1.0, "spread": 0.03, "runs": 40,
@@ -280,13 +312,14 @@ class _Maker:
             "confirmed": [{"configuration": dict(TUNED), "blocks": self.made.blocks,
                            "stopped": "decided" if faster else "futile",
                            "points": [_plain(p) for p in points]}] if points else [],
-            "ablations": [_ablation(self.made.sizes)] if faster else [],
+            "ablations": [self._ablation()] if faster else [],
             "answers": {
                 "one": {"configuration": dict(TUNED), "gains": gains, "weighted_gain": 1.21}
                 if faster else None,
                 "ranges": ranges,
                 "trade_off": {"one_mean_gain": 1.17, "ranges_mean_gain": 1.2,
-                              "lost_by_one": {str(self.made.sizes[0]): 0.09}} if faster else {},
+                              "lost_by_one": {str(self.made.sizes[0]): 0.09},
+                              "weighted": self.made.weighted} if faster else {},
             },
             "detectable": {str(s): 0.031 if s < 65536 else 0.044 for s in self.made.sizes},
             "more": {"runs": 120, "seconds": 35.0, "why": "1 KiB is undecided"},
@@ -294,6 +327,13 @@ class _Maker:
                               "why": "sums as recursive_doubling does at every size"}],
             "set_aside": [["LIB_ALGORITHM", "hang"]],
         }  # fmt: skip
+
+    def _ablation(self) -> dict[str, Any]:
+        found = _ablation(self.made.sizes)
+        if self.made.refined:
+            before = {**PASSENGER, "LIB_EAGER_THRESHOLD": "4096"}
+            found |= {"from": before, "gain_kept": 1.31}
+        return found
 
 
 _TIMING = Timing()

@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from commtune import text
 from commtune.model import Configuration, Interval
+
+#: Where other values were tried, a configuration may gain more than the one that it began as.
+_MORE_THAN_ALL = 1.05
 
 Plain = Mapping[str, Any]
 
@@ -75,6 +79,24 @@ class Ablation:
     variables: tuple[Variable, ...]
     note: str = ""
 
+    @property
+    def kept(self) -> str:
+        """The share of the gain that was kept, for people; empty where it was not measured."""
+        if self.gain_kept is None:
+            return ""
+        if self.gain_kept > _MORE_THAN_ALL:
+            return "more than the whole gain"
+        return f"{text.percent(self.gain_kept)} of the gain kept"
+
+    @property
+    def changed(self) -> tuple[tuple[str, str | None, str], ...]:
+        """Variables that ended with another value than they began with: name, before, after."""
+        return tuple(
+            (name, self.before.get(name), value)
+            for name, value in self.after.items()
+            if self.before.get(name) != value
+        )
+
 
 @dataclass(frozen=True)
 class Confirmed:
@@ -94,16 +116,21 @@ class Answer:
     high: int
     configuration: Configuration
     gains: Mapping[int, float]
-    weighted_gain: float | None = None
 
 
 @dataclass(frozen=True)
 class TradeOff:
-    """One environment against one for each range of sizes; ``lost_by_one`` by size, a share."""
+    """One environment against one for each range of sizes.
+
+    Attributes:
+        weighted: whether the means weigh sizes by the messages of the campaign; else all alike.
+        lost_by_one: by size, a share.
+    """
 
     one_mean_gain: float | None = None
     ranges_mean_gain: float | None = None
     lost_by_one: Mapping[int, float] = field(default_factory=dict)
+    weighted: bool = False
 
 
 @dataclass(frozen=True)
@@ -287,7 +314,6 @@ def _answer(row: Plain) -> Answer:
         high=_count(row, "high") or max(gains, default=0),
         configuration=Configuration(row.get("configuration") or {}),
         gains=gains,
-        weighted_gain=_number(row, "weighted_gain"),
     )
 
 
@@ -300,6 +326,7 @@ def _trade_off(row: Plain) -> TradeOff:
         one_mean_gain=_number(row, "one_mean_gain"),
         ranges_mean_gain=_number(row, "ranges_mean_gain"),
         lost_by_one=_by_size(row.get("lost_by_one")),
+        weighted=bool(row.get("weighted")),
     )
 
 

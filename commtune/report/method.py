@@ -8,6 +8,8 @@ from typing import Any
 
 from commtune import text
 from commtune.report.record import Record
+from commtune.tuner.confirm import error_share
+from commtune.tuner.speeds import ALL
 
 _STOPPED = {
     "decided": "it was decided",
@@ -25,8 +27,8 @@ _UNIT = (
 
 def paragraphs(record: Record) -> list[str]:
     """The method, one thought a paragraph; only what is stored of this campaign."""
-    parts = (_UNIT, _candidates(record), _intervals(record), _looks(record), _speeds(record),
-             _threshold(record))  # fmt: skip
+    parts = (_UNIT, _candidates(record), _intervals(record), _looks(record), _again(record),
+             _speeds(record), _threshold(record))  # fmt: skip
     return [part for part in parts if part]
 
 
@@ -67,8 +69,13 @@ def _intervals(record: Record) -> str:
     return (
         f"All intervals of the confirmation together hold with {level:.0%}{single}: the level is "
         f"corrected for every candidate, size and look.{made} An interval speaks of the mean "
-        "ratio on this machine, under the load that it had, with this software."
+        f"ratio on this machine, under the load that it had, with this software.{_alone(record)}"
     )
+
+
+def _alone(record: Record) -> str:
+    speeds = {point.speed for profile in record.profiles for point in profile.points}
+    return f" {text.EACH_BY_ITSELF}" if ALL in speeds and len(speeds) > 1 else ""
 
 
 def _looks(record: Record) -> str:
@@ -80,6 +87,18 @@ def _looks(record: Record) -> str:
     return (
         f"The evidence was looked at up to {looks} times, at points that were fixed before. Each "
         "look has its own share of the error rate, so stopping early is paid for."
+    )
+
+
+def _again(record: Record) -> str:
+    """What asking more than once costs."""
+    number = int(record.conclusion.method.get("confirmations") or 1)
+    if number < 2:
+        return ""
+    return (
+        f"This was confirmation number {number} of the campaign, in fresh blocks. It may spend "
+        f"{text.percent(error_share(number - 1))} of the error rate, so that asking again until "
+        "the answer pleases finds no gains that are not there; its intervals are wider for that."
     )
 
 
@@ -106,8 +125,10 @@ def _threshold(record: Record) -> str:
     )
     if tolerance is not None:
         said += (
-            " One environment for all sizes must, besides, be at no measured size slower than "
-            f"the default by more than {text.percent(tolerance)}."
+            " A size that shows nothing, between sizes that share a configuration, goes with them "
+            f"if the lower end there is not below 1 - {text.percent(tolerance)} and the upper end "
+            "not below 1. One environment for all sizes must, besides, be at no measured size "
+            f"slower than the default by more than {text.percent(tolerance)}."
         )
     return said
 

@@ -221,6 +221,7 @@ def render(page: Page) -> str:
             for p in page.points
         },
         default=Configuration(),
+        each_by_itself=text.EACH_BY_ITSELF,
     )
 
 

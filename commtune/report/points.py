@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, fsum, log
 
-from commtune.db.records import StoredRun
-from commtune.model import (
-    DEFAULT,
-    Configuration,
-    Outcome,
-    Phase,
-    PointEvidence,
-    Profile,
-    Verdict,
-)
+from commtune.model import DEFAULT, Configuration, Phase, PointEvidence, Profile, Verdict
 from commtune.report.record import Record
-from commtune.tuner.evidence import Cell, times
-from commtune.tuner.speeds import ALL, FAST, MIDDLE, SLOW, Speeds
+from commtune.tuner.confirm import pairs, whole_blocks
+from commtune.tuner.evidence import Cell
+from commtune.tuner.speeds import ALL, FAST, MIDDLE, SLOW
 from commtune.tuner.stats import FEWEST_PAIRS
 
 #: Speeds as they are listed.
@@ -79,7 +71,7 @@ class SizePoint:
 
 def size_points(record: Record) -> tuple[SizePoint, ...]:
     """Every size and speed that confirmation speaks of, from the smallest size up."""
-    paired = pairs_of(record.runs, record.speeds, record.operation, record.first_block)
+    paired = pairs_of(record)
     found = [
         _size_point(record, profile, point, paired)
         for profile in record.ranged
@@ -105,7 +97,7 @@ def _size_point(
 
 
 def _whose(profile: Profile, point: PointEvidence, paired: Pairs) -> Configuration | None:
-    """The candidate that a point is about; the default's profile shows the best one unnamed."""
+    """The candidate that a point is about; the default's profile doesn't name the one it shows."""
     if not profile.configuration.is_default:
         return profile.configuration
     cell = (point.bytes, point.speed)
@@ -132,35 +124,28 @@ def _more_pairs(record: Record, configuration: Configuration | None, cell: Cell)
     return 0
 
 
-def pairs_of(
-    runs: Iterable[StoredRun], speeds: Speeds, operation: str, first_block: int
-) -> dict[tuple[Configuration, Cell], tuple[Pair, ...]]:
-    """Pairs of confirmation by candidate, size and speed, in the order of the blocks."""
-    blocks: defaultdict[int, dict[Configuration, StoredRun]] = defaultdict(dict)
-    for run in runs:
-        counts = run.phase is Phase.CONFIRM and run.outcome is Outcome.OK
-        if counts and run.operation == operation and run.block >= first_block:
-            blocks[run.block][run.configuration] = run
+def pairs_of(record: Record) -> dict[tuple[Configuration, Cell], tuple[Pair, ...]]:
+    """Pairs of confirmation by candidate, size and speed, in the order of the blocks.
+
+    Those that the intervals are made of: of whole blocks, a run that was made again as it came
+    out last. Pairs of a speed count for their size over all speeds as well.
+    """
+    fresh = [
+        run
+        for run in record.runs
+        if run.phase is Phase.CONFIRM
+        and run.operation == record.operation
+        and run.block >= record.first_block
+    ]
     found: defaultdict[tuple[Configuration, Cell], list[Pair]] = defaultdict(list)
-    for number, block in sorted(blocks.items()):
-        if DEFAULT in block:
-            default = times(block[DEFAULT], speeds)
-            for configuration, run in block.items():
-                if not configuration.is_default:
-                    for cell, pair in _pairs(number, default, times(run, speeds)):
-                        found[configuration, cell].append(pair)
-    return {key: tuple(pairs) for key, pairs in found.items()}
-
-
-def _pairs(
-    block: int, default: Mapping[Cell, float], tuned: Mapping[Cell, float]
-) -> Iterator[tuple[Cell, Pair]]:
-    """The pairs of two runs; those of a speed count for their size over all speeds as well."""
-    for size, speed in sorted(default.keys() & tuned.keys()):
-        pair = Pair(block, default[size, speed], tuned[size, speed])
-        yield (size, speed), pair
-        if speed != ALL:
-            yield (size, ALL), pair
+    for block in whole_blocks(fresh, record.plans):
+        number = block[DEFAULT].block
+        for candidate in block.keys() - {DEFAULT}:
+            by_cell = pairs([block], DEFAULT, candidate, record.speeds)
+            for (size, speed), times_s in by_cell.items():
+                for cell in {(size, speed), (size, ALL)}:
+                    found[candidate, cell] += [Pair(number, *both) for both in times_s]
+    return {key: tuple(made) for key, made in found.items()}
 
 
 def overall(points: Iterable[PointEvidence]) -> list[PointEvidence]:

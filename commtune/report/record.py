@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from commtune.db.describing import CampaignDescription
 from commtune.db.queries import profile, profiles
 from commtune.db.records import StoredRun, StoredTrial
 from commtune.db.store import Store
-from commtune.model import Execution, Profile
+from commtune.model import BlockPlan, Configuration, Execution, Operation, Phase, Profile
 from commtune.report.conclusion import Conclusion, parse
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.profiles import ALL_SIZES
@@ -23,6 +24,7 @@ class Record:
     """A campaign with its runs.
 
     Attributes:
+        plans: blocks by number, as they were planned.
         first_block: blocks before it were run before the last decision what to confirm.
         concluded: whether a conclusion is stored; campaigns of older versions have none.
     """
@@ -33,6 +35,7 @@ class Record:
     profiles: tuple[Profile, ...]
     conclusion: Conclusion
     executions: tuple[Execution, ...]
+    plans: Mapping[int, BlockPlan]
     first_block: int
     concluded: bool
     speeds: Speeds
@@ -90,10 +93,27 @@ def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
         profiles=tuple(answer.profile for answer in _profiles(url, campaign.name)),
         conclusion=parse(stored),
         executions=tuple(store.executions(campaign.id)),
+        plans=_plans(store, campaign.id, runs),
         first_block=int(decision.get("first_block") or 0),
         concluded=stored is not None,
         speeds=_speeds(runs),
     )
+
+
+def _plans(store: Store, campaign_id: int, runs: Iterable[StoredRun]) -> dict[int, BlockPlan]:
+    """The planned blocks; older versions stored none, so theirs are as they were run."""
+    stored = store.blocks(campaign_id)
+    if stored:
+        return {plan.number: plan for plan in stored}
+    found: defaultdict[int, dict[Configuration, StoredRun]] = defaultdict(dict)
+    for run in runs:
+        if run.phase is Phase.CONFIRM:
+            found[run.block][run.configuration] = run
+    return {
+        number: BlockPlan(number, Phase.CONFIRM, Operation(run.operation), tuple(block))
+        for number, block in found.items()
+        for run in list(block.values())[:1]
+    }
 
 
 def _speeds(runs: Iterable[StoredRun]) -> Speeds:

@@ -14,9 +14,12 @@ from components import require_component
 from stored_campaigns import TUNED, Made, nothing
 
 from commtune.commands.report import run
+from commtune.db.describing import describe
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.errors import MissingComponent, NoAnswer, UnknownName, UserError
+from commtune.report.points import pairs_of
+from commtune.report.record import read
 
 Report = Callable[[Made], str]
 _VOID = {"meta", "br"}
@@ -153,6 +156,21 @@ def test_every_section_speaks(usual: str) -> None:
         assert part in said, part
 
 
+def test_a_usual_page_says_nothing_of_what_was_not(usual: str) -> None:
+    said = shown(usual)
+    for part in ("confirmation number", "changed from", "the campaign's messages", "95 % each"):
+        assert part not in said, part
+
+
+def test_asking_again_weights_and_other_values_are_said(report: Report) -> None:
+    said = shown(report(Made(weighted=True, confirmations=2, refined=True)))
+    assert "This was confirmation number 2 of the campaign" in said
+    assert "may spend 10 % of the error rate" in said
+    assert said.count("as the default over the campaign's messages (their time in all)") == 1
+    assert "on average over the sizes;" not in said
+    assert "LIB_EAGER_THRESHOLD changed from 4096 to 65536, more than the whole gain" in said
+
+
 def test_a_page_needs_nothing_else(usual: str) -> None:
     reader = parsed(usual)
     names = {tag for tag, _ in reader.tags}
@@ -238,8 +256,31 @@ def test_a_large_campaign_with_two_speeds_stays_small_enough_to_mail(report: Rep
     said = shown(page)
     assert "the first 60 blocks of" in said
     assert "alternated between 2 speeds" in said
+    assert "95 % each" not in said, "there are no rows over all speeds"
     rows = re.findall(r'<tr><th scope="row">64 KiB</th>\s*<td>(\w+)</td>', page)
     assert {"fast", "slow"} <= set(rows)
+
+
+def test_rows_of_one_speed_beside_those_of_all_are_told_apart(report: Report) -> None:
+    said = shown(report(Made(trials=5, blocks=20, slow_share=0.4, whole=True)))
+    # Below the table, and among the words on the method.
+    assert said.count("A row of one machine speed has an interval of its own, 95 % each.") == 2
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_only_pairs_that_intervals_are_made_of_are_shown(
+    url: str, planned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not planned:  # as older versions left it
+        monkeypatch.setattr(Store, "blocks", lambda *_: [])
+    database = open_database(url)
+    store = Store(database)
+    Made(trials=5, blocks=9, broken=True).store(store)
+    record = read(store, url, describe(url, "made-up"))
+    database.close()
+    pairs = pairs_of(record)
+    assert {cell for _, cell in pairs} == {(size, "all") for size in Made().sizes}
+    assert {len(found) for found in pairs.values()} == {9}
 
 
 def test_a_folder_gets_the_page_and_its_pictures(
