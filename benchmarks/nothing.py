@@ -2,8 +2,9 @@
 
     python benchmarks/nothing.py --campaigns 10 --output benchmarks/results/nothing.json
 
-Real processes: MPICH from its wheel, an allreduce of 2 ranks, and a space of variables that MPICH
-knows and that its allreduce never looks at. Every gain that is claimed is false.
+Real processes: MPICH from its wheel, an allreduce of 2 ranks on one node, and a space of variables
+that MPICH knows and that are switches of other operations; some of which an allreduce on several
+nodes may use. None is known to do anything here, so every gain that is claimed counts as false.
 """
 
 from __future__ import annotations
