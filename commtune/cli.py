@@ -21,11 +21,15 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 spaces_app = typer.Typer(help="Search spaces: list, show, validate.", no_args_is_help=True)
+systems_app = typer.Typer(
+    help="Descriptions of machines: list, show, validate.", no_args_is_help=True
+)
 mpi_app = typer.Typer(
     help="MPI libraries: find them, install them from wheels.", no_args_is_help=True
 )
 db_app = typer.Typer(help="The database: where it is, its schema.", no_args_is_help=True)
 app.add_typer(spaces_app, name="spaces")
+app.add_typer(systems_app, name="systems")
 app.add_typer(mpi_app, name="mpi")
 app.add_typer(db_app, name="db")
 
@@ -370,6 +374,30 @@ def spaces_show(name: str, json_output: Json = False) -> None:
 def spaces_validate(files: list[Path], json_output: Json = False) -> None:
     """Check space files."""
     from commtune.commands import spaces as command
+
+    command.validate(files, json_output=json_output)
+
+
+@systems_app.command("list")
+def systems_list(json_output: Json = False) -> None:
+    """The system descriptions that come with commtune."""
+    from commtune.commands import systems as command
+
+    command.show_all(json_output=json_output)
+
+
+@systems_app.command("show")
+def systems_show(name: str, json_output: Json = False) -> None:
+    """What is known of a system, with sources, conflicts and what nobody says."""
+    from commtune.commands import systems as command
+
+    command.show(name, json_output=json_output)
+
+
+@systems_app.command("validate")
+def systems_validate(files: list[Path], json_output: Json = False) -> None:
+    """Check system descriptions."""
+    from commtune.commands import systems as command
 
     command.validate(files, json_output=json_output)
 

@@ -1,0 +1,194 @@
+"""``commtune systems``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from commtune.commands import text
+from commtune.errors import CommtuneError
+from commtune.systems import (
+    System,
+    format_bandwidth,
+    load_system,
+    node_bandwidth,
+    path_bandwidth,
+    systems,
+)
+from commtune.systems.schema import Partition, Qos, Sourced
+
+_WIDTH = 96
+
+
+def show_all(*, json_output: bool) -> None:
+    """Prints the shipped descriptions."""
+    found = [load_system(name) for name in systems()]
+    if json_output:
+        print(json.dumps([{"name": s.name, "summary": s.summary} for s in found], indent=2))
+        return
+    rows = [(s.name, _gpus(s), f"{s.nics.count} x {s.nics.model}", s.summary) for s in found]
+    print(text.columns(("system", "GPUs a node", "network ports a node", "what it is"), rows))
+
+
+def show(name: str, *, json_output: bool) -> None:
+    """Prints a system, by name or path."""
+    system = load_system(name)
+    if json_output:
+        print(json.dumps(system.model_dump(mode="json"), indent=2))
+        return
+    print(f"{system.name} {system.version}: {system.summary}")
+    origin = "measured" if system.measured_here else "read, not measured;"
+    print(f"{origin} facts checked {system.checked}; bandwidths are nominal, one direction")
+    for part in (_node, _paths, _slurm, _launch, _variables, _disputes):
+        for line in part(system):
+            print(line)
+    print("\nsources")
+    for key, what in system.sources.items():
+        print(_wrapped(f"[{key}] {what}"))
+
+
+def validate(files: list[Path], *, json_output: bool) -> None:
+    """Checks files; exits with 2 if one is wrong."""
+    results = [(file, _problem(file)) for file in files]
+    if json_output:
+        print(json.dumps([_result(file, error) for file, error in results], indent=2))
+    else:
+        for file, error in results:
+            if error is None:
+                print(f"{file}: ok")
+            else:
+                hint = "".join(f"\n  {line}" for line in error.hint.splitlines())
+                print(f"{error.message}{hint}", file=sys.stderr)
+    if any(error for _, error in results):
+        sys.exit(2)
+
+
+def _problem(file: Path) -> CommtuneError | None:
+    try:
+        load_system(file)
+    except CommtuneError as error:
+        return error
+    return None
+
+
+def _result(file: Path, error: CommtuneError | None) -> dict[str, Any]:
+    said = {"message": error.message, "hint": error.hint} if error else {}
+    return {"file": str(file), "ok": error is None, **said}
+
+
+def _gpus(system: System) -> str:
+    return f"{system.gpus.count} x {system.gpus.model}" if system.gpus else "none"
+
+
+def _wrapped(line: str, indent: str = "    ") -> str:
+    inner = indent + "    "
+    return textwrap.fill(line, _WIDTH, initial_indent=indent, subsequent_indent=inner)
+
+
+def _fact(words: str, facts: Sourced) -> str:
+    note = f" {' '.join(facts.note.split())}" if facts.note else ""
+    return _wrapped(f"{words} [{', '.join(facts.source)}]{note}")
+
+
+def _node(system: System) -> Iterator[str]:
+    node, gpus, nics = system.node, system.gpus, system.nics
+    usable = f", {node.usable_cores} for jobs" if node.usable_cores else ""
+    numa = f"{node.numa_nodes} NUMA nodes" if node.numa_nodes else "NUMA nodes unknown"
+    yield "\nnode"
+    yield _fact(
+        f"{node.sockets} x {node.processor}: {node.cores} cores{usable}; {numa}; "
+        f"{text.size(node.memory)}",
+        node,
+    )
+    if gpus:
+        near = f"; NUMA nodes {', '.join(map(str, gpus.numa))}" if gpus.numa else ""
+        yield _fact(f"{gpus.count} x {gpus.model}, {text.size(gpus.memory)} each{near}", gpus)
+    total = format_bandwidth(node_bandwidth(system))
+    port = format_bandwidth(nics.bandwidth)
+    yield _fact(f"{nics.count} x {nics.model}, {port} each, {total} together", nics)
+    yield _fact(f"network: {system.network.fabric}, {system.network.topology}", system.network)
+
+
+def _paths(system: System) -> Iterator[str]:
+    count = system.gpus.count if system.gpus else 0
+    if not system.links:
+        return
+    yield "\nbetween GPUs: Gb/s of the widest of the shortest paths"
+    numbers = [str(gpu) for gpu in range(count)]
+    rows = [(n, *(_width(system, int(n), end) for end in range(count))) for n in numbers]
+    table = text.columns(("GPU", *numbers), rows, right=",".join(numbers))
+    yield textwrap.indent(table, "    ")
+    for link in system.links:
+        pairs = "all pairs" if link.pairs == "all" else f"{len(link.pairs)} pairs"
+        yield _fact(f"{pairs}: {link.links} x {format_bandwidth(link.bandwidth)}", link)
+
+
+def _width(system: System, start: int, end: int) -> str:
+    return "-" if start == end else f"{path_bandwidth(system, start, end) * 8 / 1e9:g}"
+
+
+def _slurm(system: System) -> Iterator[str]:
+    slurm = system.slurm
+    nodes = ", whole nodes" if slurm.exclusive else ""
+    yield "\nSlurm"
+    yield _fact(
+        f"account {slurm.account}; partition {slurm.partition}; GPUs by {slurm.gpus}{nodes}", slurm
+    )
+    for name, partition in slurm.partitions.items():
+        yield _fact(f"partition {name}: {_limits(partition)}", partition)
+        for qos_name, qos in partition.qos.items():
+            yield _fact(f"{name} with qos {qos_name}: {_limits(qos)}", qos)
+
+
+def _limits(limits: Partition | Qos) -> str:
+    least = limits.least_nodes if isinstance(limits, Qos) else None
+    words = [f"from {least} nodes"] if least else []
+    words += [f"to {limits.most_nodes} nodes"] if limits.most_nodes else []
+    words += [f"to {text.wall(limits.longest)}"] if limits.longest else []
+    return ", ".join(words) or "limits unknown"
+
+
+def _launch(system: System) -> Iterator[str]:
+    mpi = f" --mpi={system.launcher.mpi}" if system.launcher.mpi else ""
+    yield "\nlaunch"
+    options = " ".join(system.launcher.options)
+    yield _fact(f"{system.launcher.command}{mpi} {options}".strip(), system.launcher)
+    for module in system.modules:
+        yield _fact(f"module {module.name}{_for(module.library)}", module)
+    if binding := system.binding:
+        yield _fact(f"{binding.ranks} ranks a node: --cpu-bind={binding.cpu}", binding)
+        for own in binding.per_rank:
+            yield _fact(f"each rank: {own.variable}={own.value}{_for(own.library)}", own)
+
+
+def _for(library: str) -> str:
+    return f" (for {library})" if library else ""
+
+
+def _variables(system: System) -> Iterator[str]:
+    if system.pinned:
+        yield "\npinned: set in every run"
+    for name, pinned in system.pinned.items():
+        yield _fact(f"{name}={pinned.value}{_for(pinned.library)}: {pinned.why}", pinned)
+    if system.guard:
+        yield "\nguarded: no configuration may set them"
+    for name, guard in system.guard.items():
+        yield _fact(f"{name}: {guard.why}", guard)
+
+
+def _disputes(system: System) -> Iterator[str]:
+    if system.conflicts:
+        yield "\nsources disagree"
+    for conflict in system.conflicts:
+        yield _wrapped(f"{conflict.about}:")
+        for saying in conflict.sayings:
+            yield textwrap.indent(_fact(saying.says, saying), "    ")
+        yield _wrapped(f"used: {conflict.used}", " " * 8)
+    if system.unknown:
+        yield "\nnot known"
+    for question in system.unknown:
+        yield _wrapped(question)

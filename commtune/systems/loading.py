@@ -1,0 +1,143 @@
+"""Finds and reads system descriptions: the shipped ones and people's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from commtune.errors import UnknownName
+from commtune.nearest import quoted, suggestion
+from commtune.spaces import Document, load_document, parse_document, validated
+from commtune.systems.schema import GpuLink, System
+
+_DESCRIPTIONS = resources.files("commtune.systems") / "descriptions"
+_Where = tuple[str | int, ...]
+
+
+def systems() -> list[str]:
+    """The names of the shipped descriptions, sorted."""
+    names = [entry.name for entry in _DESCRIPTIONS.iterdir()]
+    return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
+
+
+def load_system(name: str | Path) -> System:
+    """A system, by the name of a shipped description or by the path of a file.
+
+    A word without a slash that doesn't end in .yaml or .yml is the name of a shipped one.
+
+    Raises:
+        UnknownName: none is called so.
+        DocumentError: the file can't be read or is wrong, with file, line and hint.
+    """
+    text = str(name)
+    if isinstance(name, Path) or "/" in text or text.endswith((".yaml", ".yml")):
+        return build_system(load_document(Path(name)))
+    if text not in systems():
+        raise UnknownName(
+            f"no system is called {quoted(text)}",
+            hint=suggestion(text, systems()) + "; a file is named with its ending: ./NAME.yaml",
+        )
+    entry = _DESCRIPTIONS / f"{text}.yaml"
+    return build_system(parse_document(entry.read_text(encoding="utf-8"), Path(str(entry))))
+
+
+def build_system(document: Document) -> System:
+    """The system that a document describes.
+
+    Raises:
+        DocumentError: of the document's class, with file, line and hint: a wrong key or value, a
+            source that isn't listed, a GPU or partition that isn't there.
+    """
+    system = validated(document, System)
+    _check_sources(document, system)
+    _check_gpus(document, system)
+    _check_slurm(document, system)
+    return system
+
+
+def _check_sources(document: Document, system: System) -> None:
+    used = set()
+    for where, name in _named_sources(document.data, ()):
+        used.add(name)
+        if name not in system.sources:
+            raise document.error(
+                f"no source is called {quoted(name)}", where, hint=suggestion(name, system.sources)
+            )
+    for name in system.sources:
+        if name not in used:
+            raise document.error(
+                f"source {quoted(name)} is not used", ("sources", name), hint="leave it out"
+            )
+
+
+def _named_sources(data: Any, where: _Where) -> Iterator[tuple[_Where, str]]:
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if key == "source":
+                names = value if isinstance(value, list) else [value]
+                yield from (((*where, key), str(name)) for name in names)
+            else:
+                yield from _named_sources(value, (*where, key))
+    elif isinstance(data, list):
+        for i, value in enumerate(data):
+            yield from _named_sources(value, (*where, i))
+
+
+def _check_gpus(document: Document, system: System) -> None:
+    count = system.gpus.count if system.gpus else 0
+    for i, link in enumerate(system.links):
+        _check_link(document, link, ("links", i, "pairs"), count)
+    if system.gpus is None or not system.gpus.numa:
+        return
+    if len(system.gpus.numa) != count:
+        raise document.error(
+            f"gpus.numa has {len(system.gpus.numa)} entries for {count} GPUs",
+            ("gpus", "numa"),
+            hint="give one for each GPU, or leave it out",
+        )
+    nodes = system.node.numa_nodes
+    if nodes is None or max(system.gpus.numa) >= nodes:
+        raise document.error(
+            f"gpus.numa names NUMA node {max(system.gpus.numa)}, but node.numa_nodes is "
+            f"{nodes or 'not given'}",
+            ("gpus", "numa"),
+            hint="NUMA nodes are counted from 0",
+        )
+
+
+def _check_link(document: Document, link: GpuLink, where: _Where, count: int) -> None:
+    if count == 0:
+        raise document.error("links between GPUs, but no `gpus`", where, hint="add `gpus: ...`")
+    if link.pairs == "all":
+        return
+    for j, (a, b) in enumerate(link.pairs):
+        if a == b or max(a, b) >= count:
+            raise document.error(
+                f"GPUs {a} and {b} are no pair of {count} GPUs",
+                (*where, j),
+                hint="GPUs are counted from 0",
+            )
+
+
+def _check_slurm(document: Document, system: System) -> None:
+    slurm = system.slurm
+    if slurm.partition not in slurm.partitions:
+        raise document.error(
+            f"slurm.partition: {quoted(slurm.partition)} is not among the partitions",
+            ("slurm", "partition"),
+            hint=suggestion(slurm.partition, slurm.partitions),
+        )
+    known = slurm.partitions[slurm.partition].qos
+    if slurm.qos and slurm.qos not in known:
+        raise document.error(
+            f"slurm.qos: {quoted(slurm.qos)} is not among those of {slurm.partition}",
+            ("slurm", "qos"),
+            hint=suggestion(slurm.qos, known) or f"list it under {slurm.partition}",
+        )
+    if slurm.gpus != "none" and system.gpus is None:
+        raise document.error(
+            f"slurm.gpus is {slurm.gpus}, but there is no `gpus`", ("slurm", "gpus"),
+            hint="write `gpus: none`, or describe them",
+        )  # fmt: skip

@@ -1,0 +1,309 @@
+"""The shape of a system description, version 1; the JSON Schema for editors comes from here.
+
+Bandwidths are bytes per second in one direction once read; sizes bytes; times seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from commtune.quantities import parse_bytes, parse_seconds
+from commtune.spaces import Text
+from commtune.systems.bandwidth import parse_bandwidth
+
+_AMOUNT = WithJsonSchema({"type": ["string", "number"]})
+_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+
+Bandwidth = Annotated[int, BeforeValidator(parse_bandwidth), WithJsonSchema({"type": "string"})]
+Size = Annotated[int, BeforeValidator(parse_bytes), _AMOUNT]
+Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
+Count = Annotated[int, Field(ge=1)]
+Index = Annotated[int, Field(ge=0)]
+Name = Annotated[str, Field(pattern=_NAME)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+def _as_list(value: object) -> object:
+    return value if isinstance(value, list | dict) else [value]
+
+
+#: Names of entries in ``sources``: one, or a list.
+Sources = Annotated[
+    list[Name],
+    BeforeValidator(_as_list),
+    Field(min_length=1),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            ]
+        }
+    ),
+]
+
+
+class Model(BaseModel):
+    """Base: unknown keys are errors, everything is read-only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Sourced(Model):
+    """Facts, and where they are from."""
+
+    source: Sources
+    """Names of entries in `sources` that say so."""
+    note: str = ""
+    """What else to know."""
+
+
+class Node(Sourced):
+    """A compute node without its GPUs and NICs."""
+
+    processor: str
+    """Name of the processor."""
+    sockets: Count = 1
+    """Processors in a node."""
+    cores: Count
+    """Cores of all processors together."""
+    usable_cores: Count | None = None
+    """Cores that jobs get, where the site keeps some for itself."""
+    numa_nodes: Count | None = None
+    """NUMA nodes; left out where nobody says."""
+    memory: Size
+    """Main memory."""
+
+
+class Gpus(Sourced):
+    """The GPUs of a node, as Slurm and the GPU runtime count them."""
+
+    model: str
+    """Name of the GPU."""
+    vendor: Literal["amd", "nvidia", "intel"]
+    """Who makes it."""
+    count: Count
+    """GPUs in a node."""
+    memory: Size
+    """Memory of one GPU."""
+    numa: list[Index] = []
+    """NUMA node nearest to each GPU, by the GPU's index; empty where nobody says."""
+
+
+class GpuLink(Sourced):
+    """Direct links between pairs of GPUs in a node."""
+
+    pairs: Literal["all"] | Annotated[list[tuple[Index, Index]], Field(min_length=1)]
+    """Pairs of GPU indices, or `all`."""
+    links: Count
+    """Links side by side between the two GPUs of a pair."""
+    bandwidth: Bandwidth
+    """Nominal bandwidth of one link, in one direction."""
+
+
+class Nics(Sourced):
+    """The network ports of a node."""
+
+    model: str
+    """Name of the adapter."""
+    count: Count
+    """Ports in a node."""
+    bandwidth: Bandwidth
+    """Nominal bandwidth of one port, in one direction."""
+    devices: list[Text] = []
+    """Names of the ports in the operating system, in order; empty where nobody says."""
+
+
+class Network(Sourced):
+    """How nodes are joined."""
+
+    fabric: str
+    """Kind of network: Slingshot 11, InfiniBand HDR."""
+    topology: str
+    """Shape: dragonfly, dragonfly+, fat tree."""
+    groups: Count | None = None
+    """Groups of switches that hold GPU nodes."""
+
+
+class Qos(Sourced):
+    """A quality of service within a partition."""
+
+    least_nodes: Count | None = None
+    """Fewest nodes of a job."""
+    most_nodes: Count | None = None
+    """Most nodes of a job."""
+    longest: Seconds | None = None
+    """Longest time limit."""
+
+
+class Partition(Sourced):
+    """A partition that campaigns may use."""
+
+    most_nodes: Count | None = None
+    """Most nodes of a job."""
+    longest: Seconds | None = None
+    """Longest time limit."""
+    whole_nodes: bool | None = None
+    """Whether jobs get whole nodes without asking."""
+    qos: dict[Name, Qos] = {}
+    """Qualities of service of the partition."""
+
+
+class Slurm(Sourced):
+    """What a job must ask Slurm for."""
+
+    account: Literal["required", "optional"]
+    """Whether a job without an account is refused."""
+    partition: Name
+    """The partition that is used if a campaign names none."""
+    partitions: Annotated[dict[Name, Partition], Field(min_length=1)]
+    """Partitions with their limits."""
+    qos: Text = ""
+    """Quality of service to ask for; empty for the default."""
+    constraint: Text = ""
+    """Node features to ask for."""
+    reservation: Text = ""
+    """Reservation to run in."""
+    gpus: Literal["gpus-per-node", "gres", "none"]
+    """How GPUs are asked for: --gpus-per-node=N, --gres=gpu:N, or not at all."""
+    exclusive: bool
+    """Whether to ask for whole nodes."""
+    memory: Text = ""
+    """Memory a node, as --mem takes it; 0 is all of it; empty leaves it to the site."""
+
+
+class Launcher(Sourced):
+    """What starts the ranks."""
+
+    command: Literal["srun", "mpirun", "mpiexec"]
+    """The program."""
+    mpi: Literal["", "none", "pmi2", "pmix", "cray_shasta"] = ""
+    """What --mpi is given; empty leaves it to the site's default."""
+    options: list[Text] = []
+    """Further options, one word each."""
+
+
+class PerRank(Sourced):
+    """A variable whose value differs between the ranks of a node."""
+
+    variable: Variable
+    """The environment variable."""
+    value: Text
+    """Its value; {local_rank} stands for the number of the rank within its node."""
+    library: str = ""
+    """Only for runs of this library; empty for all."""
+
+
+class Binding(Sourced):
+    """Which cores, GPU and NIC each rank of a node gets."""
+
+    ranks: Count
+    """Ranks a node for which `cpu` is meant: usually one a GPU."""
+    cpu: Text
+    """What --cpu-bind is given for that many ranks a node."""
+    per_rank: list[PerRank] = []
+    """Variables that bind each rank to its GPU or NIC."""
+
+
+class Guard(Sourced):
+    """A variable that no configuration may set."""
+
+    why: str
+    """What goes wrong otherwise."""
+
+
+class Pinned(Sourced):
+    """A variable that has this value in every run, the default's too."""
+
+    value: Text
+    """The value."""
+    library: str = ""
+    """Only for runs of this library; empty for all."""
+    why: str
+    """What it is needed for."""
+
+
+class ModuleLoad(Sourced):
+    """A module to load before anything runs."""
+
+    name: Text
+    """As `module load` takes it."""
+    library: str = ""
+    """Only for runs of this library; empty for all."""
+
+
+class Saying(Sourced):
+    """What some sources say where others disagree."""
+
+    says: Text
+    """The statement."""
+
+
+class Conflict(Model):
+    """Something on which sources disagree."""
+
+    about: str
+    """What they disagree on."""
+    sayings: Annotated[list[Saying], Field(min_length=2)]
+    """What each says."""
+    used: str
+    """Which one this description follows, and why."""
+
+
+class System(Model):
+    """A description of a machine: what is known of it, and who says so."""
+
+    system: Literal[1]
+    """Version of this format."""
+    name: Name
+    """Name of the system."""
+    version: Text = "1"
+    """Version of the description itself; raise it when you change it."""
+    summary: str
+    """One sentence on what it is."""
+    checked: Text
+    """When the facts were last compared with their sources, year-month-day."""
+    measured_here: bool = False
+    """Whether commtune has measured on this system; otherwise all is from reading."""
+    sources: Annotated[dict[Name, str], Field(min_length=1)]
+    """Where facts are from: a name, and what and where it is, with its date or version."""
+    node: Node
+    """The compute node."""
+    gpus: Gpus | None = None
+    """Its GPUs."""
+    links: list[GpuLink] = []
+    """Direct links between its GPUs."""
+    nics: Nics
+    """Its network ports."""
+    network: Network
+    """The network between nodes."""
+    slurm: Slurm
+    """What jobs must ask for."""
+    launcher: Launcher
+    """What starts the ranks."""
+    binding: Binding | None = None
+    """Cores, GPU and NIC of each rank."""
+    guard: dict[Variable, Guard] = {}
+    """Variables that no configuration may set; what the site sets passes unchanged."""
+    pinned: dict[Variable, Pinned] = {}
+    """Variables with one value in every run."""
+    modules: list[ModuleLoad] = []
+    """Modules to load."""
+    conflicts: list[Conflict] = []
+    """Where sources disagree."""
+    unknown: list[str] = []
+    """What no source says, and somebody on the system should find out."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a system description."""
+    schema = System.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def json_schema_text() -> str:
+    """The JSON Schema as it is shipped."""
+    return json.dumps(json_schema(), indent=2) + "\n"

@@ -1,0 +1,150 @@
+"""Wrong descriptions are refused with file, line and the nearest legal word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commtune.commands import systems as command
+from commtune.errors import DocumentError, UnknownName
+from commtune.quantities import QuantityError
+from commtune.systems import format_bandwidth, load_system, parse_bandwidth, path_bandwidth
+
+PLAIN = """\
+system: 1
+name: small
+summary: Two nodes.
+checked: 2026-11-21
+sources:
+  me: I looked
+node: {processor: some, cores: 4, numa_nodes: 2, memory: 8GiB, source: me}
+gpus: {model: some, vendor: amd, count: 3, memory: 1GiB, numa: [0, 1, 1], source: me}
+links:
+  - {pairs: [[0, 1]], links: 2, bandwidth: 100 Gb/s, source: me}
+  - {pairs: [[1, 2]], links: 1, bandwidth: 50 GB/s, source: me}
+nics: {model: some, count: 1, bandwidth: 100 Gb/s, source: me}
+network: {fabric: some, topology: one switch, source: me}
+slurm:
+  account: optional
+  partition: main
+  gpus: none
+  exclusive: false
+  source: me
+  partitions:
+    main: {source: me}
+launcher: {command: srun, source: me}
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "small.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_small_one(tmp_path: Path) -> None:
+    system = load_system(written(tmp_path, PLAIN))
+    assert system.checked == "2026-11-21"
+    assert path_bandwidth(system, 0, 2) == 25 * 10**9  # the narrower hop, 200 Gb/s
+    assert path_bandwidth(system, 2, 0) == 25 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message", "hint"),
+    [
+        ("cores: 4", "cores: 4, sokets: 1", 7, "unknown key 'sokets' in node", "sockets"),
+        (", source: me}\ngpus", "}\ngpus", 7, "key 'source' is missing in node", "add `source"),
+        ("source: me}\nnet", "source: mee}\nnet", 12, "no source is called 'mee'", "nearest: me"),
+        ("  me: I looked", "  me: I looked\n  you: no", 7, "source 'you' is not used", "leave"),
+        ("count: 3", "count: 2", 11, "GPUs 1 and 2 are no pair of 2 GPUs", "from 0"),
+        ("[[0, 1]]", "[[1, 1]]", 10, "GPUs 1 and 1 are no pair", "from 0"),
+        ("numa: [0, 1, 1]", "numa: [0, 1]", 8, "gpus.numa has 2 entries for 3 GPUs", "each GPU"),
+        ("numa_nodes: 2, ", "", 8, "node.numa_nodes is not given", "from 0"),
+        ("numa_nodes: 2", "numa_nodes: 1", 8, "names NUMA node 1, but node.numa_nodes is 1", ""),
+        ("partition: main", "partition: man", 16, "'man' is not among the partitions", "main"),
+        ("gpus: none", "gpus: gress", 17, "'gress' is not known here", "nearest: gres"),
+        ("gpus: none", "gpus: none\n  qos: fast", 18, "'fast' is not among those", "list it"),
+        ("count: 1, bandwidth: 100 Gb/s", "count: 1, bandwidth: 100Gbps", 12,
+         "'100Gbps' has no known unit", "nearest: 100 Gb/s"),
+        ("50 GB/s", "50 GBps", 11, "'50 GBps' has no known unit", "nearest: 50 GB/s"),
+        ("50 GB/s", "50", 11, "'50' is not a bandwidth", "with its unit"),
+        ("command: srun", "command: srum", 22, "'srum' is not known here", "nearest: srun"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(
+    tmp_path: Path, old: str, new: str, line: int, message: str, hint: str
+) -> None:
+    assert old in PLAIN
+    file = written(tmp_path, PLAIN.replace(old, new, 1))
+    with pytest.raises(DocumentError) as caught:
+        load_system(file)
+    assert caught.value.message.startswith(f"{file}:{line}: ")
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_links_need_gpus(tmp_path: Path) -> None:
+    text = "".join(line for line in PLAIN.splitlines(True) if not line.startswith("gpus:"))
+    with pytest.raises(DocumentError, match="links between GPUs, but no `gpus`"):
+        load_system(written(tmp_path, text))
+    without = "".join(line for line in text.splitlines(True) if "pairs" not in line)
+    without = without.replace("links:\n", "").replace("gpus: none", "gpus: gres")
+    with pytest.raises(DocumentError, match=r"slurm\.gpus is gres, but there is no `gpus`"):
+        load_system(written(tmp_path, without))
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(UnknownName) as caught:
+        load_system("lummi")
+    assert caught.value.message == "no system is called 'lummi'"
+    assert "nearest: lumi" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_per_s"),
+    [("200 Gb/s", 25e9), ("25GB/s", 25e9), ("1.6 Tb/s", 2e11), ("0.5 TB/s", 5e11), ("8Mb/s", 1e6)],
+)
+def test_bandwidths(text: str, bytes_per_s: float) -> None:
+    assert parse_bandwidth(text) == bytes_per_s
+
+
+@pytest.mark.parametrize("value", ["fast", "-1 Gb/s", "1 Gb", 25, None, "25 GiB/s", "200 gb/s"])
+def test_no_bandwidths(value: object) -> None:
+    with pytest.raises(QuantityError):
+        parse_bandwidth(value)
+
+
+def test_bandwidths_are_shown_in_both_units() -> None:
+    assert format_bandwidth(25e9) == "200 Gb/s (25 GB/s)"
+
+
+def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    command.show_all(json_output=False)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        "leonardo", "lumi",
+    ]  # fmt: skip
+    command.show("leonardo", json_output=False)
+    shown = capsys.readouterr().out
+    for part in ("read, not measured", "sources disagree", "not known", "guarded", "800"):
+        assert part in shown
+    assert max(map(len, shown.splitlines())) <= 105
+    command.show("lumi", json_output=True)
+    assert json.loads(capsys.readouterr().out)["gpus"]["count"] == 8
+
+
+def test_the_command_checks_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = written(tmp_path, PLAIN)
+    command.validate([good], json_output=False)
+    assert capsys.readouterr().out == f"{good}: ok\n"
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(PLAIN.replace("cores: 4", "cores: 4, sokets: 1"), encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        command.validate([good, bad], json_output=False)
+    assert ended.value.code == 2
+    assert "nearest: sockets" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.validate([bad], json_output=True)
+    (result,) = json.loads(capsys.readouterr().out)
+    assert result["ok"] is False and result["hint"] == "nearest: sockets"
