@@ -1,0 +1,204 @@
+"""Values in job scripts: for the shell, and for sbatch's own lines.
+
+What these functions return is `Written`: text that may stand in a script as it is. Everything
+else that a template puts out is a value and becomes one quoted word, so that forgetting to quote
+is impossible. Scripts are plain ASCII: control characters and bytes beyond ASCII are spelled out
+(``$'\\303\\274'``), so that no locale reads them differently, no value begins a line of its own,
+and sbatch, which refuses a carriage return before a line feed, never sees one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from commtune.errors import UserError
+from commtune.nearest import quoted
+
+#: Needs no quotes as an argument of a command; ``=`` would make an assignment of a first word.
+_BARE = re.compile(r"[A-Za-z0-9_./:,+@%=-]+\Z")
+#: sbatch splits its lines at blanks and reads quotes, backslashes and #; % stands for the job's
+#: own values in file names.
+_DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:=+@/~^*&|()\[\]-]+\Z")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+#: bash computes these, refuses to set them, or changes how the script itself runs by them.
+_OF_THE_SHELL = frozenset([
+    "_", "BASHOPTS", "BASHPID", "BASH", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0",
+    "BASH_CMDS", "BASH_COMMAND", "BASH_COMPAT", "BASH_ENV", "BASH_EXECUTION_STRING", "BASH_LINENO",
+    "BASH_LOADABLES_PATH", "BASH_REMATCH", "BASH_SOURCE", "BASH_SUBSHELL", "BASH_VERSINFO",
+    "BASH_VERSION", "BASH_XTRACEFD", "CDPATH", "COMP_WORDBREAKS", "DIRSTACK", "ENV",
+    "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "EXECIGNORE", "FIGNORE", "FUNCNAME", "FUNCNEST",
+    "GLOBIGNORE", "GROUPS", "HISTCMD", "IFS", "LINENO", "OLDPWD", "OPTARG", "OPTERR", "OPTIND",
+    "PATH", "PIPESTATUS", "POSIXLY_CORRECT", "PPID", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3",
+    "PS4", "PWD", "RANDOM", "REPLY", "SECONDS", "SHELL", "SHELLOPTS", "SHLVL", "SRANDOM",
+    "TIMEFORMAT", "TMOUT", "UID",
+])  # fmt: skip
+_OF_SLURM = ("SLURM_", "SBATCH_", "SALLOC_", "SRUN_")
+
+
+class Written(str):
+    """Text that is fit for a script as it stands."""
+
+    def __html__(self) -> str:
+        # A template that switches HTML's escapes on must not have our quotes escaped.
+        return self
+
+
+class Code(str):
+    """Lines of shell that a person wrote to be run: the lines before and after."""
+
+
+NO_CODE = Code()
+
+
+def word(value: object) -> Written:
+    """A value as one word of the shell, always quoted.
+
+    Raises:
+        UserError: it is neither text nor a number, or holds a NUL character.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UserError(
+            f"a {type(value).__name__} stands in a template where one value is expected",
+            hint="choose one of its entries, or join them with `|words`",
+        )
+    text = str(value)
+    if "\0" in text:
+        raise UserError("a NUL character can't stand in a job script", hint="leave it out")
+    if text.isascii() and text.isprintable():
+        return Written("'" + text.replace("'", "'\\''") + "'")
+    try:
+        raw = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as e:
+        raise UserError(f"{text!a:.60} is no text that UTF-8 can hold", hint="mend it") from e
+    return Written("$'" + "".join(_spelled(byte) for byte in raw) + "'")
+
+
+def _spelled(byte: int) -> str:
+    if byte in b"'\\":
+        return "\\" + chr(byte)
+    return chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"
+
+
+def words(values: Sequence[object]) -> Written:
+    """A command with its arguments, each one word; filter ``words``.
+
+    Raises:
+        UserError: no words, or one that can't be quoted.
+    """
+    if isinstance(values, str) or not values:
+        raise UserError(
+            f"{quoted(values)} is not a list of words", hint="give a program and its arguments"
+        )
+    first, *others = values
+    bare = [str(w) if _BARE.match(str(w)) else word(w) for w in others]
+    return Written(" ".join([word(first), *bare]))
+
+
+def directive(value: object) -> Written:
+    """A value of an #SBATCH option; filter ``directive``.
+
+    Raises:
+        UserError: empty, or with blanks, line breaks, quotes or other signs by which sbatch would
+            read something else.
+    """
+    text = "" if isinstance(value, bool) else str(value)
+    if not _DIRECTIVE.match(text):
+        wrong = next((c for c in text if not _DIRECTIVE.match(c)), None)
+        said = f"holds {_named(wrong)}" if wrong else "is empty"
+        raise UserError(
+            f"{quoted(value)} can't be the value of an #SBATCH option: it {said}",
+            hint="use letters, digits and . , : = + @ / ~ ^ * & | ( ) [ ] - _",
+        )
+    return Written(text)
+
+
+def _named(character: str) -> str:
+    names = {" ": "a blank", "\n": "a line break", "\t": "a tab"}
+    return names.get(character) or repr(character)
+
+
+def check_options(options: Mapping[str, object]) -> None:
+    """Refuses, by name, options of a job that sbatch would read differently.
+
+    Raises:
+        UserError: a value that `directive` refuses; empty text and 0 mean that it isn't asked for.
+    """
+    for name in ("nodes", "ranks_per_node"):
+        if not isinstance(options[name], int) or options[name] in (0, False):
+            raise UserError(f"{name}: {options[name]} is no number of them", hint="give 1 or more")
+    for name, value in options.items():
+        try:
+            if value not in ("", 0):
+                directive(value)
+        except UserError as e:
+            raise UserError(f"{name}: {e.message}", hint=e.hint) from e
+
+
+def slurm_time(seconds: object) -> Written:
+    """A time limit as sbatch takes it, rounded up to whole minutes; filter ``slurm_time``.
+
+    Raises:
+        UserError: not a positive number of seconds.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise UserError(f"{quoted(seconds)} is not a time limit", hint="give seconds above 0")
+    if seconds == float("inf"):
+        raise UserError("a job without a time limit can't be asked for", hint="give seconds")
+    minutes = -int(-seconds // 60)
+    return Written(f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00")
+
+
+def variable(name: object) -> Written:
+    """The name of an environment variable; filter ``variable``.
+
+    Raises:
+        UserError: no legal name, or one that belongs to the shell or to Slurm.
+    """
+    text = str(name)
+    if not _VARIABLE.match(text):
+        raise UserError(
+            f"{quoted(text)} is not the name of an environment variable",
+            hint="use letters, digits and _; begin with a letter",
+        )
+    if text in _OF_THE_SHELL or text.startswith("BASH_FUNC_"):
+        raise UserError(
+            f"{text} belongs to the shell and can't be set in a job script",
+            hint="set it in the lines before, if it must be",
+        )
+    if text.startswith(_OF_SLURM):
+        raise UserError(
+            f"{text} belongs to Slurm and can't be set in a job script",
+            hint="options of the job go into the system description",
+        )
+    return Written(text)
+
+
+def code(lines: object) -> Written:
+    """Lines of shell that a person wrote to be run; filter ``code``.
+
+    Raises:
+        UserError: it is a value, not `Code`.
+    """
+    if not isinstance(lines, Code):
+        raise UserError(
+            f"{quoted(lines)} is a value, and values are never run",
+            hint="only the job's lines before and after are code",
+        )
+    return Written(lines)
+
+
+def check_environment(environment: Mapping[str, str]) -> None:
+    """Refuses, by name, what a script can't deliver unchanged.
+
+    Raises:
+        UserError: the name of a variable is wrong, or its value is no text or holds NUL.
+    """
+    for name, value in environment.items():
+        variable(name)
+        try:
+            word(value)
+        except UserError as e:
+            raise UserError(f"{name}: {e.message}", hint=e.hint) from e
+        if not isinstance(value, str):
+            raise UserError(f"{name}: {quoted(value)} is no text", hint="put it in quotes")

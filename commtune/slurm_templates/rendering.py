@@ -1,0 +1,188 @@
+"""Renders job scripts from templates; a user's own folder comes before the shipped ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from commtune.errors import UserError
+from commtune.slurm_templates import quoting
+from commtune.slurm_templates.checking import check_template
+from commtune.slurm_templates.quoting import NO_CODE, Code, Written
+
+_SHIPPED = "commtune.slurm_templates"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a job asks of Slurm, and what comes before and after its work.
+
+    Attributes:
+        name: the job's name; our id is in it, so that the job is found again.
+        nodes, ranks_per_node: how many of each.
+        time_s: time limit, seconds; Slurm counts whole minutes, rounded up.
+        output: file for what the script itself prints.
+        account, partition, qos, constraint, reservation, memory, gres, nodelist, exclude,
+        comment: values of the options of these names; empty for none.
+        gpus_per_node, cpus_per_rank: 0 for not asked for.
+        exclusive: whether to ask for whole nodes.
+        warn_s: seconds before the time limit at which an allocation's controller gets SIGUSR1;
+            0 for never.
+        modules: modules to load.
+        unset: variables to remove before any is set.
+        environment: variables of the whole job: pinned ones.
+        before, after: lines of shell that a person wrote.
+    """
+
+    name: str
+    nodes: int
+    ranks_per_node: int
+    time_s: float
+    output: str
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    constraint: str = ""
+    reservation: str = ""
+    memory: str = ""
+    gres: str = ""
+    nodelist: str = ""
+    exclude: str = ""
+    comment: str = ""
+    gpus_per_node: int = 0
+    cpus_per_rank: int = 0
+    exclusive: bool = False
+    warn_s: int = 0
+    modules: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    before: Code = NO_CODE
+    after: Code = NO_CODE
+
+
+#: What of a job becomes the value of an #SBATCH option.
+_OPTIONS = (
+    "name", "nodes", "ranks_per_node", "output", "account", "partition", "qos", "constraint",
+    "reservation", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",
+    "cpus_per_rank", "warn_s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One launch inside a job.
+
+    Attributes:
+        command: launcher, program and arguments, one word each.
+        environment: the variables of this launch, beside the job's.
+        output: file for what it prints.
+        exit_file: file that gets its exit status, complete or not there at all.
+    """
+
+    command: tuple[str, ...]
+    output: str
+    exit_file: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def render_block(job: Job, steps: tuple[Step, ...], folder: Path | None = None) -> str:
+    """The script of a job that makes the runs of one block, one after the other.
+
+    Args:
+        folder: the user's own templates; one of the same name replaces a shipped one, which it
+            can extend as ``commtune/NAME``.
+
+    Returns:
+        The script, in ASCII; write it as bytes or with ``newline="\\n"``.
+
+    Raises:
+        UserError: a name or value can't be delivered, or a template is wrong; with the place.
+    """
+    for step in steps:
+        quoting.check_environment(step.environment)
+    return _render("block.sh.j2", job, folder, {"steps": steps})
+
+
+def render_allocation(job: Job, command: tuple[str, ...], folder: Path | None = None) -> str:
+    """The script of a job in which a controller runs; see `render_block` for the rest.
+
+    Args:
+        command: the controller and its arguments, one word each.
+    """
+    return _render("allocation.sh.j2", job, folder, {"command": command})
+
+
+def _render(name: str, job: Job, folder: Path | None, further: Mapping[str, Any]) -> str:
+    quoting.check_environment(job.environment)
+    quoting.check_options({option: getattr(job, option) for option in _OPTIONS})
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"no folder of templates at '{folder}'", hint="check the path")
+    try:
+        text = _environment(folder).get_template(name).render(job=job, **further)
+    except jinja2.TemplateSyntaxError as e:
+        raise UserError(
+            f"template {e.name}:{e.lineno}: {e.message}", hint="see the template language's manual"
+        ) from e
+    except jinja2.TemplateNotFound as e:
+        raise UserError(
+            f"no template is called '{e.name}'", hint="shipped ones are commtune/NAME"
+        ) from e
+    except jinja2.UndefinedError as e:
+        raise UserError(
+            f"template {name}: {e.message}", hint="a template knows job, and steps or command"
+        ) from e
+    if not text.isascii():
+        raise UserError(
+            f"template {name}: text beyond ASCII", hint="such text may stand in values only"
+        )
+    return text
+
+
+def _environment(folder: Path | None) -> jinja2.Environment:
+    shipped = jinja2.PackageLoader(_SHIPPED)
+    own = [jinja2.FileSystemLoader(folder)] if folder else []
+    environment = jinja2.Environment(
+        loader=_Checked([*own, shipped, jinja2.PrefixLoader({"commtune": shipped})]),
+        undefined=jinja2.StrictUndefined,
+        finalize=_finalized,
+        autoescape=False,  # `finalize` quotes for the shell, which HTML's escapes don't
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(_FILTERS)
+    return environment
+
+
+_FILTERS: dict[str, Callable[[Any], Written]] = {
+    "directive": quoting.directive,
+    "slurm_time": quoting.slurm_time,
+    "variable": quoting.variable,
+    "words": quoting.words,
+    "code": quoting.code,
+}
+
+
+def _finalized(value: object) -> str:
+    """What becomes of everything that a template puts out."""
+    if isinstance(value, jinja2.Undefined):
+        return str(value)  # raises, with the name
+    return value if isinstance(value, Written) else quoting.word(value)
+
+
+class _Checked(jinja2.ChoiceLoader):
+    """Checks every template when it is read."""
+
+    def get_source(
+        self, environment: jinja2.Environment, template: str
+    ) -> tuple[str, str | None, Callable[[], bool] | None]:
+        source, file, uptodate = super().get_source(environment, template)
+        check_template(file or template, source, environment)
+        return source, file, uptodate
+
+    # ChoiceLoader's own would ask the inner loaders, past the check.
+    load = jinja2.BaseLoader.load

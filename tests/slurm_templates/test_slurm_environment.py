@@ -1,0 +1,175 @@
+"""Hostile values: bash runs the rendered script, and a real `env` says what arrived."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hostile_values import NASTY, expected
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commtune import process
+from commtune.errors import UserError
+from commtune.slurm_templates import Job, Step, render_block
+
+#: What bash, and the script itself, add to the environment of what they start.
+_OWN = {"PWD", "SHLVL", "_", "SLURM_EXPORT_ENV"}
+
+
+def delivered(
+    folder: Path, environment: dict[str, str], name: str = "run", job: dict[str, str] | None = None
+) -> dict[bytes, bytes]:
+    """The environment that a program at the end of a rendered script finds."""
+    output, ended = str(folder / f"{name}.out"), folder / f"{name}.exit"
+    step = Step(("/usr/bin/env", "-0"), output, str(ended), environment)
+    asked = Job("nasty", 1, 1, 60, "job.out", environment=job or {})
+    run_script(folder, render_block(asked, (step,)))
+    assert ended.read_text() == "0\n"
+    entries = Path(output).read_bytes().split(b"\0")[:-1]
+    parts = [entry.partition(b"=") for entry in entries]
+    return {before: after for before, _, after in parts}
+
+
+def run_script(folder: Path, script: str, **shell: str) -> str:
+    """Runs a script as sbatch would: by its path, in a folder."""
+    file = folder / "job.sh"
+    file.write_bytes(script.encode("ascii"))
+    ended = process.run(
+        ["/bin/bash", file], environment={"HOME": str(folder), **shell}, timeout_s=20,
+        cwd=folder, whole_output=True,
+    )  # fmt: skip
+    assert ended.exit_code == 0, ended.output
+    return ended.output
+
+
+def test_nasty_values_arrive_byte_by_byte(tmp_path: Path) -> None:
+    asked = {f"NASTY_{i}": value for i, value in enumerate(NASTY)}
+    found = delivered(tmp_path, asked)
+    assert {k: v for k, v in found.items() if k.startswith(b"NASTY_")} == expected(asked)
+    assert not (tmp_path / "RAN").exists()
+
+
+def test_nothing_of_the_login_shell_comes_along(tmp_path: Path) -> None:
+    step = Step(("env", "-0"), str(tmp_path / "out"), str(tmp_path / "exit"), {"MINE": "1"})
+    script = render_block(
+        Job("clean", 1, 1, 60, "job.out", environment={"PINNED": "`x`"}), (step,)
+    )
+    run_script(
+        tmp_path, script, PATH="/home/me/bin:/usr/bin:/bin", NCCL_ALGO="Ring", IFS="x",
+        CUDA_VISIBLE_DEVICES="3", SLURM_JOB_ID="7", **{"BASH_FUNC_env%%": "() { echo leaked; }"},
+    )  # fmt: skip
+    found = names_in((tmp_path / "out").read_bytes())
+    mine = found - site_variables(tmp_path) - _OWN
+    assert mine == {"HOME", "MINE", "PINNED", "SLURM_JOB_ID"}
+    run_script(tmp_path, script, CUDA_VISIBLE_DEVICES="3", SLURM_JOB_GPUS="3")
+    assert b"CUDA_VISIBLE_DEVICES=3\0" in (tmp_path / "out").read_bytes()
+
+
+def names_in(entries: bytes) -> set[str]:
+    return {os.fsdecode(entry.partition(b"=")[0]) for entry in entries.split(b"\0")[:-1]}
+
+
+def site_variables(folder: Path) -> set[str]:
+    """What this machine's /etc/profile sets for everybody."""
+    words = ["/bin/bash", "-c", 'export PATH="/usr/bin:/bin"; . /etc/profile; env -0 >site']
+    process.run(words, environment={"HOME": str(folder)}, timeout_s=20, cwd=folder)
+    return names_in((folder / "site").read_bytes()) - {"HOME"} - _OWN
+
+
+_TEXT = st.text(
+    alphabet=st.one_of(
+        st.sampled_from(list("'\"\\$`();&|<>\n\r\t #!*?[]{}~=%-aRAN")),
+        st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
+        st.integers(0xDC80, 0xDCFF).map(chr),  # bytes that are no UTF-8, as os.environ shows them
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_TEXT, min_size=5, max_size=40))
+def test_any_values_arrive_byte_by_byte(values: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asked = {f"ANY_{i}": value for i, value in enumerate(values)}
+        found = delivered(Path(folder), asked)
+        assert {k: v for k, v in found.items() if k.startswith(b"ANY_")} == expected(asked)
+        assert sorted(p.name for p in Path(folder).iterdir()) == ["job.sh", "run.exit", "run.out"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_TEXT, min_size=1, max_size=20))
+def test_any_arguments_arrive_byte_by_byte(values: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = ("/usr/bin/printf", "%s\\0", *values)
+        step = Step(command, str(folder / "out"), str(folder / "exit"))
+        run_script(folder, render_block(Job("args", 1, 1, 60, "job.out"), (step,)))
+        found = (folder / "out").read_bytes().split(b"\0")[:-1]
+        assert found == [os.fsencode(value) for value in values]
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8", "POSIX"])
+def test_no_locale_reads_the_script_differently(tmp_path: Path, locale: str) -> None:
+    found = delivered(tmp_path, {"A": "\u00fc\u6f22\\'"}, job={"LC_ALL": locale})
+    assert found[b"A"] == "\u00fc\u6f22\\'".encode()
+
+
+@pytest.mark.parametrize("name", ["'; touch RAN; '", "a b", "$(touch RAN)", "line\nbreak", "-n"])
+def test_nasty_paths_get_the_output_and_run_nothing(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    assert delivered(tmp_path, {"A": "1"}, f"{name}/run")[b"A"] == b"1"
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, "job.sh"])
+
+
+def test_one_launch_leaves_nothing_for_the_next(tmp_path: Path) -> None:
+    first = Step(("env", "-0"), str(tmp_path / "1"), str(tmp_path / "1x"), {"A": "1", "B": "x"})
+    second = Step(("env", "-0"), str(tmp_path / "2"), str(tmp_path / "2x"), {"A": "2"})
+    run_script(tmp_path, render_block(Job("two", 1, 1, 60, "job.out"), (first, second)))
+    found = (tmp_path / "2").read_bytes()
+    assert b"A=2\0" in found and b"B=" not in found
+
+
+def test_the_exit_status_of_each_launch_is_kept(tmp_path: Path) -> None:
+    commands = [("sh", "-c", "exit 7"), ("no-such-program",), ("true",)]
+    steps = tuple(
+        Step(words, str(tmp_path / f"{i}.out"), str(tmp_path / f"{i}.exit"))
+        for i, words in enumerate(commands)
+    )
+    run_script(tmp_path, render_block(Job("codes", 1, 1, 60, "job.out"), steps))
+    codes = [(tmp_path / f"{i}.exit").read_text() for i in range(3)]
+    assert codes == ["7\n", "127\n", "0\n"]
+    assert "no-such-program" in (tmp_path / "1.out").read_text()
+
+
+@pytest.mark.parametrize("words", [("if",), ("A=1", "env"), ("export", "A=1"), ("exit", "0")])
+def test_a_program_is_never_a_word_of_the_shell(tmp_path: Path, words: tuple[str, ...]) -> None:
+    step = Step(words, str(tmp_path / "out"), str(tmp_path / "exit"))
+    run_script(tmp_path, render_block(Job("shell", 1, 1, 60, "job.out"), (step,)))
+    assert (tmp_path / "exit").read_text() == "127\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "1A", "A-B", "A B", "A=B", "A;B", "$(touch RAN)", "\u00fc", "A\n", "PATH", "IFS", "_",
+     "BASH_ENV", "UID", "RANDOM", "SECONDS", "SHELLOPTS", "SLURM_JOB_ID", "SBATCH_ACCOUNT",
+     "BASH_FUNC_ls"],
+)  # fmt: skip
+def test_names_that_are_refused(name: str) -> None:
+    step = Step(("env",), "out", "exit", {name: "1"})
+    with pytest.raises(UserError):
+        render_block(Job("names", 1, 1, 60, "job.out"), (step,))
+    with pytest.raises(UserError):
+        render_block(Job("names", 1, 1, 60, "job.out", unset=(name,)), ())
+
+
+@pytest.mark.parametrize("value", ["a\0b", "\0", "\ud800"])
+def test_values_that_are_refused_by_name(value: str) -> None:
+    step = Step(("env",), "out", "exit", {"NCCL_ALGO": value})
+    with pytest.raises(UserError, match=r"^NCCL_ALGO: "):
+        render_block(Job("values", 1, 1, 60, "job.out"), (step,))
+    with pytest.raises(UserError, match=r"^NCCL_ALGO: "):
+        render_block(Job("values", 1, 1, 60, "job.out", environment={"NCCL_ALGO": value}), ())

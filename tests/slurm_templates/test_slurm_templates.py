@@ -1,0 +1,262 @@
+"""Templates: options of the job, a user's own folder, and mistakes that are refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commtune.errors import UserError
+from commtune.slurm_templates import (
+    Code,
+    Job,
+    Request,
+    Step,
+    job_for,
+    launch,
+    render_allocation,
+    render_block,
+)
+from commtune.systems import load_system
+
+GOLDEN = Path(__file__).parent / "golden"
+JOB = Job("plain", 2, 4, 90, "job.out")
+STEP = Step(("srun", "program"), "out", "exit", {"A": "it's"})
+
+
+def example(name: str) -> str:
+    """The scripts whose text is kept."""
+    lumi, leonardo = load_system("lumi"), load_system("leonardo")
+    request = Request("commtune-7-3", 2, 8, 3600, "/scratch/me/block.out", account="project_1")
+    if name == "lumi-block":
+        asked = replace(request, libraries=frozenset({"cray-mpich"}))
+        words = launch(lumi, 2, 8, ("/home/me/bench", "--op", "allreduce"), {"cray-mpich"})
+        folder = "/scratch/me/a night's campaign"
+        steps = [
+            Step(words, f"{folder}/{i}.out", f"{folder}/{i}.exit", environment)
+            for i, environment in enumerate(
+                [{}, {"MPICH_OFI_NIC_POLICY": "GPU", "FI_CXI_RDZV_THRESHOLD": "16384"}]
+            )
+        ]
+        return render_block(job_for(lumi, asked), tuple(steps))
+    asked = replace(
+        request, ranks_per_node=4, libraries=frozenset({"openmpi", "ucx"}),
+        qos="boost_qos_dbg", time_s=1800, before=Code("ulimit -s unlimited"),
+        after=Code("echo done"), exclude="lrdn[0001-0003]", warn_s=120,
+    )  # fmt: skip
+    if name == "leonardo-block":
+        words = launch(leonardo, 2, 4, ("/home/me/bench",), {"openmpi", "ucx"})
+        step = Step(words, "0.out", "0.exit", {"UCX_RNDV_THRESH": "inf", "NOTE": "a\n$(b)"})
+        return render_block(job_for(leonardo, asked), (step,))
+    return render_allocation(job_for(leonardo, asked), ("commtune", "tune", "my campaign.yaml"))
+
+
+@pytest.mark.parametrize("name", ["lumi-block", "leonardo-block", "leonardo-allocation"])
+def test_scripts_are_as_they_were(name: str) -> None:
+    file = GOLDEN / f"{name}.sh"
+    if os.environ.get("COMMTUNE_WRITE_GOLDEN"):
+        file.write_text(example(name), encoding="ascii")
+    assert example(name) == file.read_text(encoding="ascii")
+    subprocess.run(["bash", "-n", file], check=True)  # no syntax error
+
+
+def options(script: str) -> list[str]:
+    """What sbatch reads: its lines before the first command."""
+    head = script.split("\ncompgen ")[0]
+    return [line for line in head.splitlines() if line.startswith("#SBATCH")]
+
+
+def test_what_is_not_asked_for_is_not_there() -> None:
+    assert options(render_block(JOB, (STEP,))) == [
+        "#SBATCH --job-name=plain",
+        "#SBATCH --nodes=2",
+        "#SBATCH --ntasks-per-node=4",
+        "#SBATCH --time=0-00:02:00",
+        "#SBATCH --output=job.out",
+        "#SBATCH --no-requeue",
+        "#SBATCH --export=ALL",
+    ]
+
+
+def test_every_option_has_its_line() -> None:
+    full = replace(
+        JOB, account="a1", partition="p", qos="q", constraint="[a|b]&c*2", reservation="r",
+        memory="0", gres="gpu:4", nodelist="n[1-2]", exclude="n3", comment="id:7",
+        gpus_per_node=8, cpus_per_rank=7, exclusive=True, warn_s=60,
+    )  # fmt: skip
+    block, allocation = render_block(full, ()), render_allocation(full, ("true",))
+    for line in (
+        "--account=a1", "--partition=p", "--qos=q", "--constraint=[a|b]&c*2", "--reservation=r",
+        "--mem=0", "--gres=gpu:4", "--nodelist=n[1-2]", "--exclude=n3", "--comment=id:7",
+        "--gpus-per-node=8", "--cpus-per-task=7", "--exclusive",
+    ):  # fmt: skip
+        assert f"#SBATCH {line}" in options(block)
+        assert f"#SBATCH {line}" in options(allocation)
+    assert "#SBATCH --signal=B:USR1@60" in options(allocation)
+    assert "--signal" not in block  # the warning would end a script that doesn't expect it
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a b", "a\n#SBATCH --account=other", "a\tb", "a --account=other", "a'b", 'a"b', "a\\b",
+     "a#b", "a\rb", "a$b", "a`b", "\u00fc", "a;b", "%j", "a\0b", "a\u2028b", " ", "a\x0bb"],
+)  # fmt: skip
+@pytest.mark.parametrize("option", ["name", "account", "output", "constraint", "comment"])
+def test_values_that_sbatch_would_read_otherwise_are_refused_by_name(
+    option: str, value: str
+) -> None:
+    with pytest.raises(UserError, match=f"^{option}: "):
+        render_block(replace(JOB, **{option: value}), (STEP,))  # type: ignore[arg-type]  # text
+
+
+def test_a_job_needs_a_name_nodes_and_a_time() -> None:
+    for wrong in (
+        {"name": ""},
+        {"nodes": 0},
+        {"time_s": 0},
+        {"time_s": float("inf")},
+        {"time_s": float("nan")},
+    ):
+        with pytest.raises(UserError):
+            render_block(replace(JOB, **wrong), ())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit"),
+    [(1, "0-00:01:00"), (60, "0-00:01:00"), (61, "0-00:02:00"), (86400, "1-00:00:00"),
+     (90061.5, "1-01:02:00")],
+)  # fmt: skip
+def test_time_limits_are_whole_minutes_and_never_less(seconds: float, limit: str) -> None:
+    assert f"#SBATCH --time={limit}" in options(render_block(replace(JOB, time_s=seconds), ()))
+
+
+def test_a_folder_of_ones_own_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "base.sh.j2").write_text(
+        '{% extends "commtune/base.sh.j2" %}\n'
+        "{% block modules %}\nmodule load {{ job.name }}\n{% endblock %}\n"
+    )
+    script = render_block(JOB, (STEP,), tmp_path)
+    assert "module load 'plain'\n" in script
+    assert "exec -- 'srun' program" in script
+    assert options(script) == options(render_block(JOB, (STEP,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('echo "{{ job.name }}"', "inside double quotes"),
+        ("echo '{{ job.name }}'", "inside single quotes"),
+        ("echo `echo {{ job.name }}`", "inside backticks"),
+        ("echo $'a\\'b {{ job.name }}'", "inside single quotes"),
+        ('echo "$(echo "{{ job.name }}")"', "inside double quotes"),
+        ('echo "${x:-"{{ job.name }}"}"', "inside double quotes"),
+        ('echo "`echo "{{ job.name }}"`"', "inside double quotes"),
+        ("# {{ job.name }}", "in a comment"),
+        ("true # {{ job.name }}", "in a comment"),
+        ("cat <<EOF\n{{ job.name }}\nEOF", "in a here-document"),
+        ("cat <<-'EOF'\n\t{{ job.name }}\n\tEOF", "in a here-document"),
+        ("echo $(( {{ job.nodes }} + 1 ))", "in arithmetic"),
+        ("echo \\{{ job.name }}", "after a backslash"),
+        ("echo ${{ job.name }}", "after a backslash or $"),
+        ("#SBATCH --account={{ job.account }}", "without its filter"),
+        ("#SBATCH --account={{ job.account|directive ~ 'x' }}", "without its filter"),
+        ("echo {{ job.name|directive }}", "has a filter for #SBATCH lines"),
+        ("echo {{ 'x' ~ (job.name|directive) }}", "has a filter for #SBATCH lines"),
+        ("{% filter replace(\"'\", '') %}{{ job.name }}{% endfilter %}", "filter section"),
+        ("echo \"{% include 'block.sh.j2' %}\"", "inside double quotes"),
+        ("{{ job.nmae }}", "no attribute 'nmae'"),
+        ("{{ job.name|code }}", "values are never run"),
+        ("{{ job.environment }}", "mappingproxy|dict stands"),
+        ("{{ job.exclusive }}", "a bool stands"),
+        ("{{ missing }}", "'missing' is undefined"),
+        ("{% if %}", "Expected an expression"),
+        ("{% extends 'no.j2' %}", "no template is called 'no.j2'"),
+        ("echo \u00fc", "text beyond ASCII"),
+    ],
+)
+def test_mistakes_in_templates_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "block.sh.j2").write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=message.replace("$", r"\$")):
+        render_block(JOB, (STEP,), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ job.name }}", "x={{ job.name }}", "echo a{{ job.name }}b", "{{ job.name|upper }}",
+        "{{ job.name|e }}", "{{ job.name|safe }}", "{{ [job.name]|join(' ') }}",
+        "{% autoescape true %}{{ job.name }}{% endautoescape %}",
+        "{% macro m(x) %}{{ x }}{% endmacro %}echo {{ m(job.name) }}",
+        "{% set x %}{{ job.name }}{% endset %}echo {{ x }}",
+        "echo \"in quotes\" {{ job.name }} 'again' \\\" {{ job.name }}",
+        "echo $(echo {{ job.name }})", "cat <<EOF\ntext\nEOF\necho {{ job.name }}",
+        "echo \"${x}\" {{ job.name }}",
+        "echo \"$(echo \"x\")\"\necho {{ job.name }}", "# it's a comment\necho {{ job.name }}",
+        "echo a#b {{ job.name }}",
+    ],
+)  # fmt: skip
+def test_nothing_that_a_template_does_runs_a_value(tmp_path: Path, text: str) -> None:
+    # An option of a job can't hold this; a variable can.
+    value = "'; touch RAN; $(touch RAN) `touch RAN`\ntouch RAN\n&lt;"
+    source = text.replace("job.name", "steps[0].environment.A")
+    (tmp_path / "block.sh.j2").write_text(f"#!/bin/bash\n{source}\n\ntrue\n", encoding="utf-8")
+    step = Step(("true",), "out", "exit", {"A": value})
+    script = render_block(JOB, (step,), tmp_path)
+    subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True, timeout=20
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["block.sh.j2"]
+
+
+def test_a_missing_folder_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no folder of templates"):
+        render_block(JOB, (STEP,), tmp_path / "no")
+
+
+CONTROLLER = """
+import os, signal, sys, time
+def warned(*_):
+    print("warned", flush=True)
+    time.sleep(0.2)
+    sys.exit(7)
+signal.signal(signal.SIGUSR1, warned)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(8))
+print("ready", os.environ.get("A"), flush=True)
+time.sleep(float(sys.argv[1]))
+sys.exit(9)
+"""
+
+
+def test_a_controller_is_never_a_word_of_the_shell(tmp_path: Path) -> None:
+    script = render_allocation(JOB, ("eval", "touch RAN"))
+    ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, timeout=20)
+    assert ended.returncode == 127
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("sent", "seconds", "code"), [(signal.SIGUSR1, 20, 7), (signal.SIGTERM, 20, 8), (None, 0, 9)]
+)
+def test_the_controller_gets_signals_and_its_status_is_the_jobs(
+    tmp_path: Path, sent: signal.Signals | None, seconds: float, code: int
+) -> None:
+    job = replace(JOB, environment={"A": "1"}, after=Code("echo afterwards"))
+    words = ("python3", "-c", CONTROLLER, str(seconds))
+    (tmp_path / "job.sh").write_text(render_allocation(job, words), encoding="ascii")
+    started = subprocess.Popen(
+        ["bash", tmp_path / "job.sh"], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert started.stdout
+    assert started.stdout.readline() == "ready 1\n"
+    if sent is not None:
+        time.sleep(0.1)  # for bash to get from the start of the controller to its traps
+        started.send_signal(sent)
+    said = started.communicate(timeout=20)[0]
+    assert started.returncode == code
+    assert said.endswith("afterwards\n")
+    assert ("warned" in said) == (sent is signal.SIGUSR1)
