@@ -16,10 +16,9 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from honesty import Share
-from synthetic import QuietReporter
+from quiet import QuietReporter
 
 from commtune import wiring
 from commtune.commands import text

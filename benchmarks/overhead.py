@@ -22,7 +22,8 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+from quiet import QuietReporter
+from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune import process, wiring
 from commtune.cluster.launch import base_environment, mpi_command

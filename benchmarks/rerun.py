@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,9 +24,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from synthetic import QuietReporter
+from quiet import QuietReporter
 
 from commtune import wiring
 from commtune.commands import text

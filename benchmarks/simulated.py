@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from quiet import QuietReporter
+
 from commtune.model import (
     BlockPlan,
     Configuration,
@@ -311,20 +313,6 @@ class MemoryStore:
         del campaign_id
 
 
-class SilentReporter:
-    """Keeps what was said."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def progress(self, progress: object) -> None:
-        """Not looked at."""
-
-    def say(self, message: str) -> None:
-        """Keeps it."""
-        self.said.append(message)
-
-
 def space() -> Space:
     """The space of ten variables with three values each, and unset."""
     return build_space(parse_document(SPACE))
@@ -338,4 +326,4 @@ def run_campaign(
     plan = Plan("simulated", space(), workload, seed=seed, budget=budget or Budget())
     benchmark = SimulatedBenchmark(noise, effect)
     runner = Runner(plan, 1, benchmark, MemoryStore(), clock=benchmark.clock)
-    return plan, Campaign(plan, runner, SilentReporter()).run()
+    return plan, Campaign(plan, runner, QuietReporter()).run()

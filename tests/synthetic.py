@@ -110,17 +110,3 @@ class SyntheticBenchmark:
                 )
             )
         return tuple(found)
-
-
-class QuietReporter:
-    """Keeps what was said."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def progress(self, progress: object) -> None:
-        """Not looked at."""
-
-    def say(self, message: str) -> None:
-        """Keeps it."""
-        self.said.append(message)

@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 import database_values as given
 import export_documents
 import pytest
-from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+from quiet import QuietReporter
+from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune import text
 from commtune.commands import best, compare

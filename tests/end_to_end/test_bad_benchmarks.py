@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from left_over import living
-from synthetic import QuietReporter
+from quiet import QuietReporter
 
 from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark

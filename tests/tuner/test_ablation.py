@@ -11,11 +11,11 @@ from itertools import product
 
 import pytest
 import simulated
+from quiet import QuietReporter
 from simulated import (
     Effect,
     MadeUpNoise,
     MemoryStore,
-    SilentReporter,
     SimulatedBenchmark,
     run_campaign,
 )
@@ -102,7 +102,7 @@ class Bench:
         runner = Runner(plan, 1, self.benchmark, self.store, clock=self.benchmark.clock)
         runner.recover()
         runner.load()
-        session = Session(plan, runner, SilentReporter())
+        session = Session(plan, runner, QuietReporter())
         return AblationPhase(session, split_ranges(simulated.SIZES)).run(candidates, guess)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+from held_campaigns import hold, record
+from quiet import QuietReporter
+from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.db.engine import Database, open_database
-from commtune.db.locks import LockOwner
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
 from commtune.errors import EnvironmentFault
 from commtune.model import (
@@ -61,28 +61,13 @@ class Laboratory:
 
     def session(self) -> tuple[Campaign, QuietReporter]:
         store = Store(self.database)
-        handle = store.open_campaign(record(self.plan))
-        store.lock(handle.id, LockOwner.current())
-        runner = Runner(self.plan, handle.id, self.benchmark, store, clock=self.benchmark.clock)
+        campaign_id = hold(store, self.plan)
+        runner = Runner(self.plan, campaign_id, self.benchmark, store, clock=self.benchmark.clock)
         reporter = QuietReporter()
         return Campaign(self.plan, runner, reporter), reporter
 
     def run(self) -> Report:
         return self.session()[0].run()
-
-
-def record(plan: Plan) -> CampaignRecord:
-    return CampaignRecord(
-        name=plan.name,
-        what=plan.comparable({}),
-        settings={},
-        space={},
-        space_key=plan.space.key,
-        seed=plan.seed,
-        system=SystemRecord("f", "made-up"),
-        stack=StackRecord("f", "made-up"),
-        simulated=True,
-    )
 
 
 @pytest.fixture
@@ -212,7 +197,7 @@ def test_resume_goes_on_as_if_nothing_had_happened(laboratory: Laboratory, after
             raise Killed
         return measure(request, limit)  # type: ignore[arg-type]  # passed through untouched
 
-    laboratory.benchmark.measure = killed_once  # type: ignore[method-assign,assignment]
+    laboratory.benchmark.measure = killed_once  # type: ignore[method-assign,assignment]  # for this test
     with pytest.raises(Killed):
         laboratory.run()
     report = laboratory.run()
@@ -240,20 +225,20 @@ def test_a_finished_campaign_makes_no_further_run(laboratory: Laboratory) -> Non
 
 def test_a_default_that_never_works_ends_the_campaign(laboratory: Laboratory) -> None:
     def fails(request: object, limit: float) -> object:
-        result = SyntheticBenchmark.measure(laboratory.benchmark, request, limit)  # type: ignore[arg-type]
+        result = SyntheticBenchmark.measure(laboratory.benchmark, request, limit)  # type: ignore[arg-type]  # passed through untouched
         return replace(result, outcome=Outcome.CRASHED, measurements=(), detail="boom")
 
-    laboratory.benchmark.measure = fails  # type: ignore[method-assign,assignment]
+    laboratory.benchmark.measure = fails  # type: ignore[method-assign,assignment]  # for this test
     with pytest.raises(EnvironmentFault, match="default configuration failed three times"):
         laboratory.run()
 
 
 def test_more_ranks_than_cores_yield_no_profile(laboratory: Laboratory) -> None:
     def oversubscribed(request: object, limit: float) -> object:
-        result = SyntheticBenchmark.measure(laboratory.benchmark, request, limit)  # type: ignore[arg-type]
+        result = SyntheticBenchmark.measure(laboratory.benchmark, request, limit)  # type: ignore[arg-type]  # passed through untouched
         return replace(result, oversubscribed=True)
 
-    laboratory.benchmark.measure = oversubscribed  # type: ignore[method-assign,assignment]
+    laboratory.benchmark.measure = oversubscribed  # type: ignore[method-assign,assignment]  # for this test
     report = laboratory.run()
     assert report.oversubscribed
     assert report.profiles == ()

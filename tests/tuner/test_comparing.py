@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+from quiet import QuietReporter
+from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.errors import EnvironmentFault
 from commtune.model import (

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from held_campaigns import hold
 from made_up_runs import MadeUpRun, block, sizes
+from quiet import QuietReporter
 from simulated import MemoryStore
-from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.db.engine import open_database
-from commtune.db.locks import LockOwner
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
 from commtune.model import (
     DEFAULT,
@@ -106,7 +106,7 @@ def oversubscribed() -> SyntheticBenchmark:
     def too_many(request: Any, limit: float) -> RunResult:
         return replace(measure(request, limit), oversubscribed=True)
 
-    made.measure = too_many  # type: ignore[method-assign,assignment]
+    made.measure = too_many  # type: ignore[method-assign,assignment]  # for this test
     return made
 
 
@@ -159,22 +159,10 @@ def test_the_store_gives_it_back_as_it_was(kind: str, tmp_path: Path) -> None:
     plan, made = _KINDS[kind]
     database = open_database(f"sqlite:///{tmp_path}/test.db")
     store = Store(database)
-    record = CampaignRecord(
-        name=plan.name,
-        what=plan.comparable({}),
-        settings={},
-        space={},
-        space_key=SPACE.key,
-        seed=1,
-        system=SystemRecord("f", "made-up"),
-        stack=StackRecord("f", "made-up"),
-        simulated=True,
-    )
-    handle = store.open_campaign(record)
-    store.lock(handle.id, LockOwner.current())
-    report = campaign(plan, made(), store, handle.id)
-    assert store.conclusion(handle.id) == report.conclusion
-    assert campaign(plan, made(), store, handle.id).conclusion == report.conclusion
+    campaign_id = hold(store, plan)
+    report = campaign(plan, made(), store, campaign_id)
+    assert store.conclusion(campaign_id) == report.conclusion
+    assert campaign(plan, made(), store, campaign_id).conclusion == report.conclusion
     database.close()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import simulated
+from quiet import QuietReporter
 from scipy.stats import binom
 from simulated import (
     Draw,
@@ -19,7 +20,6 @@ from simulated import (
     MadeUpNoise,
     MemoryStore,
     Noise,
-    SilentReporter,
     SimulatedBenchmark,
 )
 
@@ -77,7 +77,7 @@ class Confirmation:
         runner = Runner(plan, 1, self.benchmark, self.store, clock=self.benchmark.clock)
         runner.recover()
         runner.load()
-        return ConfirmationPhase(Session(plan, runner, SilentReporter()))
+        return ConfirmationPhase(Session(plan, runner, QuietReporter()))
 
     def run(self) -> tuple[Comparison, Decision]:
         """Goes on from wherever the store is."""

@@ -8,12 +8,12 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
+from held_campaigns import hold
+from quiet import QuietReporter
 from simulated import MemoryStore
-from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.db.engine import open_database
-from commtune.db.locks import LockOwner
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Workload
 from commtune.spaces import build_space, parse_document
@@ -132,7 +132,7 @@ def test_a_run_made_again_that_fails_leaves_no_evidence() -> None:
         found.benchmark.outcomes = {("V", "1"): Outcome.CRASHED}
         return result
 
-    found.benchmark.measure = fails_then  # type: ignore[method-assign,assignment]
+    found.benchmark.measure = fails_then  # type: ignore[method-assign,assignment]  # for this test
     found.run()
     assert [r.outcome for r in found.store.stored] == [Outcome.OK, Outcome.CRASHED]
     assert list(found.evidence.good(Phase.SEARCH)) == []
@@ -212,25 +212,13 @@ def real_store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_a_whole_campaign_among_others_stores_all_and_counts_each_once(real_store: Store) -> None:
-    record = CampaignRecord(
-        name=PLAN.name,
-        what=PLAN.comparable({}),
-        settings={},
-        space={},
-        space_key=SPACE.key,
-        seed=1,
-        system=SystemRecord("f", "made-up"),
-        stack=StackRecord("f", "made-up"),
-        simulated=True,
-    )
-    handle = real_store.open_campaign(record)
-    real_store.lock(handle.id, LockOwner.current())
+    campaign_id = hold(real_store, PLAN)
     pattern = cycle([CALM] * 9 + [LOUD])
     benchmark = SyntheticBenchmark(lambda *_: 1e-6, VirtualClock(), load=lambda: next(pattern))
-    runner = Runner(PLAN, handle.id, benchmark, real_store, clock=benchmark.clock)
+    runner = Runner(PLAN, campaign_id, benchmark, real_store, clock=benchmark.clock)
     report = Campaign(PLAN, runner, QuietReporter()).run()
 
-    stored = list(real_store.runs(handle.id))
+    stored = list(real_store.runs(campaign_id))
     loud = [r for r in stored if r.other_load == LOUD]
     assert len(stored) == report.runs
     assert len(loud) == sum(phase["disturbed"] for phase in report.conclusion["spent"].values())

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from synthetic import QuietReporter, SyntheticBenchmark, VirtualClock
+from held_campaigns import hold
+from quiet import QuietReporter
+from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.db.engine import open_database
-from commtune.db.locks import LockOwner
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
 from commtune.spaces import build_space, parse_document
@@ -85,32 +85,20 @@ def campaign(folder: Path, kills: list[int]) -> Ended:
     """A campaign whose controllers die after so many calls each, until one is left alone."""
     database = open_database(f"sqlite:///{folder}/test.db")
     benchmark = SyntheticBenchmark(truth, VirtualClock(), seed=4, noise=0.01)
-    record = CampaignRecord(
-        name=PLAN.name,
-        what=PLAN.comparable({}),
-        settings={},
-        space={},
-        space_key=SPACE.key,
-        seed=1,
-        system=SystemRecord("f", "made-up"),
-        stack=StackRecord("f", "made-up"),
-        simulated=True,
-    )
     for after in [*kills, -1]:
         store = Store(database)
-        handle = store.open_campaign(record)
-        store.lock(handle.id, LockOwner.current())
+        campaign_id = hold(store, PLAN)
         calls = dying(store, after)
-        runner = Runner(PLAN, handle.id, benchmark, store, clock=benchmark.clock)
+        runner = Runner(PLAN, campaign_id, benchmark, store, clock=benchmark.clock)
         try:
             report = Campaign(PLAN, runner, QuietReporter()).run()
         except Killed:
             continue
-    assert store.open_runs(handle.id) == []
-    plans = {plan.number: plan for plan in store.blocks(handle.id)}
-    decision = store.decision(handle.id)
+    assert store.open_runs(campaign_id) == []
+    plans = {plan.number: plan for plan in store.blocks(campaign_id)}
+    decision = store.decision(campaign_id)
     assert decision is not None
-    runs = tuple(store.runs(handle.id))
+    runs = tuple(store.runs(campaign_id))
     database.close()
     return Ended(report, calls[0], runs, plans, Decision.from_plain(decision))
 

@@ -7,7 +7,8 @@ import random
 
 import pytest
 import simulated
-from simulated import MadeUpNoise, MemoryStore, SilentReporter, SimulatedBenchmark
+from quiet import QuietReporter
+from simulated import MadeUpNoise, MemoryStore, SimulatedBenchmark
 
 from commtune.model import DEFAULT, Configuration, Operation, Workload
 from commtune.spaces import build_space, parse_document
@@ -58,7 +59,7 @@ def refined(effect: simulated.Effect, seed: int, budget_s: float = 40.0) -> Conf
     )
     runner = Runner(plan, 1, benchmark, MemoryStore(), clock=benchmark.clock)
     runner.new_trial(DEFAULT, "baseline")
-    session = Session(plan, runner, SilentReporter())
+    session = Session(plan, runner, QuietReporter())
     phase = AblationPhase(session, split_ranges(simulated.SIZES))
     start = Configuration({"BUFFER": "2048"})
     (found,) = phase.run([start], lambda candidate: candidate)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from synthetic import QuietReporter, SyntheticBenchmark, Truth, VirtualClock
+from quiet import QuietReporter
+from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
 from commtune.db.engine import Database, open_database
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
@@ -381,7 +382,7 @@ def test_interrupted_it_says_what_is_known_and_keeps_it(laboratory: Laboratory) 
             raise KeyboardInterrupt
         return measure(request, limit)  # type: ignore[arg-type]  # passed through untouched
 
-    laboratory.today.measure = interrupted  # type: ignore[method-assign,assignment]
+    laboratory.today.measure = interrupted  # type: ignore[method-assign,assignment]  # for this test
     verification = laboratory.verify(100.0)
     assert (verification.stopped, verification.blocks) == ("interrupted", 12)
     assert verification.finding is Finding.HOLDS
@@ -396,7 +397,7 @@ def test_more_ranks_than_cores_say_nothing(laboratory: Laboratory) -> None:
     def oversubscribed(request: object, limit: float) -> RunResult:
         return replace(measure(request, limit), oversubscribed=True)  # type: ignore[arg-type]  # passed through
 
-    laboratory.today.measure = oversubscribed  # type: ignore[method-assign,assignment]
+    laboratory.today.measure = oversubscribed  # type: ignore[method-assign,assignment]  # for this test
     verification = laboratory.verify()
     assert verification.oversubscribed
     assert verification.finding is Finding.UNDECIDED
