@@ -1,0 +1,1 @@
+"""What Slurm says: states of jobs, the queue, accounting, and where a job's nodes stand."""

@@ -1,0 +1,264 @@
+"""Slurm's words in ours: complete for 22.05 to 25.11; unknown ones stay unknown."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commtune.cluster.slurm.states import (
+    FOLLOWS,
+    WORDS,
+    JobState,
+    NodeFailures,
+    Policy,
+    Sighting,
+    Waiting,
+    advance,
+    kind_of,
+    may_follow,
+    read_state,
+    starts_again,
+)
+
+WORD_LISTS = Path(__file__).parent / "words"
+REASONS = [
+    line
+    for line in (WORD_LISTS / "reasons.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+
+# What job_state_string and job_state_string_compact can return: the same in 22.05.0 to 25.05.8;
+# 25.11.7 adds EXPEDITING, which has no short code.
+CODES = [line.split() for line in (WORD_LISTS / "states.txt").read_text().splitlines()]
+PRINTED = [code for codes in CODES for code in codes]
+# What only the JSON output adds.
+ONLY_JSON = ["LAUNCH_FAILED", "RECONFIG_FAIL", "POWER_UP_NODE"]
+OVER = {state for state in JobState if state.is_over}
+
+
+@pytest.mark.parametrize("word", [*PRINTED, *ONLY_JSON])
+def test_every_word_of_slurm_is_known_and_kept(word: str) -> None:
+    sighting = read_state(word)
+    assert sighting.state is not JobState.UNKNOWN
+    assert sighting.word == word
+    assert word in WORDS
+
+
+def test_no_word_is_known_that_slurm_does_not_have() -> None:
+    assert set(WORDS) == {*PRINTED, *ONLY_JSON}
+
+
+@pytest.mark.parametrize("codes", CODES, ids=lambda codes: codes[0])
+def test_short_codes_mean_what_their_words_mean(codes: list[str]) -> None:
+    assert len({WORDS[code] for code in codes}) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        ("COMPLETED,COMPLETING", JobState.COMPLETING),
+        ("COMPLETING,COMPLETED", JobState.COMPLETING),
+        ("RUNNING,CONFIGURING,POWER_UP_NODE", JobState.PENDING),
+        ("FAILED,LAUNCH_FAILED", JobState.NODE_FAILURE),
+        ("PENDING,LAUNCH_FAILED", JobState.PENDING),
+        ("RUNNING,UPDATE_DB", JobState.RUNNING),
+        ("COMPLETED,SIGNALING", JobState.COMPLETED),
+        ("TIMEOUT,RESIZING", JobState.TIMED_OUT),
+        ("NODE_FAIL,REQUEUED", JobState.PENDING),
+        ("RUNNING,STOPPED", JobState.SUSPENDED),
+        ("UPDATE_DB", JobState.UNKNOWN),
+        ("RUNNING,SOMETHING_NEW", JobState.UNKNOWN),
+        ("", JobState.UNKNOWN),
+        ("completed", JobState.UNKNOWN),
+        ("?", JobState.UNKNOWN),
+    ],
+)
+def test_words_that_hold_together(words: str, state: JobState) -> None:
+    assert read_state(words).state is state
+    assert read_state(words).word == words
+
+
+def test_who_cancelled_is_kept() -> None:
+    sighting = read_state("CANCELLED by 1000\n")
+    assert (sighting.state, sighting.cancelled_by) == (JobState.CANCELLED, 1000)
+    assert read_state("CANCELLED").cancelled_by is None
+    assert read_state("CANCELLED by the moon").state is JobState.UNKNOWN
+
+
+@given(st.text(), st.text())
+def test_any_text_can_be_read_and_is_kept(text: str, reason: str) -> None:
+    sighting = read_state(text, reason=reason)
+    assert sighting.word == text.strip()
+    if not set(text.split(",")) & set(WORDS) and "CANCELLED" not in text:
+        words = {word.strip() for word in text.split(",")}
+        assert sighting.state is JobState.UNKNOWN or words & set(WORDS)
+
+
+def test_every_reason_of_slurm_has_a_kind() -> None:
+    assert len(REASONS) > 200
+    assert [reason for reason in REASONS if kind_of(reason) is Waiting.UNKNOWN] == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("Priority", Waiting.TURN),
+        ("(Resources)", Waiting.TURN),
+        ("ReqNodeNotAvail, UnavailableNodes:n[1-2]", Waiting.MACHINE),
+        ("ReqNodeNotAvail,_Reserved_for_maintenance", Waiting.MACHINE),
+        ("AssocGrpCPUMinutesLimit", Waiting.SPENT),
+        ("AssocGrpCPURunMinutesLimit", Waiting.LIMIT),
+        ("QOSGrpGRESMinutes", Waiting.SPENT),
+        ("AssocGrpGRES", Waiting.LIMIT),
+        ("QOSMaxWallDurationPerJobLimit", Waiting.IMPOSSIBLE),
+        ("QOSMaxJobsPerUserLimit", Waiting.LIMIT),
+        ("MaxGRESPerAccount", Waiting.LIMIT),
+        ("JobHeldAdmin", Waiting.HELD),
+        ("launch_failed_requeued_held", Waiting.HELD),
+        ("job requeued in held state", Waiting.HELD),
+        ("job_requeued_in_special_exit_state", Waiting.HELD),
+        ("DependencyNeverSatisfied", Waiting.IMPOSSIBLE),
+        ("NewReason", Waiting.UNKNOWN),
+        ("", Waiting.UNKNOWN),
+    ],
+)
+def test_reasons(reason: str, kind: Waiting) -> None:
+    assert kind_of(reason) is kind
+    state = read_state("PENDING", reason=reason).state
+    assert state is (JobState.NEVER_STARTED if kind.is_hopeless else JobState.PENDING)
+
+
+def test_a_reason_matters_only_while_a_job_waits() -> None:
+    assert read_state("RUNNING", reason="JobHeldUser").state is JobState.RUNNING
+
+
+@pytest.mark.parametrize("state", JobState)
+def test_every_state_has_a_policy_and_successors(state: JobState) -> None:
+    assert isinstance(state.policy, Policy)
+    assert state in FOLLOWS[state]
+    assert {JobState.UNKNOWN, JobState.ABSENT} <= FOLLOWS[state]
+
+
+def test_policies() -> None:
+    assert {s for s in JobState if s.policy is Policy.READ} == {JobState.COMPLETED}
+    assert {s for s in JobState if s.policy is Policy.RETRY} == {
+        JobState.NODE_FAILURE,
+        JobState.PREEMPTED,
+    }
+    assert {s for s in JobState if s.blames_configuration} == {
+        JobState.FAILED,
+        JobState.TIMED_OUT,
+        JobState.OUT_OF_MEMORY,
+    }
+    assert {s for s in JobState if s.policy is Policy.ASK_AGAIN} == {
+        JobState.UNKNOWN,
+        JobState.ABSENT,
+    }
+
+
+def test_absent_and_unknown_are_never_over() -> None:
+    assert not JobState.ABSENT.is_over
+    assert not JobState.UNKNOWN.is_over
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(JobState, JobState)))
+def test_the_transition_table(before: JobState, after: JobState) -> None:
+    silent = {JobState.UNKNOWN, JobState.ABSENT}
+    waiting = {JobState.PENDING, JobState.NEVER_STARTED}
+    if before in waiting | silent or after in silent:
+        assert may_follow(before, after)
+    elif after in waiting:
+        assert not may_follow(before, after)
+        assert starts_again(before, after)
+    elif before in OVER:
+        assert may_follow(before, after) == (before is after)
+    elif before is JobState.COMPLETING:
+        assert may_follow(before, after) == (after is JobState.COMPLETING or after in OVER)
+    else:
+        assert may_follow(before, after)
+
+
+states = st.sampled_from(JobState)
+times = st.none() | st.integers(1, 5).map(float)
+sightings = st.builds(Sighting, state=states, started_at=times)
+
+
+@given(st.lists(sightings, min_size=1, max_size=8))
+def test_an_ended_job_stays_ended_unless_it_starts_again(seen: list[Sighting]) -> None:
+    known = seen[0]
+    for sighting in seen[1:]:
+        later = advance(known, sighting)
+        assert later.attempt in (known.attempt, known.attempt + 1)
+        if known.state.is_over and later.attempt == known.attempt:
+            assert later.state is known.state
+        assert not (known.state.is_over and not later.state.is_known)
+        known = later
+
+
+def test_an_old_answer_changes_nothing() -> None:
+    ended = Sighting(JobState.TIMED_OUT, started_at=10.0)
+    assert advance(ended, Sighting(JobState.RUNNING, started_at=10.0)) == ended
+    assert advance(ended, Sighting(JobState.ABSENT)) == ended
+
+
+def test_a_job_that_was_put_back_is_in_its_next_attempt() -> None:
+    running = Sighting(JobState.RUNNING, started_at=10.0)
+    waiting = advance(running, Sighting(JobState.PENDING))
+    assert (waiting.state, waiting.attempt, waiting.started_at) == (JobState.PENDING, 2, None)
+    again = advance(waiting, Sighting(JobState.RUNNING, started_at=90.0))
+    assert (again.state, again.attempt) == (JobState.RUNNING, 2)
+
+
+def test_a_restart_between_two_looks_is_seen_by_its_start() -> None:
+    preempted = Sighting(JobState.PREEMPTED, started_at=10.0)
+    again = advance(preempted, Sighting(JobState.RUNNING, started_at=50.0))
+    assert (again.state, again.attempt) == (JobState.RUNNING, 2)
+
+
+def test_the_start_is_remembered_while_nobody_repeats_it() -> None:
+    running = Sighting(JobState.RUNNING, started_at=10.0)
+    silent = advance(running, Sighting(JobState.ABSENT))
+    assert (silent.state, silent.started_at, silent.attempt) == (JobState.ABSENT, 10.0, 1)
+    assert advance(silent, Sighting(JobState.COMPLETED, started_at=10.0)).attempt == 1
+
+
+def test_a_node_is_left_out_after_failing_in_two_jobs_and_says_so() -> None:
+    failures = NodeFailures().failed("7", ["n1", "n2"]).failed("7", ["n1", "n2"])
+    assert failures.excluded == ()
+    failures = failures.failed("9", ["n2"])
+    assert failures.excluded == ("n2",)
+    (words,) = failures.words()
+    assert "n2" in words
+    assert "7, 9" in words
+    assert "2 jobs" in words
+
+
+def table_rows(columns: int) -> list[list[str]]:
+    """Rows of the documentation's tables with so many columns, without the headings."""
+    page = Path(__file__).parents[3] / "docs" / "slurm-states.md"
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.read_text().split("\n")
+        if line.startswith("|") and not line.startswith("|--")
+    ]
+    return [row for row in rows if len(row) == columns]
+
+
+def test_documented_words_are_the_words_there_are() -> None:
+    documented: dict[str, JobState] = {}
+    for word, code, meaning in table_rows(3):
+        if word.isupper() and (not code or code.isupper()):
+            state = JobState(re.split(r"[;:,]", meaning)[0])
+            documented |= {word: state} | ({code: state} if code else {})
+    assert documented == WORDS
+
+
+def test_documented_policies_are_the_policies_there_are() -> None:
+    states = set(JobState)
+    documented = {row[0]: row[1] for row in table_rows(3) if row[0] in states}
+    assert documented == {state.value: state.policy.value for state in JobState}
