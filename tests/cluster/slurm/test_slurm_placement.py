@@ -1,0 +1,273 @@
+"""Node lists in Slurm's short form, and how far nodes stand apart."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commtune.cluster.slurm.placement import (
+    MOST_HOSTS,
+    Distance,
+    Position,
+    expand_hosts,
+    farthest,
+    position_from_address,
+    position_from_xname,
+    read_topology,
+    read_topology_yaml,
+    read_xnames,
+)
+from commtune.errors import EnvironmentFault
+
+TREE = """
+# three levels
+SwitchName=root Switches=g[0-1] LinkSpeed=4
+SwitchName=g0 Switches=s[0-1]
+switchname=g1 switches=s2
+SwitchName=s0 Nodes=n[0-1]  # leaf
+SwitchName=s1 Nodes=n[2-3]
+SwitchName=s2 Nodes=n4,\\
+n5
+"""
+
+# What 'scontrol show topology' prints.
+SHOWN = """SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[0-1]
+SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[2-3]
+SwitchName=top Level=1 LinkSpeed=1 Nodes=n[0-3] Switches=s[0-1]
+"""
+
+YAML = """
+- topology: flat
+  flat: true
+- topology: tree
+  cluster_default: true
+  tree:
+    switches:
+      - switch: root
+        children: s[1-2]
+      - switch: s1
+        nodes: node[01-02]
+      - switch: s2
+        nodes: node[03-04]
+- topology: blocks
+  block:
+    block_sizes: [4, 16]
+    blocks:
+      - block: b1
+        nodes: node[01-04]
+      - block: b2
+        nodes: node[05-08]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n1", ["n1"]),
+        ("n[001-003,007]", ["n001", "n002", "n003", "n007"]),
+        ("n[8-10]", ["n8", "n9", "n10"]),
+        ("n[08-10]", ["n08", "n09", "n10"]),
+        ("n[099-101]", ["n099", "n100", "n101"]),
+        ("n[01-02,7],gpu-a[1-2]b3", ["n01", "n02", "n7", "gpu-a1b3", "gpu-a2b3"]),
+        ("r[0-1]n[0-1]", ["r0n0", "r0n1", "r1n0", "r1n1"]),
+        ("n[1-2]-ib", ["n1-ib", "n2-ib"]),
+        ("x1000c0s[0-1]b0n[0-1]", [f"x1000c0s{s}b0n{n}" for s in (0, 1) for n in (0, 1)]),
+        ("b,a,b", ["b", "a", "b"]),
+        ("[1-2]", ["1", "2"]),
+        ("", []),
+        ("(null)", []),
+        ("None assigned", []),
+    ],
+)
+def test_lists(text: str, names: list[str]) -> None:
+    assert list(expand_hosts(text)) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n[1-2",
+        "n1-2]",
+        "n[[1-2]]",
+        "n[]",
+        "n[2-1]",
+        "n[1-x]",
+        "n1,,n2",
+        ",n1",
+        "n 1",
+        "n[1-999999999]",
+        "n[0-65535],m",
+        "n[0-999]m[0-999]",
+        "[1-9]" * 9,
+    ],
+)
+def test_what_is_no_list_is_refused_with_the_text(text: str) -> None:
+    with pytest.raises(EnvironmentFault) as caught:
+        expand_hosts(text)
+    assert repr(text[:20])[1:-1] in caught.value.message
+    assert caught.value.hint
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        names = expand_hosts(text)
+    except EnvironmentFault:
+        return
+    assert len(names) <= MOST_HOSTS
+
+
+@given(st.text(alphabet="n01[]-,9 "))
+def test_any_text_like_a_list_is_read_or_refused(text: str) -> None:
+    try:
+        names = expand_hosts(text)
+    except EnvironmentFault:
+        return
+    assert all(re.fullmatch(r"[n0-9-]+", name) for name in names)
+
+
+@given(
+    st.text(alphabet="abc-", min_size=1),
+    st.integers(0, 999),
+    st.integers(0, 50),
+    st.integers(1, 5),
+    st.sampled_from(["", "x", "-ib"]),
+)
+def test_ranges_give_what_counting_gives(
+    prefix: str, low: int, count: int, width: int, suffix: str
+) -> None:
+    text = f"{prefix}[{low:0{width}}-{low + count:0{width}}]{suffix}"
+    expected = [f"{prefix}{n:0{width}}{suffix}" for n in range(low, low + count + 1)]
+    assert list(expand_hosts(text)) == expected
+
+
+def at(node: str, *switches: str) -> Position:
+    return Position(node, tuple(frozenset({switch}) for switch in switches))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        (at("n0", "r", "g0", "s0"), at("n0", "r", "g0", "s0"), Distance.SAME_NODE),
+        (at("n0"), at("n0"), Distance.SAME_NODE),
+        (at("n0", "r", "g0", "s0"), at("n1", "r", "g0", "s0"), Distance.SAME_SWITCH),
+        (at("n0", "r", "g0", "s0"), at("n1", "r", "g0", "s1"), Distance.SAME_GROUP),
+        (at("n0", "r", "g0", "s0"), at("n1", "r", "g1", "s2"), Distance.DIFFERENT_GROUPS),
+        (at("n0", "s0"), at("n1", "s1"), Distance.DIFFERENT_GROUPS),
+        (at("n0", "s0"), at("n1"), Distance.UNKNOWN),
+        (at("n0"), at("n1"), Distance.UNKNOWN),
+    ],
+)
+def test_distances(one: Position, other: Position, distance: Distance) -> None:
+    assert one.distance(other) is distance
+    assert other.distance(one) is distance
+
+
+def test_a_site_may_call_its_groups_switches() -> None:
+    one, near, far = at("n0", "g0"), at("n1", "g0"), at("n2", "g1")
+    assert one.distance(near, switch_is_group=True) is Distance.SAME_GROUP
+    assert one.distance(far, switch_is_group=True) is Distance.DIFFERENT_GROUPS
+
+
+def test_a_run_is_as_far_apart_as_its_farthest_nodes() -> None:
+    a, b, c = at("a", "r", "g", "s"), at("b", "r", "g", "s"), at("c", "r", "g", "t")
+    assert farthest([a]) is Distance.SAME_NODE
+    assert farthest([a, a]) is Distance.SAME_NODE
+    assert farthest([a, b]) is Distance.SAME_SWITCH
+    assert farthest([a, b, c]) is Distance.SAME_GROUP
+    assert farthest([a, b, at("d")]) is Distance.UNKNOWN
+    assert farthest([]) is Distance.UNKNOWN
+
+
+def test_an_address_of_slurm() -> None:
+    position = position_from_address("s0.s[4-5].tux1.site", "switch.switch.node")
+    assert position == Position("tux1.site", (frozenset({"s0"}), frozenset({"s4", "s5"})))
+    assert position_from_address("b1.n1", "block.node") == at("n1", "b1")
+    assert position_from_address("n1", "node") == at("n1")
+    # A node that hangs higher up has no switch at the lowest levels.
+    assert position_from_address("s0..n1", "switch.switch.node") == at("n1", "s0")
+
+
+@pytest.mark.parametrize(
+    ("address", "pattern"),
+    [("", ""), ("n1", ""), ("a.b", "switch.switch.node"), ("s[.n1", "switch.node"), ("a", "b")],
+)
+def test_what_is_no_address(address: str, pattern: str) -> None:
+    assert position_from_address(address, pattern) is None
+
+
+@given(st.text(alphabet="s[1-].n"), st.text(alphabet="node.swich"))
+def test_any_address_is_read_or_not(address: str, pattern: str) -> None:
+    position = position_from_address(address, pattern)
+    assert position is None or position.node
+
+
+def test_topology_conf() -> None:
+    topology = read_topology(TREE)
+    assert topology.positions["n0"] == at("n0", "root", "g0", "s0")
+    assert farthest(topology.of(["n0", "n1"])) is Distance.SAME_SWITCH
+    assert farthest(topology.of(["n0", "n3"])) is Distance.SAME_GROUP
+    assert farthest(topology.of(["n0", "n5"])) is Distance.DIFFERENT_GROUPS
+    assert farthest(topology.of(["n0", "nowhere"])) is Distance.UNKNOWN
+
+
+def test_what_scontrol_shows_of_the_topology() -> None:
+    topology = read_topology(SHOWN)
+    assert topology.positions["n3"] == at("n3", "top", "s1")
+    assert farthest(topology.of(["n0", "n3"])) is Distance.SAME_GROUP
+
+
+def test_blocks() -> None:
+    topology = read_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n3\nBlockSizes=2,4\n")
+    assert farthest(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
+    assert farthest(topology.of(["n1", "n3"])) is Distance.DIFFERENT_GROUPS
+
+
+def test_switches_that_contain_each_other_come_to_an_end() -> None:
+    topology = read_topology("SwitchName=a Switches=b\nSwitchName=b Switches=a Nodes=n1\n")
+    assert topology.of(["n1"])
+
+
+@given(st.text())
+def test_any_text_is_a_topology_or_refused(text: str) -> None:
+    for read in (read_topology, read_topology_yaml):
+        try:
+            assert read(text).positions is not None
+        except EnvironmentFault as fault:
+            assert fault.hint
+
+
+@given(st.recursive(st.none() | st.text() | st.integers(), lambda x: st.lists(x), max_leaves=5))
+def test_any_document_is_a_topology_or_refused(value: object) -> None:
+    try:
+        read_topology_yaml(f"- topology: a\n  tree: {{switches: {value!r}}}\n")
+    except EnvironmentFault as fault:
+        assert fault.hint
+
+
+def test_topology_yaml() -> None:
+    assert read_topology_yaml(YAML).positions["node02"] == at("node02", "root", "s1")
+    blocks = read_topology_yaml(YAML, "blocks")
+    assert farthest(blocks.of(["node01", "node04"])) is Distance.SAME_SWITCH
+    assert read_topology_yaml(YAML, "flat").positions == {}
+
+
+def test_xnames() -> None:
+    topology = read_xnames(
+        "nid001000 x1000c0s0b0n0\nx1000c0s0b0n1: nid001001\n# nid001002 x1c0s0b0n0\n"
+        "nid001004,x1000c1s0b0n0\nx1001c0s0b0n0\nswitch x1000c0r1b0\n\n"
+    )
+    assert set(topology.positions) == {"nid001000", "nid001001", "nid001004", "x1001c0s0b0n0"}
+    nodes = list(topology.positions)
+    assert farthest(topology.of(nodes[:2])) is Distance.SAME_SWITCH
+    assert farthest(topology.of(nodes[:3])) is Distance.SAME_GROUP
+    assert farthest(topology.of(nodes)) is Distance.DIFFERENT_GROUPS
+    assert position_from_xname("n", "x1000c0r1b0") is None
+
+
+@given(st.text())
+def test_any_text_is_a_list_of_xnames(text: str) -> None:
+    assert read_xnames(text).positions is not None
