@@ -1,0 +1,260 @@
+"""Reading squeue and sinfo, what their messages mean, and how long to wait between two looks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commtune.cluster.slurm.queries import (
+    FIELD,
+    RECORD,
+    Answer,
+    Patience,
+    Queue,
+    SlurmFault,
+    Trouble,
+    asking_environment,
+    id_lists,
+    leader_of,
+    read_failed_nodes,
+    read_queue,
+    trouble_in,
+)
+from commtune.cluster.slurm.states import JobState
+from commtune.errors import MissingComponent, UserError
+
+RECORDED = Path(__file__).parent / "recorded"
+BIN = {"PATH": os.environ["PATH"]}
+
+
+def record(id_: str, state: str, *, number: str = "", reason: str = "None", **more: str) -> str:
+    """One record as squeue prints it."""
+    number = number or id_
+    values = {"start": "N/A", "end": "N/A", "nodes": "1", "list": "", "name": "j", "comment": ""}
+    values |= more
+    ordered = [values[key] for key in ("start", "end", "nodes", "list")]
+    fields = [id_, number, state, reason, *ordered, "root", values["name"], values["comment"]]
+    return RECORD + FIELD.join(fields) + FIELD + "\n"
+
+
+def test_fields_of_a_job() -> None:
+    text = record(
+        "7", "RUNNING", start="1700000000", end="1700003600", nodes="2", list="n[1-2]", name="a|b"
+    )
+    (job,) = read_queue(text).jobs
+    assert (job.id, job.number, job.leader, job.node_count) == ("7", "7", "7", 2)
+    assert (job.node_list, job.name, job.comment, job.user) == ("n[1-2]", "a|b", "", "root")
+    assert job.sighting.started_at == 1700000000
+    assert job.ended_at is None, "squeue shows when it must end at the latest"
+
+
+def test_the_start_of_a_waiting_job_is_a_guess_and_left_out() -> None:
+    (job,) = read_queue(record("7", "PENDING", reason="Priority", start="1700000000")).jobs
+    assert job.sighting.started_at is None
+    assert job.sighting.reason == "Priority"
+
+
+def test_a_held_job_does_not_start_by_itself() -> None:
+    answer = read_queue(record("7", "PENDING", reason="JobHeldUser"))
+    assert answer.sighting("7").state is JobState.NEVER_STARTED
+
+
+def test_arrays_and_heterogeneous_jobs_are_found_by_leader_and_part() -> None:
+    answer = read_queue(
+        record("7_1", "COMPLETED", number="7")
+        + record("7_2", "RUNNING", number="8")
+        + record("9+0", "COMPLETED", number="9")
+        + record("9+1", "FAILED", number="10")
+    )
+    assert answer.sighting("7").state is JobState.RUNNING
+    assert answer.sighting("7_1").state is JobState.COMPLETED
+    assert answer.sighting("8").state is JobState.RUNNING
+    assert answer.sighting("9").state is JobState.FAILED
+    assert len(answer.parts("9")) == 2
+
+
+def test_a_job_that_is_not_named_is_absent_only_if_all_was_read() -> None:
+    good = record("7", "RUNNING")
+    assert read_queue(good).sighting("8").state is JobState.ABSENT
+    torn = read_queue(good + RECORD + "8" + FIELD + "RUNN")
+    assert not torn.complete
+    assert torn.sighting("8").state is JobState.UNKNOWN
+    assert torn.sighting("7").state is JobState.RUNNING
+
+
+def test_warnings_and_headings_are_passed_over() -> None:
+    text = "CLUSTER: one\n" + record("7", "R") + "squeue: error: a warning\n" + record("8", "PD")
+    answer = read_queue(text)
+    assert [job.id for job in answer.jobs] == ["7", "8"]
+    assert answer.complete
+
+
+def test_any_text_in_name_and_comment_is_kept_from_the_other_fields() -> None:
+    (job,) = read_queue(record("7", "R", name='x"; $(y)\n|z', comment="one" + FIELD + "two")).jobs
+    assert job.name == 'x"; $(y)\n|z'
+    assert job.comment == "one" + FIELD + "two"
+
+
+@given(st.text())
+def test_any_text_can_be_read(text: str) -> None:
+    answer = read_queue(text)
+    assert answer.complete or RECORD in text
+    assert answer.sighting("7") is not None
+    read_failed_nodes(text.replace("[", "")) if RECORD not in text else None
+
+
+@given(st.text(alphabet=f"{RECORD}{FIELD}7_+R\n[]"))
+def test_any_text_with_separators_can_be_read(text: str) -> None:
+    answer = read_queue(text)
+    assert len(answer.jobs) <= text.count(RECORD)
+    assert answer.complete == (len(answer.jobs) == text.count(RECORD))
+
+
+@pytest.mark.parametrize(
+    ("message", "trouble"),
+    [
+        ("slurm_load_jobs error: Invalid job id specified", Trouble.NO_SUCH_JOB),
+        (
+            "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
+            Trouble.CONTROLLER_DOWN,
+        ),
+        (
+            "slurm_load_jobs error: Socket timed out on send/recv operation",
+            Trouble.CONTROLLER_DOWN,
+        ),
+        (
+            "slurm_load_jobs error: Slurm backup controller in standby mode",
+            Trouble.CONTROLLER_DOWN,
+        ),
+        ("slurm_load_jobs error: Access/permission denied", Trouble.NOT_PERMITTED),
+        ("slurm_load_jobs error: Protocol authentication error", Trouble.AUTHENTICATION),
+        ("squeue: error: If munged is up, restart with --num-threads=10", Trouble.AUTHENTICATION),
+        (
+            "slurm_load_jobs error: Incompatible versions of client and server code",
+            Trouble.NOT_UNDERSTOOD,
+        ),
+        ("squeue: unrecognized option '--nonsense'", Trouble.NOT_UNDERSTOOD),
+        ("Slurm accounting storage is disabled", Trouble.ACCOUNTING_OFF),
+        (
+            "sacct: error: Problem talking to the database: Connection refused",
+            Trouble.ACCOUNTING_DOWN,
+        ),
+        ("Segmentation fault", Trouble.OTHER),
+        ("", Trouble.OTHER),
+    ],
+)
+def test_messages(message: str, trouble: Trouble) -> None:
+    assert trouble_in(message) is trouble
+
+
+def test_what_may_pass_and_what_does_not() -> None:
+    lasting = {trouble for trouble in Trouble if not trouble.is_transient}
+    assert lasting == {
+        Trouble.NO_SUCH_JOB,
+        Trouble.NOT_PERMITTED,
+        Trouble.NOT_UNDERSTOOD,
+        Trouble.ACCOUNTING_OFF,
+    }
+    for trouble in Trouble:
+        fault = SlurmFault("m", trouble)
+        assert fault.hint
+        assert fault.transient == trouble.is_transient
+
+
+def test_settings_of_the_user_are_left_out() -> None:
+    given_ = {
+        "PATH": "/bin",
+        "SLURM_CONF": "/c",
+        "SQUEUE_FORMAT": "%i",
+        "SQUEUE_STATES": "PD",
+        "SACCT_FORMAT": "x",
+        "SLURM_CLUSTERS": "other",
+        "LC_ALL": "de_DE",
+    }
+    assert asking_environment(given_) == {
+        "PATH": "/bin",
+        "SLURM_CONF": "/c",
+        "LC_ALL": "C",
+        "SLURM_TIME_FORMAT": "%s",
+    }
+
+
+def test_ids_are_asked_for_once_and_in_lists_that_fit() -> None:
+    assert list(id_lists(["10_2", "10_1", "9+1", "9"])) == ["9,10"]
+    assert list(id_lists([])) == []
+    lists = list(id_lists(map(str, range(1_000_000, 1_050_000))))
+    assert all(len(ids) < 131_072 for ids in lists)
+    assert sum(len(ids.split(",")) for ids in lists) == 50_000
+    assert len(list(id_lists(map(str, range(1000))))) == 1
+
+
+@pytest.mark.parametrize("text", ["", "x", "7;rm", "7_", "-1", "7_1_1", "７"])
+def test_what_is_no_job_id(text: str) -> None:
+    with pytest.raises(UserError):
+        leader_of(text)
+
+
+def test_failed_nodes() -> None:
+    lines = [("n1", "idle"), ("n2", "down*"), ("n3", "drained"), ("n4", "idle*"), ("n5", "mixed")]
+    text = "".join(f"{RECORD}{name}{FIELD}{state}{FIELD}\n" for name, state in lines)
+    assert read_failed_nodes(text) == {"n2", "n3", "n4"}
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 2**63), st.floats(0, 0.9))
+def test_waits_stay_within_their_bounds(look: int, quiet: int, seed: int, jitter: float) -> None:
+    patience = Patience(seed, shortest_s=2, longest_s=60, jitter=jitter)
+    wait = patience.wait_s(look, quiet)
+    assert 2 * (1 - jitter) <= wait <= 60 * (1 + jitter)
+    assert wait == patience.wait_s(look, quiet)
+
+
+def test_waits_grow_while_nothing_happens_and_differ_by_chance() -> None:
+    calm = Patience(1, jitter=0.0)
+    assert calm.wait_s(0, 0) == 5
+    assert [calm.wait_s(n, n) for n in range(20)] == sorted(calm.wait_s(n, n) for n in range(20))
+    assert calm.wait_s(99, 99) == 120
+    assert Patience(1).wait_s(3, 0) != Patience(2).wait_s(3, 0)
+
+
+def program(folder: Path, name: str, text: str) -> str:
+    """A program that says this."""
+    file = folder / name
+    file.write_text("#!/bin/sh\n" + text)
+    file.chmod(0o755)
+    return str(file)
+
+
+def test_a_controller_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    queue = Queue(BIN, timeout_s=0.3, squeue=program(tmp_path, "squeue", "sleep 60\n"))
+    with pytest.raises(SlurmFault) as caught:
+        queue.look(["7"])
+    assert caught.value.trouble is Trouble.CONTROLLER_DOWN
+    assert caught.value.transient
+
+
+def test_a_missing_squeue_is_no_passing_fault(tmp_path: Path) -> None:
+    with pytest.raises(MissingComponent):
+        Queue(BIN, squeue=str(tmp_path / "nothing")).look(["7"])
+
+
+def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    squeue = program(tmp_path, "squeue", f'echo "$@" >> {calls}\n')
+    queue = Queue(BIN, user=7, cluster="c", squeue=squeue)
+    assert queue.look([]) == Answer()
+    assert not calls.exists()
+    assert queue.look([str(n) for n in range(5000)]) == Answer()
+    (line,) = calls.read_text().rstrip("\n").split("\n")
+    assert "--user=7 " in line
+    assert "--clusters=c " in line
+
+
+def test_a_failure_says_what_the_program_said(tmp_path: Path) -> None:
+    squeue = program(tmp_path, "squeue", "echo strange things >&2\nexit 3\n")
+    with pytest.raises(SlurmFault, match="strange things") as caught:
+        Queue(BIN, squeue=squeue).mine()
+    assert caught.value.trouble is Trouble.OTHER
