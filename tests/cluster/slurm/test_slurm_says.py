@@ -1,0 +1,273 @@
+"""What a real Slurm says, live, and as recorded by recorded/make.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from components import require_component
+from slurm_cluster import NODES, Cluster, has_slurm, running_cluster
+from slurm_jobs import ENDED, LIVING, make_jobs
+
+from commtune.cluster.slurm.accounting import (
+    AccountedJob,
+    Accounting,
+    last_attempts,
+    node_hours,
+    read_accounts,
+    sighting_in,
+    use_in_accounts,
+    use_in_queue,
+)
+from commtune.cluster.slurm.placement import (
+    Distance,
+    expand_hosts,
+    farthest,
+    position_from_address,
+    read_topology,
+)
+from commtune.cluster.slurm.queries import (
+    Answer,
+    Queue,
+    SlurmFault,
+    Trouble,
+    read_queue,
+    trouble_in,
+)
+from commtune.cluster.slurm.states import JobState, Waiting, kind_of
+
+RECORDED = Path(__file__).parent / "recorded"
+EXPECTED = {**LIVING, **ENDED}
+COMMENT = "a comment|with; $(odd) text"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    require_component(
+        "Slurm (as root: apt-get install slurm-wlm munge slurmdbd slurm-wlm-mysql-plugin "
+        "mariadb-server)",
+        has_slurm(),
+    )
+    with running_cluster() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def jobs(cluster: Cluster) -> dict[str, str]:
+    return make_jobs(cluster)
+
+
+@pytest.fixture(scope="module")
+def queue(cluster: Cluster) -> Queue:
+    return Queue(cluster.environment)
+
+
+@pytest.fixture(scope="module")
+def accounting(cluster: Cluster) -> Accounting:
+    return Accounting(cluster.environment)
+
+
+def ids_in(answer: Answer) -> dict[str, str]:
+    return {job.name: job.leader for job in answer.jobs}
+
+
+def check_queue(answer: Answer, jobs: Mapping[str, str]) -> None:
+    assert answer.complete
+    seen = {name: answer.sighting(job).state for name, job in jobs.items()}
+    assert seen == {name: EXPECTED[name] for name in jobs}
+    for name, job in jobs.items():
+        for part in answer.parts(job):
+            waited = name in LIVING and name not in ("running", "suspended")
+            assert (part.sighting.started_at is None) == (waited or name == "cancelled-before")
+            assert len(expand_hosts(part.node_list)) in (0, part.node_count)
+            assert (part.ended_at is not None) == part.sighting.state.is_over
+            reason = part.sighting.reason
+            assert not reason or kind_of(reason) is not Waiting.UNKNOWN
+    assert answer.parts(jobs["completed"])[0].comment == COMMENT
+    assert [part.id.partition("+")[2] for part in answer.parts(jobs["heterogeneous"])] == [
+        "0",
+        "1",
+    ]
+
+
+def check_accounts(records: tuple[AccountedJob, ...], jobs: Mapping[str, str]) -> None:
+    parts = {job: [r for r in records if r.leader == job] for job in jobs.values()}
+    for name in ENDED.keys() & jobs.keys():
+        states = {record.sighting.state for record in parts[jobs[name]]}
+        assert EXPECTED[name] in states, name
+    by_name = {record.name: record for record in records}
+    assert (by_name["failed"].exit_code, by_name["failed"].signal) == (3, None)
+    assert (by_name["killed"].exit_code, by_name["killed"].signal) == (0, 11)
+    assert by_name["cancelled"].sighting.cancelled_by == 0
+    assert by_name["node-failure"].nodes == ("n3",)
+    assert by_name["completed"].node_count == 2
+    assert by_name["cancelled-before"].node_count == 0
+    back = sighting_in(records, jobs["put-back"])
+    assert (back.state, back.attempt) == (JobState.PENDING, 2)
+    assert len(last_attempts(records)) < len(records)
+
+
+def test_recorded_queue() -> None:
+    answer = read_queue((RECORDED / "squeue.txt").read_text())
+    jobs = ids_in(answer)
+    assert set(jobs) == set(EXPECTED)
+    check_queue(answer, jobs)
+
+
+def test_recorded_accounts() -> None:
+    answer = read_queue((RECORDED / "squeue.txt").read_text())
+    records = read_accounts((RECORDED / "sacct.txt").read_text())
+    check_accounts(records, ids_in(answer))
+    by_accounts = node_hours(map(use_in_accounts, records))
+    now = max(r.sighting.started_at or 0 for r in records) + 1
+    by_queue = node_hours(use_in_queue(job, now) for job in answer.jobs)
+    assert by_accounts == pytest.approx(by_queue, abs=5 / 3600 * len(records))
+
+
+@pytest.mark.parametrize("trouble", [t for t in Trouble if (RECORDED / f"{t.name}.txt").exists()])
+def test_recorded_messages(trouble: Trouble) -> None:
+    assert trouble_in((RECORDED / f"{trouble.name}.txt").read_text()) is trouble
+
+
+def test_there_are_recorded_messages() -> None:
+    assert len(list(RECORDED.glob("[A-Z]*_*.txt"))) >= 5
+
+
+@pytest.mark.component("slurm")
+def test_all_jobs_in_one_call(queue: Queue, jobs: dict[str, str]) -> None:
+    check_queue(queue.look(jobs.values()), jobs)
+
+
+@pytest.mark.component("slurm")
+def test_our_jobs_are_found_by_name_after_their_ids_were_lost(
+    queue: Queue, jobs: dict[str, str]
+) -> None:
+    assert jobs.items() <= ids_in(queue.mine()).items()
+
+
+@pytest.mark.component("slurm")
+def test_a_job_that_is_not_there_is_absent(queue: Queue, jobs: dict[str, str]) -> None:
+    for asked in (["999999"], ["999999", "999998"], ["999999", jobs["running"]]):
+        assert queue.look(asked).sighting("999999").state is JobState.ABSENT
+    assert queue.look([jobs["running"]]).sighting(jobs["running"]).state is JobState.RUNNING
+
+
+@pytest.mark.component("slurm")
+def test_settings_of_the_user_change_nothing(cluster: Cluster, jobs: dict[str, str]) -> None:
+    odd = {
+        "SQUEUE_FORMAT": "%j",
+        "SQUEUE_STATES": "PD",
+        "SQUEUE_NAMES": "nothing",
+        "SLURM_CLUSTERS": "elsewhere",
+        "SLURM_TIME_FORMAT": "relative",
+    }
+    check_queue(Queue({**cluster.environment, **odd}).look(jobs.values()), jobs)
+
+
+@pytest.mark.component("slurm")
+def test_other_users_jobs_are_left_alone(queue: Queue, jobs: dict[str, str]) -> None:
+    other = replace(queue, user=65534)
+    assert other.mine().jobs == ()
+    assert other.look(jobs.values()).jobs == ()
+
+
+@pytest.mark.component("slurm")
+def test_accounts_of_all_jobs(accounting: Accounting, jobs: dict[str, str]) -> None:
+    # Accounts lag by a fraction of a second.
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            check_accounts(accounting.look(jobs.values(), time.time() - 3600), jobs)
+            return
+        except (AssertionError, KeyError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+@pytest.mark.component("slurm")
+def test_accounts_know_only_what_is_asked_for(
+    accounting: Accounting, jobs: dict[str, str]
+) -> None:
+    since = time.time() - 3600
+    (record,) = accounting.look([jobs["failed"]], since)
+    assert record.name == "failed"
+    assert accounting.look(["999999"], since) == ()
+    assert {job.name for job in accounting.mine(0, since)} >= {"failed", "running"}
+    assert accounting.is_kept()
+
+
+@pytest.mark.component("slurm")
+@pytest.mark.parametrize(
+    ("name", "changes", "trouble"),
+    [
+        ("controller", {"SlurmctldPort": "1", "MessageTimeout": "2"}, Trouble.CONTROLLER_DOWN),
+        ("munge", {"AuthInfo": "socket=/nowhere"}, Trouble.AUTHENTICATION),
+    ],
+)
+def test_why_the_queue_does_not_answer(
+    cluster: Cluster, name: str, changes: dict[str, str], trouble: Trouble
+) -> None:
+    with pytest.raises(SlurmFault) as caught:
+        Queue(cluster.variant(name, **changes)).look(["1"])
+    assert caught.value.trouble is trouble
+    assert caught.value.transient
+
+
+@pytest.mark.component("slurm")
+@pytest.mark.parametrize(
+    ("name", "changes", "trouble"),
+    [
+        ("off", {"AccountingStorageType": "accounting_storage/none"}, Trouble.ACCOUNTING_OFF),
+        ("down", {"AccountingStoragePort": "1"}, Trouble.ACCOUNTING_DOWN),
+    ],
+)
+def test_why_accounts_do_not_answer(
+    cluster: Cluster, name: str, changes: dict[str, str], trouble: Trouble
+) -> None:
+    accounting = Accounting(cluster.variant(f"accounts-{name}", **changes))
+    with pytest.raises(SlurmFault) as caught:
+        accounting.look(["1"], time.time())
+    assert caught.value.trouble is trouble
+    assert accounting.is_kept() == caught.value.transient
+
+
+@pytest.mark.component("slurm")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n[001-003,007],gpu-a1b[3-4]",
+        "r[0-1]n[0-1]",
+        "n[099-101]",
+        "n[8-10,012-013]",
+        "b,a,b",
+        "x1000c0s[0-1]b0n[0-1]",
+    ],
+)
+def test_lists_are_expanded_as_slurm_does(cluster: Cluster, text: str) -> None:
+    assert list(expand_hosts(text)) == cluster.call("scontrol", "show", "hostnames", text).split()
+
+
+@pytest.mark.component("slurm")
+def test_where_nodes_stand(cluster: Cluster) -> None:
+    topology = read_topology(cluster.call("scontrol", "show", "topology"))
+    assert farthest(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
+    assert farthest(topology.of(NODES)) is Distance.SAME_GROUP
+    said = 'echo "$SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN"'
+    job = cluster.submit(said, "--nodelist=n2")
+    cluster.until(job, "COMPLETED")
+    address, pattern = (cluster.folder / f"out-{job}").read_text().split()
+    assert position_from_address(address, pattern) == topology.positions["n2"]
+
+
+@pytest.mark.component("slurm")
+def test_nodes_that_failed(cluster: Cluster, queue: Queue, jobs: dict[str, str]) -> None:
+    assert jobs
+    cluster.call("scontrol", "update", "nodename=n2", "state=drain", "reason=test")
+    assert "n2" in queue.failed_nodes(NODES)
+    assert queue.failed_nodes(["n1"]) == frozenset()
+    cluster.call("scontrol", "update", "nodename=n2", "state=resume")
+    assert queue.failed_nodes([]) == frozenset()
