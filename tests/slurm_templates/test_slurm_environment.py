@@ -89,7 +89,7 @@ _TEXT = st.text(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(_TEXT, min_size=5, max_size=40))
 def test_any_values_arrive_byte_by_byte(values: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +99,7 @@ def test_any_values_arrive_byte_by_byte(values: list[str]) -> None:
         assert sorted(p.name for p in Path(folder).iterdir()) == ["job.sh", "run.exit", "run.out"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(_TEXT, min_size=1, max_size=20))
 def test_any_arguments_arrive_byte_by_byte(values: list[str]) -> None:
     with tempfile.TemporaryDirectory() as name:

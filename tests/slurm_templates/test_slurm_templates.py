@@ -58,6 +58,7 @@ def example(name: str) -> str:
 
 @pytest.mark.parametrize("name", ["lumi-block", "leonardo-block", "leonardo-allocation"])
 def test_scripts_are_as_they_were(name: str) -> None:
+    # COMMTUNE_WRITE_GOLDEN=1 writes them again; read the difference before you commit it.
     file = GOLDEN / f"{name}.sh"
     if os.environ.get("COMMTUNE_WRITE_GOLDEN"):
         file.write_text(example(name), encoding="ascii")
