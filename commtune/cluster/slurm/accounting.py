@@ -244,4 +244,4 @@ def node_hours(uses: Iterable[Use | None]) -> float:
 
 
 def _trust(use: Use) -> tuple[bool, float]:
-    return use.source == "accounts", use.seconds
+    return use.source == "accounts", use.node_hours
