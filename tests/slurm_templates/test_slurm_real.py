@@ -1,0 +1,106 @@
+"""The rendered scripts on a real Slurm: what sbatch reads, and what arrives in the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from components import require_component
+from hostile_values import NASTY, expected
+from slurm_cluster import Cluster, has_slurm, running_cluster
+
+from commtune.slurm_templates import Job, Request, Step, job_for, launch, render_block
+from commtune.slurm_templates.quoting import _DIRECTIVE
+from commtune.slurm_templates.rendering import render_allocation
+from commtune.systems import load_system
+
+pytestmark = pytest.mark.component("slurm")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    require_component("slurm", has_slurm())
+    with running_cluster() as made:
+        yield made
+
+
+def submitted(cluster: Cluster, script: str, **shell: str) -> str:
+    """Submits a script from a shell with these variables; returns the job's id."""
+    file = cluster.folder / "job.sh"
+    file.write_bytes(script.encode("ascii"))
+    return cluster.call("sbatch", "--parsable", str(file), environment=shell).strip()
+
+
+def shown(cluster: Cluster, job: str) -> dict[str, str]:
+    """What Slurm says of a job, by its own words."""
+    words = cluster.call("scontrol", "-o", "show", "job", job).split()
+    return {key: value for key, _, value in (word.partition("=") for word in words)}
+
+
+def test_sbatch_reads_what_was_meant(cluster: Cluster) -> None:
+    job = Job(
+        "commtune-7:a@b", 2, 1, 90, str(cluster.folder / "job.out"), partition="main",
+        nodelist="n[1-2]", comment="id:7/3", exclusive=True, warn_s=30,
+    )  # fmt: skip
+    found = shown(cluster, submitted(cluster, render_allocation(job, ("true",))))
+    assert found["JobName"] == "commtune-7:a@b"
+    assert found["Comment"] == "id:7/3"
+    assert found["TimeLimit"] == "00:02:00"
+    assert found["Requeue"] == "0"
+    assert found["OverSubscribe"] == "NO"
+    assert found["ReqNodeList"] == "n[1-2]"
+    assert found["NumNodes"] in ("2", "2-2")
+
+
+@pytest.mark.parametrize("option", ["name", "comment"])
+def test_every_sign_that_is_let_through_arrives(cluster: Cluster, option: str) -> None:
+    signs = "".join(c for c in map(chr, range(32, 127)) if _DIRECTIVE.match(c))
+    job = replace(Job("x", 1, 1, 60, str(cluster.folder / "job.out")), **{option: signs})  # type: ignore[arg-type]  # text
+    found = shown(cluster, submitted(cluster, render_allocation(job, ("true",))))
+    assert found["JobName" if option == "name" else "Comment"] == signs
+
+
+def test_nasty_values_reach_every_rank_and_the_login_shell_does_not(cluster: Cluster) -> None:
+    folder = cluster.folder / "it's a $(touch RAN) folder"
+    folder.mkdir()
+    asked = {f"NASTY_{i}": value for i, value in enumerate(NASTY)}
+    words = ("srun", "--nodes=2", "--ntasks-per-node=1", "--export=ALL", "sh", "-c",
+             'exec env -0 >"$0.$SLURM_PROCID"', str(folder / "rank"))  # fmt: skip
+    step = Step(words, str(folder / "out"), str(folder / "exit"), asked)
+    job = Job("nasty", 2, 1, 60, str(cluster.folder / "job.out"))
+    number = submitted(cluster, render_block(job, (step,)), LEAKED="from the login shell")
+    cluster.until(number, "COMPLETED")
+    said = (folder / "out").read_text(errors="replace") + (cluster.folder / "job.out").read_text()
+    assert (folder / "exit").read_text() == "0\n", said
+    for rank in ("rank.0", "rank.1"):
+        entries = (folder / rank).read_bytes().split(b"\0")[:-1]
+        found = {name: value for name, _, value in (e.partition(b"=") for e in entries)}
+        assert {k: v for k, v in found.items() if k.startswith(b"NASTY_")} == expected(asked)
+        assert b"LEAKED" not in found
+        assert found[b"SLURM_PROCID"] == rank[-1].encode()
+    assert not list(cluster.folder.rglob("RAN"))
+
+
+def test_each_rank_is_bound_on_a_real_step(cluster: Cluster, tmp_path: Path) -> None:
+    here = load_system("lumi")  # its cores are bound for 8 ranks a node only
+    request = Request("bound", 1, 2, 60, str(cluster.folder / "job.out"), account="none")
+    # This cluster has no GPUs and one partition.
+    job = replace(job_for(here, request), account="", partition="main", gpus_per_node=0)
+    words = launch(here, 1, 2, ("sh", "-c", "echo $SLURM_LOCALID $ROCR_VISIBLE_DEVICES"))
+    tmp_path.chmod(0o755)
+    step = Step(words, str(tmp_path / "out"), str(tmp_path / "exit"))
+    cluster.until(submitted(cluster, render_block(job, (step,))), "COMPLETED")
+    assert sorted((tmp_path / "out").read_text().splitlines()) == ["0 0", "1 1"]
+
+
+def test_a_controller_in_an_allocation_ends_the_job_with_its_status(cluster: Cluster) -> None:
+    output = cluster.folder / "allocation.out"
+    job = Job("controller", 1, 1, 60, str(output), environment={"A": "$(touch RAN)"})
+    words = ("sh", "-c", 'echo "$A"; srun --export=ALL sh -c \'echo "$A"\'; exit 7')
+    number = submitted(cluster, render_allocation(job, words))
+    cluster.until(number, "FAILED")
+    assert output.read_text().splitlines() == ["$(touch RAN)"] * 2
+    assert shown(cluster, number)["ExitCode"] == "7:0"
+    assert not list(cluster.folder.rglob("RAN"))
