@@ -99,7 +99,7 @@ def claim_of(profile: Profile, sizes: Sequence[int]) -> Claim:
     if not stated:
         raise UserError(
             f"{profile.name} has no size with a confirmed gain",
-            hint="confirm anew with more blocks: the same 'commtune tune' with a larger --confirm\n"
+            hint="confirm anew with more blocks: 'commtune tune' with a larger --confirm\n"
             "(in a campaign file: a larger 'confirmation' under 'budget')",
         )
     return Claim(
