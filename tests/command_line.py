@@ -30,7 +30,7 @@ mpi: wheel:mpich
 workload:
   sizes: [8, 64KiB]
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 60s, confirmation: 1s, trials: 3}
+budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 3}
 narrow:
   MPIR_CVAR_DEVICE_COLLECTIVES: [all]
   MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]

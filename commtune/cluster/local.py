@@ -82,7 +82,8 @@ class LocalBenchmark:
             return None
         library = library_of(self.mpi.flavour)
         names = tracing.names_of(request, self.watched)
-        records = self.records_of(request.run_id)
+        # Apart from those of runs: a trace is no run, and nothing looks for it later.
+        records = self.folder / "traces" / f"{request.run_id}.jsonl"
         _make_folder(records.parent)
         controls = tracing.controls_for(library, names)
         program = self.program.trace_arguments(request, records, controls)

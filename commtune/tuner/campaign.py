@@ -32,6 +32,7 @@ class Report:
 
     Attributes:
         conclusion: what is stored of it beside profiles (see ``conclusion``).
+        trials: configurations of the search, the default among them; not what ablation made.
         speeds: machine speeds seen.
         benchmark_s, wall_s: seconds inside benchmark processes, and altogether, this session.
         set_aside: variable and value pairs that failed and were left out.
@@ -91,7 +92,7 @@ class Campaign:
             profiles=tuple(profiles),
             comparison=comparison,
             speeds=self.runner.evidence.speeds(),
-            trials=len(self.runner.trials),
+            trials=self.runner.searched + 1,
             runs=len(self.runner.evidence.runs),
             benchmark_s=self.runner.benchmark_s,
             wall_s=clock() - started,

@@ -80,7 +80,8 @@ class Session:
         """Makes a run, keeps the lock alive, and tells the progress.
 
         A run during which others used the cores is made again, a few times at most: the last
-        one counts. Whether that happens can't depend on how fast the configuration was.
+        one counts. No time that the benchmark measured enters; how long the whole run took does
+        a little, through what the counters can resolve (see ``is_disturbed``).
         """
         run = self._run_once(configuration, phase, block, timer, position, operation)
         for _ in range(_MOST_REPEATS):

@@ -83,7 +83,8 @@ def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(commtune: Co
         "(SELECT trial_id FROM runs WHERE outcome = 'ok')"
     )
     assert without_run == []
-    assert commtune.query("SELECT count(*) FROM trials") == [(11,)]
+    searched = "SELECT count(*) FROM trials WHERE origin != 'ablated'"
+    assert commtune.query(searched) == [(11,)]
     assert commtune.query("SELECT * FROM locks") == []
     assert commtune.query("SELECT finished IS NULL FROM campaigns") == [(0,)]
     assert commtune.left_over() == {}
@@ -188,4 +189,5 @@ def test_an_edited_campaign_is_refused_where_results_would_not_compare(
     # With more to spend it goes on, and will confirm anew what it finds.
     commtune.write(SMALL.replace("trials: 3", "trials: 4"))
     assert commtune.resume_briefly().code == 130
-    assert commtune.query("SELECT count(*) FROM trials") == [(5,)]
+    searched = "SELECT count(*) FROM trials WHERE origin != 'ablated'"
+    assert commtune.query(searched) == [(5,)]
