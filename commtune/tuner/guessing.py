@@ -15,7 +15,7 @@ import numpy as np
 from commtune.model import Configuration
 from commtune.spaces import Space
 from commtune.tuner.ablation import without
-from commtune.tuner.importance import design_of
+from commtune.tuner.importance import design_of, drawn_in
 
 #: A value is proposed when its effect is so many standard errors above 0 ...
 _SURE = 2.0
@@ -57,7 +57,9 @@ def _effects(
 ) -> dict[str, tuple[float, float]]:
     """Effect of each value against leaving it unset, with its standard error."""
     design, index = design_of(assignments)
-    observed = np.asarray(scores) - np.mean(scores)
+    # One disturbed run must not decide, so wild scores are drawn in.
+    observed = drawn_in(np.asarray(scores, dtype=np.float64))
+    observed = observed - observed.mean()
     inverse = np.linalg.inv(design.T @ design + _RIDGE * np.eye(design.shape[1]))
     fitted = inverse @ design.T @ observed
     left = observed - design @ fitted

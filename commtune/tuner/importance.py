@@ -131,10 +131,10 @@ def _robust(design: _Array, observed: _Array) -> tuple[_Array, _Array]:
     """
     fitted = np.full_like(observed, np.median(observed))
     for _ in range(_ROUNDS):
-        residuals = _drawn_in(observed - fitted)
+        residuals = drawn_in(observed - fitted)
         effects = _fit(design, (fitted + residuals)[:, None])
         fitted = (design @ effects)[:, 0]
-    return effects, _drawn_in(observed - fitted) * _widening(design)
+    return effects, drawn_in(observed - fitted) * _widening(design)
 
 
 def _widening(design: _Array) -> float:
@@ -148,7 +148,8 @@ def _widening(design: _Array) -> float:
     return float(np.sqrt(rows / left)) * (1 + 1.5 / left)
 
 
-def _drawn_in(residuals: _Array) -> _Array:
+def drawn_in(residuals: _Array) -> _Array:
+    """Values with those far from the middle, by robust standard deviations, drawn in to there."""
     middle = float(np.median(residuals))
     reach = _FAR * _MAD_TO_SD * float(np.median(np.abs(residuals - middle)))
     return np.clip(residuals, middle - reach, middle + reach)

@@ -143,3 +143,13 @@ def test_one_wild_run_does_not_decide() -> None:
     assignments, scores = searched(bring(A=1.3), 3)
     scores[17] -= math.log(100)
     assert "A" in guess(SPACE, WINNER, assignments, scores)
+
+
+def test_a_tenth_of_wild_runs_does_not_hide_what_matters() -> None:
+    found = 0
+    for seed in range(10):
+        assignments, scores = searched(bring(D=1.1), seed, noise=0.03)
+        rng = random.Random(seed)
+        wild = [s - rng.uniform(0.2, 2.0) if rng.random() < 0.1 else s for s in scores]
+        found += guess(SPACE, WINNER, assignments, wild).items() == {"D": "3"}.items()
+    assert found >= 8
