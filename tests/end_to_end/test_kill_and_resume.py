@@ -62,7 +62,7 @@ def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(commtune: Co
     phases = [
         _kill_somewhere(commtune, rng, late=i >= _KILLS - _LATE_KILLS) for i in range(_KILLS)
     ]
-    assert set(phases) == {"start", "search", "confirm"}
+    assert {"start", "search", "confirm"} <= set(phases)
 
     said = commtune("tune", "campaign.yaml")
 

@@ -25,7 +25,7 @@ from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Prof
 
 #: In every run: sockets instead of shared memory. A profile may take it back.
 SOCKETS = "MPIR_CVAR_NOLOCAL"
-CAMPAIGN = SMALL.replace("trials: 3", "trials: 1, ablation: 1s") + f"""\
+CAMPAIGN = SMALL.replace("trials: 3", "trials: 1") + f"""\
   MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM: [ring]
 pin:
   {SOCKETS}: "1"
