@@ -83,6 +83,10 @@ class AblationPhase:
         for number, start in enumerate(different):
             share_s = max(0.0, timer.left()) / (len(different) - number)
             made[start] = self._whole_way(start, timer, timer.left() - share_s)
+        # What others left of their time goes to those that had too little.
+        for start in [start for start, found in made.items() if found.note == _TOO_SHORT]:
+            if timer.left() > 0:
+                made[start] = self._whole_way(start, timer, 0.0)
         return self._merged([self._joined(large, made[starts[large]]) for large in candidates])
 
     def _whole_way(self, start: Configuration, timer: Timer, until_s: float) -> Ablation:
