@@ -17,6 +17,7 @@ from commtune.model import (
     RunRequest,
     RunResult,
 )
+from commtune.tuner.executed import Setting, Told, executed
 
 #: Seconds for a configuration and a size, without noise, at the fast machine speed.
 Truth = Callable[[Configuration, int], float]
@@ -41,6 +42,10 @@ class SyntheticBenchmark:
         slow_factor: how much longer everything takes then.
         outcomes: configurations that fail, by a variable and value that they hold.
         load: gives what others used of the cores during a run.
+        own: values that the made-up library holds where nothing is asked of it; with any, runs can
+            be traced. A choice among its ways that depends on whether a variable is there at all
+            goes into ``present``.
+        present: a variable whose mere presence makes the library do something else.
     """
 
     truth: Truth
@@ -52,6 +57,8 @@ class SyntheticBenchmark:
     run_s: float = 0.2
     outcomes: Mapping[tuple[str, str], Outcome] = field(default_factory=dict)
     load: Callable[[], float | None] = lambda: None
+    own: Mapping[str, str] = field(default_factory=dict)
+    present: str = ""
     simulated: bool = True
     runs: list[RunRequest] = field(default_factory=list)
     rng: random.Random = field(init=False)
@@ -76,9 +83,17 @@ class SyntheticBenchmark:
         return None
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
-        """A formula executes nothing."""
-        del request, time_limit_s
-        return None
+        """What the made-up library holds; a formula without one executes nothing."""
+        del time_limit_s
+        if not self.own:
+            return None
+        asked = request.configuration
+        settings = [
+            Setting(name, Told.HELD, asked.get(name), asked.get(name, value))
+            for name, value in self.own.items()
+        ]
+        did = ["no choice by itself"] if self.present in asked else []
+        return executed(asked, str(request.workload.operation), settings, did=did)
 
     def _outcome(self, configuration: Configuration) -> Outcome:
         for item in configuration.items():

@@ -12,7 +12,7 @@ from commtune.tuner.ablation import Ablation
 from commtune.tuner.conclusion import conclude, detectable_gains
 from commtune.tuner.confirm import Comparison, Decision
 from commtune.tuner.confirming import ConfirmationPhase
-from commtune.tuner.executed import credited, group
+from commtune.tuner.crediting import as_ablated, as_executed
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Reporter
 from commtune.tuner.profiles import recommend
@@ -108,8 +108,9 @@ class Campaign:
             winners, self._search.guess, since=self._confirmation.last_block()
         )
         small: list[Configuration] = []
-        for ablation in ablations:
-            executed = self._executed(ablation.after, small)
+        for number, ablation in enumerate(ablations):
+            executed = as_executed(self._session, ablation.after, small)
+            ablations[number] = as_ablated(ablation, executed)
             if not executed.is_default and executed not in small:
                 small.append(executed)
         # Where nothing held, the best is confirmed all the same: to say how little it is.
@@ -122,32 +123,10 @@ class Campaign:
         for winner in self._search.winners(2 * MOST_CANDIDATES):
             if len(found) == MOST_CANDIDATES:
                 break
-            executed = self._executed(winner, found)
+            executed = as_executed(self._session, winner, found)
             if not executed.is_default and executed not in found:
                 found.append(executed)
         return found
-
-    def _executed(
-        self, configuration: Configuration, known: Sequence[Configuration]
-    ) -> Configuration:
-        """What a configuration comes to, as an untimed run of it tells.
-
-        Without what the library ignored or replaced; the default, or one of those known, where it
-        behaves as these do.
-        """
-        execution = self._session.trace(configuration)
-        if execution is None or configuration.is_default:
-            return configuration
-        if not execution.followed.is_credited:
-            self._session.reporter.say(f"not credited as asked: {configuration}: {execution.why}")
-            rest = credited(execution)
-            if rest == configuration or self._plan.space.check(rest):
-                return DEFAULT
-            return self._executed(rest, known)
-        simpler = {one.key: one for one in (DEFAULT, *known)}
-        traces = [found for one in simpler.values() if (found := self._session.trace(one))]
-        became = group([*traces, execution])[-1].became
-        return simpler.get(became or "", configuration)
 
     def _profiles(
         self, decision: Decision, comparison: Comparison, ablations: Sequence[Ablation]

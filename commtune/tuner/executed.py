@@ -152,6 +152,24 @@ def credited(execution: Execution) -> Configuration:
     return Configuration({name: value for name, value in kept if name not in replaced})
 
 
+def at_default(execution: Execution, default: Execution) -> frozenset[str]:
+    """The variables that ask for what the library holds by itself anyway.
+
+    That is a hint only: a variable that is there at all can switch off what a library chooses by
+    itself. Whether the configuration without it behaves the same is for ``group`` to say.
+    """
+    own = settings_of(default)
+    return frozenset(
+        name
+        for name, setting in settings_of(execution).items()
+        if name in execution.configuration
+        and setting.told is Told.HELD
+        and setting.held is not None
+        and name in own
+        and own[name].held == setting.held
+    )
+
+
 def group(executions: Iterable[Execution]) -> tuple[Execution, ...]:
     """The same executions, each that behaves as another, simpler one marked with its key.
 

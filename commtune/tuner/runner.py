@@ -34,6 +34,8 @@ _FIRST_LIMIT_S = 60.0
 _LIMIT_RUNS = 4
 #: Where a configuration comes from that first appears in a planned block.
 _ORIGINS = {Phase.ABLATE: "ablated", Phase.VERIFY: "verified"}
+#: A trace is no trial: nothing of it is kept but what the library said.
+_NO_TRIAL = -1
 _BASELINE = "baseline"
 
 
@@ -173,7 +175,7 @@ class Runner:
 
     def trace(self, configuration: Configuration) -> Execution | None:
         """What the library does under a configuration, from an untimed run that is not stored."""
-        request = self._request(configuration, Phase.SEARCH, 0, 0, None)
+        request = self._request(configuration, Phase.SEARCH, 0, 0, None, trial=_NO_TRIAL)
         return self.benchmark.trace(request, self.time_limit_s())
 
     def time_limit_s(self) -> float:
@@ -208,8 +210,9 @@ class Runner:
         block: int,
         position: int,
         operation: Operation | None,
+        trial: int | None = None,
     ) -> RunRequest:
-        if configuration not in self.trials:
+        if trial is None and configuration not in self.trials:
             raise UserError(f"no trial for {configuration}")
         return RunRequest(
             run_id=uuid.uuid4().hex,
@@ -217,7 +220,7 @@ class Runner:
             workload=_workload(self.plan.workload, operation),
             timing=self.plan.timing,
             phase=phase,
-            trial=self.trials[configuration],
+            trial=self.trials[configuration] if trial is None else trial,
             block=block,
             position=position,
         )

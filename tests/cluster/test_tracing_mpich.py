@@ -11,7 +11,7 @@ from tracing_runs import Bench, traced_on
 from commtune.cluster.tracing.library import Evidence
 from commtune.cluster.tracing.mpich import MPICH
 from commtune.model import DEFAULT, Configuration, Followed, Operation
-from commtune.tuner.executed import Told, effective, group, settings_of
+from commtune.tuner.executed import Told, at_default, effective, group, settings_of
 
 _ALGORITHM = "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"
 _DEVICE = "MPIR_CVAR_DEVICE_COLLECTIVES"
@@ -33,6 +33,17 @@ def test_a_setting_that_is_taken(bench: Bench) -> None:
     assert set(ring.fingerprints) == {8, 4096}
     assert all(ring.fingerprints[size] != default.fingerprints[size] for size in (8, 4096))
     assert [e.became for e in group([default, ring])] == [None, None]
+
+
+def test_what_the_library_holds_anyway_is_the_default(bench: Bench) -> None:
+    cells = "MPIR_CVAR_BCAST_INTRANODE_NUM_CELLS"
+    own = settings_of(bench({}, {cells: "8"})[0])[cells].held
+    assert own is not None
+    default, spelled_out, other = bench({}, {cells: own}, {cells: "8"})
+    assert group([default, spelled_out])[1].became == DEFAULT.key
+    assert at_default(spelled_out, default) == {cells}
+    assert own != "8"
+    assert at_default(other, default) == frozenset()
 
 
 def test_a_misspelled_name_is_the_default(bench: Bench) -> None:

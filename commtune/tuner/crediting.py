@@ -1,0 +1,73 @@
+"""What a configuration comes to, by untimed runs that show what the library made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from commtune.model import DEFAULT, Configuration, Execution
+from commtune.tuner.ablation import Ablation, units, without
+from commtune.tuner.executed import at_default, credited, group
+from commtune.tuner.session import Session
+
+
+def as_executed(
+    session: Session, configuration: Configuration, known: Sequence[Configuration]
+) -> Configuration:
+    """The simplest configuration that is known to behave as this one does.
+
+    Without what the library ignored or replaced, and without what it holds by itself anyway; the
+    default, or one of those known, where it behaves as these do. The same where nothing can be
+    told, as of a replay.
+    """
+    execution = session.trace(configuration)
+    if execution is None or configuration.is_default:
+        return configuration
+    if not execution.followed.is_credited:
+        session.reporter.say(f"not credited as asked: {configuration}: {execution.why}")
+        rest = credited(execution)
+        if rest == configuration or session.plan.space.check(rest):
+            return DEFAULT
+        return as_executed(session, rest, known)
+    simpler = [*known, *_plain(session, execution)]
+    became = _became(session, execution, simpler)
+    # With a value that matters only beside others, the next may be needless as well.
+    return configuration if became == configuration else as_executed(session, became, known)
+
+
+def _plain(session: Session, execution: Execution) -> list[Configuration]:
+    """The configuration without all, and without each, of what asks for the library's default."""
+    default = session.trace(DEFAULT)
+    if default is None:
+        return []
+    space = session.plan.space
+    needless = at_default(execution, default)
+    names = [
+        name
+        for name in units(space, execution.configuration)
+        if (rest := without(space, execution.configuration, [name])) is not None
+        and execution.configuration.keys() - rest.keys() <= needless
+    ]
+    together = without(space, execution.configuration, names) if len(names) > 1 else None
+    each = [without(space, execution.configuration, [name]) for name in names]
+    return [one for one in (together, *each) if one is not None]
+
+
+def _became(
+    session: Session, execution: Execution, simpler: Sequence[Configuration]
+) -> Configuration:
+    by_key = {one.key: one for one in (DEFAULT, *simpler)}
+    traces = [found for one in by_key.values() if (found := session.trace(one))]
+    became = group([*traces, execution])[-1].became
+    return by_key.get(became or "", execution.configuration)
+
+
+def as_ablated(ablation: Ablation, became: Configuration) -> Ablation:
+    """An ablation that goes on to what its result comes to."""
+    if became == ablation.after:
+        return ablation
+    kept = [
+        replace(effect, kept=effect.kept and not effect.values.keys().isdisjoint(became))
+        for effect in ablation.units
+    ]
+    return replace(ablation, after=became, units=tuple(kept))

@@ -1,0 +1,124 @@
+"""What configurations come to, by traces of a made-up library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from held_campaigns import hold
+from quiet import QuietReporter
+from synthetic import SyntheticBenchmark, VirtualClock
+
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.model import DEFAULT, Configuration, Operation, Verdict, Workload
+from commtune.spaces import build_space, parse_document
+from commtune.tuner.ablation import Ablation, UnitEffect
+from commtune.tuner.campaign import Campaign
+from commtune.tuner.crediting import as_ablated, as_executed
+from commtune.tuner.plan import Budget, Plan
+from commtune.tuner.runner import Runner
+from commtune.tuner.session import Session
+
+SPACE = """
+space: 1
+name: made-up
+version: 1
+library: made-up
+parameters:
+  - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}
+  - {name: CELLS, kind: choice, values: ["2", "4", "8"], source: test}
+  - {name: RULES, kind: choice, values: ["on", "off"], source: test}
+  - {name: TREE, kind: choice, values: ["1", "2"], source: test, when: {RULES: ["on"]}}
+"""
+OWN = {"BUFFER": "8192", "CELLS": "4", "RULES": "off", "TREE": "1"}
+
+
+def truth(configuration: Configuration, size: int) -> float:
+    """A large buffer is 1.5x faster; the number of cells does nothing."""
+    large = int(configuration.get("BUFFER", "8192")) >= 32768
+    return (1e-6 + size / 5e9) / (1.5 if large else 1.0)
+
+
+@pytest.fixture
+def benchmark() -> SyntheticBenchmark:
+    return SyntheticBenchmark(truth, VirtualClock(), own=OWN)
+
+
+@pytest.fixture
+def runner(tmp_path: Path, benchmark: SyntheticBenchmark) -> Iterator[Runner]:
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    plan = Plan(
+        name="test",
+        space=build_space(parse_document(SPACE)),
+        workload=Workload(Operation.ALLREDUCE, (8, 65536)),
+        # No time for leaving variables out: whatever goes, goes by what the library says.
+        budget=Budget(search_s=30, ablation_s=0.1, confirmation_s=20),
+    )
+    store = Store(database)
+    yield Runner(plan, hold(store, plan), benchmark, store, clock=benchmark.clock)
+    database.close()
+
+
+def session(runner: Runner) -> Session:
+    return Session(runner.plan, runner, QuietReporter())
+
+
+def test_what_the_library_holds_anyway_is_left_out(runner: Runner) -> None:
+    asked = Configuration({"BUFFER": "65536", "CELLS": "4"})
+    assert as_executed(session(runner), asked, []) == Configuration({"BUFFER": "65536"})
+
+
+def test_all_at_once_and_down_to_the_default(runner: Runner) -> None:
+    asked = Configuration({"BUFFER": "8192", "CELLS": "4", "RULES": "off"})
+    assert as_executed(session(runner), asked, []) == DEFAULT
+
+
+def test_another_value_stays(runner: Runner) -> None:
+    asked = Configuration({"BUFFER": "65536", "CELLS": "8"})
+    assert as_executed(session(runner), asked, []) == asked
+
+
+def test_what_another_variable_needs_stays(runner: Runner) -> None:
+    """TREE=1 is the library's own; RULES=on, on which it depends, is not."""
+    asked = Configuration({"RULES": "on", "TREE": "1"})
+    assert as_executed(session(runner), asked, []) == Configuration({"RULES": "on"})
+    asked = Configuration({"RULES": "on", "TREE": "2"})
+    assert as_executed(session(runner), asked, []) == asked
+
+
+def test_a_variable_whose_presence_changes_what_the_library_does_stays(
+    runner: Runner, benchmark: SyntheticBenchmark
+) -> None:
+    benchmark.present = "CELLS"
+    asked = Configuration({"BUFFER": "65536", "CELLS": "4"})
+    assert as_executed(session(runner), asked, []) == asked
+
+
+def test_nothing_is_left_out_without_traces(runner: Runner, benchmark: SyntheticBenchmark) -> None:
+    benchmark.own = {}
+    asked = Configuration({"BUFFER": "65536", "CELLS": "4"})
+    assert as_executed(session(runner), asked, []) == asked
+
+
+def test_an_ablation_goes_on_to_what_its_result_comes_to() -> None:
+    both = Configuration({"BUFFER": "65536", "CELLS": "4"})
+    buffer = Configuration({"BUFFER": "65536"})
+    effects = tuple(UnitEffect(name, {name: both[name]}, True, {}) for name in both)
+    ablation = Ablation(both, both, 4, None, effects)
+    found = as_ablated(ablation, buffer)
+    assert found.after == buffer
+    assert [(e.name, e.kept) for e in found.units] == [("BUFFER", True), ("CELLS", False)]
+    assert as_ablated(ablation, both) == ablation
+
+
+def test_profiles_spell_out_no_default_of_the_library(runner: Runner) -> None:
+    asked = Configuration({"BUFFER": "65536", "CELLS": "4"})
+    budget = replace(runner.plan.budget, trials=1)
+    runner.plan = replace(runner.plan, first=(asked,), budget=budget)
+    report = Campaign(runner.plan, runner, QuietReporter()).run()
+    changed = [p for p in report.profiles if p.verdict is Verdict.FASTER]
+    assert changed
+    assert {p.configuration for p in changed} == {Configuration({"BUFFER": "65536"})}
