@@ -155,12 +155,33 @@ class Outcome(StrEnum):
     TRUNCATED = "truncated"
     MALFORMED = "malformed"
     MISSING_PROGRAM = "missing-program"
+    OUT_OF_MEMORY = "out-of-memory"
     INTERRUPTED = "interrupted"
+    NODE_FAILURE = "node-failure"
+    PREEMPTED = "preempted"
+    CANCELLED = "cancelled"
+    NEVER_STARTED = "never-started"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the run was cut short or never made, by something that it could not help."""
+        return self in _LOST
 
     @property
     def blames_configuration(self) -> bool:
         """Whether the configuration may be the cause, so that the search must learn of it."""
-        return self not in (Outcome.OK, Outcome.INTERRUPTED, Outcome.MISSING_PROGRAM)
+        return self not in (Outcome.OK, Outcome.MISSING_PROGRAM, *_LOST)
+
+
+_LOST = frozenset(
+    {
+        Outcome.INTERRUPTED,
+        Outcome.NODE_FAILURE,
+        Outcome.PREEMPTED,
+        Outcome.CANCELLED,
+        Outcome.NEVER_STARTED,
+    }
+)
 
 
 class Phase(StrEnum):
@@ -285,6 +306,9 @@ class RunResult:
         oversubscribed: more ranks than cores they may use: never yields a profile.
         other_load: CPU time that others used on this machine's cores during the run, as a share
             of all its cores' time (0 to 1); ``None`` where it can't be told.
+        nodes: names of the nodes that it ran on, where a scheduler gave them; else empty.
+        distance: how far apart they stand, as ``cluster.slurm.placement.Distance`` says it; empty
+            where nobody asked.
     """
 
     run_id: str
@@ -299,6 +323,58 @@ class RunResult:
     exit_code: int | None = None
     oversubscribed: bool = False
     other_load: float | None = None
+    nodes: tuple[str, ...] = ()
+    distance: str = ""
+
+
+class JobKind(StrEnum):
+    """What a scheduler's job is for."""
+
+    BLOCK = "block"
+    ALLOCATION = "allocation"
+    TRACE = "trace"
+
+
+class JobStage(StrEnum):
+    """How far a job has come, as we wrote it down: the way is one, from left to right."""
+
+    PREPARED = "prepared"  # stored, its script written; perhaps handed in, perhaps not
+    SUBMITTED = "submitted"  # the scheduler's number for it is known
+    OVER = "over"  # it ended, and what came of it is stored
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """One job of a campaign, as the store keeps it; written before the scheduler hears of it.
+
+    Attributes:
+        key: ours, unique for ever; part of the job's name, by which the job is found again.
+        block: number of the block whose runs it makes; ``None`` for other kinds.
+        folder: where its script, its output and its exit files are.
+        number: the scheduler's own number; empty until it is known.
+        word, reason: the scheduler's last words on it.
+        nodes: names in the scheduler's short form.
+        node_count: nodes asked for, and had once it ran.
+        prepared_at, started_at, ended_at: seconds since 1970; ``None`` while unknown.
+        node_hours: nodes times hours that it had them; as far as known while it runs.
+        detail: what went wrong, for a person.
+    """
+
+    key: str
+    kind: JobKind
+    folder: str
+    prepared_at: float
+    node_count: int
+    block: int | None = None
+    stage: JobStage = JobStage.PREPARED
+    number: str = ""
+    word: str = ""
+    reason: str = ""
+    nodes: str = ""
+    started_at: float | None = None
+    ended_at: float | None = None
+    node_hours: float = 0.0
+    detail: str = ""
 
 
 class Verdict(StrEnum):

@@ -214,7 +214,7 @@ def whole_blocks(
     """
     found: defaultdict[int, dict[Configuration, RunView]] = defaultdict(dict)
     for run in runs:
-        if run.outcome is not Outcome.INTERRUPTED:
+        if not run.outcome.is_lost:
             found[run.block][run.configuration] = run
     return [
         members

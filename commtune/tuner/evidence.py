@@ -86,7 +86,7 @@ class Evidence:
         """Takes in one more run."""
         self.runs.append(run)
         self._by_phase.setdefault(run.phase, []).append(run)
-        if run.outcome is not Outcome.INTERRUPTED:
+        if not run.outcome.is_lost:
             self.made_again += (run.block, run.position) in self._last
             self._last[run.block, run.position] = run.run_id
 

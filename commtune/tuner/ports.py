@@ -11,6 +11,7 @@ from commtune.model import (
     BlockPlan,
     Configuration,
     Execution,
+    JobRecord,
     Measurement,
     Outcome,
     Profile,
@@ -48,6 +49,80 @@ class Benchmark(Protocol):
         Returns ``None`` where nothing can be told (no such library, a replay, the run failed).
         Its times are never used.
         """
+        ...
+
+
+class Batches(Protocol):
+    """Makes the runs of whole blocks, several blocks at a time: a job a block.
+
+    Laws: every request that was submitted or adopted comes back from ``collect`` exactly once,
+    whatever happens to its job; one whose run was lost comes back with an outcome that is lost.
+    What was submitted before a crash is found again by ``adopt``, and never submitted twice.
+    """
+
+    @property
+    def simulated(self) -> bool:
+        """As for ``Benchmark``."""
+        ...
+
+    @property
+    def most_in_flight(self) -> int:
+        """How many blocks may be under way together."""
+        ...
+
+    @property
+    def in_flight(self) -> int:
+        """How many blocks are under way."""
+        ...
+
+    def submit(self, requests: Sequence[RunRequest], time_limit_s: float) -> None:
+        """Starts the runs of one block, to be made in this order on the same nodes.
+
+        Args:
+            time_limit_s: wall seconds that each run may take.
+        """
+        ...
+
+    def collect(self) -> Sequence[RunResult]:
+        """Waits until a block has ended, and gives the results of all its runs.
+
+        Empty when nothing is under way.
+
+        Raises:
+            EnvironmentFault: nothing can be measured any more, with what to do; results of what
+                is under way are found by ``adopt`` later.
+        """
+        ...
+
+    def adopt(self, requests: Sequence[RunRequest]) -> None:
+        """Takes up the runs of one block that an earlier controller left, from wherever it got to."""
+        ...
+
+    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+        """As for ``Benchmark``."""
+        ...
+
+    def left_s(self) -> float:
+        """Seconds of its nodes that may still be spent; infinite where nobody limits them."""
+        ...
+
+
+class JobBook(Protocol):
+    """Where jobs are written down; part of a campaign's store.
+
+    Laws: what ``put_job`` returned from survives the process.
+    """
+
+    def put_job(self, job: JobRecord) -> None:
+        """Stores a job, in the place of what was known of it by its key."""
+        ...
+
+    def open_jobs(self) -> Sequence[JobRecord]:
+        """Jobs that are not over, in the order they were prepared."""
+        ...
+
+    def node_hours(self) -> float:
+        """Node-hours of all jobs of the campaign, those under way as far as they are known."""
         ...
 
 

@@ -112,9 +112,7 @@ class Runner:
 
     def unmeasured(self) -> list[Configuration]:
         """Configurations that were to be searched, and whose runs never came to an end."""
-        settled = {
-            r.configuration for r in self.evidence.runs if r.outcome is not Outcome.INTERRUPTED
-        }
+        settled = {r.configuration for r in self.evidence.runs if not r.outcome.is_lost}
         settled.update(c for plan in self.plans.values() for c in plan.order)
         return [configuration for configuration in self.trials if configuration not in settled]
 
@@ -194,7 +192,7 @@ class Runner:
         """Without runs of the default there is nothing to compare; going on wastes a night."""
         if run.outcome is Outcome.OK or not run.configuration.is_default:
             return
-        settled = (r for r in self.evidence.runs if r.outcome is not Outcome.INTERRUPTED)
+        settled = (r for r in self.evidence.runs if not r.outcome.is_lost)
         last = [r.outcome for r in settled if r.configuration.is_default][-3:]
         if len(last) == 3 and Outcome.OK not in last:
             raise EnvironmentFault(

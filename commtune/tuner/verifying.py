@@ -183,7 +183,7 @@ class VerifyPhase:
         ]
 
     def _tuned(self) -> list[RunView]:
-        settled = (run for run in self._fresh() if run.outcome is not Outcome.INTERRUPTED)
+        settled = (run for run in self._fresh() if not run.outcome.is_lost)
         return [run for run in settled if run.configuration == self._claim.configuration]
 
     def _is_failing(self) -> bool:
