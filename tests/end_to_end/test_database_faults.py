@@ -49,7 +49,7 @@ def test_a_database_that_another_program_holds(commtune: CommandLine) -> None:
 _SMALL_DISK = """
 set -e
 disk=$1; runs=$2; shift 2
-mount -t tmpfs -o size=4m tmpfs "$disk"
+mount -t tmpfs -o size=32m tmpfs "$disk"
 "$@" 2> full.err & child=$!
 for i in $(seq 600); do
     [ "$(ls "$runs" 2> /dev/null | wc -l)" -ge 3 ] && break

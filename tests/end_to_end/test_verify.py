@@ -53,7 +53,8 @@ def stated(name: str, configuration: Configuration, low: float, high: float) -> 
 ALGORITHM = "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"
 SHARED = Configuration({SOCKETS: "0"})
 PROFILES = [
-    stated("real", SHARED, 1.5, 12.0),
+    # Wide: other programs slow shared memory down more than sockets, and "weaker" would be true.
+    stated("real", SHARED, 1.05, 30.0),
     stated("boastful", SHARED, 1000.0, 1100.0),
     stated("nothing", Configuration({ALGORITHM: "auto"}), 900.0, 950.0),
     stated("broken", Configuration({ALGORITHM: "smurf"}), 1.5, 2.0),
