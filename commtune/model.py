@@ -446,3 +446,33 @@ class Profile:
     note: str = ""
     simulated: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class AggressorPattern(StrEnum):
+    """Who sends to whom in an aggressor; the word is the one of the benchmark's command line."""
+
+    INCAST = "incast"  # all ranks but the first send to the first
+    ALLTOALL = "alltoall"  # all ranks send to all
+
+
+@dataclass(frozen=True)
+class Aggressor:
+    """Traffic on purpose, on nodes of its own, beside what is measured.
+
+    Attributes:
+        nodes, ranks_per_node: what it has to itself; at least 2 ranks in all.
+        message_bytes: one message, from one rank to one other.
+        burst_s, pause_s: seconds that it sends and is silent, in turn; both 0: it never pauses.
+    """
+
+    pattern: AggressorPattern
+    nodes: int
+    ranks_per_node: int = 1
+    message_bytes: int = 131072
+    burst_s: float = 0.0
+    pause_s: float = 0.0
+
+    @property
+    def ranks(self) -> int:
+        """Ranks in all."""
+        return self.nodes * self.ranks_per_node
