@@ -13,6 +13,8 @@ from commtune.model import (
     Execution,
     Followed,
     Interval,
+    JobKind,
+    JobRecord,
     Measurement,
     Operation,
     Outcome,
@@ -102,6 +104,12 @@ def block(number: int = 4, **changes: Any) -> BlockPlan:
     """A confirmation of the tuned configuration."""
     order = (Configuration({"OTHER": "1"}), DEFAULT, TUNED)
     return replace(BlockPlan(number, Phase.CONFIRM, Operation.ALLREDUCE, order), **changes)
+
+
+def job(key: str = "shm-0004", **changes: Any) -> JobRecord:
+    """A job for block 4 that was written down and not handed in yet."""
+    folder = f"/home/ann/campaigns/shm/jobs/{key}"
+    return replace(JobRecord(key, JobKind.BLOCK, folder, 1_700_000_000.25, 2, block=4), **changes)
 
 
 def execution(configuration: Configuration = TUNED, **changes: Any) -> Execution:

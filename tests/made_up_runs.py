@@ -51,6 +51,8 @@ class MadeUpRun:
     wall_s: float = 1.0
     oversubscribed: bool = False
     other_load: float | None = None
+    nodes: tuple[str, ...] = ()
+    distance: str = ""
 
 
 def sizes(times_s: Mapping[int, float], canary_s: float | None = None) -> tuple[MadeUpSize, ...]:

@@ -69,13 +69,16 @@ def trials(connection: Connection, campaign_id: int) -> list[StoredTrial]:
     ]
 
 
-def open_runs(connection: Connection, campaign_id: int) -> list[RunRequest]:
+def open_runs(
+    connection: Connection, campaign_id: int, block: int | None = None
+) -> list[RunRequest]:
     """Runs that were registered and not stored, in the order they were started."""
-    rows = connection.execute(
-        _run_select(Run.workload, Run.timing)
-        .where(Run.campaign_id == campaign_id, Run.state == "running")
-        .order_by(Run.id)
+    asked = _run_select(Run.workload, Run.timing).where(
+        Run.campaign_id == campaign_id, Run.state == "running"
     )
+    if block is not None:
+        asked = asked.where(Run.block == block)
+    rows = connection.execute(asked.order_by(Run.id))
     return [
         RunRequest(
             run_id=row.run_id,
@@ -96,8 +99,9 @@ def runs_after(
 ) -> tuple[list[StoredRun], int]:
     """The next stored runs behind row ``last``, and the row that they end at."""
     names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
+    where = (Run.nodes, Run.distance)
     rows = connection.execute(
-        _run_select(Run.id, Run.started_at, Run.other_load, *names)
+        _run_select(Run.id, Run.started_at, Run.other_load, *names, *where)
         .where(Run.campaign_id == campaign_id, Run.id > last, Run.state == "stored")
         .order_by(Run.id)
         .limit(count)
@@ -185,6 +189,8 @@ def _stored_run(row: Any, measured: tuple[MeasurementRow, ...]) -> StoredRun:
         detail=row.detail,
         measurements=measured,
         other_load=row.other_load,
+        nodes=tuple(row.nodes.split(",")) if row.nodes else (),
+        distance=row.distance or "",
     )
 
 

@@ -102,6 +102,7 @@ class StoredRun:
         started_at: seconds since 1970.
         other_load: CPU time that others used meanwhile, as a share of all cores' time; ``None``
             where it was not known.
+        nodes, distance: as in commtune.model.RunResult; empty where nobody said.
     """
 
     run_id: str
@@ -119,6 +120,8 @@ class StoredRun:
     detail: str
     measurements: tuple[MeasurementRow, ...]
     other_load: float | None = None
+    nodes: tuple[str, ...] = ()
+    distance: str = ""
 
 
 @dataclass(frozen=True)

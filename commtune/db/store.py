@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, update
 
 from commtune.db import course, location, locks, reading, writing
 from commtune.db.engine import Database, as_rows
+from commtune.db.jobs import StoredJobs, put_job
 from commtune.db.locks import LockOwner
 from commtune.db.patience import Patience
 from commtune.db.queries import list_profiles
@@ -28,7 +30,16 @@ from commtune.db.records import (
     StoredTrial,
 )
 from commtune.db.tables import Campaign
-from commtune.model import BlockPlan, Configuration, Execution, Profile, RunRequest, RunResult
+from commtune.model import (
+    BlockPlan,
+    Configuration,
+    Execution,
+    JobRecord,
+    JobStage,
+    Profile,
+    RunRequest,
+    RunResult,
+)
 
 #: Silence after which a controller on another machine is given up, seconds.
 STALE_AFTER_S = 300.0
@@ -224,6 +235,12 @@ class Store:
         with self._write() as connection:
             writing.start_run(connection, campaign_id, request, session)
 
+    def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
+        """Registers runs as running, all of them or none; as ``start_run``."""
+        with self._write() as connection:
+            for request in requests:
+                writing.start_run(connection, campaign_id, request, session)
+
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
         """Stores a run's result and measurements in one transaction.
 
@@ -237,15 +254,51 @@ class Store:
         with self._write() as connection:
             return writing.finish_run(connection, campaign_id, result, operation)
 
+    def finish_runs(
+        self, campaign_id: int, results: Sequence[RunResult], operation: str
+    ) -> list[bool]:
+        """Stores the results of several runs in one transaction; each as ``finish_run``.
+
+        Returns:
+            What ``finish_run`` returns of each.
+        """
+        with self._write() as connection:
+            return [writing.finish_run(connection, campaign_id, r, operation) for r in results]
+
+    def settle_job(
+        self, campaign_id: int, job: JobRecord, results: Sequence[RunResult], operation: str
+    ) -> list[bool]:
+        """Stores a job as over and the results of its runs, all in one transaction.
+
+        A second time stores no run twice.
+
+        Returns:
+            What ``finish_run`` returns of each result.
+
+        Raises:
+            DatabaseFault: as ``finish_run`` and ``StoredJobs.put_job``; nothing is stored then.
+        """
+        with self._write() as connection:
+            put_job(connection, campaign_id, replace(job, stage=JobStage.OVER))
+            return [writing.finish_run(connection, campaign_id, r, operation) for r in results]
+
+    def job_book(self, campaign_id: int) -> StoredJobs:
+        """The campaign's jobs."""
+        return StoredJobs(self.database, self._patience, campaign_id)
+
     def mark_interrupted(self, run_id: str, detail: str) -> None:
         """Closes a run that left no result; one that is stored already stays as it is."""
         with self._write() as connection:
             writing.mark_interrupted(connection, run_id, detail)
 
-    def open_runs(self, campaign_id: int) -> list[RunRequest]:
-        """Runs that were registered and neither stored nor marked, in the order started."""
+    def open_runs(self, campaign_id: int, block: int | None = None) -> list[RunRequest]:
+        """Runs that were registered and neither stored nor marked, in the order started.
+
+        Args:
+            block: only those of this block.
+        """
         with self.database.read() as connection:
-            return reading.open_runs(connection, campaign_id)
+            return reading.open_runs(connection, campaign_id, block)
 
     def runs(self, campaign_id: int) -> Iterator[StoredRun]:
         """Stored runs in the order started, with measurements.

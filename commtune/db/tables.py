@@ -200,8 +200,49 @@ class ExecutionRow(Base):
     created: Mapped[float]
 
 
+_NOT_OVER = text("stage <> 'over'")
+
+
+class Job(Base):
+    """A job of a scheduler; ``stage`` goes prepared, submitted, over."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        # Node-hours are added up without reading a row.
+        Index("ix_jobs_campaign", "campaign_id", "node_hours"),
+        # It holds only jobs that are not over: few, however many there were.
+        Index(
+            "ix_jobs_open",
+            "campaign_id",
+            "prepared_at",
+            sqlite_where=_NOT_OVER,
+            postgresql_where=_NOT_OVER,
+        ),
+    )
+
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
+    kind: Mapped[str] = mapped_column(String(32))
+    stage: Mapped[str] = mapped_column(String(16))
+    block: Mapped[int | None]
+    number: Mapped[str] = mapped_column(String(64))
+    folder: Mapped[str] = mapped_column(Text)
+    word: Mapped[str] = mapped_column(Text)
+    reason: Mapped[str] = mapped_column(Text)
+    nodes: Mapped[str] = mapped_column(Text)
+    node_count: Mapped[int]
+    prepared_at: Mapped[float]
+    started_at: Mapped[float | None]
+    ended_at: Mapped[float | None]
+    node_hours: Mapped[float]
+    detail: Mapped[str] = mapped_column(Text)
+
+
 class Run(Base):
-    """One launch of the benchmark; ``state`` goes planned, running, stored."""
+    """One launch of the benchmark; ``state`` goes planned, running, stored.
+
+    ``nodes`` is a list of names with commas between; empty where no scheduler gave them.
+    """
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -232,6 +273,8 @@ class Run(Base):
     other_load: Mapped[float | None]
     header: Mapped[dict[str, Any] | None]
     footer: Mapped[dict[str, Any] | None]
+    nodes: Mapped[str | None] = mapped_column(Text)
+    distance: Mapped[str | None] = mapped_column(Text)
 
 
 class MeasurementRecord(Base):

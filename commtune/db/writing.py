@@ -318,6 +318,8 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
         "other_load": result.other_load,
         "header": plain(result.header),
         "footer": plain(result.footer),
+        "nodes": clean(",".join(result.nodes)) or None,
+        "distance": clean(result.distance) or None,
     }
 
 

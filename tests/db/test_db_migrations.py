@@ -149,9 +149,16 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     assert store.blocks(summary.id) == ([given.block()] if has_course else [])
     assert store.executions(summary.id) == ([given.execution()] if has_course else [])
     assert store.conclusion(summary.id) == ({"version": 1} if has_course else None)
+    has_jobs = dump.stem >= "r0003"
+    assert (run.nodes, run.distance) == ((("n1", "n2"), "same-switch") if has_jobs else ((), ""))
+    jobs = store.job_book(summary.id)
+    assert jobs.open_jobs() == ([given.job()] if has_jobs else [])
+    assert jobs.node_hours() == (0.5 if has_jobs else 0.0)
     store.plan_block(summary.id, given.block(5))
     store.add_execution(summary.id, given.execution(why="once more"))
+    jobs.put_job(given.job("the next"))
     assert store.blocks(summary.id)[-1] == given.block(5)
+    assert jobs.open_jobs()[-1] == given.job("the next")
     assert store.executions(summary.id) == [given.execution(why="once more")]
     database.close()
 

@@ -42,7 +42,9 @@ def fill(store: Store) -> None:
     campaign_id = handle.id
     store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
     store.start_run(campaign_id, given.request(), "s1")
-    store.finish_run(campaign_id, given.result(other_load=0.25), "allreduce")
+    result = given.result(other_load=0.25, nodes=("n1", "n2"), distance="same-switch")
+    store.settle_job(campaign_id, given.job("over", node_hours=0.5), [result], "allreduce")
+    store.job_book(campaign_id).put_job(given.job())
     store.start_run(campaign_id, given.request("r2"), "s1")
     store.decide(campaign_id, {"blocks": 5})
     store.plan_block(campaign_id, given.block())
