@@ -255,6 +255,10 @@ class MemoryStore:
         del campaign_id
         self.pending[request.run_id] = (request, session)
 
+    def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
+        for request in requests:
+            self.start_run(campaign_id, request, session)
+
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
         del campaign_id, operation
         request, session = self.pending.pop(result.run_id)

@@ -33,6 +33,7 @@ from commtune.tuner.ablation import (
     without,
 )
 from commtune.tuner.confirm import Blocks, block_order, whole_blocks
+from commtune.tuner.flights import copies, fly
 from commtune.tuner.scoring import SizeRange
 from commtune.tuner.session import Session, Timer
 
@@ -331,8 +332,10 @@ class AblationPhase:
         return self._shortfall(candidate, small)
 
     def _block(self, arms: Sequence[Configuration], timer: Timer) -> None:
-        order = block_order(arms, self._plan.seed, self._runner.blocks)
-        self._session.run_block(order, Phase.ABLATE, timer)
+        def order() -> Sequence[Configuration]:
+            return block_order(arms, self._plan.seed, self._runner.blocks)
+
+        fly(self._session, copies(self._session.width, order), Phase.ABLATE, timer)
 
     def _blocks(self) -> Blocks:
         runs = self._runner.evidence.of(Phase.ABLATE)

@@ -27,6 +27,7 @@ from commtune.tuner.confirm import (
     stop_reason,
     whole_blocks,
 )
+from commtune.tuner.flights import fly
 from commtune.tuner.session import Session, Timer
 
 #: By how much of it the budget may be overdrawn for a machine speed that lacks pairs.
@@ -138,18 +139,26 @@ class ConfirmationPhase:
         last: bool,
     ) -> None:
         """Makes blocks until enough are complete, and at the end some for a speed that lacks."""
-        while candidates:
-            blocks = self.blocks_since(decision.first_block, phase, operation)
+        first, runner = decision.first_block, self._runner
+
+        def next_block() -> Sequence[Configuration] | None:
+            blocks = self.blocks_since(first, phase, operation)
             made = complete_blocks(blocks, candidates)
-            if made >= due and not (
+            under_way = runner.batches.in_flight if runner.batches else 0
+            if runner.left_s() <= 0:
+                return None
+            if made + under_way >= due and not (
                 last
+                and not under_way
                 and made < MOST_EXTENSION * due
                 and timer.left() > -_OVERDRAFT * timer.budget_s
-                and lacks_pairs(blocks, candidates, self._runner.evidence.speeds())
+                and lacks_pairs(blocks, candidates, runner.evidence.speeds())
             ):
-                return
-            order = block_order(candidates, self._plan.seed, self._runner.blocks)
-            self._session.run_block(order, phase, timer, operation)
+                return None
+            return block_order(candidates, self._plan.seed, runner.blocks)
+
+        if candidates:
+            fly(self._session, next_block, phase, timer, operation=operation)
 
     def _look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
         """Looks at the blocks: who is done, and how many blocks there will be for the others."""

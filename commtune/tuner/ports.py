@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from commtune.model import (
     BlockPlan,
@@ -52,6 +52,7 @@ class Benchmark(Protocol):
         ...
 
 
+@runtime_checkable
 class Batches(Protocol):
     """Makes the runs of whole blocks, several blocks at a time: a job a block.
 
@@ -94,8 +95,12 @@ class Batches(Protocol):
         """
         ...
 
+    def settled(self) -> None:
+        """Says that all results that ``collect`` gave so far are stored."""
+        ...
+
     def adopt(self, requests: Sequence[RunRequest]) -> None:
-        """Takes up the runs of one block that an earlier controller left, from wherever it got to."""
+        """Takes up the runs of one block that an earlier controller left, wherever it got to."""
         ...
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
@@ -170,6 +175,10 @@ class Store(Protocol):
 
     def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
         """Stores that a run is about to start, before anything starts."""
+        ...
+
+    def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
+        """Stores that all of these runs are about to start, or none of them."""
         ...
 
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from commtune.model import (
 )
 from commtune.tuner.evidence import Evidence, RunView
 from commtune.tuner.plan import Plan
-from commtune.tuner.ports import Benchmark, Store
+from commtune.tuner.ports import Batches, Benchmark, Store
 
 #: A run may take this many times what others took, and never less than the floor: a slow
 #: machine speed alone makes a run three times longer, a hang would eat the budget.
@@ -34,6 +35,8 @@ _FIRST_LIMIT_S = 60.0
 _LIMIT_RUNS = 4
 #: Where a configuration comes from that first appears in a planned block.
 _ORIGINS = {Phase.ABLATE: "ablated", Phase.VERIFY: "verified"}
+#: Blocks in a row that may be lost (dead nodes, say) before the campaign stops.
+_MOST_LOST = 5
 #: A trace is no trial: nothing of it is kept but what the library said.
 _NO_TRIAL = -1
 _BASELINE = "baseline"
@@ -59,6 +62,8 @@ class FreshRun:
     wall_s = property(lambda self: self.result.wall_s)
     oversubscribed = property(lambda self: self.result.oversubscribed)
     other_load = property(lambda self: self.result.other_load)
+    nodes = property(lambda self: self.result.nodes)
+    distance = property(lambda self: self.result.distance)
     measurements = property(lambda self: self.result.measurements)
 
 
@@ -68,13 +73,15 @@ class Runner:
 
     Attributes:
         evidence: everything measured so far, earlier sessions included.
+        benchmark: makes runs one by one, or whole blocks at a time.
         session: identifier of this controller's life; blocks are numbered across sessions.
         searched: trials of the search; the others are the default and what ablation made.
+        benchmark_s: seconds inside benchmark processes, in this session.
     """
 
     plan: Plan
     campaign_id: int
-    benchmark: Benchmark
+    benchmark: Benchmark | Batches
     store: Store
     evidence: Evidence = field(default_factory=Evidence)
     session: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
@@ -84,6 +91,32 @@ class Runner:
     blocks: int = 0
     benchmark_s: float = 0.0
     clock: Callable[[], float] = time.monotonic
+    _flying: dict[str, RunRequest] = field(default_factory=dict)
+    _lost_in_a_row: int = 0
+
+    @property
+    def batches(self) -> Batches | None:
+        """What makes whole blocks, where runs are not made one by one."""
+        return self.benchmark if isinstance(self.benchmark, Batches) else None
+
+    def spent_s(self) -> float:
+        """Seconds on the clock that budgets are held against: of runs, where blocks are jobs."""
+        return self.clock() if self.batches is None else self.benchmark_s
+
+    def committed_s(self) -> float:
+        """Seconds that the runs under way will take, going by those that ended."""
+        if not self._flying:
+            return 0.0
+        walls = [run.wall_s for run in islice(self.evidence.good(*Phase), _LIMIT_RUNS)]
+        return len(self._flying) * (median(walls) if walls else 0.0)
+
+    def left_s(self) -> float:
+        """Seconds of its nodes that the campaign may still use, where these are limited."""
+        return math.inf if self.batches is None else self.batches.left_s()
+
+    def flying(self, configuration: Configuration) -> int:
+        """How many runs of a configuration are under way."""
+        return sum(r.configuration == configuration for r in self._flying.values())
 
     def load(self) -> None:
         """Reads what earlier sessions stored."""
@@ -97,18 +130,37 @@ class Runner:
             self.blocks = max(self.blocks, run.block + 1)
 
     def recover(self) -> None:
-        """Settles runs that an earlier controller left open."""
-        for request in self.store.open_runs(self.campaign_id):
-            self.blocks = max(self.blocks, request.block + 1)
-            self._settle(request, "its controller died")
+        """Settles runs that an earlier controller left open; waits for jobs that still run."""
+        requests = self.store.open_runs(self.campaign_id)
+        self.blocks = max([self.blocks, *(request.block + 1 for request in requests)])
+        if isinstance(self.benchmark, Batches):
+            self._adopt(self.benchmark, requests)
+            return
+        for request in requests:
+            self._settle(self.benchmark, request, "its controller died")
 
-    def _settle(self, request: RunRequest, why: str) -> None:
+    def _adopt(self, batches: Batches, requests: Sequence[RunRequest]) -> None:
+        blocks: dict[int, list[RunRequest]] = {}
+        for request in requests:
+            blocks.setdefault(request.block, []).append(request)
+        for members in blocks.values():
+            self._flying.update({request.run_id: request for request in members})
+            batches.adopt(sorted(members, key=lambda request: request.position))
+        while batches.in_flight:
+            for result in batches.collect():
+                self._store(self._flying.pop(result.run_id), result)
+            batches.settled()
+
+    def _settle(self, benchmark: Benchmark, request: RunRequest, why: str) -> None:
         """Stores an open run if its records are complete, or marks it interrupted."""
-        result = self.benchmark.recover(request)
+        result = benchmark.recover(request)
         if result is None:
             self.store.mark_interrupted(request.run_id, why)
         else:
-            self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
+            self._store(request, result)
+
+    def _store(self, request: RunRequest, result: RunResult) -> None:
+        self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
 
     def unmeasured(self) -> list[Configuration]:
         """Configurations that were to be searched, and whose runs never came to an end."""
@@ -131,12 +183,13 @@ class Runner:
         return self.blocks - 1
 
     def plan_block(
-        self, order: Sequence[Configuration], phase: Phase, operation: Operation
+        self, order: Sequence[Configuration], phase: Phase, operation: Operation | None = None
     ) -> BlockPlan:
         """Stores a block, and the trials that it lacks, before its first run starts."""
         for configuration in order:
             self.new_trial(configuration, _ORIGINS.get(phase, str(phase)))
-        plan = BlockPlan(self.new_block(), phase, operation, tuple(order))
+        wanted = operation or self.plan.workload.operation
+        plan = BlockPlan(self.new_block(), phase, wanted, tuple(order))
         self.store.plan_block(self.campaign_id, plan)
         self.plans[plan.number] = plan
         return plan
@@ -149,27 +202,88 @@ class Runner:
         position: int = 0,
         operation: Operation | None = None,
     ) -> RunView:
-        """Makes one run, stores it, and returns it whatever its outcome.
+        """Makes one run here, stores it, and returns it whatever its outcome.
 
         Raises:
             EnvironmentFault: the benchmark can't be started at all.
             KeyboardInterrupt: as it came, after the run was settled.
         """
+        if isinstance(self.benchmark, Batches):
+            raise TypeError("whole blocks only")
         request = self._request(configuration, phase, block, position, operation)
         self.store.start_run(self.campaign_id, request, self.session)
         try:
             result = self.benchmark.measure(request, self.time_limit_s())
-            self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
+            self._store(request, result)
         except KeyboardInterrupt:
-            self._settle(request, "ended from outside")
+            self._settle(self.benchmark, request, "ended from outside")
             raise
-        self.benchmark_s += result.wall_s
-        run = FreshRun(request, result, self.session)
+        return self._taken_in(FreshRun(request, result, self.session))
+
+    def _taken_in(self, run: FreshRun) -> FreshRun:
+        self.benchmark_s += run.wall_s
         self.evidence.add(run)
-        if result.outcome is Outcome.MISSING_PROGRAM:
-            raise EnvironmentFault(result.detail, hint="run 'commtune doctor'")
+        if run.outcome is Outcome.MISSING_PROGRAM:
+            raise EnvironmentFault(run.result.detail, hint="run 'commtune doctor'")
         self._check_default(run)
         return run
+
+    def submit(
+        self,
+        order: Sequence[Configuration],
+        phase: Phase,
+        operation: Operation | None = None,
+        *,
+        planned: bool,
+    ) -> None:
+        """Starts a block and doesn't wait for it.
+
+        Args:
+            planned: store its plan as well, so that it counts whole or not at all.
+        """
+        if self.batches is None:
+            raise TypeError("runs are made one by one here")
+        block = self.plan_block(order, phase, operation).number if planned else self.new_block()
+        requests = [
+            self._request(configuration, phase, block, position, operation)
+            for position, configuration in enumerate(order)
+        ]
+        self.store.start_runs(self.campaign_id, requests, _of_job(block))
+        self._flying.update({request.run_id: request for request in requests})
+        self.batches.submit(requests, self.time_limit_s())
+
+    def collect(self) -> list[FreshRun]:
+        """Waits for a block to end; its runs, stored.
+
+        Raises:
+            EnvironmentFault: as for ``run``; or block after block is lost.
+        """
+        if self.batches is None:
+            raise TypeError("runs are made one by one here")
+        ended: list[FreshRun] = []
+        for result in self.batches.collect():
+            request = self._flying.pop(result.run_id)
+            self._store(request, result)
+            ended.append(FreshRun(request, result, _of_job(request.block)))
+        self.batches.settled()
+        for run in ended:
+            self._taken_in(run)
+        self._check_lost(ended)
+        return ended
+
+    def _check_lost(self, ended: Sequence[FreshRun]) -> None:
+        """Jobs that are lost one after the other cost a night and measure nothing."""
+        if not ended:
+            return
+        lost = all(run.outcome.is_lost for run in ended)
+        self._lost_in_a_row = self._lost_in_a_row + 1 if lost else 0
+        if self._lost_in_a_row == _MOST_LOST:
+            last = ended[-1].result
+            why = last.detail or last.outcome
+            raise EnvironmentFault(
+                f"{_MOST_LOST} blocks in a row were lost; the last one: {why}",
+                hint="what was measured is kept; once that is mended, the same command goes on",
+            )
 
     def trace(self, configuration: Configuration) -> Execution | None:
         """What the library does under a configuration, from an untimed run that is not stored."""
@@ -222,6 +336,11 @@ class Runner:
             block=block,
             position=position,
         )
+
+
+def _of_job(block: int) -> str:
+    """In the place of a session: whichever controller reads the results of a job."""
+    return f"job of block {block}"
 
 
 def time_limit(walls_s: Sequence[float]) -> float:

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
-from optuna.trial import Trial, create_trial
+from optuna.trial import Trial, TrialState, create_trial
 
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces import Parameter, Space
@@ -126,7 +126,8 @@ class Search:
         self._first = list(first)
         self._all = self._shuffled() if enumerate_all else None
         self._studies = {r.label: self._new_study() for r in self.ranges}
-        self._waiting: dict[Configuration, tuple[str, Trial]] = {}
+        #: What was asked for and not told yet: its study, and the trial's number there.
+        self._waiting: dict[Configuration, tuple[str, int]] = {}
         self._turn = 0
 
     def remember(self, configuration: Configuration) -> None:
@@ -164,15 +165,24 @@ class Search:
         self._waiting.pop(configuration, None)
         return self.failures.failure(assignment)
 
+    def forget(self, configuration: Configuration) -> None:
+        """A run was lost: nothing is known of the configuration, and nobody waits for it."""
+        label, number = self._waiting.pop(configuration, ("", 0))
+        if label:
+            self._studies[label].tell(number, state=TrialState.FAIL)
+
     def rebuild(self, board: Scoreboard) -> None:
-        """Makes the studies anew from all scores so far."""
-        self._waiting.clear()
+        """Makes the studies anew from all scores so far, and what is still waited for."""
         for size_range in self.ranges:
             study = self._new_study()
             self._studies[size_range.label] = study
             study.add_trials(list(self._remembered(board, size_range.label)))
             for failed in self.failures.failed[-_MOST_REMEMBERED // 4 :]:
                 study.add_trial(self._frozen(failed, _FAILED, failed=True))
+        for configuration, (label, _) in self._waiting.items():
+            study = self._studies[label]
+            study.add_trial(self._frozen(self._assignment(configuration), None))
+            self._waiting[configuration] = (label, study.trials[-1].number)
 
     def _remembered(self, board: Scoreboard, label: str) -> Iterator[optuna.trial.FrozenTrial]:
         scored = [(c, s[label].mean) for c, s in board.scores.items() if label in s]
@@ -225,9 +235,9 @@ class Search:
             assignment = self._suggest(trial)
             configuration = self.space.configuration(assignment)
             if self.space.is_allowed(assignment) and self._is_open(configuration):
-                self._waiting[configuration] = (label, trial)
+                self._waiting[configuration] = (label, trial.number)
                 return Proposal(configuration, Origin.SAMPLER, label)
-            self._studies[label].tell(trial, state=optuna.trial.TrialState.FAIL)
+            self._studies[label].tell(trial, state=TrialState.FAIL)
         return self._near(assignment, label) or self._random(label)
 
     def _near(self, assignment: Mapping[str, str | None], label: str) -> Proposal | None:
@@ -279,21 +289,20 @@ class Search:
         *,
         failed: bool = False,
     ) -> None:
-        waiting_label, trial = self._waiting.get(configuration, ("", None))
-        if trial is not None and waiting_label == label:
-            if failed:
-                trial.set_constraint("failed", 1.0)
-            if failed or score is not None:
-                study.tell(trial, _FAILED if failed else score)
-            else:
-                study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        elif failed or score is not None:
-            value = _FAILED if failed else score
-            study.add_trial(self._frozen(assignment, value or 0.0, failed=failed))
+        waiting_label, number = self._waiting.get(configuration, ("", 0))
+        if waiting_label == label:
+            if score is not None and not failed:
+                study.tell(number, score)
+                return
+            study.tell(number, state=TrialState.FAIL)
+        if failed or score is not None:
+            value = _FAILED if failed or score is None else score
+            study.add_trial(self._frozen(assignment, value, failed=failed))
 
     def _frozen(
-        self, assignment: Mapping[str, str | None], score: float, *, failed: bool = False
+        self, assignment: Mapping[str, str | None], score: float | None, *, failed: bool = False
     ) -> optuna.trial.FrozenTrial:
+        """A trial with its score, or one that is waited for."""
         params: dict[str, str | int | None] = {}
         distributions: dict[str, BaseDistribution] = {}
         for parameter in self.space.parameters:
@@ -304,6 +313,7 @@ class Search:
                 by_order = isinstance(distribution, IntDistribution)
                 params[parameter.name] = parameter.values.index(value) if by_order else value
         return create_trial(
+            state=TrialState.RUNNING if score is None else TrialState.COMPLETE,
             params=params,
             distributions=distributions,
             value=score,

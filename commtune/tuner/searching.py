@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import takewhile
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
 from commtune.tuner.confirm import block_order
 from commtune.tuner.evidence import RunView
+from commtune.tuner.flights import NextBlock, copies, fly
 from commtune.tuner.guessing import guess
 from commtune.tuner.racing import MOST_RUNS, contenders, to_repeat
 from commtune.tuner.scoring import Scoreboard, SizeRange, split_ranges
@@ -35,6 +39,9 @@ class SearchPhase:
         self._runner = session.runner
         self._ranges = split_ranges(session.plan.workload.sizes)
         self._board = Scoreboard(self._ranges)
+        #: Configurations whose runs never came to an end; to be tried before new ones.
+        self._repeat: list[Configuration] = []
+        self._exhausted = False
 
     @property
     def ranges(self) -> tuple[SizeRange, ...]:
@@ -58,11 +65,13 @@ class SearchPhase:
             )
             return
         self._try_first(timer)
-        repeat = [c for c in self._runner.unmeasured() if not c.is_default]
-        while timer.left() > _FINALISTS_SHARE * budget_s and (repeat or self._trials_left()):
-            if not self._search_block(timer, repeat):
-                break
+        self._repeat = [c for c in self._runner.unmeasured() if not c.is_default]
+        self._exhausted = False
+        self._fly(partial(self._search_block, timer), timer)
         self._repeat_finalists(timer)
+
+    def _fly(self, next_block: NextBlock, timer: Timer) -> None:
+        fly(self._session, next_block, Phase.SEARCH, timer, tell=self._tell, planned=False)
 
     def take_up(self) -> None:
         """Makes the search, knowing what was measured so far."""
@@ -72,7 +81,13 @@ class SearchPhase:
     def _first_defaults(self, timer: Timer) -> None:
         """The first run of a session finds cold caches; the median of four is past that."""
         runs = [r for r in self._runner.evidence.good(Phase.SEARCH) if r.configuration.is_default]
-        for _ in range(_FIRST_DEFAULTS - len(runs)):
+        lacking = _FIRST_DEFAULTS - len(runs)
+        if lacking <= 0:
+            return
+        if self._runner.batches:  # one job, not four
+            self._fly(copies(1, lambda: [DEFAULT] * lacking), timer)
+            return
+        for _ in range(lacking):
             run = self._session.run(DEFAULT, Phase.SEARCH, self._runner.new_block(), timer)
             if run.oversubscribed:  # ranks that spin while they wait can take half a minute
                 return
@@ -83,14 +98,9 @@ class SearchPhase:
         for configuration in untried:
             self._trial(Proposal(configuration, Origin.USER))
             self._search.remember(configuration)
-        if not untried:
-            return
-        block = self._runner.new_block()
-        order = block_order(untried, self._plan.seed, block)
-        for position, configuration in enumerate(order):
-            run = self._session.run(configuration, Phase.SEARCH, block, timer, position)
-            if not configuration.is_default:
-                self._tell(run)
+        if untried:
+            order = block_order(untried, self._plan.seed, self._runner.blocks)
+            self._fly(copies(1, lambda: order), timer)
 
     def _new_search(self) -> Search:
         return Search(
@@ -141,26 +151,30 @@ class SearchPhase:
         limit = self._plan.budget.trials
         return limit is None or self._runner.searched < limit
 
-    def _search_block(self, timer: Timer, repeat: list[Configuration]) -> bool:
-        """A block of the search: new configurations, some of the best so far, and the default.
+    def _search_block(self, timer: Timer) -> Iterable[Configuration] | None:
+        """The next block of the search, while there is time and something to try."""
+        enough = timer.left() <= _FINALISTS_SHARE * self._plan.budget.search_s
+        has_new = self._trials_left() and not self._exhausted
+        if enough or not (self._repeat or has_new):
+            return None
+        place = random.Random(f"{self._plan.seed}:{self._runner.blocks}").randrange(_SEARCH_BLOCK)
+        return self._members(timer, place)
 
-        Args:
-            repeat: configurations of an earlier session that were never measured; used up first.
-        """
-        block = self._runner.new_block()
-        place = random.Random(f"{self._plan.seed}:{block}").randrange(_SEARCH_BLOCK)
+    def _members(self, timer: Timer, place: int) -> Iterator[Configuration]:
+        """New configurations, some of the best so far, and the default at its place."""
         close = self._close_ones()
         for position in range(_SEARCH_BLOCK):
             if position == place:
-                self._session.run(DEFAULT, Phase.SEARCH, block, timer, position)
+                yield DEFAULT
                 continue
-            if timer.left() <= 0:
-                return False
-            configuration = repeat.pop() if repeat else close.pop() if close else self._new()
+            known = self._repeat or close
+            configuration = None
+            if timer.left() > 0:
+                configuration = known.pop() if known else self._new()
             if configuration is None:
-                return False
-            self._tell(self._session.run(configuration, Phase.SEARCH, block, timer, position))
-        return True
+                self._exhausted = True
+                return
+            yield configuration
 
     def _close_ones(self) -> list[Configuration]:
         """Configurations that one more run may put first, or take out of the race."""
@@ -180,6 +194,12 @@ class SearchPhase:
     def _tell(self, run: RunView) -> None:
         """Tells the search of a run, and the user of values that leave it or come back."""
         configuration = run.configuration
+        if configuration.is_default:
+            return
+        if run.outcome.is_lost:
+            self._search.forget(configuration)
+            self._repeat.append(configuration)
+            return
         if run.outcome.blames_configuration:
             for item in sorted(self._search.tell_failed(configuration), key=str):
                 self._session.reporter.say(
@@ -195,24 +215,26 @@ class SearchPhase:
     def _repeat_finalists(self, timer: Timer) -> None:
         """Repeats the best of each range, so that confirmation gets the good, not the lucky."""
         self._refresh_board()
-        while timer.left() > 0:
+
+        def next_block() -> Iterable[Configuration] | None:
             finalists = self._finalists(_FINALISTS)
-            if not finalists or all(self._runs_of(c) >= MOST_RUNS for c in finalists):
-                return
-            block = self._runner.new_block()
-            order = block_order(finalists, self._plan.seed, block)
-            for position, configuration in enumerate(order):
-                if timer.left() <= 0:
-                    return
-                run = self._session.run(configuration, Phase.SEARCH, block, timer, position)
-                if run.outcome is Outcome.OK:
-                    self._board.add(run)
+            if timer.left() <= 0 or all(self._runs_of(c) >= MOST_RUNS for c in finalists):
+                return None
+            order = block_order(finalists, self._plan.seed, self._runner.blocks)
+            return takewhile(lambda _: timer.left() > 0, order)
+
+        def tell(run: RunView) -> None:
+            if run.outcome is Outcome.OK:
+                self._board.add(run)
             if self._is_stale():
                 self._refresh_board()
 
+        fly(self._session, next_block, Phase.SEARCH, timer, tell=tell, planned=False)
+
     def _runs_of(self, configuration: Configuration) -> int:
         scores = self._board.scores.get(configuration, {})
-        return max((score.runs for score in scores.values()), default=0)
+        made = max((score.runs for score in scores.values()), default=0)
+        return made + self._runner.flying(configuration)
 
     def guess(self, configuration: Configuration) -> Configuration:
         """What of a configuration seems to matter in the size range where it did best."""

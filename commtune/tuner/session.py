@@ -29,13 +29,16 @@ def is_disturbed(run: RunView) -> bool:
 class Timer:
     """Wall time of a phase: this session's clock on top of what earlier sessions measured.
 
+    Where blocks are jobs, only runs count, and not the time that jobs wait in the queue.
+
     Args:
         since: blocks before this one were made for an earlier decision, with a budget of its own.
     """
 
     def __init__(self, runner: Runner, budget_s: float, phase: Phase, since: int = 0) -> None:
         self.budget_s = budget_s
-        self._clock = runner.clock
+        self._runner = runner
+        self._clock = runner.spent_s
         before = (run.wall_s for run in runner.evidence.of(phase) if run.block >= since)
         self._before_s = math.fsum(before)
         self._started = self._clock()
@@ -45,8 +48,12 @@ class Timer:
         return self._before_s + self._clock() - self._started
 
     def left(self) -> float:
-        """Seconds of the budget that are left; negative when it is overdrawn."""
-        return self.budget_s - self.used()
+        """Seconds of the budget that are left; negative when it is overdrawn.
+
+        Without what runs that are under way will take, and never more than all limits leave.
+        """
+        own = self.budget_s - self.used() - self._runner.committed_s()
+        return min(own, self._runner.left_s())
 
 
 @dataclass
@@ -97,11 +104,15 @@ class Session:
         timer: Timer,
         operation: Operation | None = None,
     ) -> None:
-        """Makes the runs of a block, after its plan was stored."""
-        wanted = operation or self.plan.workload.operation
-        block = self.runner.plan_block(order, phase, wanted)
+        """Makes the runs of a block here, after its plan was stored."""
+        block = self.runner.plan_block(order, phase, operation)
         for position, configuration in enumerate(block.order):
             self.run(configuration, phase, block.number, timer, position, operation)
+
+    @property
+    def width(self) -> int:
+        """How many blocks can be made at the same time."""
+        return self.runner.batches.most_in_flight if self.runner.batches else 1
 
     def _is_to_be_made_again(self, run: RunView) -> bool:
         if run.outcome is not Outcome.OK or not is_disturbed(run):
@@ -127,10 +138,15 @@ class Session:
         operation: Operation | None,
     ) -> RunView:
         run = self.runner.run(configuration, phase, block, position, operation)
+        self.told(run, timer)
+        return run
+
+    def told(self, run: RunView, timer: Timer) -> None:
+        """Keeps the lock alive, and tells the progress, after a run."""
         self.runner.store.touch(self.runner.campaign_id)
         self.reporter.progress(
             Progress(
-                phase=str(phase),
+                phase=str(run.phase),
                 trials=len(self.runner.trials),
                 runs=len(self.runner.evidence.runs),
                 best_gain=math.exp(self.best_log_gain),
@@ -139,7 +155,6 @@ class Session:
                 last=run.outcome,
             )
         )
-        return run
 
     def trace(self, configuration: Configuration) -> Execution | None:
         """What the library does under a configuration; stored, and not asked for twice."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from commtune.model import BlockPlan, Outcome, Phase, PointEvidence
+from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence
 from commtune.tuner.confirm import (
     FEWEST_BLOCKS,
     Blocks,
@@ -24,6 +24,7 @@ from commtune.tuner.confirm import (
     whole_blocks,
 )
 from commtune.tuner.evidence import Evidence, RunView
+from commtune.tuner.flights import copies, fly
 from commtune.tuner.runner import FreshRun
 from commtune.tuner.session import Session, Timer
 from commtune.tuner.speeds import Speeds, fit
@@ -157,10 +158,12 @@ class VerifyPhase:
         while self._made() < due and not self._is_failing():
             if self._timer.left() <= 0 and self._tried() >= FEWEST_BLOCKS:
                 return
-            order = block_order(
-                [self._claim.configuration], self._session.plan.seed, self._runner.blocks
-            )
-            self._session.run_block(order, Phase.VERIFY, self._timer)
+            wanted = copies(min(self._session.width, max(1, due - self._made())), self._order)
+            fly(self._session, wanted, Phase.VERIFY, self._timer)
+
+    def _order(self) -> Sequence[Configuration]:
+        seed = self._session.plan.seed
+        return block_order([self._claim.configuration], seed, self._runner.blocks)
 
     def _tried(self) -> int:
         return self._runner.blocks - self._first_block
