@@ -1,14 +1,17 @@
 """Job scripts for Slurm: templates, and a renderer under which no value can run."""
 
-from commtune.slurm_templates.planning import Request, job_for, launch
+from commtune.slurm_templates.launching import launch
+from commtune.slurm_templates.planning import job_for
 from commtune.slurm_templates.quoting import Code
 from commtune.slurm_templates.rendering import Job, Step, render_allocation, render_block
+from commtune.slurm_templates.wish import Placement, Wish
 
 __all__ = [
     "Code",
     "Job",
-    "Request",
+    "Placement",
     "Step",
+    "Wish",
     "job_for",
     "launch",
     "render_allocation",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,8 @@ class Job:
         comment: values of the options of these names; empty for none.
         gpus_per_node, cpus_per_rank: 0 for not asked for.
         exclusive: whether to ask for whole nodes.
+        switches: on how many of Slurm's switches the nodes may be; 0 for any. Slurm waits for
+            them no longer than the site allows (max_switch_wait), and then starts the job anyway.
         warn_s: seconds before the time limit at which an allocation's controller gets SIGUSR1;
             0 for never.
         modules: modules to load.
@@ -56,6 +59,7 @@ class Job:
     gpus_per_node: int = 0
     cpus_per_rank: int = 0
     exclusive: bool = False
+    switches: int = 0
     warn_s: int = 0
     modules: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
@@ -68,7 +72,7 @@ class Job:
 _OPTIONS = (
     "name", "nodes", "ranks_per_node", "output", "account", "partition", "qos", "constraint",
     "reservation", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",
-    "cpus_per_rank", "warn_s",
+    "cpus_per_rank", "switches", "warn_s",
 )  # fmt: skip
 
 
@@ -80,19 +84,35 @@ class Step:
         command: launcher, program and arguments, one word each.
         environment: the variables of this launch, beside the job's.
         output: file for what it prints.
-        exit_file: file that gets its exit status, complete or not there at all.
+        exit_file: file that gets the line ``STATUS BEGIN END``, complete or not there at all:
+            the exit status, and when it began and ended, seconds since 1970.
+        time_limit_s: seconds after which it is ended; its status is then 124, or 137 if it had
+            to be killed.
+        beside: a command that begins before the launch and is ended after it, with the job's
+            variables only; empty for none. What it prints is in the file ``OUTPUT.beside``, with
+            a last line if it ended before the launch did.
     """
 
     command: tuple[str, ...]
     output: str
     exit_file: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    time_limit_s: float = field(kw_only=True)
+    beside: tuple[str, ...] = ()
 
 
-def render_block(job: Job, steps: tuple[Step, ...], folder: Path | None = None) -> str:
+def render_block(
+    job: Job, steps: tuple[Step, ...], place: str | Path, folder: Path | None = None
+) -> str:
     """The script of a job that makes the runs of one block, one after the other.
 
+    The script makes the folder ``PLACE/started``, and if it is there already, it measures
+    nothing: of two jobs for one block only the first counts. It writes ``PLACE/nodes``, lines of
+    ``NAME=VALUE`` with Slurm's own words, and at its end ``PLACE/finished``, a line as in an exit
+    file. A status other than 0 there means that not all steps were made.
+
     Args:
+        place: the block's folder, which must exist when the job runs.
         folder: the user's own templates; one of the same name replaces a shipped one, which it
             can extend as ``commtune/NAME``.
 
@@ -104,7 +124,9 @@ def render_block(job: Job, steps: tuple[Step, ...], folder: Path | None = None) 
     """
     for step in steps:
         quoting.check_environment(step.environment)
-    return _render("block.sh.j2", job, folder, {"steps": steps})
+        if not 0 < step.time_limit_s < math.inf:
+            raise UserError(f"{step.time_limit_s} is no time limit", hint="give seconds above 0")
+    return _render("block.sh.j2", job, folder, {"steps": steps, "place": str(place)})
 
 
 def render_allocation(job: Job, command: tuple[str, ...], folder: Path | None = None) -> str:
@@ -133,7 +155,8 @@ def _render(name: str, job: Job, folder: Path | None, further: Mapping[str, Any]
         ) from e
     except jinja2.UndefinedError as e:
         raise UserError(
-            f"template {name}: {e.message}", hint="a template knows job, and steps or command"
+            f"template {name}: {e.message}",
+            hint="a template knows job, and steps and place, or command",
         ) from e
     if not text.isascii():
         raise UserError(

@@ -171,6 +171,8 @@ class Slurm(Sourced):
     """How GPUs are asked for: --gpus-per-node=N, --gres=gpu:N, or not at all."""
     exclusive: bool
     """Whether to ask for whole nodes."""
+    switches: Literal["", "switch", "group"] = ""
+    """What --switches counts: leaf switches, or whole groups of them; empty where nobody says."""
     memory: Text = ""
     """Memory a node, as --mem takes it; 0 is all of it; empty leaves it to the site."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -24,13 +26,30 @@ def delivered(
 ) -> dict[bytes, bytes]:
     """The environment that a program at the end of a rendered script finds."""
     output, ended = str(folder / f"{name}.out"), folder / f"{name}.exit"
-    step = Step(("/usr/bin/env", "-0"), output, str(ended), environment)
+    step = Step(("/usr/bin/env", "-0"), output, str(ended), environment, time_limit_s=20)
     asked = Job("nasty", 1, 1, 60, "job.out", environment=job or {})
-    run_script(folder, render_block(asked, (step,)))
-    assert ended.read_text() == "0\n"
+    run_block(folder, asked, step)
+    assert status(ended) == 0
     entries = Path(output).read_bytes().split(b"\0")[:-1]
     parts = [entry.partition(b"=") for entry in entries]
     return {before: after for before, _, after in parts}
+
+
+def run_block(folder: Path, job: Job, *steps: Step, **shell: str) -> str:
+    """Runs the script of a block in a new folder for the block itself."""
+    place = folder / "block"
+    place.mkdir()
+    try:
+        return run_script(folder, render_block(job, steps, str(place)), **shell)
+    finally:
+        shutil.rmtree(place)
+
+
+def status(exit_file: Path) -> int:
+    """The exit status in an exit file, which holds one line of three numbers."""
+    text = exit_file.read_text()
+    assert re.fullmatch(r"\d+ \d+\.\d{6} \d+\.\d{6}\n", text)
+    return int(text.split()[0])
 
 
 def run_script(folder: Path, script: str, **shell: str) -> str:
@@ -53,18 +72,19 @@ def test_nasty_values_arrive_byte_by_byte(tmp_path: Path) -> None:
 
 
 def test_nothing_of_the_login_shell_comes_along(tmp_path: Path) -> None:
-    step = Step(("env", "-0"), str(tmp_path / "out"), str(tmp_path / "exit"), {"MINE": "1"})
-    script = render_block(
-        Job("clean", 1, 1, 60, "job.out", environment={"PINNED": "`x`"}), (step,)
+    step = Step(
+        ("env", "-0"), str(tmp_path / "out"), str(tmp_path / "exit"), {"MINE": "1"}, time_limit_s=9
     )
-    run_script(
-        tmp_path, script, PATH="/home/me/bin:/usr/bin:/bin", NCCL_ALGO="Ring", IFS="x",
-        CUDA_VISIBLE_DEVICES="3", SLURM_JOB_ID="7", **{"BASH_FUNC_env%%": "() { echo leaked; }"},
+    job = Job("clean", 1, 1, 60, "job.out", environment={"PINNED": "`x`"})
+    run_block(
+        tmp_path, job, step, PATH="/home/me/bin:/usr/bin:/bin", NCCL_ALGO="Ring", IFS="x",
+        CUDA_VISIBLE_DEVICES="3", SLURM_JOB_ID="7", SLURM_MPI_TYPE="pmi2", SLURM_CPU_BIND="none",
+        SRUN_CPUS_PER_TASK="3", **{"BASH_FUNC_env%%": "() { echo leaked; }"},
     )  # fmt: skip
     found = names_in((tmp_path / "out").read_bytes())
     mine = found - site_variables(tmp_path) - _OWN
     assert mine == {"HOME", "MINE", "PINNED", "SLURM_JOB_ID"}
-    run_script(tmp_path, script, CUDA_VISIBLE_DEVICES="3", SLURM_JOB_GPUS="3")
+    run_block(tmp_path, job, step, CUDA_VISIBLE_DEVICES="3", SLURM_JOB_GPUS="3")
     assert b"CUDA_VISIBLE_DEVICES=3\0" in (tmp_path / "out").read_bytes()
 
 
@@ -105,8 +125,8 @@ def test_any_arguments_arrive_byte_by_byte(values: list[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = ("/usr/bin/printf", "%s\\0", *values)
-        step = Step(command, str(folder / "out"), str(folder / "exit"))
-        run_script(folder, render_block(Job("args", 1, 1, 60, "job.out"), (step,)))
+        step = Step(command, str(folder / "out"), str(folder / "exit"), time_limit_s=20)
+        run_block(folder, Job("args", 1, 1, 60, "job.out"), step)
         found = (folder / "out").read_bytes().split(b"\0")[:-1]
         assert found == [os.fsencode(value) for value in values]
 
@@ -126,9 +146,17 @@ def test_nasty_paths_get_the_output_and_run_nothing(tmp_path: Path, name: str) -
 
 
 def test_one_launch_leaves_nothing_for_the_next(tmp_path: Path) -> None:
-    first = Step(("env", "-0"), str(tmp_path / "1"), str(tmp_path / "1x"), {"A": "1", "B": "x"})
-    second = Step(("env", "-0"), str(tmp_path / "2"), str(tmp_path / "2x"), {"A": "2"})
-    run_script(tmp_path, render_block(Job("two", 1, 1, 60, "job.out"), (first, second)))
+    first = Step(
+        ("env", "-0"),
+        str(tmp_path / "1"),
+        str(tmp_path / "1x"),
+        {"A": "1", "B": "x"},
+        time_limit_s=9,
+    )
+    second = Step(
+        ("env", "-0"), str(tmp_path / "2"), str(tmp_path / "2x"), {"A": "2"}, time_limit_s=9
+    )
+    run_block(tmp_path, Job("two", 1, 1, 60, "job.out"), first, second)
     found = (tmp_path / "2").read_bytes()
     assert b"A=2\0" in found and b"B=" not in found
 
@@ -136,20 +164,19 @@ def test_one_launch_leaves_nothing_for_the_next(tmp_path: Path) -> None:
 def test_the_exit_status_of_each_launch_is_kept(tmp_path: Path) -> None:
     commands = [("sh", "-c", "exit 7"), ("no-such-program",), ("true",)]
     steps = tuple(
-        Step(words, str(tmp_path / f"{i}.out"), str(tmp_path / f"{i}.exit"))
+        Step(words, str(tmp_path / f"{i}.out"), str(tmp_path / f"{i}.exit"), time_limit_s=9)
         for i, words in enumerate(commands)
     )
-    run_script(tmp_path, render_block(Job("codes", 1, 1, 60, "job.out"), steps))
-    codes = [(tmp_path / f"{i}.exit").read_text() for i in range(3)]
-    assert codes == ["7\n", "127\n", "0\n"]
+    run_block(tmp_path, Job("codes", 1, 1, 60, "job.out"), *steps)
+    assert [status(tmp_path / f"{i}.exit") for i in range(3)] == [7, 127, 0]
     assert "no-such-program" in (tmp_path / "1.out").read_text()
 
 
 @pytest.mark.parametrize("words", [("if",), ("A=1", "env"), ("export", "A=1"), ("exit", "0")])
 def test_a_program_is_never_a_word_of_the_shell(tmp_path: Path, words: tuple[str, ...]) -> None:
-    step = Step(words, str(tmp_path / "out"), str(tmp_path / "exit"))
-    run_script(tmp_path, render_block(Job("shell", 1, 1, 60, "job.out"), (step,)))
-    assert (tmp_path / "exit").read_text() == "127\n"
+    step = Step(words, str(tmp_path / "out"), str(tmp_path / "exit"), time_limit_s=9)
+    run_block(tmp_path, Job("shell", 1, 1, 60, "job.out"), step)
+    assert status(tmp_path / "exit") == 127
 
 
 @pytest.mark.parametrize(
@@ -159,17 +186,19 @@ def test_a_program_is_never_a_word_of_the_shell(tmp_path: Path, words: tuple[str
      "BASH_FUNC_ls"],
 )  # fmt: skip
 def test_names_that_are_refused(name: str) -> None:
-    step = Step(("env",), "out", "exit", {name: "1"})
+    step = Step(("env",), "out", "exit", {name: "1"}, time_limit_s=9)
     with pytest.raises(UserError):
-        render_block(Job("names", 1, 1, 60, "job.out"), (step,))
+        render_block(Job("names", 1, 1, 60, "job.out"), (step,), "block")
     with pytest.raises(UserError):
-        render_block(Job("names", 1, 1, 60, "job.out", unset=(name,)), ())
+        render_block(Job("names", 1, 1, 60, "job.out", unset=(name,)), (), "block")
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\0", "\ud800"])
 def test_values_that_are_refused_by_name(value: str) -> None:
-    step = Step(("env",), "out", "exit", {"NCCL_ALGO": value})
+    step = Step(("env",), "out", "exit", {"NCCL_ALGO": value}, time_limit_s=9)
     with pytest.raises(UserError, match=r"^NCCL_ALGO: "):
-        render_block(Job("values", 1, 1, 60, "job.out"), (step,))
+        render_block(Job("values", 1, 1, 60, "job.out"), (step,), "block")
     with pytest.raises(UserError, match=r"^NCCL_ALGO: "):
-        render_block(Job("values", 1, 1, 60, "job.out", environment={"NCCL_ALGO": value}), ())
+        render_block(
+            Job("values", 1, 1, 60, "job.out", environment={"NCCL_ALGO": value}), (), "block"
+        )

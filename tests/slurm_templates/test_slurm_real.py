@@ -11,7 +11,7 @@ from components import require_component
 from hostile_values import NASTY, expected
 from slurm_cluster import Cluster, has_slurm, running_cluster
 
-from commtune.slurm_templates import Job, Request, Step, job_for, launch, render_block
+from commtune.slurm_templates import Job, Step, Wish, job_for, launch, render_block
 from commtune.slurm_templates.quoting import _DIRECTIVE
 from commtune.slurm_templates.rendering import render_allocation
 from commtune.systems import load_system
@@ -68,12 +68,14 @@ def test_nasty_values_reach_every_rank_and_the_login_shell_does_not(cluster: Clu
     asked = {f"NASTY_{i}": value for i, value in enumerate(NASTY)}
     words = ("srun", "--nodes=2", "--ntasks-per-node=1", "--export=ALL", "sh", "-c",
              'exec env -0 >"$0.$SLURM_PROCID"', str(folder / "rank"))  # fmt: skip
-    step = Step(words, str(folder / "out"), str(folder / "exit"), asked)
+    step = Step(words, str(folder / "out"), str(folder / "exit"), asked, time_limit_s=30)
     job = Job("nasty", 2, 1, 60, str(cluster.folder / "job.out"))
-    number = submitted(cluster, render_block(job, (step,)), LEAKED="from the login shell")
+    number = submitted(
+        cluster, render_block(job, (step,), str(folder)), LEAKED="from the login shell"
+    )
     cluster.until(number, "COMPLETED")
     said = (folder / "out").read_text(errors="replace") + (cluster.folder / "job.out").read_text()
-    assert (folder / "exit").read_text() == "0\n", said
+    assert (folder / "exit").read_text().split()[0] == "0", said
     for rank in ("rank.0", "rank.1"):
         entries = (folder / rank).read_bytes().split(b"\0")[:-1]
         found = {name: value for name, _, value in (e.partition(b"=") for e in entries)}
@@ -85,13 +87,15 @@ def test_nasty_values_reach_every_rank_and_the_login_shell_does_not(cluster: Clu
 
 def test_each_rank_is_bound_on_a_real_step(cluster: Cluster, tmp_path: Path) -> None:
     here = load_system("lumi")  # its cores are bound for 8 ranks a node only
-    request = Request("bound", 1, 2, 60, str(cluster.folder / "job.out"), account="none")
+    wish = Wish(account="none", ranks_per_node=2)
+    output = str(cluster.folder / "job.out")
     # This cluster has no GPUs and one partition.
-    job = replace(job_for(here, request), account="", partition="main", gpus_per_node=0)
-    words = launch(here, 1, 2, ("sh", "-c", "echo $SLURM_LOCALID $ROCR_VISIBLE_DEVICES"))
+    job = job_for(here, wish, name="bound", time_s=60, output=output)
+    job = replace(job, account="", partition="main", gpus_per_node=0)
+    words = launch(here, wish, ("sh", "-c", "echo $SLURM_LOCALID $ROCR_VISIBLE_DEVICES"))
     tmp_path.chmod(0o755)
-    step = Step(words, str(tmp_path / "out"), str(tmp_path / "exit"))
-    cluster.until(submitted(cluster, render_block(job, (step,))), "COMPLETED")
+    step = Step(words, str(tmp_path / "out"), str(tmp_path / "exit"), time_limit_s=30)
+    cluster.until(submitted(cluster, render_block(job, (step,), str(tmp_path))), "COMPLETED")
     assert sorted((tmp_path / "out").read_text().splitlines()) == ["0 0", "1 1"]
 
 

@@ -15,8 +15,8 @@ from commtune.errors import UserError
 from commtune.slurm_templates import (
     Code,
     Job,
-    Request,
     Step,
+    Wish,
     job_for,
     launch,
     render_allocation,
@@ -26,34 +26,42 @@ from commtune.systems import load_system
 
 GOLDEN = Path(__file__).parent / "golden"
 JOB = Job("plain", 2, 4, 90, "job.out")
-STEP = Step(("srun", "program"), "out", "exit", {"A": "it's"})
+STEP = Step(("srun", "program"), "out", "exit", {"A": "it's"}, time_limit_s=9)
 
 
 def example(name: str) -> str:
     """The scripts whose text is kept."""
-    lumi, leonardo = load_system("lumi"), load_system("leonardo")
-    request = Request("commtune-7-3", 2, 8, 3600, "/scratch/me/block.out", account="project_1")
     if name == "lumi-block":
-        asked = replace(request, libraries=frozenset({"cray-mpich"}))
-        words = launch(lumi, 2, 8, ("/home/me/bench", "--op", "allreduce"), {"cray-mpich"})
-        folder = "/scratch/me/a night's campaign"
-        steps = [
-            Step(words, f"{folder}/{i}.out", f"{folder}/{i}.exit", environment)
-            for i, environment in enumerate(
-                [{}, {"MPICH_OFI_NIC_POLICY": "GPU", "FI_CXI_RDZV_THRESHOLD": "16384"}]
-            )
-        ]
-        return render_block(job_for(lumi, asked), tuple(steps))
-    asked = replace(
-        request, ranks_per_node=4, libraries=frozenset({"openmpi", "ucx"}),
-        qos="boost_qos_dbg", time_s=1800, before=Code("ulimit -s unlimited"),
-        after=Code("echo done"), exclude="lrdn[0001-0003]", warn_s=120,
+        return _on_lumi()
+    wish = Wish(
+        account="project_1", qos="boost_qos_dbg", nodes=2, ranks_per_node=4,
+        before=Code("ulimit -s unlimited"), after=Code("echo done"),
+    )  # fmt: skip
+    leonardo, libraries = load_system("leonardo"), {"openmpi", "ucx"}
+    job = job_for(
+        leonardo, wish, name="commtune-7-3", time_s=1800, output="/scratch/me/block.out",
+        exclude=("lrdn0003", "lrdn0001"), warn_s=120, libraries=libraries,
     )  # fmt: skip
     if name == "leonardo-block":
-        words = launch(leonardo, 2, 4, ("/home/me/bench",), {"openmpi", "ucx"})
-        step = Step(words, "0.out", "0.exit", {"UCX_RNDV_THRESH": "inf", "NOTE": "a\n$(b)"})
-        return render_block(job_for(leonardo, asked), (step,))
-    return render_allocation(job_for(leonardo, asked), ("commtune", "tune", "my campaign.yaml"))
+        words = launch(leonardo, wish, ("/home/me/bench",), libraries)
+        variables = {"UCX_RNDV_THRESH": "inf", "NOTE": "a\n$(b)"}
+        step = Step(words, "0.out", "0.exit", variables, time_limit_s=30, beside=("srun", "noise"))
+        return render_block(job, (step,), ".")
+    return render_allocation(job, ("commtune", "tune", "my campaign.yaml"))
+
+
+def _on_lumi() -> str:
+    lumi, libraries, folder = load_system("lumi"), {"cray-mpich"}, "/scratch/me/a night's campaign"
+    wish = Wish(account="project_1", nodes=2, ranks_per_node=8)
+    words = launch(lumi, wish, ("/home/me/bench", "--op", "allreduce"), libraries)
+    variables = [{}, {"MPICH_OFI_NIC_POLICY": "GPU", "FI_CXI_RDZV_THRESHOLD": "16384"}]
+    steps = [
+        Step(words, f"{folder}/{i}.out", f"{folder}/{i}.exit", one, time_limit_s=12.5)
+        for i, one in enumerate(variables)
+    ]
+    output = "/scratch/me/block.out"
+    job = job_for(lumi, wish, name="commtune-7-3", time_s=3600, output=output, libraries=libraries)
+    return render_block(job, tuple(steps), folder)
 
 
 @pytest.mark.parametrize("name", ["lumi-block", "leonardo-block", "leonardo-allocation"])
@@ -73,7 +81,7 @@ def options(script: str) -> list[str]:
 
 
 def test_what_is_not_asked_for_is_not_there() -> None:
-    assert options(render_block(JOB, (STEP,))) == [
+    assert options(render_block(JOB, (STEP,), "block")) == [
         "#SBATCH --job-name=plain",
         "#SBATCH --nodes=2",
         "#SBATCH --ntasks-per-node=4",
@@ -88,13 +96,13 @@ def test_every_option_has_its_line() -> None:
     full = replace(
         JOB, account="a1", partition="p", qos="q", constraint="[a|b]&c*2", reservation="r",
         memory="0", gres="gpu:4", nodelist="n[1-2]", exclude="n3", comment="id:7",
-        gpus_per_node=8, cpus_per_rank=7, exclusive=True, warn_s=60,
+        gpus_per_node=8, cpus_per_rank=7, exclusive=True, warn_s=60, switches=1,
     )  # fmt: skip
-    block, allocation = render_block(full, ()), render_allocation(full, ("true",))
+    block, allocation = render_block(full, (), "block"), render_allocation(full, ("true",))
     for line in (
         "--account=a1", "--partition=p", "--qos=q", "--constraint=[a|b]&c*2", "--reservation=r",
         "--mem=0", "--gres=gpu:4", "--nodelist=n[1-2]", "--exclude=n3", "--comment=id:7",
-        "--gpus-per-node=8", "--cpus-per-task=7", "--exclusive",
+        "--gpus-per-node=8", "--cpus-per-task=7", "--exclusive", "--switches=1",
     ):  # fmt: skip
         assert f"#SBATCH {line}" in options(block)
         assert f"#SBATCH {line}" in options(allocation)
@@ -112,7 +120,7 @@ def test_values_that_sbatch_would_read_otherwise_are_refused_by_name(
     option: str, value: str
 ) -> None:
     with pytest.raises(UserError, match=f"^{option}: "):
-        render_block(replace(JOB, **{option: value}), (STEP,))  # type: ignore[arg-type]  # text
+        render_block(replace(JOB, **{option: value}), (STEP,), "block")  # type: ignore[arg-type]  # text
 
 
 def test_a_job_needs_a_name_nodes_and_a_time() -> None:
@@ -124,7 +132,7 @@ def test_a_job_needs_a_name_nodes_and_a_time() -> None:
         {"time_s": float("nan")},
     ):
         with pytest.raises(UserError):
-            render_block(replace(JOB, **wrong), ())
+            render_block(replace(JOB, **wrong), (), "block")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +141,9 @@ def test_a_job_needs_a_name_nodes_and_a_time() -> None:
      (90061.5, "1-01:02:00")],
 )  # fmt: skip
 def test_time_limits_are_whole_minutes_and_never_less(seconds: float, limit: str) -> None:
-    assert f"#SBATCH --time={limit}" in options(render_block(replace(JOB, time_s=seconds), ()))
+    assert f"#SBATCH --time={limit}" in options(
+        render_block(replace(JOB, time_s=seconds), (), "block")
+    )
 
 
 def test_a_folder_of_ones_own_comes_first(tmp_path: Path) -> None:
@@ -141,10 +151,10 @@ def test_a_folder_of_ones_own_comes_first(tmp_path: Path) -> None:
         '{% extends "commtune/base.sh.j2" %}\n'
         "{% block modules %}\nmodule load {{ job.name }}\n{% endblock %}\n"
     )
-    script = render_block(JOB, (STEP,), tmp_path)
+    script = render_block(JOB, (STEP,), "block", tmp_path)
     assert "module load 'plain'\n" in script
-    assert "exec -- 'srun' program" in script
-    assert options(script) == options(render_block(JOB, (STEP,)))
+    assert "'9' 'srun' program" in script
+    assert options(script) == options(render_block(JOB, (STEP,), "block"))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +193,7 @@ def test_a_folder_of_ones_own_comes_first(tmp_path: Path) -> None:
 def test_mistakes_in_templates_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "block.sh.j2").write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
     with pytest.raises(UserError, match=message.replace("$", r"\$")):
-        render_block(JOB, (STEP,), tmp_path)
+        render_block(JOB, (STEP,), "block", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -206,8 +216,8 @@ def test_nothing_that_a_template_does_runs_a_value(tmp_path: Path, text: str) ->
     value = "'; touch RAN; $(touch RAN) `touch RAN`\ntouch RAN\n&lt;"
     source = text.replace("job.name", "steps[0].environment.A")
     (tmp_path / "block.sh.j2").write_text(f"#!/bin/bash\n{source}\n\ntrue\n", encoding="utf-8")
-    step = Step(("true",), "out", "exit", {"A": value})
-    script = render_block(JOB, (step,), tmp_path)
+    step = Step(("true",), "out", "exit", {"A": value}, time_limit_s=9)
+    script = render_block(JOB, (step,), "block", tmp_path)
     subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True, timeout=20
     )
@@ -216,7 +226,7 @@ def test_nothing_that_a_template_does_runs_a_value(tmp_path: Path, text: str) ->
 
 def test_a_missing_folder_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no folder of templates"):
-        render_block(JOB, (STEP,), tmp_path / "no")
+        render_block(JOB, (STEP,), "block", tmp_path / "no")
 
 
 CONTROLLER = """

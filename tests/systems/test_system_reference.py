@@ -60,5 +60,5 @@ def test_the_template_in_the_reference_can_be_used(tmp_path: Path) -> None:
     shown = re.search(r"```jinja\n(.*?)```", PAGE, re.DOTALL)
     assert shown
     (tmp_path / "base.sh.j2").write_text(shown[1], encoding="utf-8")
-    script = render_block(Job("example", 1, 1, 60, "out"), (), tmp_path)
+    script = render_block(Job("example", 1, 1, 60, "out"), (), "block", tmp_path)
     assert "module purge\nmodule load 'my mpi/4.1'\n" in script

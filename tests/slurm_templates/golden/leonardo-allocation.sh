@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=0
 #SBATCH --exclusive
-#SBATCH --exclude=lrdn[0001-0003]
+#SBATCH --exclude=lrdn0001,lrdn0003
 #SBATCH --signal=B:USR1@120
 # A job that Slurm starts a second time would measure a second time.
 #SBATCH --no-requeue
@@ -21,7 +21,13 @@
 compgen -e >/dev/null || exit 3
 for name in $(compgen -e); do
   case $name in
-    SLURM_* | SLURMD_* | HOME | HOSTNAME | LOGNAME | PWD | SHELL | SHLVL | TMPDIR | USER | _) ;;
+    # Of Slurm's, what describes this job; not what srun takes for options.
+    SLURM_CLUSTER_NAME | SLURM_CONF | SLURM_CPUS_* | SLURM_GPUS* | SLURM_GTIDS | SLURM_JOB_* | \
+      SLURM_JOBID | SLURM_JWT | SLURM_LOCALID | SLURM_MEM_PER_* | SLURM_NNODES | SLURM_NODE* | \
+      SLURM_NPROCS | SLURM_NTASKS* | SLURM_PROCID | SLURM_RESTART_COUNT | SLURM_SHARDS* | \
+      SLURM_SUBMIT_* | SLURM_TASK_PID | SLURM_TASKS_PER_NODE | SLURM_TOPOLOGY_* | \
+      SLURM_TRES_PER_* | SLURM_WORKING_CLUSTER | SLURMD_*) ;;
+    HOME | HOSTNAME | LOGNAME | PWD | SHELL | SHLVL | TMPDIR | USER | _) ;;
     CUDA_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | ZE_AFFINITY_MASK)
       [ -n "${SLURM_JOB_GPUS-}" ] || unset -v "$name" ;;
     *) unset -v "$name" ;;

@@ -10,7 +10,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --mem=0
 #SBATCH --exclusive
-#SBATCH --exclude=lrdn[0001-0003]
+#SBATCH --exclude=lrdn0001,lrdn0003
 # A job that Slurm starts a second time would measure a second time.
 #SBATCH --no-requeue
 # Everything but ALL makes Slurm run the user's login profile, which costs a second a job.
@@ -20,7 +20,13 @@
 compgen -e >/dev/null || exit 3
 for name in $(compgen -e); do
   case $name in
-    SLURM_* | SLURMD_* | HOME | HOSTNAME | LOGNAME | PWD | SHELL | SHLVL | TMPDIR | USER | _) ;;
+    # Of Slurm's, what describes this job; not what srun takes for options.
+    SLURM_CLUSTER_NAME | SLURM_CONF | SLURM_CPUS_* | SLURM_GPUS* | SLURM_GTIDS | SLURM_JOB_* | \
+      SLURM_JOBID | SLURM_JWT | SLURM_LOCALID | SLURM_MEM_PER_* | SLURM_NNODES | SLURM_NODE* | \
+      SLURM_NPROCS | SLURM_NTASKS* | SLURM_PROCID | SLURM_RESTART_COUNT | SLURM_SHARDS* | \
+      SLURM_SUBMIT_* | SLURM_TASK_PID | SLURM_TASKS_PER_NODE | SLURM_TOPOLOGY_* | \
+      SLURM_TRES_PER_* | SLURM_WORKING_CLUSTER | SLURMD_*) ;;
+    HOME | HOSTNAME | LOGNAME | PWD | SHELL | SHLVL | TMPDIR | USER | _) ;;
     CUDA_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | ZE_AFFINITY_MASK)
       [ -n "${SLURM_JOB_GPUS-}" ] || unset -v "$name" ;;
     *) unset -v "$name" ;;
@@ -30,18 +36,70 @@ for name in $(compgen -A function); do unset -f "$name"; done
 unset -v name
 export PATH=/usr/local/bin:/usr/bin:/bin
 [ ! -r /etc/profile ] || . /etc/profile
+commtune_now() {
+  # Whole microseconds: the sign between seconds and their parts differs between languages.
+  # An older bash doesn't know the time.
+  commtune_time=${EPOCHREALTIME-$(date +%s%6N)}
+  commtune_time=${commtune_time//[!0123456789]/}
+  commtune_time=${commtune_time%??????}.${commtune_time: -6}
+}
+commtune_put() {
+  printf '%s\n' "$2" >"$1.part" && mv -f -- "$1.part" "$1"
+}
+commtune_finish() {
+  commtune_now
+  commtune_put './finished' "$1 $commtune_started $commtune_time"
+}
+commtune_end_steps() {
+  # An srun that was killed leaves its ranks.
+  for commtune_step in $(squeue --noheader --steps --format=%i --jobs="$SLURM_JOB_ID"); do
+    case $commtune_step in
+      *.batch | *.extern) ;;
+      *.*) scancel "$commtune_step" ;;
+    esac
+  done
+}
+# Of two jobs for one block, the second measures nothing.
+if ! mkdir -- './started' 2>/dev/null; then
+  if [ -d './started' ]; then
+    echo 'commtune: this block was already started; nothing is measured'
+    exit 0
+  fi
+  printf 'commtune: nothing can be written in %s\n' '.' >&2
+  exit 3
+fi
+commtune_now
+commtune_started=$commtune_time
+trap 'commtune_finish "$?"' EXIT
+trap 'exit 143' TERM
+commtune_nodes="SLURM_JOB_ID=${SLURM_JOB_ID-}
+SLURM_JOB_NODELIST=${SLURM_JOB_NODELIST-}"
+[ -z "${SLURM_TOPOLOGY_ADDR-}" ] || commtune_nodes="$commtune_nodes
+SLURM_TOPOLOGY_ADDR=$SLURM_TOPOLOGY_ADDR
+SLURM_TOPOLOGY_ADDR_PATTERN=${SLURM_TOPOLOGY_ADDR_PATTERN-}"
+commtune_put './nodes' "$commtune_nodes"
 # What this script sets reaches the ranks.
 export SLURM_EXPORT_ENV=ALL
 module load 'openmpi' || exit 3
 ulimit -s unlimited
 
+(exec -- timeout --kill-after=10 0 'srun' noise) </dev/null >'0.out.beside' 2>&1 &
+commtune_beside=$!
+commtune_now
+commtune_begin=$commtune_time
 (
 export NOTE=$'a\012$(b)'
 export UCX_RNDV_THRESH='inf'
-exec -- 'srun' --nodes=2 --ntasks-per-node=4 --cpu-bind=sockets --export=ALL bash -c 'export UCX_NET_DEVICES='\''mlx5_'\''"$SLURM_LOCALID"'\'':1'\''; exec -- "$@"' rank /home/me/bench
+exec -- timeout --signal=TERM --kill-after=10 '30' 'srun' --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=sockets --kill-on-bad-exit=1 --export=ALL bash -c 'export UCX_NET_DEVICES='\''mlx5_'\''"$SLURM_LOCALID"'\'':1'\''; exec -- "$@"' rank /home/me/bench
 ) </dev/null >'0.out' 2>&1
 commtune_status=$?
-printf '%s\n' "$commtune_status" >'0.exit.part' &&
-  mv -f -- '0.exit.part' '0.exit'
+commtune_now
+kill -s TERM "$commtune_beside" 2>/dev/null ||
+  echo 'commtune: this ended before what it stood beside' >>'0.out.beside'
+wait "$commtune_beside"
+[ "$commtune_status" -ne 137 ] || commtune_end_steps
+commtune_put '0.exit' "$commtune_status $commtune_begin $commtune_time"
 
 echo done
+
+exit 0

@@ -17,7 +17,13 @@
 compgen -e >/dev/null || exit 3
 for name in $(compgen -e); do
   case $name in
-    SLURM_* | SLURMD_* | HOME | HOSTNAME | LOGNAME | PWD | SHELL | SHLVL | TMPDIR | USER | _) ;;
+    # Of Slurm's, what describes this job; not what srun takes for options.
+    SLURM_CLUSTER_NAME | SLURM_CONF | SLURM_CPUS_* | SLURM_GPUS* | SLURM_GTIDS | SLURM_JOB_* | \
+      SLURM_JOBID | SLURM_JWT | SLURM_LOCALID | SLURM_MEM_PER_* | SLURM_NNODES | SLURM_NODE* | \
+      SLURM_NPROCS | SLURM_NTASKS* | SLURM_PROCID | SLURM_RESTART_COUNT | SLURM_SHARDS* | \
+      SLURM_SUBMIT_* | SLURM_TASK_PID | SLURM_TASKS_PER_NODE | SLURM_TOPOLOGY_* | \
+      SLURM_TRES_PER_* | SLURM_WORKING_CLUSTER | SLURMD_*) ;;
+    HOME | HOSTNAME | LOGNAME | PWD | SHELL | SHLVL | TMPDIR | USER | _) ;;
     CUDA_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | ZE_AFFINITY_MASK)
       [ -n "${SLURM_JOB_GPUS-}" ] || unset -v "$name" ;;
     *) unset -v "$name" ;;
@@ -27,21 +33,71 @@ for name in $(compgen -A function); do unset -f "$name"; done
 unset -v name
 export PATH=/usr/local/bin:/usr/bin:/bin
 [ ! -r /etc/profile ] || . /etc/profile
+commtune_now() {
+  # Whole microseconds: the sign between seconds and their parts differs between languages.
+  # An older bash doesn't know the time.
+  commtune_time=${EPOCHREALTIME-$(date +%s%6N)}
+  commtune_time=${commtune_time//[!0123456789]/}
+  commtune_time=${commtune_time%??????}.${commtune_time: -6}
+}
+commtune_put() {
+  printf '%s\n' "$2" >"$1.part" && mv -f -- "$1.part" "$1"
+}
+commtune_finish() {
+  commtune_now
+  commtune_put '/scratch/me/a night'\''s campaign/finished' "$1 $commtune_started $commtune_time"
+}
+commtune_end_steps() {
+  # An srun that was killed leaves its ranks.
+  for commtune_step in $(squeue --noheader --steps --format=%i --jobs="$SLURM_JOB_ID"); do
+    case $commtune_step in
+      *.batch | *.extern) ;;
+      *.*) scancel "$commtune_step" ;;
+    esac
+  done
+}
+# Of two jobs for one block, the second measures nothing.
+if ! mkdir -- '/scratch/me/a night'\''s campaign/started' 2>/dev/null; then
+  if [ -d '/scratch/me/a night'\''s campaign/started' ]; then
+    echo 'commtune: this block was already started; nothing is measured'
+    exit 0
+  fi
+  printf 'commtune: nothing can be written in %s\n' '/scratch/me/a night'\''s campaign' >&2
+  exit 3
+fi
+commtune_now
+commtune_started=$commtune_time
+trap 'commtune_finish "$?"' EXIT
+trap 'exit 143' TERM
+commtune_nodes="SLURM_JOB_ID=${SLURM_JOB_ID-}
+SLURM_JOB_NODELIST=${SLURM_JOB_NODELIST-}"
+[ -z "${SLURM_TOPOLOGY_ADDR-}" ] || commtune_nodes="$commtune_nodes
+SLURM_TOPOLOGY_ADDR=$SLURM_TOPOLOGY_ADDR
+SLURM_TOPOLOGY_ADDR_PATTERN=${SLURM_TOPOLOGY_ADDR_PATTERN-}"
+commtune_put '/scratch/me/a night'\''s campaign/nodes' "$commtune_nodes"
 # What this script sets reaches the ranks.
 export SLURM_EXPORT_ENV=ALL
 export MPICH_GPU_SUPPORT_ENABLED='1'
 
+commtune_now
+commtune_begin=$commtune_time
 (
-exec -- 'srun' --nodes=2 --ntasks-per-node=8 --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 --export=ALL bash -c 'export ROCR_VISIBLE_DEVICES="$SLURM_LOCALID"; exec -- "$@"' rank /home/me/bench --op allreduce
+exec -- timeout --signal=TERM --kill-after=10 '12.5' 'srun' --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 --kill-on-bad-exit=1 --export=ALL bash -c 'export ROCR_VISIBLE_DEVICES="$SLURM_LOCALID"; exec -- "$@"' rank /home/me/bench --op allreduce
 ) </dev/null >'/scratch/me/a night'\''s campaign/0.out' 2>&1
 commtune_status=$?
-printf '%s\n' "$commtune_status" >'/scratch/me/a night'\''s campaign/0.exit.part' &&
-  mv -f -- '/scratch/me/a night'\''s campaign/0.exit.part' '/scratch/me/a night'\''s campaign/0.exit'
+commtune_now
+[ "$commtune_status" -ne 137 ] || commtune_end_steps
+commtune_put '/scratch/me/a night'\''s campaign/0.exit' "$commtune_status $commtune_begin $commtune_time"
+commtune_now
+commtune_begin=$commtune_time
 (
 export FI_CXI_RDZV_THRESHOLD='16384'
 export MPICH_OFI_NIC_POLICY='GPU'
-exec -- 'srun' --nodes=2 --ntasks-per-node=8 --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 --export=ALL bash -c 'export ROCR_VISIBLE_DEVICES="$SLURM_LOCALID"; exec -- "$@"' rank /home/me/bench --op allreduce
+exec -- timeout --signal=TERM --kill-after=10 '12.5' 'srun' --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 --kill-on-bad-exit=1 --export=ALL bash -c 'export ROCR_VISIBLE_DEVICES="$SLURM_LOCALID"; exec -- "$@"' rank /home/me/bench --op allreduce
 ) </dev/null >'/scratch/me/a night'\''s campaign/1.out' 2>&1
 commtune_status=$?
-printf '%s\n' "$commtune_status" >'/scratch/me/a night'\''s campaign/1.exit.part' &&
-  mv -f -- '/scratch/me/a night'\''s campaign/1.exit.part' '/scratch/me/a night'\''s campaign/1.exit'
+commtune_now
+[ "$commtune_status" -ne 137 ] || commtune_end_steps
+commtune_put '/scratch/me/a night'\''s campaign/1.exit' "$commtune_status $commtune_begin $commtune_time"
+
+exit 0
