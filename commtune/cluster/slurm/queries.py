@@ -42,6 +42,9 @@ class Trouble(StrEnum):
     NOT_UNDERSTOOD = "this version of Slurm does not know the question"
     ACCOUNTING_OFF = "this Slurm keeps no accounts"
     ACCOUNTING_DOWN = "Slurm's accounting does not answer"
+    REFUSED = "Slurm refuses the job"
+    QUEUE_FULL = "Slurm takes no more jobs of yours now"
+    CLOSED = "Slurm takes no jobs there now"
     OTHER = "Slurm gave no answer"
 
     @property
@@ -55,6 +58,7 @@ _LASTING = (
     Trouble.NOT_PERMITTED,
     Trouble.NOT_UNDERSTOOD,
     Trouble.ACCOUNTING_OFF,
+    Trouble.REFUSED,
 )
 
 #: Slurm's messages (src/common/slurm_errno.c and the programs' own), the more telling first.
@@ -86,6 +90,9 @@ _HINTS = {
     Trouble.NOT_UNDERSTOOD: "check that the Slurm programs on PATH belong to this cluster",
     Trouble.ACCOUNTING_OFF: "node-hours are then taken from the jobs' own times",
     Trouble.ACCOUNTING_DOWN: "try 'sacctmgr ping' or ask again later",
+    Trouble.REFUSED: "check account, partition, QOS, time and size of the job against the site's",
+    Trouble.QUEUE_FULL: "let fewer jobs wait at a time; 'sacctmgr show qos' names limits",
+    Trouble.CLOSED: "see 'sinfo --summarize'; the administrators know when it opens again",
     Trouble.OTHER: "type the command yourself to see all that it says",
 }
 
@@ -129,12 +136,24 @@ def ask(arguments: Sequence[str], environment: Mapping[str, str], timeout_s: flo
     )
     if completed.ok:
         return completed.output
+    raise fault_of(arguments[0], completed, trouble_in(completed.output), timeout_s)
+
+
+def fault_of(
+    program: str, completed: process.Completed, trouble: Trouble, timeout_s: float
+) -> SlurmFault:
+    """The error of a program of Slurm that failed, in its own words.
+
+    Args:
+        trouble: what its output means; one that says nothing within its time is CONTROLLER_DOWN.
+    """
+    said = " ".join(completed.output.split())[-300:]
     if completed.timed_out:
-        said = f"no answer within {timeout_s:g} s"
-        raise SlurmFault(f"{arguments[0]}: {said}", Trouble.CONTROLLER_DOWN)
-    trouble = trouble_in(completed.output)
-    said = " ".join(completed.output.split())[-300:] or f"exit status {completed.exit_code}"
-    raise SlurmFault(f"{arguments[0]}: {trouble.value}: {said}", trouble)
+        silence = f"no answer within {timeout_s:g} s" + (f": {said}" if said else "")
+        known = Trouble.CONTROLLER_DOWN if trouble is Trouble.OTHER else trouble
+        return SlurmFault(f"{program}: {silence}", known)
+    said = said or f"exit status {completed.exit_code}"
+    return SlurmFault(f"{program}: {trouble.value}: {said}", trouble)
 
 
 def leader_of(job: str) -> str:

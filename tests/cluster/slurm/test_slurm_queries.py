@@ -158,6 +158,7 @@ def test_what_may_pass_and_what_does_not() -> None:
         Trouble.NOT_PERMITTED,
         Trouble.NOT_UNDERSTOOD,
         Trouble.ACCOUNTING_OFF,
+        Trouble.REFUSED,
     }
     for trouble in Trouble:
         fault = SlurmFault("m", trouble)

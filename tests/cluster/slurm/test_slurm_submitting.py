@@ -1,0 +1,388 @@
+"""sbatch and scancel: what they are called with, and what they say when they refuse."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from components import require_component
+from hypothesis import given
+from hypothesis import strategies as st
+from slurm_cluster import Cluster, has_slurm, running_cluster
+
+from commtune.cluster.slurm.queries import Queue, SlurmFault, Trouble
+from commtune.cluster.slurm.states import JobState
+from commtune.cluster.slurm.submitting import (
+    Submission,
+    SubmissionFault,
+    clean_environment,
+    trouble_of_submission,
+)
+from commtune.errors import MissingComponent, UserError
+
+UNREACHED = "Unable to contact slurm controller (connect failure)"
+BIN = {"PATH": os.environ["PATH"]}
+
+#: What the controller answers a submission with, by what it means: all that slurmctld of 22.05 and
+#: 25.11 can return from there and that says why.
+SAID = {
+    Trouble.REFUSED: """Invalid partition name specified
+        No partition specified or system default partition
+        User's group not permitted to use this partition
+        Requested nodes not in this partition
+        More processors requested than permitted
+        Node count specification invalid
+        Job size specification needs to be provided
+        Job script not specified
+        Pathname of a file, directory or other parameter too long
+        Requested node configuration is not available
+        Requested partition configuration not available now
+        Requested topology configuration is not available
+        Invalid node name specified
+        Task distribution specification invalid
+        Task count specification invalid
+        Invalid feature specification
+        Requested operation not supported on this system
+        Job dependency problem
+        Circular job dependency
+        Only batch jobs are accepted or processed
+        Memory required by task is not available
+        Invalid account or account/partition combination specified
+        Invalid qos specification
+        Invalid wckey specification
+        Invalid license specification
+        Requested time limit is invalid (missing or exceeds some limit)
+        Access denied to requested reservation
+        Requested reservation is invalid
+        Invalid time specified
+        CPU count specification invalid
+        Invalid generic resource (gres) specification
+        Requested account has breached requested QOS usage threshold
+        Invalid job array specification
+        Burst Buffer permission denied
+        Burst Buffer request invalid
+        Invalid mcs_label specified
+        Duplicate generic resource (gres) specification
+        Job --batch option is invalid or not a subset of --constraints
+        Invalid Trackable RESource (TRES) specification
+        Invalid GRES specification (with and without type identification)
+        Requested GRES option unsupported by configured SelectType plugin
+        Invalid --nice value
+        Invalid time-min specification (exceeds job's time or other limits)
+        Environment is missing in job
+        Multiple partition job request not supported when a partition is set in the association
+        Invalid preferred feature specification
+        Insufficient GRES available in allocation
+        Preemption is required but is disabled on this system
+        Invalid extra constraints specification
+        Invalid container id specified
+        Job cannot be submitted without the current working directory specified.
+        Insane message length""",
+    Trouble.QUEUE_FULL: """Unable to create job record, try again
+        Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)
+        Resource temporarily unavailable""",
+    Trouble.CLOSED: """Required partition not available (inactive or drain)
+        Partition in DOWN state
+        System submissions disabled
+        Requested operation is presently disabled
+        Requested reservation not usable now
+        Requested reservation is in use
+        Required node not available (down, drained or reserved)
+        Job can not start due to maintenance reservation.
+        Requested nodes are busy
+        PrologSlurmctld is still running""",
+    Trouble.BUSY: "Rate limit exceeded, please retry momentarily",
+    Trouble.NOT_PERMITTED: """Access/permission denied
+        Invalid user id""",
+    Trouble.AUTHENTICATION: """Protocol authentication error
+        Error generating job credential""",
+    Trouble.NOT_UNDERSTOOD: "Incompatible versions of client and server code",
+    Trouble.CONTROLLER_DOWN: """Unable to contact slurm controller (connect failure)
+        Unable to contact slurm controller (receive failure)
+        Socket timed out on send/recv operation
+        Slurm backup controller in standby mode
+        Zero Bytes were transmitted or received""",
+    Trouble.OTHER: """Unspecified error
+        Slurm internal error, contact system administrator
+        I/O error writing script/environment to file
+        Cannot allocate memory""",
+}
+MESSAGES = [(trouble, line.strip()) for trouble, text in SAID.items() for line in text.split("\n")]
+
+
+@pytest.mark.parametrize(("trouble", "message"), MESSAGES)
+@pytest.mark.parametrize("before", ["Batch job submission failed", "allocation failure"])
+def test_what_the_controller_says(trouble: Trouble, message: str, before: str) -> None:
+    assert trouble_of_submission(f"sbatch: error: {before}: {message}\n") is trouble
+
+
+@pytest.mark.parametrize(
+    ("limit", "trouble"),
+    [
+        ("QOSMaxSubmitJobPerUserLimit", Trouble.QUEUE_FULL),
+        ("AssocMaxSubmitJobLimit", Trouble.QUEUE_FULL),
+        ("AssocGrpSubmitJobsLimit", Trouble.QUEUE_FULL),
+        ("QOSGrpSubmitJobsLimit", Trouble.QUEUE_FULL),
+        ("MaxSubmitJobsPerAccount", Trouble.QUEUE_FULL),
+        ("QOSMaxWallDurationPerJobLimit", Trouble.REFUSED),
+        ("QOSMaxNodePerJobLimit", Trouble.REFUSED),
+        ("QOSMaxCpuPerUserLimit", Trouble.QUEUE_FULL),
+        ("AssocGrpCPUMinutesLimit", Trouble.REFUSED),
+    ],
+)
+def test_which_limit_is_reached(limit: str, trouble: Trouble) -> None:
+    text = SAID[Trouble.QUEUE_FULL].split("\n")[1].strip()
+    said = f"sbatch: error: {limit}\nsbatch: error: Batch job submission failed: {text}\n"
+    assert trouble_of_submission(said) is trouble
+
+
+@pytest.mark.parametrize(
+    ("said", "trouble"),
+    [
+        ("sbatch: error: Slurm job queue full, sleeping and retrying", Trouble.QUEUE_FULL),
+        (
+            "sbatch: error: Reached max number of submitted jobs\n"
+            "sbatch: error: Batch job submission failed: Unspecified error",
+            Trouble.QUEUE_FULL,
+        ),
+        (
+            "sbatch: error: You must name a project\n"
+            "sbatch: error: Batch job submission failed: Unspecified error",
+            Trouble.REFUSED,
+        ),
+        ("sbatch: unrecognized option '--nonsense'", Trouble.NOT_UNDERSTOOD),
+        ("sbatch: error: Invalid --time specification", Trouble.REFUSED),
+        ("sbatch: error: Unable to open file /nowhere", Trouble.REFUSED),
+        ("sbatch: error: No cluster 'x' known by database.", Trouble.REFUSED),
+        ("", Trouble.OTHER),
+    ],
+)
+def test_what_sbatch_says_itself(said: str, trouble: Trouble) -> None:
+    assert trouble_of_submission(said + "\n") is trouble
+
+
+@given(st.text())
+def test_any_text_has_a_trouble(text: str) -> None:
+    assert trouble_of_submission(text) in Trouble
+
+
+def test_nothing_of_a_job_that_the_controller_runs_in_is_passed_on() -> None:
+    kept = {"PATH": "/bin", "SLURM_CONF": "/c", "SLURM_JWT": "t", "UCX_TLS": "a,b", "SBATCHER": ""}
+    job = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_NNODES": "9",
+        "SLURMD_NODENAME": "n1",
+        "SLURM_CLUSTERS": "x",
+    }
+    options = {"SBATCH_PARTITION": "x", "SRUN_EXPORT_ENV": "NONE", "SCANCEL_INTERACTIVE": "1"}
+    assert clean_environment({**kept, **job, **options, "SALLOC_NO_BELL": "1"}) == kept
+
+
+def program(folder: Path, name: str, text: str) -> str:
+    """A program that writes its arguments to a file beside it, then does this."""
+    file = folder / name
+    file.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" "" >> {file}.calls\n{text}\n')
+    file.chmod(0o755)
+    return str(file)
+
+
+def submission(folder: Path, text: str = "echo 7") -> Submission:
+    sbatch, scancel = program(folder, "sbatch", text), program(folder, "scancel", text)
+    return Submission(BIN, timeout_s=5, sbatch=sbatch, scancel=scancel)
+
+
+def calls(folder: Path, name: str) -> list[list[str]]:
+    text = (folder / f"{name}.calls").read_text()
+    return [call.split("\n") for call in text.removesuffix("\n\n").split("\n\n")]
+
+
+def test_what_sbatch_is_called_with(tmp_path: Path) -> None:
+    odd = tmp_path / "a folder; $(odd)"
+    odd.mkdir()
+    one = replace(submission(tmp_path), cluster="other")
+    assert one.submit(tmp_path / "-x.sh", folder=odd, options=["--job-name=a b"]) == "7"
+    assert calls(tmp_path, "sbatch") == [
+        [
+            "--clusters=other",
+            f"--chdir={odd}",
+            "--parsable",
+            "--job-name=a b",
+            f"{tmp_path}/-x.sh",
+        ]
+    ]
+
+
+@pytest.mark.parametrize(
+    "printed", ["1234;cluster", "sbatch: this site says 99\n1234", "1\n1234", "1234\nsbatch: 5"]
+)
+def test_the_number_among_what_a_site_lets_sbatch_say(tmp_path: Path, printed: str) -> None:
+    one = submission(tmp_path, f"echo '{printed}'")
+    assert one.submit(tmp_path / "x", folder=tmp_path) == "1234"
+
+
+@pytest.mark.parametrize(
+    ("says", "trouble", "perhaps"),
+    [
+        ("exit 0", Trouble.OTHER, True),
+        ("echo 0; exit 1", Trouble.OTHER, True),
+        ("echo Socket timed out on send/recv operation; exit 1", Trouble.CONTROLLER_DOWN, True),
+        (f"echo '{UNREACHED}'; exit 1", Trouble.CONTROLLER_DOWN, False),
+        ("echo sbatch: error: Invalid --time specification; exit 1", Trouble.REFUSED, False),
+        ("echo Required partition not available; exit 1", Trouble.CLOSED, False),
+        ("echo sbatch: error: Slurm job queue full; sleep 60", Trouble.QUEUE_FULL, True),
+        ("sleep 60", Trouble.CONTROLLER_DOWN, True),
+    ],
+)
+def test_whether_a_job_without_a_number_may_be_there(
+    tmp_path: Path, says: str, trouble: Trouble, perhaps: bool
+) -> None:
+    with pytest.raises(SubmissionFault) as caught:
+        replace(submission(tmp_path, says), timeout_s=0.5).submit(tmp_path / "x", folder=tmp_path)
+    assert (caught.value.trouble, caught.value.perhaps_accepted) == (trouble, perhaps)
+    assert caught.value.transient == (trouble is not Trouble.REFUSED)
+    assert caught.value.hint
+
+
+def test_a_number_counts_even_if_sbatch_does_not_end(tmp_path: Path) -> None:
+    one = replace(submission(tmp_path, "echo 7; sleep 60"), timeout_s=0.5)
+    assert one.submit(tmp_path / "x", folder=tmp_path) == "7"
+
+
+def test_no_sbatch_or_no_folder_is_no_passing_fault(tmp_path: Path) -> None:
+    with pytest.raises(MissingComponent):
+        Submission(BIN, sbatch=str(tmp_path / "no")).submit(tmp_path, folder=tmp_path)
+    with pytest.raises(MissingComponent, match="nowhere"):
+        submission(tmp_path).submit(tmp_path, folder=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "number", ["", "0", "7;x", "-1", "--user=root", "7 8", "7,8", "7_*", "7_[1-2]", "7.0", "７"]
+)
+def test_what_is_no_job_is_not_cancelled(tmp_path: Path, number: str) -> None:
+    with pytest.raises(UserError, match="no Slurm job id"):
+        submission(tmp_path).cancel(["7", number])
+    assert not (tmp_path / "scancel.calls").exists()
+
+
+def test_few_calls_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
+    one = submission(tmp_path, "true")
+    one.cancel([])
+    assert not (tmp_path / "scancel.calls").exists()
+    wanted = {str(number) for number in range(1, 12_001)} | {"7_3", "8+1"}
+    one.cancel([*wanted, "7_3"])
+    made = calls(tmp_path, "scancel")
+    assert len(made) == 3
+    assert sorted(number for call in made for number in call) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "echo 'scancel: error: Kill job error on job id 7: Invalid job id specified'; exit 1",
+        "echo 'scancel: error: Kill job error on job id 7: Job/step already completing or "
+        "completed'; exit 229",
+    ],
+)
+def test_cancelling_what_is_gone(tmp_path: Path, says: str) -> None:
+    submission(tmp_path, says).cancel(["7"])
+
+
+@pytest.mark.parametrize(
+    ("says", "trouble"),
+    [
+        (
+            "echo 'scancel: error: Kill job error on job id 7: Invalid job id specified'\n"
+            "echo 'scancel: error: Kill job error on job id 8: Access/permission denied'",
+            Trouble.NOT_PERMITTED,
+        ),
+        (f"echo '{UNREACHED}'; exit 1", Trouble.CONTROLLER_DOWN),
+        ("exit 1", Trouble.OTHER),
+    ],
+)
+def test_cancelling_what_can_not_be(tmp_path: Path, says: str, trouble: Trouble) -> None:
+    with pytest.raises(SlurmFault) as caught:
+        submission(tmp_path, says).cancel(["7", "8"])
+    assert caught.value.trouble is trouble
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    require_component("Slurm", has_slurm())
+    with running_cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def real(cluster: Cluster) -> Submission:
+    return Submission(cluster.environment)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    file = tmp_path / "job.sh"
+    file.write_text("#!/bin/bash\n#SBATCH --nodes=1 --ntasks=1\nenv -0 > environment\nsleep 600\n")
+    return file
+
+
+def written(file: Path) -> str:
+    """What a job writes into a file, once it ends in a zero byte."""
+    deadline = time.monotonic() + 30
+    while not (file.exists() and (text := file.read_text()).endswith("\0")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return text
+
+
+@pytest.mark.component("slurm")
+def test_a_job_runs_in_its_folder_without_what_the_controller_has(
+    cluster: Cluster, tmp_path: Path, script: Path
+) -> None:
+    outer = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_NNODES": "3",
+        "SBATCH_PARTITION": "nowhere",
+        "MINE": "yes",
+    }
+    real = Submission({**cluster.environment, **outer})
+    job = real.submit(script, folder=tmp_path)
+    cluster.until(job, "RUNNING")
+    text = written(tmp_path / "environment")
+    seen = dict(pair.split("=", 1) for pair in text.split("\0")[:-1])
+    real.cancel([job, "999999"])
+    assert seen["MINE"] == "yes"
+    assert (seen["SLURM_JOB_ID"], seen["SLURM_NNODES"], seen["PWD"]) == (job, "1", str(tmp_path))
+    cluster.until(job, "CANCELLED")
+    real.cancel([job])
+    assert Queue(cluster.environment).look([job]).sighting(job).state is JobState.CANCELLED
+
+
+@pytest.mark.component("slurm")
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--partition=nowhere", "Invalid partition name"),
+        ("--constraint=blue", "Invalid feature"),
+        ("--reservation=none", "Requested reservation is invalid"),
+        ("--time=never", "Invalid --time"),
+        ("--mem=99T", "Requested node configuration"),
+    ],
+)
+def test_a_job_that_can_not_be_is_refused_in_slurms_words(
+    real: Submission, script: Path, option: str, words: str
+) -> None:
+    for call in (real.submit, real.test_only):
+        with pytest.raises(SlurmFault, match=words) as caught:
+            call(script, folder=script.parent, options=[option])
+        assert caught.value.trouble is Trouble.REFUSED
+        assert not caught.value.transient
+
+
+@pytest.mark.component("slurm")
+def test_a_job_that_would_be_taken(real: Submission, script: Path) -> None:
+    said = real.test_only(script, folder=script.parent)
+    assert "to start at" in said
+    assert "\n" not in said
