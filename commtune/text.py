@@ -38,6 +38,13 @@ def wall(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
+def node_hours(hours: float) -> str:
+    """Node-hours with up to three significant digits, or whole: ``0.25``, ``12.4``, ``1,234``."""
+    if hours >= 99.95:
+        return f"{hours:,.0f}"
+    return (f"{hours:.1f}" if hours >= 9.995 else f"{hours:.2f}").rstrip("0").rstrip(".")
+
+
 def percent(share: float) -> str:
     """A share with two significant digits, whole from ten on: ``2 %``, ``4.2 %``, ``39 %``."""
     scaled = 100 * share

@@ -5,35 +5,55 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict
+from typing import Any
 
 from commtune import wiring
 from commtune.commands import text
+from commtune.db.limits import excluded_nodes, node_hours_budget
 from commtune.db.records import CampaignSummary
 from commtune.db.store import Store
+from commtune.model import JobRecord, JobStage
+
+#: What Slurm says where there is no reason.
+_NO_REASON = ("", "None", "(null)")
 
 
 def run(db: str | None, *, json_output: bool) -> None:
-    """Prints one line a campaign, newest first."""
+    """Prints one line a campaign, newest first, and below it what their jobs do."""
     with wiring.database(db) as opened:
         campaigns = Store(opened).campaigns()
     if json_output:
-        print(json.dumps([asdict(campaign) for campaign in campaigns], indent=2, default=dict))
+        print(json.dumps([_plain(campaign) for campaign in campaigns], indent=2, default=dict))
         return
     if not campaigns:
         print("no campaigns yet; start one with: commtune tune")
         return
-    header = ("campaign", "state", "trials", "runs", "failed", "measured", "surest gain")
-    print(text.columns(header, [_row(c) for c in campaigns], right="trials,runs,failed"))
+    header = ("campaign", "state", "trials", "runs", "failed", "lost", "measured", "surest gain")
+    rows = [_row(campaign) for campaign in campaigns]
+    print(text.columns(header, rows, right="trials,runs,failed,lost"))
+    for campaign in campaigns:
+        if said := _jobs(campaign):
+            print(f"\n{said}")
+
+
+def _plain(campaign: CampaignSummary) -> dict[str, Any]:
+    return {
+        **asdict(campaign),
+        "failed": campaign.failed,
+        "lost": campaign.lost,
+        "node_hours_budget": node_hours_budget(campaign.settings),
+        "excluded_nodes": list(excluded_nodes(campaign.settings)),
+    }
 
 
 def _row(campaign: CampaignSummary) -> tuple[str, ...]:
-    failed = sum(n for outcome, n in campaign.outcomes.items() if outcome != "ok")
     return (
         campaign.name + _made_up(campaign),
         _state(campaign),
         str(campaign.trials),
-        str(sum(campaign.outcomes.values())),
-        str(failed),
+        str(campaign.runs),
+        str(campaign.failed),
+        str(campaign.lost),
         text.wall(campaign.wall_s),
         _gain(campaign),
     )
@@ -64,3 +84,37 @@ def _gain(campaign: CampaignSummary) -> str:
         return "none confirmed"
     speed = "" if best.speed == "all" else f" ({best.speed} speed)"
     return f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {text.size(best.bytes)}{speed}"
+
+
+def _jobs(campaign: CampaignSummary) -> str:
+    """What a scheduler does for a campaign, and did; empty where it has nothing to do with it."""
+    if not campaign.jobs and not campaign.node_hours:
+        return ""
+    count = len(campaign.jobs)
+    said = [f"{count} job{'' if count == 1 else 's'} in flight", _spent(campaign)]
+    if without := excluded_nodes(campaign.settings):
+        said.append(f"without {', '.join(without)}")
+    headline = f"{campaign.name}: {'; '.join(said)}"
+    if not campaign.jobs:
+        return headline
+    header = ("job", "for", "state", "since", "reason", "nodes")
+    table = text.columns(header, [_job(job) for job in campaign.jobs], right="job")
+    return "\n  ".join([headline, *table.splitlines()])
+
+
+def _spent(campaign: CampaignSummary) -> str:
+    budget = node_hours_budget(campaign.settings)
+    of = "" if budget is None else f" of {text.node_hours(budget)}"
+    return f"{text.node_hours(campaign.node_hours)}{of} node-hours used"
+
+
+def _job(job: JobRecord) -> tuple[str, ...]:
+    waits = "handed in" if job.stage is JobStage.SUBMITTED else "not handed in yet"
+    return (
+        job.number or "-",
+        str(job.kind) if job.block is None else f"{job.kind} {job.block}",
+        job.word or waits,
+        _ago(job.prepared_at if job.started_at is None else job.started_at),
+        "" if job.reason in _NO_REASON else job.reason,
+        job.nodes or f"{job.node_count} asked for",
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +96,17 @@ def open_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
     return [_job(row) for row in rows]
 
 
+def open_jobs_by_campaign(connection: Connection) -> Mapping[int, list[JobRecord]]:
+    """Jobs of all campaigns that are not over, in the order they were prepared."""
+    found: defaultdict[int, list[JobRecord]] = defaultdict(list)
+    rows = connection.execute(
+        select(Job.__table__).where(Job.stage != _OVER).order_by(Job.prepared_at, Job.key)
+    ).mappings()
+    for row in rows:
+        found[row["campaign_id"]].append(_job(row))
+    return found
+
+
 def all_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
     """All jobs of a campaign, in the order they were prepared."""
     rows = connection.execute(
@@ -110,6 +123,14 @@ def node_hours(connection: Connection, campaign_id: int) -> float:
         select(func.sum(Job.node_hours)).where(Job.campaign_id == campaign_id)
     ).scalar()
     return float(total or 0.0)
+
+
+def node_hours_by_campaign(connection: Connection) -> Mapping[int, float]:
+    """Node-hours of all jobs, for campaigns that have any."""
+    rows = connection.execute(
+        select(Job.campaign_id, func.sum(Job.node_hours).label("hours")).group_by(Job.campaign_id)
+    )
+    return {row.campaign_id: float(row.hours) for row in rows}
 
 
 def _values(job: JobRecord) -> dict[str, Any]:

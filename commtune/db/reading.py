@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select
 
 from commtune.db.codec import timing_from, unpack_samples, workload_from
+from commtune.db.jobs import node_hours_by_campaign, open_jobs_by_campaign
 from commtune.db.locks import describe
 from commtune.db.records import (
     BestGain,
@@ -135,6 +136,7 @@ def summaries(connection: Connection) -> list[CampaignSummary]:
     n_trials = _count_by_campaign(connection, Trial)
     n_profiles = _count_by_campaign(connection, ProfileRow)
     best, held = _best_gains(connection), _holders(connection)
+    jobs, node_hours = open_jobs_by_campaign(connection), node_hours_by_campaign(connection)
     rows = connection.execute(
         select(Campaign.__table__, System.name.label("system"), Stack.text.label("stack"))
         .join(System, System.id == Campaign.system_id)
@@ -150,6 +152,8 @@ def summaries(connection: Connection) -> list[CampaignSummary]:
             profiles=n_profiles.get(row["id"], 0),
             best=best.get(row["id"]),
             locked_by=held.get(row["id"], ""),
+            jobs=tuple(jobs.get(row["id"], ())),
+            node_hours=node_hours.get(row["id"], 0.0),
             **_run_totals(counts.get(row["id"], [])),
         )
         for row in rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commtune.db.answers import StackRecord, StoredProfile, SystemRecord
-from commtune.model import Configuration, Outcome, Phase
+from commtune.model import Configuration, JobRecord, Outcome, Phase
 
 __all__ = [
     "BestGain",
@@ -148,6 +148,8 @@ class CampaignSummary:
         last_run: when the newest run started, seconds since 1970; ``None`` before the first.
         best: ``None`` where nothing was confirmed (yet).
         locked_by: host, process and since when; empty where no controller holds it.
+        jobs: a scheduler's jobs that are not over.
+        node_hours: what all jobs used, those under way as far as it is known.
     """
 
     id: int
@@ -167,3 +169,20 @@ class CampaignSummary:
     profiles: int
     best: BestGain | None
     locked_by: str
+    jobs: tuple[JobRecord, ...] = ()
+    node_hours: float = 0.0
+
+    @property
+    def runs(self) -> int:
+        """Stored runs."""
+        return sum(self.outcomes.values())
+
+    @property
+    def lost(self) -> int:
+        """Runs that were cut short or never made, by something that they could not help."""
+        return sum(self.outcomes.get(outcome, 0) for outcome in Outcome if outcome.is_lost)
+
+    @property
+    def failed(self) -> int:
+        """Runs that failed by themselves; what was lost is not among them."""
+        return self.runs - self.lost - self.outcomes.get(Outcome.OK, 0)

@@ -1,0 +1,25 @@
+"""What a stored campaign may use of a scheduler's nodes, from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def node_hours_budget(settings: Mapping[str, Any]) -> float | None:
+    """How many node-hours it may use; ``None`` where nobody set a limit."""
+    found = settings.get("node_hours")
+    return float(found) if isinstance(found, int | float) else None
+
+
+def excluded_nodes(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Nodes that it does without: as its file says, and as it found out."""
+    slurm = settings.get("slurm")
+    asked = slurm.get("exclude") if isinstance(slurm, Mapping) else None
+    return tuple(sorted({*_names(asked), *_names(settings.get("excluded_nodes"))}))
+
+
+def _names(found: Any) -> list[str]:
+    if isinstance(found, str):
+        found = found.split(",")
+    return [str(name) for name in found or () if name]

@@ -1,0 +1,148 @@
+"""What ``commtune status`` says of campaigns, from a real database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import database_values as given
+import pytest
+
+from commtune.commands import status
+from commtune.db.engine import open_database
+from commtune.db.limits import excluded_nodes, node_hours_budget
+from commtune.db.store import Store
+from commtune.model import JobKind, JobStage, Outcome
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/commtune.db"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    database = open_database(url)
+    yield Store(database)
+    database.close()
+
+
+def begun(store: Store, name: str = "shm", **settings: Any) -> int:
+    """A campaign with a trial."""
+    campaign_id = store.open_campaign(given.campaign(name, settings=settings)).id
+    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    return campaign_id
+
+
+def made(store: Store, campaign_id: int, *outcomes: Outcome) -> None:
+    """Runs that ended like this."""
+    for number, outcome in enumerate(outcomes):
+        store.start_run(campaign_id, given.request(f"{campaign_id}-{number}"), "s1")
+        result = given.result(f"{campaign_id}-{number}", outcome=outcome)
+        store.finish_run(campaign_id, result, "allreduce")
+
+
+def lines(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What is printed, with single blanks."""
+    status.run(url, json_output=False)
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_what_was_lost_is_no_failure(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(store, begun(store), *Outcome)
+    header, row = lines(url, capsys)
+    assert header == "campaign state trials runs failed lost measured surest gain"
+    # Of the others, one is ok: 14 outcomes, of which 5 are lost.
+    assert row.startswith("shm stopped 1 14 8 5 ")
+    status.run(url, json_output=True)
+    (said,) = json.loads(capsys.readouterr().out)
+    assert (said["failed"], said["lost"], said["outcomes"]["preempted"]) == (8, 5, 1)
+    assert (said["jobs"], said["node_hours"], said["node_hours_budget"]) == ([], 0.0, None)
+
+
+def test_jobs_in_flight_are_told_with_what_they_used(
+    store: Store,
+    url: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slurm = {"exclude": ["n9", "n3"]}
+    jobs = store.job_book(begun(store, node_hours=64, slurm=slurm, excluded_nodes=["n7"]))
+    now = 1_700_000_000.0
+    monkeypatch.setattr(status, "time", SimpleNamespace(time=lambda: now))
+    running = given.job(
+        "running",
+        stage=JobStage.SUBMITTED,
+        number="4711",
+        word="RUNNING",
+        reason="None",
+        nodes="n[1-2]",
+        prepared_at=now - 5000,
+        started_at=now - 303,
+        node_hours=0.25,
+    )
+    pending = replace(
+        running,
+        key="pending",
+        number="4712",
+        word="PENDING",
+        reason="Priority",
+        nodes="",
+        prepared_at=now - 61,
+        started_at=None,
+        node_hours=0.0,
+    )
+    trace = given.job("trace", kind=JobKind.TRACE, block=None, prepared_at=now - 0.4, node_count=1)
+    over = given.job("over", stage=JobStage.OVER, number="4700", node_hours=12.125)
+    for job in (running, pending, trace, over):
+        jobs.put_job(job)
+    said = lines(url, capsys)
+    assert said[2:4] == [
+        "",
+        "shm: 3 jobs in flight; 12.4 of 64 node-hours used; without n3, n7, n9",
+    ]
+    assert said[4:] == [
+        "job for state since reason nodes",
+        "4711 block 4 RUNNING 5 min 03 s n[1-2]",
+        "4712 block 4 PENDING 1 min 01 s Priority 2 asked for",
+        "- trace not handed in yet 0 s 1 asked for",
+    ]
+    status.run(url, json_output=True)
+    (plain,) = json.loads(capsys.readouterr().out)
+    assert [job["number"] for job in plain["jobs"]] == ["4711", "4712", ""]
+    assert (plain["jobs"][1]["word"], plain["jobs"][1]["reason"]) == ("PENDING", "Priority")
+    assert (plain["node_hours"], plain["node_hours_budget"]) == (12.375, 64.0)
+    assert plain["excluded_nodes"] == ["n3", "n7", "n9"]
+
+
+def test_each_campaign_has_its_own_jobs(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun(store, "without")
+    for name, stage in (("ended", JobStage.OVER), ("flies", JobStage.PREPARED)):
+        store.job_book(begun(store, name)).put_job(given.job(name, stage=stage, node_hours=1.0))
+    said = "\n".join(lines(url, capsys))
+    assert "ended: 0 jobs in flight; 1 node-hours used\n" in f"{said}\n"
+    assert "flies: 1 job in flight; 1 node-hours used\njob for" in said
+    assert "without:" not in said
+
+
+@pytest.mark.parametrize(
+    ("settings", "budget", "nodes"),
+    [
+        ({}, None, ()),
+        ({"node_hours": None, "slurm": None, "excluded_nodes": None}, None, ()),
+        ({"node_hours": 0.5, "slurm": {"exclude": "n2,n1"}}, 0.5, ("n1", "n2")),
+        ({"slurm": {}, "excluded_nodes": ("n1", "n1")}, None, ("n1",)),
+    ],
+)
+def test_limits_are_read_from_settings_of_any_age(
+    settings: dict[str, Any], budget: float | None, nodes: tuple[str, ...]
+) -> None:
+    assert (node_hours_budget(settings), excluded_nodes(settings)) == (budget, nodes)
