@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
+from commtune.cluster.judging import WRONG_RESULT, judge, judge_content
 from commtune.cluster.launch import mpi_command
 from commtune.cluster.load import between, snapshot
 from commtune.cluster.shared_memory import sweep
@@ -20,10 +19,6 @@ from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.model import Execution, MpiInstallation, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program, Records
 
-#: Exit status of the benchmark for wrong data (its contract).
-_WRONG_RESULT = 3
-#: Launchers turn a rank's death by signal into words, each its own.
-_SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
 #: How long before its last record a lost run may have made its shared memory, seconds.
 _RECENT_S = 600.0
 _LARGEST_KEPT = 64 * 2**20
@@ -141,7 +136,9 @@ class LocalBenchmark:
     ) -> RunResult:
         outcome, detail = judge(found, completed, time_limit_s)
         if outcome is Outcome.OK:
-            outcome, detail = self._judge_content(request, found)
+            outcome, detail = judge_content(
+                request, found, {**self.environment, **request.configuration}, self.watched
+            )
         return RunResult(
             run_id=request.run_id,
             outcome=outcome,
@@ -155,62 +152,6 @@ class LocalBenchmark:
             exit_code=completed.exit_code,
             oversubscribed=bool((found.header or {}).get("oversubscribed", False)),
         )
-
-    def _judge_content(self, request: RunRequest, found: Records) -> tuple[Outcome, str]:
-        missing = set(request.workload.sizes) - {m.bytes for m in found.measurements}
-        if missing:
-            sizes = ", ".join(str(size) for size in sorted(missing))
-            return Outcome.MALFORMED, f"no record for these sizes: {sizes} bytes"
-        expected = {**self.environment, **request.configuration}
-        strange = strange_environment(found.header or {}, expected, self.watched)
-        if strange:
-            return Outcome.FAILED, strange
-        return Outcome.OK, ""
-
-
-def judge(
-    found: Records, completed: process.Completed, time_limit_s: float
-) -> tuple[Outcome, str]:
-    """How a run ended, from its process and its records, and why in words."""
-    if completed.timed_out:
-        count = len(found.measurements)
-        finished = f"{count} size{'' if count == 1 else 's'} finished"
-        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished}"
-    if completed.exit_code == _WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
-        wrong = sum(m.wrong for m in found.measurements)
-        return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
-    if completed.signal is not None:
-        return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
-    if completed.exit_code and _SIGNAL_WORDS.search(completed.output):
-        return Outcome.CRASHED, f"a rank was ended by a signal (status {completed.exit_code})"
-    if completed.exit_code and 128 < completed.exit_code <= 128 + signal.SIGRTMAX:
-        return Outcome.CRASHED, f"ended by signal {completed.exit_code - 128}"
-    if completed.exit_code:
-        return Outcome.FAILED, f"exit status {completed.exit_code}"
-    if found.problems:
-        return Outcome.MALFORMED, "; ".join(found.problems[:3])
-    if found.footer is None:
-        return Outcome.TRUNCATED, "the record file has no footer"
-    return Outcome.OK, ""
-
-
-def strange_environment(
-    header: Mapping[str, object], expected: Mapping[str, str], watched: Sequence[str]
-) -> str:
-    """What ranks saw otherwise than they should, in words; empty where all is as it should be.
-
-    Args:
-        expected: pinned variables and the configuration; a watched variable that is not in it
-            must be unset on every rank.
-    """
-    ranks = header.get("rank_info")
-    for rank in ranks if isinstance(ranks, list) else []:
-        seen = rank.get("environment", {})
-        for name in watched:
-            if seen.get(name) != expected.get(name):
-                saw = f"{name}={seen[name]}" if name in seen else f"{name} unset"
-                return f"rank {rank.get('rank')} saw {saw}, not {expected.get(name, 'unset')}"
-    return ""
 
 
 def _make_folder(folder: Path) -> None:
@@ -239,7 +180,7 @@ def _last_sign(records: Path) -> float:
 
 
 def _status(found: Records) -> int:
-    return _WRONG_RESULT if (found.footer or {}).get("status") == "wrong" else 0
+    return WRONG_RESULT if (found.footer or {}).get("status") == "wrong" else 0
 
 
 def _shorten(records: Path) -> None:

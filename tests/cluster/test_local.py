@@ -16,7 +16,8 @@ import pytest
 from left_over import living, wait_until_living
 
 from commtune import process
-from commtune.cluster.local import LocalBenchmark, judge, strange_environment
+from commtune.cluster.judging import judge, strange_environment
+from commtune.cluster.local import LocalBenchmark
 from commtune.kernels.records import Records, read
 from commtune.model import (
     Configuration,

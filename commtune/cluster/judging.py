@@ -1,0 +1,79 @@
+"""How a run ended, from its processes and from what it wrote."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping, Sequence
+
+from commtune import process
+from commtune.model import Outcome, RunRequest
+from commtune.tuner.ports import Records
+
+#: Exit status of the benchmark for wrong data (its contract).
+WRONG_RESULT = 3
+#: Launchers turn a rank's death by signal into words, each its own.
+_SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
+
+
+def judge(
+    found: Records, completed: process.Completed, time_limit_s: float
+) -> tuple[Outcome, str]:
+    """How a run ended, from its process and its records, and why in words."""
+    if completed.timed_out:
+        count = len(found.measurements)
+        finished = f"{count} size{'' if count == 1 else 's'} finished"
+        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished}"
+    if completed.exit_code == WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
+        wrong = sum(m.wrong for m in found.measurements)
+        return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
+    if completed.signal is not None:
+        return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
+    if completed.exit_code and _SIGNAL_WORDS.search(completed.output):
+        return Outcome.CRASHED, f"a rank was ended by a signal (status {completed.exit_code})"
+    if completed.exit_code and 128 < completed.exit_code <= 128 + signal.SIGRTMAX:
+        return Outcome.CRASHED, f"ended by signal {completed.exit_code - 128}"
+    if completed.exit_code:
+        return Outcome.FAILED, f"exit status {completed.exit_code}"
+    if found.problems:
+        return Outcome.MALFORMED, "; ".join(found.problems[:3])
+    if found.footer is None:
+        return Outcome.TRUNCATED, "the record file has no footer"
+    return Outcome.OK, ""
+
+
+def judge_content(
+    request: RunRequest, found: Records, expected: Mapping[str, str], watched: Sequence[str]
+) -> tuple[Outcome, str]:
+    """Whether the records of a run that ended well hold what was asked for.
+
+    Args:
+        expected, watched: as for ``strange_environment``.
+    """
+    missing = set(request.workload.sizes) - {m.bytes for m in found.measurements}
+    if missing:
+        sizes = ", ".join(str(size) for size in sorted(missing))
+        return Outcome.MALFORMED, f"no record for these sizes: {sizes} bytes"
+    strange = strange_environment(found.header or {}, expected, watched)
+    if strange:
+        return Outcome.FAILED, strange
+    return Outcome.OK, ""
+
+
+def strange_environment(
+    header: Mapping[str, object], expected: Mapping[str, str], watched: Sequence[str]
+) -> str:
+    """What ranks saw otherwise than they should, in words; empty where all is as it should be.
+
+    Args:
+        expected: pinned variables and the configuration; a watched variable that is not in it
+            must be unset on every rank.
+    """
+    ranks = header.get("rank_info")
+    for rank in ranks if isinstance(ranks, list) else []:
+        seen = rank.get("environment", {})
+        for name in watched:
+            if seen.get(name) != expected.get(name):
+                saw = f"{name}={seen[name]}" if name in seen else f"{name} unset"
+                return f"rank {rank.get('rank')} saw {saw}, not {expected.get(name, 'unset')}"
+    return ""

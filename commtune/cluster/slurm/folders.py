@@ -1,0 +1,141 @@
+"""The folder of a job: its script, and what it leaves behind. Reading it changes nothing.
+
+::
+
+    script.sh     what Slurm runs
+    started/      made by the first job with this script; a second one measures nothing
+    nodes         which nodes it has, as the job itself sees it
+    0.out 0.exit  output and exit of the first run, and so on
+    finished      how the script ended
+    job.out       what the script itself printed
+
+On a shared file system files may show up later than the job's end is known.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.errors import EnvironmentFault
+
+_EXIT = re.compile(r"(\d{1,3}) (\d{9,11}\.\d{1,6}) (\d{9,11}\.\d{1,6})\s*", re.ASCII)
+_TAIL_BYTES = 4000
+#: More is not a step's output but a program gone mad.
+_WHOLE_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a step or a script ended.
+
+    Attributes:
+        status: exit status, 0 to 255.
+        began_at, ended_at: seconds since 1970, by the clock of the job's first node.
+    """
+
+    status: int
+    began_at: float
+    ended_at: float
+
+    @property
+    def wall_s(self) -> float:
+        """How long it took, seconds."""
+        return max(0.0, self.ended_at - self.began_at)
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """Where one job keeps its things."""
+
+    path: Path
+
+    @property
+    def script(self) -> Path:
+        """What Slurm runs."""
+        return self.path / "script.sh"
+
+    @property
+    def output(self) -> Path:
+        """What the script itself prints, Slurm's own messages among it."""
+        return self.path / "job.out"
+
+    def step_output(self, position: int) -> Path:
+        """What a run printed."""
+        return self.path / f"{position}.out"
+
+    def step_exit(self, position: int) -> Path:
+        """How a run ended."""
+        return self.path / f"{position}.exit"
+
+    def write_script(self, text: str) -> None:
+        """Writes the script, whole or not at all.
+
+        Raises:
+            EnvironmentFault: the folder can't be written to.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            part = self.script.with_suffix(".part")
+            with part.open("wb") as file:
+                file.write(text.encode("ascii"))
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.script)
+        except OSError as error:
+            raise EnvironmentFault(
+                f"the job's folder can't be written: {self.path}: {error.strerror}",
+                hint="check your rights and the room there, or set XDG_DATA_HOME to another folder",
+            ) from error
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the script began to run."""
+        self._look_anew()
+        return (self.path / "started").exists()
+
+    def finished(self) -> Ending | None:
+        """How the script ended; ``None`` as long as it has not, or was cut short."""
+        return self._ending(self.path / "finished")
+
+    def ending(self, position: int) -> Ending | None:
+        """How a run ended; ``None`` where it has not, or never began."""
+        return self._ending(self.step_exit(position))
+
+    def tail(self, file: Path) -> str:
+        """The last of an output file."""
+        return _read(file, _TAIL_BYTES, from_end=True)
+
+    def whole(self, file: Path) -> str:
+        """All of an output file, up to 16 MiB."""
+        return _read(file, _WHOLE_BYTES, from_end=False)
+
+    def nodes(self) -> dict[str, str]:
+        """What the job said of its nodes: Slurm's variables by name."""
+        lines = _read(self.path / "nodes", _WHOLE_BYTES, from_end=False).splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def _ending(self, file: Path) -> Ending | None:
+        found = _EXIT.fullmatch(_read(file, _TAIL_BYTES, from_end=False))
+        return Ending(int(found[1]), float(found[2]), float(found[3])) if found else None
+
+    def _look_anew(self) -> None:
+        """A network file system asks its server again for a folder that is opened."""
+        try:
+            with os.scandir(self.path):
+                pass
+        except OSError:
+            return
+
+
+def _read(file: Path, most: int, *, from_end: bool) -> str:
+    try:
+        with file.open("rb") as stream:
+            if from_end:
+                size = stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, size - most))
+            return stream.read(most).decode(errors="replace")
+    except OSError:
+        return ""
