@@ -11,10 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "aggressor.h"
 #include "backend.h"
 #include "canary.h"
 #include "clock.h"
 #include "controls.h"
+#include "ending.h"
 #include "error.h"
 #include "fault_injection.h"
 #include "measure.h"
@@ -92,6 +94,25 @@ RunFacts facts_of(const Options& options, const std::vector<std::string>& argume
   return facts;
 }
 
+/// Traffic until it is told to end, on every rank; returns the exit status.
+int aggress(const Options& options, const std::vector<std::string>& arguments, const World& world,
+            const Clock& clock) {
+  const Placement placement(world);
+  Aggressor aggressor(world, clock, options.aggressor, placement);
+  const RunFacts facts = facts_of(options, arguments, world, "mpi-host");
+  std::optional<RecordFile> records;
+  if (world.is_first()) {
+    records.emplace(options.records);
+    records->write_line(aggressor_header_record(facts, options, placement, aggressor.window()));
+  }
+  const Ending ending = aggressor.run(
+      [&records](const Traffic& traffic) { records->write_line(traffic_record(traffic)); });
+  hurry();
+  const Totals totals{0, false, clock.now(), facts.init_s, 0.0};
+  if (records) records->write_line(aggressor_footer_record(totals, aggressor.traffic(), ending));
+  return kExitOk;
+}
+
 /// The run, on every rank; returns the exit status.
 int run(const Options& options, const std::vector<std::string>& arguments, const World& world,
         const Clock& clock) {
@@ -134,6 +155,9 @@ int run_under_mpi(const CommandLine& line, const std::vector<std::string>& argum
                   char*** argv, const Clock& clock) {
   const World world(argc, argv);
   try {
+    if (line.options.mode == Mode::aggress) {
+      return aggress(line.options, arguments, world, clock);
+    }
     return run(line.options, arguments, world, clock);
   } catch (const UsageError& error) {
     return usage_exit(error, world.is_first());
@@ -156,6 +180,9 @@ int main(int argc, char** argv) {
     if (!line.print.empty()) {
       std::fputs(line.print.c_str(), stdout);
       return commtune::kExitOk;
+    }
+    if (line.options.mode == commtune::Mode::aggress) {
+      commtune::heed_signals(line.options.aggressor.longest_s);
     }
     return commtune::run_under_mpi(line, arguments, &argc, &argv, clock);
   } catch (const commtune::UsageError& error) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "build_info.h"
 #include "error.h"
@@ -38,6 +39,19 @@ Measures one communication operation over host memory and writes JSON Lines.
   --seed N            of the data pattern (1)
   --check full|none   compare every received element, outside the timed part (full)
   --fault KIND@BYTES  test only: hang, crash, wrong or babble at this size
+
+mpiexec -n N commtune-bench --mode aggress --pattern PATTERN --message BYTES [option...]
+
+Measures nothing: moves messages until SIGTERM or SIGINT, as traffic beside another run.
+
+  --pattern PATTERN   incast (all other ranks send to rank 0) or alltoall
+  --message BYTES     from one rank to one other, 1 to 1073741824
+  --burst SECONDS     with --pause: send so long, be silent so long, in turn (never silent)
+  --pause SECONDS
+  --stop-file FILE    ends when this file is there
+  --longest SECONDS   ends after this time in any case (3600)
+  --records, --run-id and --env-names as above
+
   --help, --version
 )";
 
@@ -87,11 +101,16 @@ bool parse_check(const std::string& text) {
 Mode parse_mode(const std::string& text) {
   if (text == "measure") return Mode::measure;
   if (text == "trace") return Mode::trace;
-  throw UsageError("--mode: '" + text + "' is neither measure nor trace");
+  if (text == "aggress") return Mode::aggress;
+  throw UsageError("--mode: '" + text + "' is neither measure nor trace nor aggress");
 }
 
 std::vector<std::string> parse_names(const std::string& text) {
   return text.empty() ? std::vector<std::string>{} : split(text);
+}
+
+double parse_span(const std::string& option, const std::string& text) {
+  return parse_number(option, text, 1e-3, 1e6);
 }
 
 int parse_count(const std::string& option, const std::string& text, int low) {
@@ -100,39 +119,64 @@ int parse_count(const std::string& option, const std::string& text, int low) {
 
 using Setter = void (*)(Options&, const std::string& name, const std::string& value);
 
+/// The modes that an option is for: all, those that do an operation at each size, or aggress.
+enum class For : unsigned char { all, operations, aggressor };
+
 struct Option {
   const char* name;
   Setter set;
+  For what = For::all;
 };
 
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 17> kOptions{{
-    {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }},
-    {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }},
-    {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }},
-    {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); }},
+constexpr std::array<Option, 23> kOptions{{
+    {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
+    {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
+    {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }, For::operations},
+    {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); },
+     For::operations},
     {"--records", [](Options& o, Name, Value v) { o.records = v; }},
     {"--run-id", [](Options& o, Name, Value v) { o.run_id = v; }},
     {"--env-names", [](Options& o, Name, Value v) { o.env_names = parse_names(v); }},
     {"--mode", [](Options& o, Name, Value v) { o.mode = parse_mode(v); }},
-    {"--controls", [](Options& o, Name, Value v) { o.controls = parse_names(v); }},
-    {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); }},
+    {"--controls", [](Options& o, Name, Value v) { o.controls = parse_names(v); }, For::operations},
+    {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); },
+     For::operations},
     {"--min-samples",
-     [](Options& o, Name n, Value v) { o.limits.min_samples = parse_count(n, v, 1); }},
+     [](Options& o, Name n, Value v) { o.limits.min_samples = parse_count(n, v, 1); },
+     For::operations},
     {"--max-samples",
-     [](Options& o, Name n, Value v) { o.limits.max_samples = parse_count(n, v, 1); }},
+     [](Options& o, Name n, Value v) { o.limits.max_samples = parse_count(n, v, 1); },
+     For::operations},
     {"--relative-ci",
-     [](Options& o, Name n, Value v) { o.limits.relative_ci = parse_number(n, v, 0.0, 1.0); }},
+     [](Options& o, Name n, Value v) { o.limits.relative_ci = parse_number(n, v, 0.0, 1.0); },
+     For::operations},
     {"--time-cap",
-     [](Options& o, Name n, Value v) { o.limits.time_cap_s = parse_number(n, v, 1e-6, 1e5); }},
+     [](Options& o, Name n, Value v) { o.limits.time_cap_s = parse_number(n, v, 1e-6, 1e5); },
+     For::operations},
     {"--seed",
      [](Options& o, Name n, Value v) {
        o.seed = parse_number<std::uint64_t>(n, v, 0, std::numeric_limits<std::int64_t>::max());
-     }},
-    {"--check", [](Options& o, Name, Value v) { o.check = parse_check(v); }},
-    {"--fault", [](Options& o, Name, Value v) { o.fault = parse_fault(v); }},
+     },
+     For::operations},
+    {"--check", [](Options& o, Name, Value v) { o.check = parse_check(v); }, For::operations},
+    {"--fault", [](Options& o, Name, Value v) { o.fault = parse_fault(v); }, For::operations},
+    {"--pattern", [](Options& o, Name, Value v) { o.aggressor.pattern = parse_pattern(v); },
+     For::aggressor},
+    {"--message",
+     [](Options& o, Name n, Value v) {
+       o.aggressor.message = parse_number<std::size_t>(n, v, 1, kLargestSize);
+     },
+     For::aggressor},
+    {"--burst", [](Options& o, Name n, Value v) { o.aggressor.bursts.burst_s = parse_span(n, v); },
+     For::aggressor},
+    {"--pause", [](Options& o, Name n, Value v) { o.aggressor.bursts.pause_s = parse_span(n, v); },
+     For::aggressor},
+    {"--stop-file", [](Options& o, Name, Value v) { o.aggressor.stop_file = v; }, For::aggressor},
+    {"--longest", [](Options& o, Name n, Value v) { o.aggressor.longest_s = parse_span(n, v); },
+     For::aggressor},
 }};
 
 const Option& find_option(const std::string& name) {
@@ -144,7 +188,31 @@ const Option& find_option(const std::string& name) {
   throw UsageError("unknown option '" + name + "'; options are: " + legal);
 }
 
-void check_whole(const Options& options) {
+using Given = std::set<std::string>;
+
+void check_modes(const Options& options, const Given& given) {
+  const bool aggresses = options.mode == Mode::aggress;
+  for (const Option& option : kOptions) {
+    if (given.count(option.name) == 0) continue;
+    if (aggresses && option.what == For::operations) {
+      throw UsageError(std::string(option.name) + " is not for --mode aggress");
+    }
+    if (!aggresses && option.what == For::aggressor) {
+      throw UsageError(std::string(option.name) + " needs --mode aggress");
+    }
+  }
+}
+
+void check_aggressor(const Given& given) {
+  if (given.count("--pattern") == 0) throw UsageError("--pattern is missing: incast or alltoall");
+  if (given.count("--message") == 0) throw UsageError("--message is missing: give bytes");
+  if (given.count("--burst") != given.count("--pause")) {
+    throw UsageError("--burst and --pause need each other");
+  }
+}
+
+void check_operation(const Options& options, const Given& given) {
+  if (given.count("--op") == 0) throw UsageError("--op is missing: say which operation");
   if (options.sizes.empty()) throw UsageError("--sizes is missing: give sizes in bytes");
   if (!options.controls.empty() && options.mode != Mode::trace) {
     throw UsageError("--controls needs --mode trace: reading them may change times");
@@ -154,6 +222,15 @@ void check_whole(const Options& options) {
   }
   // Any number of ranks serves here: only whether one element fits is asked.
   for (const std::size_t bytes : options.sizes) lay_out(options.operation, options.type, bytes, 1);
+}
+
+void check_whole(const Options& options, const Given& given) {
+  check_modes(options, given);
+  if (options.mode == Mode::aggress) {
+    check_aggressor(given);
+  } else {
+    check_operation(options, given);
+  }
 }
 
 std::string version_text() {
@@ -166,7 +243,7 @@ std::string version_text() {
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   CommandLine line;
-  bool has_operation = false;
+  Given given;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument == "--help") return {{}, kUsage};
@@ -180,10 +257,9 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     const std::string value =
         equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
     option.set(line.options, name, value);
-    has_operation = has_operation || name == "--op";
+    given.insert(name);
   }
-  if (!has_operation) throw UsageError("--op is missing: say which operation");
-  check_whole(line.options);
+  check_whole(line.options, given);
   return line;
 }
 

@@ -8,12 +8,13 @@
 
 #include "fault_injection.h"
 #include "operations.h"
+#include "pattern.h"
 #include "stopping.h"
 
 namespace commtune {
 
-/// What a run is made for: times, or what the library does (untimed).
-enum class Mode { measure, trace };
+/// What a run is made for: times, what the library does (untimed), or traffic beside another run.
+enum class Mode { measure, trace, aggress };
 
 /// What the command line asks for.
 struct Options {
@@ -26,6 +27,7 @@ struct Options {
   std::string run_id;
   std::vector<std::string> env_names;
   std::vector<std::string> controls;  ///< MPI_T control variables to report; Mode::trace only
+  AggressorOptions aggressor;         ///< Mode::aggress only
   StoppingLimits limits;
   std::uint64_t seed = 1;
   bool check = true;

@@ -105,6 +105,43 @@ std::string canary_json(const SizeResult& result) {
       .str();
 }
 
+json::Object begin_header(const RunFacts& facts, const Options& options) {
+  const std::string clock = json::Object()
+                                .text("name", Clock::name())
+                                .number("resolution_s", Clock::resolution_s())
+                                .str();
+  json::Object record;
+  return record.text("record", "header")
+      .integer("contract", kContract)
+      .text("run_id", options.run_id)
+      .raw("benchmark", benchmark_json())
+      .raw("argv", text_array(facts.arguments))
+      .raw("clock", clock)
+      .text("backend", facts.backend);
+}
+
+std::string end_header(json::Object& record, const RunFacts& facts, const Placement& placement) {
+  const std::string mpi =
+      json::Object().text("library", World::library()).text("standard", World::standard()).str();
+  return record.integer("ranks", placement.ranks().size())
+      .integer("nodes", static_cast<std::uint64_t>(placement.nodes()))
+      .raw("mpi", mpi)
+      .raw("libraries", text_array(communication_libraries()))
+      .text("started_utc", utc_now())
+      .text("kernel", kernel())
+      .boolean("oversubscribed", placement.oversubscribed())
+      .number("init_s", facts.init_s)
+      .raw("rank_info", rank_info_json(placement, facts))
+      .str();
+}
+
+json::Object& add_traffic(json::Object& record, const Traffic& traffic) {
+  return record.integer("bytes_moved", traffic.bytes_moved)
+      .integer("bytes_between_nodes", traffic.bytes_between_nodes)
+      .number("traffic_s", traffic.traffic_s)
+      .number("active_s", traffic.active_s);
+}
+
 void add_layout(json::Object& record, const Layout& layout) {
   record.integer("bytes", layout.bytes)
       .integer("count", layout.count)
@@ -144,34 +181,12 @@ std::string environment_json(const std::vector<std::string>& names) {
 
 std::string header_record(const RunFacts& facts, const Options& options,
                           const Placement& placement) {
-  const std::string clock = json::Object()
-                                .text("name", Clock::name())
-                                .number("resolution_s", Clock::resolution_s())
-                                .str();
-  const std::string mpi =
-      json::Object().text("library", World::library()).text("standard", World::standard()).str();
-  return json::Object()
-      .text("record", "header")
-      .integer("contract", kContract)
-      .text("run_id", options.run_id)
-      .raw("benchmark", benchmark_json())
-      .raw("argv", text_array(facts.arguments))
-      .raw("clock", clock)
-      .integer("seed", options.seed)
-      .text("backend", facts.backend)
+  json::Object record = begin_header(facts, options);
+  record.integer("seed", options.seed)
       .text("operation", word(options.operation))
       .text("dtype", word(options.type))
-      .text("reduction", word(options.reduction))
-      .integer("ranks", placement.ranks().size())
-      .integer("nodes", static_cast<std::uint64_t>(placement.nodes()))
-      .raw("mpi", mpi)
-      .raw("libraries", text_array(communication_libraries()))
-      .text("started_utc", utc_now())
-      .text("kernel", kernel())
-      .boolean("oversubscribed", placement.oversubscribed())
-      .number("init_s", facts.init_s)
-      .raw("rank_info", rank_info_json(placement, facts))
-      .str();
+      .text("reduction", word(options.reduction));
+  return end_header(record, facts, placement);
 }
 
 std::string measurement_record(const SizeResult& result, bool oversubscribed) {
@@ -221,6 +236,36 @@ std::string footer_record(const Totals& totals) {
       .number("elapsed_s", totals.elapsed_s)
       .number("init_s", totals.init_s)
       .number("measure_s", totals.measure_s)
+      .str();
+}
+
+std::string aggressor_header_record(const RunFacts& facts, const Options& options,
+                                    const Placement& placement, int window) {
+  const AggressorOptions& asked = options.aggressor;
+  json::Object record = begin_header(facts, options);
+  record.text("mode", "aggress")
+      .text("pattern", word(asked.pattern))
+      .integer("message_bytes", asked.message)
+      .integer("window", static_cast<std::uint64_t>(window))
+      .number("burst_s", asked.bursts.burst_s)
+      .number("pause_s", asked.bursts.pause_s)
+      .number("longest_s", asked.longest_s);
+  return end_header(record, facts, placement);
+}
+
+std::string traffic_record(const Traffic& traffic) {
+  json::Object record;
+  record.text("record", "traffic");
+  return add_traffic(record, traffic).str();
+}
+
+std::string aggressor_footer_record(const Totals& totals, const Traffic& traffic, Ending ending) {
+  json::Object record;
+  record.text("record", "footer").text("status", "ok").integer("measurements", 0);
+  return add_traffic(record, traffic)
+      .text("ended_by", word(ending))
+      .number("elapsed_s", totals.elapsed_s)
+      .number("init_s", totals.init_s)
       .str();
 }
 

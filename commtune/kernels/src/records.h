@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "aggressor.h"
 #include "clock.h"
 #include "measure.h"
 #include "options.h"
@@ -60,5 +61,12 @@ struct Totals {
   double measure_s = 0.0;  ///< all sizes together
 };
 std::string footer_record(const Totals& totals);
+
+/// The records of an aggressor.
+/// @param window messages that a sender has under way to one receiver
+std::string aggressor_header_record(const RunFacts& facts, const Options& options,
+                                    const Placement& placement, int window);
+std::string traffic_record(const Traffic& traffic);
+std::string aggressor_footer_record(const Totals& totals, const Traffic& traffic, Ending ending);
 
 }  // namespace commtune

@@ -16,6 +16,12 @@ std::vector<std::string> with(const std::string& option, const std::string& valu
   return {"--op", "allreduce", "--sizes", "8", option, value};
 }
 
+std::vector<std::string> aggressor(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{"--mode=aggress", "--pattern=alltoall", "--message=131072"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
 }  // namespace
 
 TEST(all_options_are_read_in_both_forms) {
@@ -81,6 +87,41 @@ TEST(defaults_are_those_of_the_reference) {
   EXPECT(options.limits.time_cap_s == 0.05);
   EXPECT(options.check);
   EXPECT(!options.fault);
+}
+
+TEST(options_of_an_aggressor_are_read) {
+  const Options options = parsed(
+      aggressor({"--burst", "0.5", "--pause=2", "--stop-file=a b", "--longest=7", "--run-id=r"}));
+  EXPECT(options.mode == Mode::aggress);
+  EXPECT(options.aggressor.pattern == Pattern::alltoall);
+  EXPECT(options.aggressor.message == 131072);
+  EXPECT(options.aggressor.bursts.burst_s == 0.5);
+  EXPECT(options.aggressor.bursts.pause_s == 2.0);
+  EXPECT(options.aggressor.stop_file == "a b");
+  EXPECT(options.aggressor.longest_s == 7.0);
+}
+
+TEST(an_aggressor_sends_for_an_hour_without_pause_unless_told_otherwise) {
+  const Options options = parsed(aggressor({}));
+  EXPECT(options.aggressor.bursts.burst_s == 0.0);
+  EXPECT(options.aggressor.bursts.pause_s == 0.0);
+  EXPECT(options.aggressor.stop_file.empty());
+  EXPECT(options.aggressor.longest_s == 3600.0);
+}
+
+TEST(an_aggressor_is_told_what_is_missing_or_wrong) {
+  EXPECT(complaint({"--mode=aggress", "--message=8"}) ==
+         "--pattern is missing: incast or alltoall");
+  EXPECT(complaint({"--mode=aggress", "--pattern=incast"}) == "--message is missing: give bytes");
+  EXPECT(complaint(aggressor({"--pattern=outcast"})) ==
+         "--pattern: 'outcast' is neither incast nor alltoall");
+  EXPECT(harness::contains(complaint(aggressor({"--message=0"})), "is not a number from 1 to"));
+  EXPECT(harness::contains(complaint(aggressor({"--longest=0"})), "is not a number"));
+  EXPECT(complaint(aggressor({"--burst=1"})) == "--burst and --pause need each other");
+  EXPECT(complaint(aggressor({"--pause=1"})) == "--burst and --pause need each other");
+  EXPECT(complaint(aggressor({"--op=allreduce"})) == "--op is not for --mode aggress");
+  EXPECT(complaint(aggressor({"--max-samples=5"})) == "--max-samples is not for --mode aggress");
+  EXPECT(complaint(with("--longest", "5")) == "--longest needs --mode aggress");
 }
 
 TEST(complaints_say_what_is_legal) {
