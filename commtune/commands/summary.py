@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -88,11 +88,17 @@ def _headline(plan: Plan, report: Report) -> str:
             f"core-to-core round trip of {between});\nruns are compared within each"
         )
     if report.wall_s > 1 and not report.conclusion.get("replayed"):
-        share = 1 - report.benchmark_s / report.wall_s
-        said.append(
-            f"{text.wall(report.wall_s)}, of which {share:.1%} was not inside benchmark processes"
-        )
+        said.append(_time(report))
     return "\n".join(said)
+
+
+def _time(report: Report) -> str:
+    """How long it took, and how much of that was measuring."""
+    share = 1 - report.benchmark_s / report.wall_s
+    if share < 0:
+        together = text.wall(report.benchmark_s)
+        return f"{text.wall(report.wall_s)}; benchmark processes {together}, several at a time"
+    return f"{text.wall(report.wall_s)}, of which {share:.1%} was not inside benchmark processes"
 
 
 def _table(plan: Plan, report: Report) -> str:
@@ -257,15 +263,28 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
             f"{more['why']}: a further confirmation of about {more['runs']} runs "
             f"({text.wall(more['seconds'])}) would tell"
         )
-    disturbed = sum(phase["disturbed"] for phase in conclusion.get("spent", {}).values())
-    if disturbed:
-        runs = f"{disturbed} run{'' if disturbed == 1 else 's'}"
-        said.append(f"others used the cores during {runs}; see 'commtune report'")
+    said += _spoilt(conclusion.get("spent", {}).values())
     said += [
         f"not credited as asked: {Configuration(found['configuration'])}: {found['why']}"
         for found in conclusion.get("not_followed", ())
     ]
     return said
+
+
+def _spoilt(phases: Collection[Mapping[str, Any]]) -> list[str]:
+    """What befell runs from outside; older conclusions don't count lost ones."""
+    said = []
+    if lost := sum(phase.get("lost", 0) for phase in phases):
+        said.append(
+            f"{_runs(lost)} lost, which no configuration is blamed for; see 'commtune report'"
+        )
+    if disturbed := sum(phase["disturbed"] for phase in phases):
+        said.append(f"others used the cores during {_runs(disturbed)}; see 'commtune report'")
+    return said
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
 
 
 def _inside(profile: Profile) -> range:

@@ -36,20 +36,25 @@ _BUDGETS = {
 
 @dataclass(frozen=True)
 class PhaseCost:
-    """What a phase took; ``budget_s`` is 0 where nothing was planned for it."""
+    """What a phase took; ``budget_s`` is 0 where nothing was planned for it.
+
+    What was lost is not among the failed.
+    """
 
     title: str
     runs: int
     failed: int
+    lost: int
     disturbed: int
     wall_s: float
     failed_s: float
+    lost_s: float
     budget_s: float
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Runs that ended in the same way.
+    """Runs that failed, or were lost, in the same way.
 
     Attributes:
         configurations: how many different ones it met.
@@ -87,15 +92,18 @@ def costs(record: Record) -> tuple[PhaseCost, ...]:
 
 
 def _cost(record: Record, phase: Phase, runs: Sequence[StoredRun]) -> PhaseCost:
-    failed = [run for run in runs if run.outcome is not Outcome.OK]
+    failed = [run for run in runs if _has_failed(run)]
+    lost = [run for run in runs if run.outcome.is_lost]
     told = {spent.phase: spent.disturbed for spent in record.conclusion.spent}
     return PhaseCost(
         title=TITLES[phase],
         runs=len(runs),
         failed=len(failed),
+        lost=len(lost),
         disturbed=told.get(str(phase), sum(is_disturbed(run) for run in runs)),
         wall_s=math.fsum(run.wall_s for run in runs),
         failed_s=math.fsum(run.wall_s for run in failed),
+        lost_s=math.fsum(run.wall_s for run in lost),
         budget_s=_budget(record, phase),
     )
 
@@ -107,23 +115,41 @@ def _budget(record: Record, phase: Phase) -> float:
 
 
 def outside_s(record: Record) -> float:
-    """Seconds of the sittings that were not inside a run: starting, deciding, storing."""
-    sittings: defaultdict[str, list[StoredRun]] = defaultdict(list)
+    """Seconds of the sittings while no run was made: starting, deciding, storing, queueing."""
+    sittings: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for run in record.runs:
-        sittings[run.session].append(run)
-    lasted = math.fsum(
-        max(run.started_at + run.wall_s for run in runs) - min(run.started_at for run in runs)
-        for runs in sittings.values()
-    )
-    return max(0.0, lasted - math.fsum(run.wall_s for run in record.runs))
+        if run.wall_s > 0:  # what never started has no place in time
+            sittings[run.session].append((run.started_at, run.started_at + run.wall_s))
+    return math.fsum(_gaps_s(spans) for spans in sittings.values())
+
+
+def _gaps_s(spans: Sequence[tuple[float, float]]) -> float:
+    """Seconds between the first start and the last end that no span covers; spans may overlap."""
+    gaps, reached = 0.0, math.inf
+    for start, end in sorted(spans):
+        gaps += max(0.0, start - reached)
+        reached = end if math.isinf(reached) else max(reached, end)
+    return gaps
+
+
+def _has_failed(run: StoredRun) -> bool:
+    return run.outcome is not Outcome.OK and not run.outcome.is_lost
 
 
 def failures(record: Record) -> tuple[Failure, ...]:
     """Failed runs by how they ended, the most frequent first."""
+    return _by_cause(record, [run for run in record.runs if _has_failed(run)])
+
+
+def losses(record: Record) -> tuple[Failure, ...]:
+    """Lost runs by what befell them, the most frequent first."""
+    return _by_cause(record, [run for run in record.runs if run.outcome.is_lost])
+
+
+def _by_cause(record: Record, ended: Sequence[StoredRun]) -> tuple[Failure, ...]:
     found: defaultdict[Outcome, list[StoredRun]] = defaultdict(list)
-    for run in record.runs:
-        if run.outcome is not Outcome.OK:
-            found[run.outcome].append(run)
+    for run in ended:
+        found[run.outcome].append(run)
     worked = {
         item
         for run in record.runs
@@ -153,7 +179,7 @@ def _common(configurations: set[Configuration], worked: set[tuple[str, str]]) ->
 
 def default_runs(record: Record) -> tuple[DefaultRun, ...]:
     """Every good run of the default in the tuned operation, size by size."""
-    start = min((run.started_at for run in record.runs), default=0.0)
+    start = min((run.started_at for run in record.runs if run.wall_s > 0), default=0.0)
     return tuple(
         DefaultRun(
             run_id=run.run_id,

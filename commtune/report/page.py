@@ -23,6 +23,7 @@ from commtune.report.figures import evidence, variables
 from commtune.report.figures.style import Picture, svg
 from commtune.report.points import SizePoint, size_points
 from commtune.report.record import Record
+from commtune.report.scheduled import Scheduled, scheduled
 from commtune.tuner.evidence import Cell, baseline, log_gains
 from commtune.tuner.importance import Importance, importance
 from commtune.tuner.scoring import split_ranges
@@ -56,6 +57,8 @@ class Page:
     costs: tuple[course.PhaseCost, ...]
     outside_s: float
     failures: tuple[course.Failure, ...]
+    losses: tuple[course.Failure, ...]
+    scheduled: Scheduled | None
     noise: tuple[Any, ...]
     method: list[str]
     missing: list[str]
@@ -95,6 +98,8 @@ def compose(record: Record) -> Page:
         costs=phases,
         outside_s=outside,
         failures=course.failures(record),
+        losses=course.losses(record),
+        scheduled=scheduled(record),
         noise=course.noise(record, runs),
         method=method.paragraphs(record),
         missing=method.missing(record),
@@ -202,8 +207,8 @@ def render(page: Page) -> str:
     )
     environment.filters |= {
         "size": text.size, "duration": text.duration, "wall": text.wall,
-        "percent": text.percent, "gain": _gain, "time": _time, "verdict": _verdict,
-        "grouped": _grouped,
+        "percent": text.percent, "node_hours": text.node_hours, "gain": _gain, "time": _time,
+        "verdict": _verdict, "grouped": _grouped,
     }  # fmt: skip
     template = environment.get_template("report.html")
     drawn = {name: Markup(svg(picture, page.banner)) for name, picture in page.pictures.items()}

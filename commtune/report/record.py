@@ -12,7 +12,15 @@ from commtune.db.describing import CampaignDescription
 from commtune.db.queries import profile, profiles
 from commtune.db.records import StoredRun, StoredTrial
 from commtune.db.store import Store
-from commtune.model import BlockPlan, Configuration, Execution, Operation, Phase, Profile
+from commtune.model import (
+    BlockPlan,
+    Configuration,
+    Execution,
+    JobRecord,
+    Operation,
+    Phase,
+    Profile,
+)
 from commtune.report.conclusion import Conclusion, parse
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.profiles import ALL_SIZES
@@ -39,6 +47,7 @@ class Record:
     first_block: int
     concluded: bool
     speeds: Speeds
+    jobs: tuple[JobRecord, ...] = ()
 
     @property
     def workload(self) -> Mapping[str, Any]:
@@ -97,6 +106,7 @@ def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
         first_block=int(decision.get("first_block") or 0),
         concluded=stored is not None,
         speeds=_speeds(runs),
+        jobs=tuple(store.job_book(campaign.id).all_jobs()),
     )
 
 

@@ -92,14 +92,15 @@ def conclude(
 
 
 def spent(evidence: Evidence) -> dict[str, dict[str, float]]:
-    """Runs and wall seconds by phase, the failed and the disturbed ones apart."""
+    """Runs and wall seconds by phase, the failed, the lost and the disturbed ones apart."""
     found: dict[str, dict[str, float]] = {}
     for run in evidence.runs:
         phase = found.setdefault(
-            str(run.phase), {"runs": 0, "failed": 0, "disturbed": 0, "wall_s": 0.0}
+            str(run.phase), {"runs": 0, "failed": 0, "lost": 0, "disturbed": 0, "wall_s": 0.0}
         )
         phase["runs"] += 1
-        phase["failed"] += run.outcome is not Outcome.OK
+        phase["failed"] += run.outcome is not Outcome.OK and not run.outcome.is_lost
+        phase["lost"] += run.outcome.is_lost
         phase["disturbed"] += is_disturbed(run)
         phase["wall_s"] += run.wall_s
     return found

@@ -12,6 +12,7 @@ from commtune.report.figures.style import (
     FAINT,
     INK,
     ORANGE,
+    PURPLE,
     SPEED_COLOURS,
     VERMILION,
     Picture,
@@ -58,16 +59,20 @@ def noise(sizes: Sequence[int], runs: Sequence[DefaultRun]) -> Picture:
 
 
 def spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
-    """Wall time by phase: runs that count, failed ones, what the controller took, the budget."""
+    """Wall time by phase: runs that count, failed and lost ones, outside runs, the budget."""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(1, 1)
         rows = [phase.title for phase in phases]
-        good = [phase.wall_s - phase.failed_s for phase in phases]
+        good = [phase.wall_s - phase.failed_s - phase.lost_s for phase in phases]
         axes.barh(rows, good, color=BLUE, height=0.6, label="runs that count")
         failed = [phase.failed_s for phase in phases]
         if any(failed):
             axes.barh(rows, failed, left=good, color=VERMILION, height=0.6, label="failed runs")
+        lost = [phase.lost_s for phase in phases]
+        if any(lost):
+            left = [phase.wall_s - phase.lost_s for phase in phases]
+            axes.barh(rows, lost, left=left, color=PURPLE, height=0.6, label="lost runs")
         for place, phase in enumerate(phases):
             if phase.budget_s:
                 axes.plot([phase.budget_s] * 2, [place - 0.42, place + 0.42], color=INK, lw=2,
