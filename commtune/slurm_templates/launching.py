@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from commtune.errors import UserError
 from commtune.slurm_templates.planning import meant
 from commtune.slurm_templates.quoting import variable, word
 from commtune.slurm_templates.wish import Wish
@@ -39,8 +40,11 @@ def launch(
     Args:
         libraries: the libraries that are measured, as search spaces call them.
         mpi_launcher: path of the mpirun or mpiexec, where one of them is used.
-        first_node: number of the job's node, from 0, on which the ranks begin; srun alone can
-            do so. ``None`` leaves it to Slurm.
+        first_node: number of the job's node, from 0, on which the ranks begin; ``None`` leaves
+            it to Slurm.
+
+    Raises:
+        UserError: something is asked for that only srun can do, but the launcher is another.
     """
     known = system.launcher if system else None
     name = wish.launcher or (known.command if known else "srun")
@@ -50,6 +54,7 @@ def launch(
     if name == "srun":
         words = [*_srun(system, wish, first_node), *options]
     else:
+        _check_no_srun(name, wish, first_node)
         words = [*_mpi(wish, mpi_launcher or name, libraries), *options]
     binding = system.binding if system else None
     own = [b for b in (binding.per_rank if binding else []) if meant(b.library, libraries)]
@@ -77,6 +82,18 @@ def _srun(system: System | None, wish: Wish, first_node: int | None) -> list[str
         "export": "ALL",
     }
     return ["srun", *(f"--{name}={value}" for name, value in given.items() if value is not None)]
+
+
+def _check_no_srun(name: str, wish: Wish, first_node: int | None) -> None:
+    asked = {"mpi": wish.mpi, "cpu_bind": wish.cpu_bind, "gpu_bind": wish.gpu_bind}
+    for key, value in asked.items():
+        if value:
+            raise UserError(
+                f"{key} is an option of srun, but {name} starts the ranks",
+                hint=f"leave it out; launcher_options are given to {name} as they are",
+            )
+    if first_node is not None:
+        raise UserError(f"{name} can't begin on a node by its number", hint="use srun")
 
 
 def _mpi(wish: Wish, program: str, libraries: Collection[str]) -> list[str]:

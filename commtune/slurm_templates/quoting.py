@@ -21,6 +21,10 @@ _BARE = re.compile(r"[A-Za-z0-9_./:,+@%=-]+\Z")
 #: own values in file names.
 _DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:=+@/~^*&|()\[\]-]+\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+#: What Slurm's controller takes, in characters: of most options, and of those that differ.
+_LONGEST_TEXT = 1024
+_LONGEST = {"nodelist": 65536, "exclude": 65536, "output": 4096}
+_NEEDED = ("name", "output")
 #: bash computes these, refuses to set them, or changes how the script itself runs by them.
 _OF_THE_SHELL = frozenset([
     "_", "BASHOPTS", "BASHPID", "BASH", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0",
@@ -129,10 +133,19 @@ def check_options(options: Mapping[str, object]) -> None:
             raise UserError(f"{name}: {options[name]} is no number of them", hint="give 1 or more")
     for name, value in options.items():
         try:
-            if value not in ("", 0):
+            if value not in ("", 0) or name in _NEEDED:
                 directive(value)
+            _check_length(str(value), _LONGEST.get(name, _LONGEST_TEXT))
         except UserError as e:
             raise UserError(f"{name}: {e.message}", hint=e.hint) from e
+
+
+def _check_length(text: str, most: int) -> None:
+    if len(text) > most:
+        raise UserError(
+            f"{quoted(text)} has {len(text)} characters, and Slurm takes {most}",
+            hint="choose something shorter",
+        )
 
 
 def slurm_time(seconds: object) -> Written:

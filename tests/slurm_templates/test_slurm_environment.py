@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from commtune import process
 from commtune.errors import UserError
-from commtune.slurm_templates import Job, Step, render_block
+from commtune.slurm_templates import Code, Job, Step, render_block
 
 #: What bash, and the script itself, add to the environment of what they start.
 _OWN = {"PWD", "SHLVL", "_", "SLURM_EXPORT_ENV"}
@@ -170,6 +171,16 @@ def test_the_exit_status_of_each_launch_is_kept(tmp_path: Path) -> None:
     run_block(tmp_path, Job("codes", 1, 1, 60, "job.out"), *steps)
     assert [status(tmp_path / f"{i}.exit") for i in range(3)] == [7, 127, 0]
     assert "no-such-program" in (tmp_path / "1.out").read_text()
+
+
+def test_an_older_shell_asks_date_for_the_time(tmp_path: Path) -> None:
+    # EPOCHREALTIME came with bash 5; RHEL 8 and SLES 15 have 4.4.
+    job = Job("old", 1, 1, 60, "job.out", before=Code("unset -v EPOCHREALTIME"))
+    step = Step(("true",), str(tmp_path / "out"), str(tmp_path / "exit"), time_limit_s=9)
+    before = time.time()
+    run_block(tmp_path, job, step)
+    assert status(tmp_path / "exit") == 0
+    assert before <= float((tmp_path / "exit").read_text().split()[1]) <= time.time()
 
 
 @pytest.mark.parametrize("words", [("if",), ("A=1", "env"), ("export", "A=1"), ("exit", "0")])

