@@ -10,7 +10,7 @@ import pytest
 
 from commtune import process
 from commtune.errors import UserError
-from commtune.slurm_templates import Job, Wish, job_for, launch
+from commtune.slurm_templates import Job, Placement, Wish, job_for, launch
 from commtune.systems import System, load_system
 
 LUMI, LEONARDO = load_system("lumi"), load_system("leonardo")
@@ -118,3 +118,122 @@ def test_the_value_of_a_binding_never_runs(tmp_path: Path) -> None:
     )
     assert "ROCR_VISIBLE_DEVICES=$(touch RAN)'3\";a" in said.output.splitlines()
     assert not list(tmp_path.iterdir())
+
+
+def test_without_a_description_the_wish_alone_decides() -> None:
+    wish = Wish(
+        partition="gpu", nodes=3, ranks_per_node=2, gpus_per_node=2, memory="0", modules=("m",),
+        exclude=("n9", "n1"), exclusive=True, cpus_per_rank=4,
+    )  # fmt: skip
+    job = job_for(
+        None, wish, name="a", time_s=60, output="o", exclude=["n5", "n9"], environment={"A": "1"}
+    )
+    expected = Job(
+        "a", 3, 2, 60, "o", partition="gpu", gpus_per_node=2, memory="0", modules=("m",),
+        exclude="n1,n5,n9", exclusive=True, cpus_per_rank=4, environment={"A": "1"},
+    )  # fmt: skip
+    assert job == expected
+    assert launch(None, Wish(nodes=3, ranks_per_node=2, cpus_per_rank=4), ("bench",)) == (
+        "srun", "--nodes=3", "--ntasks=6", "--ntasks-per-node=2", "--cpus-per-task=4",
+        "--kill-on-bad-exit=1", "--export=ALL", "bench",
+    )  # fmt: skip
+
+
+def test_a_wish_overrides_the_description() -> None:
+    wish = replace(
+        WISH, constraint="c", reservation="r", memory="1G", gres="gpu:mi250:2", exclusive=False,
+        modules=("mine",), partition="small-g",
+    )  # fmt: skip
+    job = planned(LUMI, wish)
+    assert (job.constraint, job.reservation, job.memory, job.partition) == (
+        "c", "r", "1G", "small-g",
+    )  # fmt: skip
+    assert (job.gres, job.gpus_per_node, job.exclusive, job.modules) == (
+        "gpu:mi250:2", 0, False, ("mine",),
+    )  # fmt: skip
+    words = launch(LEONARDO, replace(WISH, ranks_per_node=4, cpu_bind="cores"), ("bench",))
+    assert "--cpu-bind=cores" in words and "--cpu-bind=sockets" not in words
+
+
+def test_before_the_program_come_wrapper_container_and_prefix() -> None:
+    wish = Wish(
+        mpi="pmix", gpu_bind="closest", launcher_options=("--overlap",),
+        container="/images/a b.sif", container_command=("apptainer", "exec", "--nv"),
+        prefix=("numactl", "-l"),
+    )  # fmt: skip
+    words = list(launch(LUMI, wish, ("bench", "--op", "x")))
+    assert words[:8] == [
+        "srun", "--nodes=1", "--ntasks=1", "--ntasks-per-node=1", "--mpi=pmix",
+        "--gpu-bind=closest", "--kill-on-bad-exit=1", "--export=ALL",
+    ]  # fmt: skip
+    assert words[8:11] == ["--overlap", "bash", "-c"]
+    assert words[12:] == [
+        "rank", "apptainer", "exec", "--nv", "/images/a b.sif", "numactl", "-l",
+        "bench", "--op", "x",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("library", "options"),
+    [("openmpi", ["--map-by", "ppr:2:node"]), ("mpich", ["-ppn", "2"]), ("other", [])],
+)
+def test_each_launcher_gets_its_own_options(library: str, options: list[str]) -> None:
+    wish = Wish(nodes=3, ranks_per_node=2, launcher="mpirun")
+    words = launch(None, wish, ("bench",), (library,), "/opt/bin/mpirun")
+    start = ["env", "SLURM_MPI_TYPE=none", "/opt/bin/mpirun", "-n", "6"]
+    assert list(words) == [*start, *options, "bench"]
+
+
+@pytest.mark.parametrize(
+    "wish", [Wish(mpi="pmix"), Wish(cpu_bind="cores"), Wish(gpu_bind="closest")]
+)
+def test_what_only_srun_can_do_is_refused_for_others(wish: Wish) -> None:
+    with pytest.raises(UserError, match="is an option of srun, but mpiexec starts the ranks"):
+        launch(None, replace(wish, launcher="mpiexec"), ("bench",))
+
+
+def test_options_of_another_launcher_are_left_out() -> None:
+    known = LUMI.launcher.model_copy(update={"options": ["--of-srun"], "mpi": "cray_shasta"})
+    system = LUMI.model_copy(update={"launcher": known})
+    assert {"--of-srun", "--mpi=cray_shasta"} <= set(launch(system, Wish(), ("bench",)))
+    words = launch(system, Wish(launcher="mpiexec"), ("bench",))
+    assert not {"--of-srun", "--mpi=cray_shasta"} & set(words)
+
+
+def where_switches_are(what: str) -> System:
+    slurm = LUMI.slurm.model_copy(update={"switches": what})
+    return LUMI.model_copy(update={"slurm": slurm})
+
+
+@pytest.mark.parametrize(
+    ("placement", "system", "switches"),
+    [
+        ("any", None, 0),
+        ("any", where_switches_are("group"), 0),
+        ("same-switch", None, 1),
+        ("same-switch", LUMI, 1),
+        ("same-switch", where_switches_are("switch"), 1),
+        ("same-group", where_switches_are("group"), 1),
+    ],
+)
+def test_placement_is_asked_for_where_slurm_can_give_it(
+    placement: Placement, system: System | None, switches: int
+) -> None:
+    assert planned(system, replace(WISH, placement=placement)).switches == switches
+
+
+@pytest.mark.parametrize(
+    ("placement", "system", "hint"),
+    [
+        ("same-group", None, "ask for placement: same-switch"),
+        ("same-group", LUMI, "`switches: group` under `slurm`"),
+        ("same-group", where_switches_are("switch"), "ask for placement: same-switch"),
+        ("same-switch", where_switches_are("group"), "ask for placement: same-group"),
+    ],
+)
+def test_a_placement_that_slurm_cannot_give_is_refused(
+    placement: Placement, system: System | None, hint: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        planned(system, replace(WISH, placement=placement))
+    assert hint in caught.value.hint
