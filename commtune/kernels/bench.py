@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.kernels.records import Records, read
-from commtune.model import RunRequest, Timing
+from commtune.model import Aggressor, RunRequest, Timing
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,35 @@ def arguments(
         *_timing(request.timing),
     ]
     return [*command, f"--env-names={','.join(env_names)}"] if env_names else command
+
+
+def aggressor_arguments(
+    executable: Path,
+    aggressor: Aggressor,
+    records: Path,
+    run_id: str,
+    *,
+    longest_s: float,
+    stop_file: Path | None = None,
+) -> list[str]:
+    """The command line of one rank of an aggressor; the launcher goes in front of it.
+
+    Args:
+        longest_s: seconds after which it ends in any case, from 1 ms.
+        stop_file: it ends when this file is there; its folder must be there from the beginning.
+    """
+    command = [
+        str(executable),
+        "--mode=aggress",
+        f"--pattern={aggressor.pattern}",
+        f"--message={aggressor.message_bytes}",
+        f"--records={records}",
+        f"--run-id={run_id}",
+        f"--longest={longest_s!r}",
+    ]
+    if aggressor.burst_s or aggressor.pause_s:
+        command += [f"--burst={aggressor.burst_s!r}", f"--pause={aggressor.pause_s!r}"]
+    return [*command, f"--stop-file={stop_file}"] if stop_file else command
 
 
 def _timing(timing: Timing) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
-from commtune.model import Measurement, RunRequest
+from commtune.model import AggressorPattern, Measurement, RunRequest
 
 #: The version of the contract that this module reads; see contract/v1.schema.json.
 CONTRACT = 1
@@ -46,6 +46,7 @@ class Records:
         header, footer: verbatim; ``None`` where there is none.
         measurements: sizes that were finished and whose record is sound.
         traces: likewise, of an untimed run, which has no measurements.
+        traffic: the last that an aggressor said of what it moved, verbatim; ``None`` elsewhere.
         problems: what is wrong with the file, for a person; empty for a sound file, also where
             the run was cut short between two records.
     """
@@ -55,6 +56,7 @@ class Records:
     footer: Mapping[str, Any] | None = None
     problems: tuple[str, ...] = ()
     traces: tuple[SizeTrace, ...] = ()
+    traffic: Mapping[str, Any] | None = None
 
 
 def read(path: Path, request: RunRequest | None = None) -> Records:
@@ -78,6 +80,7 @@ def read(path: Path, request: RunRequest | None = None) -> Records:
         reader.footer,
         tuple(reader.problems),
         tuple(reader.traces),
+        reader.traffic,
     )
 
 
@@ -93,6 +96,7 @@ class _Reader:
     footer: Mapping[str, Any] | None = None
     problems: list[str] = field(default_factory=list)
     traces: list[SizeTrace] = field(default_factory=list)
+    traffic: Mapping[str, Any] | None = None
 
     def read(self, content: bytes) -> None:
         too_long = len(content) > _LARGEST_FILE
@@ -125,6 +129,8 @@ class _Reader:
             self._measurement(record)
         elif kind == "trace":
             self._trace(record)
+        elif kind == "traffic":
+            self._traffic(record)
         elif kind == "footer":
             self._footer(record)
         else:
@@ -143,6 +149,8 @@ class _Reader:
             raise _Unsound("oversubscribed is not a bool")
         if self.request is not None:
             _compare(record, self.request)
+        if _is_aggressors(record):
+            _check_aggressor(record)
         self.header = record
 
     def _measurement(self, record: Mapping[str, Any]) -> None:
@@ -155,6 +163,15 @@ class _Reader:
         self._expect_new("trace", trace.bytes, [t.bytes for t in self.traces])
         self.traces.append(trace)
 
+    def _traffic(self, record: Mapping[str, Any]) -> None:
+        if self.header is None or not _is_aggressors(self.header):
+            raise _Unsound("traffic of a run that is no aggressor")
+        for name in ("bytes_moved", "bytes_between_nodes"):
+            _whole(record, name)
+        for name in ("traffic_s", "active_s"):
+            _number(record, name)
+        self.traffic = record
+
     def _expect_new(self, kind: str, size: int, sizes: Sequence[int]) -> None:
         if size in sizes:
             raise _Unsound(f"a second {kind} of {size} bytes")
@@ -166,6 +183,8 @@ class _Reader:
             raise _Unsound(f"unknown status: {str(record.get('status'))[:40]!r}")
         _number(record, "elapsed_s")
         count = _whole(record, "measurements")
+        if self.header is not None and _is_aggressors(self.header):
+            self._traffic(record)
         self.footer = record
         if count != len(self.measurements):
             raise _Unsound(f"the footer counts {count} measurements, not {len(self.measurements)}")
@@ -193,6 +212,17 @@ def _is_rank(rank: object) -> bool:
         control is None or (isinstance(control, dict) and {"kind", "value"} <= control.keys())
         for control in controls.values()
     )
+
+
+def _is_aggressors(header: Mapping[str, Any]) -> bool:
+    return header.get("mode") == "aggress"
+
+
+def _check_aggressor(header: Mapping[str, Any]) -> None:
+    if header.get("pattern") not in list(AggressorPattern):
+        raise _Unsound(f"unknown pattern: {str(header.get('pattern'))[:40]!r}")
+    for name in ("message_bytes", "ranks", "nodes"):
+        _whole(header, name)
 
 
 def _compare(header: Mapping[str, Any], request: RunRequest) -> None:

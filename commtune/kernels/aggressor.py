@@ -1,0 +1,78 @@
+"""What an aggressor really did, from its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.kernels.records import Records, read
+from commtune.model import AggressorPattern
+
+
+@dataclass(frozen=True)
+class AggressorReport:
+    """What the records of an aggressor say so far, all its ranks together.
+
+    Attributes:
+        pattern: ``None`` as long as it is not up.
+        hosts: names of its nodes.
+        bytes_moved: each message counted once.
+        bytes_between_nodes: those that went from one node to another.
+        traffic_s, active_s: seconds since it began, with and without pauses.
+        ended_by: ``signal``, ``stop-file`` or ``longest``; empty while it runs, and for ever if it
+            was killed: what it did is then known up to its last second.
+        problems: what is wrong with the file, for a person.
+    """
+
+    pattern: AggressorPattern | None = None
+    message_bytes: int = 0
+    ranks: int = 0
+    hosts: tuple[str, ...] = ()
+    bytes_moved: int = 0
+    bytes_between_nodes: int = 0
+    traffic_s: float = 0.0
+    active_s: float = 0.0
+    ended_by: str = ""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has moved messages, so that what runs beside it is disturbed."""
+        return self.bytes_moved > 0
+
+    @property
+    def gigabits_per_s(self) -> float:
+        """Rate while it sends, pauses left out, in 10^9 bits a second."""
+        return self.bytes_moved * 8e-9 / self.active_s if self.active_s > 0 else 0.0
+
+    @property
+    def gigabits_per_s_between_nodes(self) -> float:
+        """Likewise, of what went from one node to another."""
+        return self.bytes_between_nodes * 8e-9 / self.active_s if self.active_s > 0 else 0.0
+
+
+def read_aggressor(path: Path) -> AggressorReport:
+    """Reads an aggressor's record file, whatever its state, also while it is being written."""
+    records = read(path)
+    header, traffic = records.header, records.traffic or {}
+    if header is None:
+        return AggressorReport(problems=records.problems)
+    if header.get("mode") != "aggress":
+        return AggressorReport(problems=(f"{path} holds no records of an aggressor",))
+    return AggressorReport(
+        pattern=AggressorPattern(header["pattern"]),
+        message_bytes=header["message_bytes"],
+        ranks=header["ranks"],
+        hosts=_hosts(records),
+        bytes_moved=traffic.get("bytes_moved", 0),
+        bytes_between_nodes=traffic.get("bytes_between_nodes", 0),
+        traffic_s=traffic.get("traffic_s", 0.0),
+        active_s=traffic.get("active_s", 0.0),
+        ended_by=str((records.footer or {}).get("ended_by", "")),
+        problems=records.problems,
+    )
+
+
+def _hosts(records: Records) -> tuple[str, ...]:
+    ranks = records.header["rank_info"] if records.header else []
+    return tuple(dict.fromkeys(str(rank.get("host", "")) for rank in ranks))
