@@ -164,6 +164,14 @@ def end_marked(markers: set[str]) -> int:
     return _kill_until_none(lambda: _marked(markers))
 
 
+def end_running(program: str, argument: str) -> int:
+    """Ends every process of ours that runs this program with this argument; returns how many.
+
+    For programs that must not carry a marker, as what they start inherits it.
+    """
+    return _kill_until_none(lambda: _running(program, argument))
+
+
 class _Interrupts:
     """Holds back Ctrl-C and its like where they would lose a process that was just started.
 
@@ -357,6 +365,23 @@ def _marked(markers: set[str]) -> list[psutil.Process]:
         for process in psutil.process_iter()
         if process.pid != os.getpid() and _marker_of(process) in markers and _is_alive(process)
     ]
+
+
+def _running(program: str, argument: str) -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter()
+        if _runs(process, program, argument) and _is_alive(process)
+    ]
+
+
+def _runs(process: psutil.Process, program: str, argument: str) -> bool:
+    try:
+        words = process.cmdline()
+        ours = process.uids().effective == os.geteuid()
+    except (psutil.Error, OSError):
+        return False
+    return ours and argument in words and Path(words[0]).name == program
 
 
 def _marker_of(process: psutil.Process) -> str | None:

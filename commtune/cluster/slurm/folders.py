@@ -3,6 +3,7 @@
 ::
 
     script.sh     what Slurm runs
+    note          for a controller that adopts the job
     started/      made by the first job with this script; a second one measures nothing
     nodes         which nodes it has, as the job itself sees it
     0.out 0.exit  output and exit of the first run, and so on
@@ -22,6 +23,7 @@ from pathlib import Path
 from commtune.errors import EnvironmentFault
 
 _EXIT = re.compile(r"(\d{1,3}) (\d{9,11}\.\d{1,6}) (\d{9,11}\.\d{1,6})\s*", re.ASCII)
+_NOTE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
 _TAIL_BYTES = 4000
 #: More is not a step's output but a program gone mad.
 _WHOLE_BYTES = 16 * 2**20
@@ -44,6 +46,19 @@ class Ending:
     def wall_s(self) -> float:
         """How long it took, seconds."""
         return max(0.0, self.ended_at - self.began_at)
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the controller that made a job has to tell the one that adopts it.
+
+    Attributes:
+        limit_s: seconds that each run may take.
+        expected_s: seconds that the job will likely have its nodes.
+    """
+
+    limit_s: float = 0.0
+    expected_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -70,14 +85,20 @@ class JobFolder:
         """How a run ended."""
         return self.path / f"{position}.exit"
 
-    def write_script(self, text: str) -> None:
-        """Writes the script, whole or not at all.
+    def note(self) -> Note:
+        """What was written with the script; all 0 where it can't be read."""
+        found = _NOTE.fullmatch(_read(self.path / "note", _TAIL_BYTES, from_end=False))
+        return Note(float(found[1]), float(found[2])) if found else Note()
+
+    def write_script(self, text: str, note: Note) -> None:
+        """Writes the script, whole or not at all, and a note for who adopts the job.
 
         Raises:
             EnvironmentFault: the folder can't be written to.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / "note").write_text(f"{note.limit_s:.3f} {note.expected_s:.3f}\n")
             part = self.script.with_suffix(".part")
             with part.open("wb") as file:
                 file.write(text.encode("ascii"))
@@ -87,7 +108,7 @@ class JobFolder:
         except OSError as error:
             raise EnvironmentFault(
                 f"the job's folder can't be written: {self.path}: {error.strerror}",
-                hint="check your rights and the room there, or set XDG_DATA_HOME to another folder",
+                hint="check your rights and the room there, or set XDG_DATA_HOME elsewhere",
             ) from error
 
     @property

@@ -1,0 +1,198 @@
+"""From a job that is over to the results of its runs: by its files first, by Slurm's word then.
+
+A run with an exit file ended by itself, whatever became of the job later. The first one without
+was under way when the job ended; those behind it were never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from commtune import process
+from commtune.cluster.judging import judge, judge_content
+from commtune.cluster.slurm.folders import Ending, JobFolder
+from commtune.cluster.slurm.placement import Topology, expand_hosts, farthest
+from commtune.cluster.slurm.states import JobState
+from commtune.errors import EnvironmentFault
+from commtune.model import Outcome, RunRequest, RunResult
+from commtune.tuner.ports import Program
+
+#: What coreutils' timeout answers: the time was over; it had to kill.
+_OVER_TIME = (124, 137)
+_MEMORY_WORDS = ("oom-kill", "oom_kill", "out of memory", "out-of-memory")
+
+#: What a run that was under way, or never made, is when its job ended so.
+_LOST = {
+    JobState.NODE_FAILURE: Outcome.NODE_FAILURE,
+    JobState.PREEMPTED: Outcome.PREEMPTED,
+    JobState.CANCELLED: Outcome.CANCELLED,
+    JobState.NEVER_STARTED: Outcome.NEVER_STARTED,
+}
+#: States in which Slurm ends what still runs.
+_ENDING_OTHERS = frozenset({*_LOST, JobState.TIMED_OUT})
+
+
+@dataclass(frozen=True)
+class End:
+    """How a job ended, as far as anybody can tell.
+
+    Attributes:
+        state: Slurm's word in ours; COMPLETED where the script's own last file says so, ABSENT
+            where Slurm forgot the job and it left no word.
+        why: for a person, what Slurm said.
+        ended_at: seconds since 1970, or ``None``.
+        nodes: names of its nodes in Slurm's short form; empty where only the job knows.
+    """
+
+    state: JobState
+    why: str = ""
+    ended_at: float | None = None
+    nodes: str = ""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads what jobs left behind; any number of times.
+
+    Attributes:
+        environment, watched: as for ``judging.judge_content``: variables of every run, and names
+            of those whose values the ranks report.
+        records: where record files are, one a run, named by its identifier.
+        topology: where nodes stand, as far as the site described it.
+        switch_is_group: see ``placement.farthest``.
+    """
+
+    program: Program
+    environment: Mapping[str, str]
+    watched: Sequence[str]
+    records: Path
+    topology: Topology
+    switch_is_group: bool = False
+
+    def results(
+        self, folder: JobFolder, requests: Sequence[RunRequest], limit_s: float, end: End
+    ) -> list[RunResult]:
+        """What came of each run of a block whose job is over, in their order."""
+        nodes = self.nodes_of(folder, end)
+        found: list[RunResult] = []
+        last = folder.finished()
+        began_at = last.began_at if last else None
+        for position, request in enumerate(requests):
+            ending = folder.ending(position)
+            if ending is None:
+                result = self._cut_short(folder, request, position, began_at, limit_s, end)
+                began_at = None
+            else:
+                result = self._ended(folder, request, position, ending, limit_s, end)
+                began_at = ending.ended_at
+            found.append(replace(result, nodes=nodes, distance=self._distance(nodes)))
+        return found
+
+    def nodes_of(self, folder: JobFolder, end: End) -> tuple[str, ...]:
+        """The names of a job's nodes; none where neither it nor Slurm said."""
+        listed = folder.nodes().get("SLURM_JOB_NODELIST", "") or end.nodes
+        try:
+            return expand_hosts(listed)
+        except EnvironmentFault:
+            return ()
+
+    def _distance(self, nodes: Sequence[str]) -> str:
+        if not nodes:
+            return ""
+        return str(farthest(self.topology.of(nodes), switch_is_group=self.switch_is_group))
+
+    def records_of(self, run_id: str) -> Path:
+        """The record file of a run."""
+        return self.records / f"{run_id}.jsonl"
+
+    def _ended(
+        self,
+        folder: JobFolder,
+        request: RunRequest,
+        position: int,
+        ending: Ending,
+        limit_s: float,
+        end: End,
+    ) -> RunResult:
+        output = folder.tail(folder.step_output(position))
+        over = ending.status in _OVER_TIME and ending.wall_s >= limit_s
+        completed = process.Completed(
+            exit_code=ending.status,
+            signal=None,
+            timed_out=over,
+            wall_s=ending.wall_s,
+            output=output,
+        )
+        found = self.program.read(self.records_of(request.run_id), request)
+        outcome, detail = judge(found, completed, limit_s)
+        if outcome is Outcome.OK:
+            expected = {**self.environment, **request.configuration}
+            outcome, detail = judge_content(request, found, expected, self.watched)
+        elif _is_memory(end, output):
+            outcome, detail = Outcome.OUT_OF_MEMORY, f"out of memory; {detail}"
+        elif end.state in _ENDING_OTHERS and _is_last(folder, position):
+            # It was ended with its job, and only had the time to say so.
+            outcome, detail = _LOST.get(end.state, Outcome.INTERRUPTED), f"cut short: {end.why}"
+        return RunResult(
+            run_id=request.run_id,
+            outcome=outcome,
+            started_at=ending.began_at,
+            wall_s=ending.wall_s,
+            measurements=found.measurements,
+            header=found.header,
+            footer=found.footer,
+            detail=detail,
+            output_tail=output if outcome is not Outcome.OK else "",
+            exit_code=ending.status,
+            oversubscribed=bool((found.header or {}).get("oversubscribed", False)),
+        )
+
+    def _cut_short(
+        self,
+        folder: JobFolder,
+        request: RunRequest,
+        position: int,
+        began_at: float | None,
+        limit_s: float,
+        end: End,
+    ) -> RunResult:
+        """The result of a run without an exit file.
+
+        Args:
+            began_at: when it began, if it was under way; ``None`` if it can't have been, or
+                nobody knows.
+        """
+        found = self.program.read(self.records_of(request.run_id), request)
+        begun = found.header is not None or folder.step_output(position).exists()
+        output = folder.tail(folder.step_output(position)) if begun else folder.tail(folder.output)
+        wall_s = max(0.0, (end.ended_at or 0.0) - began_at) if begun and began_at else 0.0
+        outcome = _LOST.get(end.state, Outcome.INTERRUPTED)
+        if begun and end.state is JobState.OUT_OF_MEMORY:
+            outcome = Outcome.OUT_OF_MEMORY
+        elif begun and end.state is JobState.TIMED_OUT and wall_s >= limit_s:
+            outcome = Outcome.TIMED_OUT
+        what = "cut short" if begun else "never made"
+        return RunResult(
+            run_id=request.run_id,
+            outcome=outcome,
+            started_at=began_at or end.ended_at or 0.0,
+            wall_s=wall_s,
+            measurements=found.measurements,
+            header=found.header,
+            footer=found.footer,
+            detail=f"{what}: {end.why}",
+            output_tail=output,
+        )
+
+
+def _is_last(folder: JobFolder, position: int) -> bool:
+    """Whether it was this run that was under way when its job ended."""
+    last = folder.finished()
+    return folder.ending(position + 1) is None and (last is None or last.status != 0)
+
+
+def _is_memory(end: End, output: str) -> bool:
+    text = output.lower()
+    return end.state is JobState.OUT_OF_MEMORY and any(word in text for word in _MEMORY_WORDS)

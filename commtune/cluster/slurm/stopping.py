@@ -1,0 +1,119 @@
+"""When to go on without a node, and when to stop a campaign: with a clear word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from commtune.cluster.slurm.flight import Flight
+from commtune.cluster.slurm.queries import Queue, SlurmFault
+from commtune.cluster.slurm.results import End
+from commtune.cluster.slurm.states import JobState, NodeFailures, Policy, Waiting, kind_of
+from commtune.cluster.slurm.submitting import Submission
+from commtune.errors import EnvironmentFault
+
+_GOES_ON = "what was measured is kept; the same command goes on"
+
+
+@dataclass
+class Stopping:
+    """Remembers failures of nodes, and why the campaign has to stop.
+
+    Attributes:
+        file: where failures of nodes are kept over controllers.
+        say: tells a person.
+    """
+
+    queue: Queue
+    submission: Submission
+    file: Path
+    say: Callable[[str], None]
+    _failures: NodeFailures = field(init=False)
+    _stop: EnvironmentFault | None = field(default=None, init=False)
+    _told: set[str] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self._failures = _read(self.file)
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """Nodes that jobs do without from now on."""
+        return self._failures.excluded
+
+    def check(self) -> None:
+        """Raises what stops the campaign, if anything does.
+
+        Raises:
+            EnvironmentFault: with what to do.
+        """
+        if self._stop is not None:
+            raise self._stop
+
+    def seen(self, flight: Flight, end: End, nodes: Sequence[str]) -> None:
+        """Takes in how a job ended."""
+        if end.state is JobState.NODE_FAILURE and nodes:
+            self._node_failed(flight.job.number, nodes)
+        elif end.state.policy is Policy.STOP and not flight.adopted:
+            self._stop = EnvironmentFault(
+                f"the campaign stops: {end.why}",
+                hint=f"{_GOES_ON}\n'commtune cancel' ends jobs that are still there",
+            )
+
+    def check_stuck(self, flights: Sequence[Flight]) -> None:
+        """Cancels a job that can never start, and stops; says it of one that is held.
+
+        Raises:
+            EnvironmentFault: a job can never start.
+        """
+        for flight in flights:
+            if flight.sighting.state is not JobState.NEVER_STARTED:
+                continue
+            number, reason = flight.job.number, flight.sighting.reason
+            kind = kind_of(reason)
+            if kind is Waiting.HELD:
+                self._say_once(
+                    number, f"job {number} is held ({reason}): 'scontrol release {number}'"
+                )
+                continue
+            self._stop = EnvironmentFault(
+                f"job {number} will not start: {kind.value} ({reason})",
+                hint=f"correct 'slurm:' in the campaign file; {_GOES_ON}",
+            )
+            self.submission.cancel([number])
+            raise self._stop
+
+    def _node_failed(self, number: str, nodes: Sequence[str]) -> None:
+        try:
+            failed = self.queue.failed_nodes(nodes) or frozenset(nodes)
+        except SlurmFault:
+            failed = frozenset(nodes)
+        before = self._failures.excluded
+        self._failures = self._failures.failed(number, failed)
+        self.say(
+            f"job {number} lost a node ({', '.join(sorted(failed))}): its runs are made again"
+        )
+        for node, words in zip(self._failures.excluded, self._failures.words(), strict=True):
+            if node not in before:
+                self.say(words)
+        _write(self.file, self._failures)
+
+    def _say_once(self, key: str, words: str) -> None:
+        if key not in self._told:
+            self._told.add(key)
+            self.say(words)
+
+
+def _read(file: Path) -> NodeFailures:
+    try:
+        known = json.loads(file.read_text())
+        return NodeFailures({node: frozenset(jobs) for node, jobs in known.items()})
+    except (OSError, ValueError, AttributeError, TypeError):
+        return NodeFailures()
+
+
+def _write(file: Path, failures: NodeFailures) -> None:
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps({node: sorted(jobs) for node, jobs in failures.jobs.items()}))
+    part.replace(file)
