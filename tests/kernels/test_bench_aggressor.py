@@ -1,0 +1,337 @@
+"""The real benchmark as an aggressor: it moves data, ends when told to, and leaves nothing."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_runs import RunBench
+from jsonschema import Draft202012Validator
+from left_over import living
+
+from commtune import process
+from commtune.cluster.launch import base_environment, mpi_command
+from commtune.kernels.aggressor import AggressorReport, read_aggressor
+from commtune.kernels.bench import aggressor_arguments
+from commtune.kernels.records import read
+from commtune.model import (
+    DEFAULT,
+    Aggressor,
+    AggressorPattern,
+    MpiInstallation,
+    Operation,
+    RunRequest,
+    Timing,
+    Workload,
+)
+
+_VALIDATOR = Draft202012Validator(
+    json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
+)
+_LIMIT_S = 60.0
+
+
+@dataclasses.dataclass
+class Started:
+    """An aggressor under way."""
+
+    launcher: subprocess.Popen[bytes]
+    run_id: str
+    folder: Path
+
+    @property
+    def records(self) -> Path:
+        return self.folder / f"{self.run_id}.jsonl"
+
+    @property
+    def stop_file(self) -> Path:
+        return self.folder / f"{self.run_id}.stop"
+
+    @property
+    def output(self) -> Path:
+        return self.folder / f"{self.run_id}.txt"
+
+    def report(self) -> AggressorReport:
+        return read_aggressor(self.records)
+
+    def ranks(self) -> list[int]:
+        """Process numbers of its ranks."""
+        header = read(self.records).header
+        assert header is not None
+        return [rank["pid"] for rank in header["rank_info"]]
+
+    def wait_until_it_moves_data(self) -> None:
+        deadline = time.monotonic() + _LIMIT_S
+        while not self.report().has_begun:
+            assert self.launcher.poll() is None, self.output.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def wait_until_gone(self) -> int:
+        """The launcher's exit status, once no process of the run is left."""
+        status = self.launcher.wait(_LIMIT_S)
+        deadline = time.monotonic() + _LIMIT_S
+        while living(self.run_id):
+            assert time.monotonic() < deadline, living(self.run_id)
+            time.sleep(0.01)
+        return status
+
+
+Start = Callable[..., Started]
+
+
+@pytest.fixture
+def start(mpi: MpiInstallation, executable: Path, tmp_path: Path) -> Iterator[Start]:
+    """Starts aggressors, and ends what a failed test leaves of them."""
+    started = []
+
+    def start_one(
+        pattern: AggressorPattern = AggressorPattern.INCAST,
+        ranks: int = 2,
+        longest_s: float = _LIMIT_S,
+        **more: Any,
+    ) -> Started:
+        run_id = uuid.uuid4().hex
+        arguments = aggressor_arguments(
+            executable,
+            Aggressor(pattern, nodes=1, ranks_per_node=ranks, **more),
+            tmp_path / f"{run_id}.jsonl",
+            run_id,
+            longest_s=longest_s,
+            stop_file=tmp_path / f"{run_id}.stop",
+        )
+        with (tmp_path / f"{run_id}.txt").open("wb") as output:
+            launcher = subprocess.Popen(
+                mpi_command(mpi, ranks, arguments),
+                env=base_environment(os.environ, mpi),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        started.append(Started(launcher, run_id, tmp_path))
+        return started[-1]
+
+    yield start_one
+    for one in started:
+        for pid in living(one.run_id):
+            os.kill(pid, signal.SIGKILL)
+        one.launcher.wait()
+
+
+@pytest.mark.parametrize("pattern", list(AggressorPattern))
+def test_it_moves_data_and_follows_the_contract(start: Start, pattern: AggressorPattern) -> None:
+    one = start(pattern, ranks=3, longest_s=2.0, message_bytes=1000)
+    assert one.wait_until_gone() == 0
+    records = [json.loads(line) for line in one.records.read_text().splitlines()]
+    for record in records:
+        _VALIDATOR.validate(record)
+    header, *traffic, footer = records
+    assert [record["record"] for record in traffic] == ["traffic"] * len(traffic)
+    assert traffic
+    moved = [record["bytes_moved"] for record in (*traffic, footer)]
+    assert moved == sorted(moved)
+    pairs = 2 if pattern is AggressorPattern.INCAST else 6
+    assert moved[0] > 0
+    assert all(total % (pairs * 1000 * header["window"]) == 0 for total in moved)
+    report = one.report()
+    assert report == AggressorReport(
+        pattern, 1000, 3, (header["rank_info"][0]["host"],), moved[-1], 0,
+        footer["traffic_s"], footer["active_s"], "longest",
+    )  # fmt: skip
+    assert report.gigabits_per_s == pytest.approx(moved[-1] * 8 / 1e9 / footer["active_s"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("pattern", list(AggressorPattern))
+def test_a_signal_to_the_launcher_ends_it(
+    start: Start, pattern: AggressorPattern, number: signal.Signals
+) -> None:
+    one = start(pattern)
+    one.wait_until_it_moves_data()
+    one.launcher.send_signal(number)
+    one.wait_until_gone()
+    assert one.report().ended_by == "signal"
+    assert one.report().problems == ()
+
+
+def test_a_signal_to_one_rank_ends_all(start: Start) -> None:
+    one = start(AggressorPattern.ALLTOALL, ranks=3)
+    one.wait_until_it_moves_data()
+    os.kill(one.ranks()[1], signal.SIGTERM)
+    assert one.wait_until_gone() == 0
+    assert one.report().ended_by == "signal"
+
+
+def test_the_stop_file_ends_it_also_in_a_pause(start: Start) -> None:
+    one = start(burst_s=0.01, pause_s=1000.0)
+    one.wait_until_it_moves_data()
+    time.sleep(0.1)
+    one.stop_file.touch()
+    assert one.wait_until_gone() == 0
+    assert one.report().ended_by == "stop-file"
+
+
+def test_in_bursts_it_is_silent_most_of_the_time(start: Start) -> None:
+    one = start(burst_s=0.05, pause_s=1.0, longest_s=2.0)
+    assert one.wait_until_gone() == 0
+    report = one.report()
+    assert report.ended_by == "longest"
+    assert 0 < report.active_s < report.traffic_s / 2
+
+
+def test_killed_it_has_said_what_it_did(start: Start) -> None:
+    one = start()
+    one.wait_until_it_moves_data()
+    for pid in living(one.run_id):
+        os.kill(pid, signal.SIGKILL)
+    one.wait_until_gone()
+    report = one.report()
+    assert report.ended_by == ""
+    assert report.problems == ()
+    assert report.has_begun
+    assert report.gigabits_per_s > 0
+
+
+def test_ranks_that_wait_for_a_lost_one_go_by_themselves(start: Start) -> None:
+    one = start(ranks=3)
+    one.wait_until_it_moves_data()
+    first, stopped, last = one.ranks()
+    os.kill(stopped, signal.SIGSTOP)
+    os.kill(last, signal.SIGTERM)
+    os.kill(first, signal.SIGTERM)
+    assert one.wait_until_gone() != 0
+    assert "ended by force, ranks did not agree" in one.output.read_text()
+    assert one.report().ended_by == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ranks", "message"),
+    [
+        (["--message=8"], 2, "--pattern is missing: incast or alltoall"),
+        (["--pattern=incast"], 2, "--message is missing: give bytes"),
+        (["--pattern=fan", "--message=8"], 2, "'fan' is neither incast nor alltoall"),
+        (["--pattern=incast", "--message=8"], 1, "incast needs at least 2 ranks"),
+        (["--pattern=alltoall", "--message=1073741824"], 2, "more than 1073741824 in one rank"),
+        (["--pattern=incast", "--message=8", "--burst=1"], 2, "--burst and --pause need each"),
+        (["--pattern=incast", "--message=8", "--op=allreduce"], 2, "--op is not for --mode"),
+        (["--pattern=incast", "--message=8", "--stop-file=/a/b/c"], 2, "no folder for /a/b/c"),
+    ],
+)
+def test_wrong_arguments_exit_with_2_and_say_what_is_wrong(
+    mpi: MpiInstallation, executable: Path, arguments: list[str], ranks: int, message: str
+) -> None:
+    ended = process.run(
+        mpi_command(mpi, ranks, [str(executable), "--mode=aggress", "--longest=5", *arguments]),
+        environment=base_environment(os.environ, mpi),
+        timeout_s=_LIMIT_S,
+    )
+    assert ended.exit_code == 2
+    assert ended.output.count(message) == 1
+
+
+def test_bursts_are_given_whole() -> None:
+    def of(**more: float) -> list[str]:
+        aggressor = Aggressor(AggressorPattern.INCAST, 2, **more)  # type: ignore[arg-type]  # floats
+        return aggressor_arguments(Path("b"), aggressor, Path("r"), "id", longest_s=1.0)
+
+    assert not any("--burst" in argument or "--stop" in argument for argument in of())
+    assert {"--burst=0.5", "--pause=2.0"} <= set(of(burst_s=0.5, pause_s=2.0))
+    # What makes no sense is left to the benchmark to refuse.
+    assert "--burst=0.0" in of(pause_s=2.0)
+
+
+@pytest.fixture(scope="module")
+def sound(module_bench: RunBench) -> list[dict[str, Any]]:
+    """The records of a short aggressor."""
+    records = module_bench.folder / "aggressor.jsonl"
+    arguments = aggressor_arguments(
+        module_bench.executable,
+        Aggressor(AggressorPattern.INCAST, nodes=1, ranks_per_node=2),
+        records,
+        "id",
+        longest_s=2.0,
+    )
+    ended = process.run(
+        mpi_command(module_bench.mpi, 2, arguments),
+        environment=base_environment(os.environ, module_bench.mpi),
+        timeout_s=_LIMIT_S,
+    )
+    assert ended.ok, ended.output
+    return [json.loads(line) for line in records.read_text().splitlines()]
+
+
+def _written(records: list[dict[str, Any]], folder: Path) -> Path:
+    file = folder / "r"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda r: r[0].update(pattern="fan"), "unknown pattern: 'fan'"),
+        (lambda r: r[0].update(message_bytes=-1), "message_bytes is not a whole number"),
+        (lambda r: r[0].update(mode="measure"), "holds no records of an aggressor"),
+        (lambda r: r[1].update(bytes_moved=1.5), "bytes_moved is not a whole number"),
+        (lambda r: r[-1].update(active_s="1"), "active_s is not a number"),
+        (lambda r: r.pop(0), "no header before this record"),
+    ],
+)
+def test_damage_is_a_problem_in_words(
+    sound: list[dict[str, Any]],
+    tmp_path: Path,
+    damage: Callable[[list[dict[str, Any]]], None],
+    problem: str,
+) -> None:
+    records = copy.deepcopy(sound)
+    damage(records)
+    report = read_aggressor(_written(records, tmp_path))
+    assert problem in " ".join(report.problems)
+
+
+def test_before_it_is_up_nothing_is_known(tmp_path: Path) -> None:
+    report = read_aggressor(tmp_path / "none")
+    assert report == AggressorReport()
+    assert not report.has_begun
+    assert report.gigabits_per_s == report.gigabits_per_s_between_nodes == 0
+
+
+def test_bytes_between_nodes_are_told_apart(sound: list[dict[str, Any]], tmp_path: Path) -> None:
+    records = copy.deepcopy(sound)
+    records[0]["rank_info"][1].update(node=1, host="other")
+    records[-1].update(bytes_moved=4_000_000_000, bytes_between_nodes=1_000_000_000, active_s=2.0)
+    report = read_aggressor(_written(records, tmp_path))
+    assert report.hosts == (records[0]["rank_info"][0]["host"], "other")
+    assert report.gigabits_per_s == pytest.approx(16.0)
+    assert report.gigabits_per_s_between_nodes == pytest.approx(4.0)
+
+
+def test_an_aggressor_is_no_answer_to_a_measurement(
+    sound: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    request = RunRequest("id", DEFAULT, Workload(Operation.ALLTOALL, (8,)), Timing())
+    problems = read(_written(sound, tmp_path), request).problems
+    assert "operation is 'None', asked for was 'alltoall'" in " ".join(problems)
+
+
+def test_a_measured_run_has_no_traffic(
+    run_bench: RunBench, sound: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    run = run_bench("--op=allreduce", "--sizes=8")
+    lines = [json.loads(line) for line in run.lines]
+    lines.insert(1, sound[1])
+    assert read(_written(lines, tmp_path)).problems == (
+        "line 2: traffic of a run that is no aggressor",
+    )
