@@ -15,6 +15,7 @@ The tree says whose turn it is::
     │   ├── BuildFailed        the native benchmark did not compile
     │   ├── DatabaseFault      the database is not to be had, or has another schema
     │   └── CampaignLocked     another controller works on this campaign
+    ├── AllocationOver         the time of the job that we run in ends; a next one goes on
     └── NoAnswer               the question is fine, the database has no answer (exit code 4)
 
 An error is for a person: ``message`` says what is wrong and where, ``hint`` what to type next.
@@ -86,6 +87,12 @@ class UnknownName(UserError):
 
 class ExportRefused(UserError):
     """The profile must not be written in the asked-for form."""
+
+
+class AllocationOver(CommtuneError):
+    """The time of the job that we run in is nearly over; nothing is wrong."""
+
+    exit_code = 0
 
 
 class EnvironmentFault(CommtuneError):

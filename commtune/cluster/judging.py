@@ -12,6 +12,8 @@ from commtune.tuner.ports import Records
 
 #: Exit status of the benchmark for wrong data (its contract).
 WRONG_RESULT = 3
+#: What coreutils' timeout answers: the time was over; it had to kill.
+OVER_TIME = (124, 137)
 #: Launchers turn a rank's death by signal into words, each its own.
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
 

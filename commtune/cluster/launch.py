@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.model import MpiFlavour, MpiInstallation
@@ -18,6 +19,28 @@ BASE_NAMES = (
 #: Set by administrators to keep hardware safe; they pass to every run unchanged wherever they
 #: are set, and no space may search them: NVLink multicast can take shared GPUs out of service.
 GUARD_NAMES = ("NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST")
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """How a command becomes the ranks of a run.
+
+    Attributes:
+        command: from the number of ranks, the program's words and the seconds that it may take,
+            to the words that start them.
+        is_local: all ranks are processes of this machine, below the one that is started: its
+            load and its shared memory tell of them.
+        grace_s: seconds that a launcher which keeps the limit itself needs to end its ranks.
+    """
+
+    command: Callable[[int, Sequence[str], float], Sequence[str]]
+    is_local: bool = True
+    grace_s: float = 0.0
+
+
+def local(mpi: MpiInstallation) -> Launcher:
+    """Starts the ranks on this machine."""
+    return Launcher(lambda ranks, program, limit_s: mpi_command(mpi, ranks, program))  # noqa: ARG005  # ours to keep
 
 
 def mpi_command(mpi: MpiInstallation, ranks: int, program: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Runs of the benchmark as processes of this machine."""
+"""Runs of the benchmark that this process starts and waits for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
-from commtune.cluster.judging import WRONG_RESULT, judge, judge_content
-from commtune.cluster.launch import mpi_command
+from commtune.cluster.judging import OVER_TIME, WRONG_RESULT, judge, judge_content
+from commtune.cluster.launch import Launcher, local
 from commtune.cluster.load import between, snapshot
 from commtune.cluster.shared_memory import sweep
 from commtune.cluster.tracing import run as tracing
@@ -26,13 +26,14 @@ _LARGEST_KEPT = 64 * 2**20
 
 @dataclass(frozen=True)
 class LocalBenchmark:
-    """The benchmark port over local processes (see ``tuner.ports.Benchmark``).
+    """The benchmark port over processes of ours (see ``tuner.ports.Benchmark``).
 
     Attributes:
         environment: what every run gets, before its configuration.
         watched: names of all variables of the space; what ranks see of them is compared with
             what was asked for.
         folder: where record files go, one a run, named by its identifier.
+        launcher: what starts the ranks; ``None`` starts them on this machine.
     """
 
     mpi: MpiInstallation
@@ -41,6 +42,7 @@ class LocalBenchmark:
     watched: Sequence[str]
     folder: Path
     simulated: bool = False
+    launcher: Launcher | None = None
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Makes one run and waits for its end."""
@@ -51,25 +53,20 @@ class LocalBenchmark:
         try:
             self._require(arguments[0])
             before = snapshot()
-            completed = process.run(
-                mpi_command(self.mpi, request.workload.ranks, arguments),
-                environment={**self.environment, **request.configuration},
-                timeout_s=time_limit_s,
-                cwd=records.parent,
-                marker=request.run_id,
-            )
+            completed = self._run(request, arguments, request.configuration, time_limit_s)
             others = between(before, snapshot())
         except MissingComponent as error:
             return _never_started(request, started_at, error)
         except KeyboardInterrupt:
-            sweep(started_at)
+            self._sweep(started_at)
             raise
         if not completed.ok:
-            sweep(started_at)
+            self._sweep(started_at)
         found = self.program.read(records, request)
         _shorten(records)
         result = self._result(request, found, completed, started_at, time_limit_s)
-        return replace(result, other_load=others.share if others else None)
+        told = others if self._launcher.is_local else None
+        return replace(result, other_load=told.share if told else None)
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
         """Makes an untimed run in which the library says what it does."""
@@ -82,24 +79,18 @@ class LocalBenchmark:
         _make_folder(records.parent)
         controls = tracing.controls_for(library, names)
         program = self.program.trace_arguments(request, records, controls)
-        environment = {**self.environment, **request.configuration}
+        known = {**self.environment, **request.configuration}
+        talking = {**tracing.diagnosing(library, names, known), **request.configuration}
         started_at = time.time()
         try:
-            completed = process.run(
-                mpi_command(self.mpi, request.workload.ranks, program),
-                environment={**tracing.diagnosing(library, names, environment), **environment},
-                timeout_s=time_limit_s,
-                cwd=records.parent,
-                marker=request.run_id,
-                whole_output=True,
-            )
+            completed = self._run(request, program, talking, time_limit_s, whole_output=True)
         except MissingComponent:
             return None
         except KeyboardInterrupt:
-            sweep(started_at)
+            self._sweep(started_at)
             raise
         if not completed.ok:
-            sweep(started_at)
+            self._sweep(started_at)
             return None
         found = self.program.read(records, request)
         return tracing.execution_of(library, request, names, found, completed.output)
@@ -110,12 +101,43 @@ class LocalBenchmark:
         records = self.records_of(request.run_id)
         found = self.program.read(records, request)
         if found.footer is None:
-            sweep(_last_sign(records) - _RECENT_S)
+            self._sweep(_last_sign(records) - _RECENT_S)
             return None
         finished_at = records.stat().st_mtime
         elapsed_s = float(found.footer.get("elapsed_s", 0.0))
         ended = process.Completed(_status(found), None, False, elapsed_s, "")
         return self._result(request, found, ended, finished_at - elapsed_s, 0.0)
+
+    @property
+    def _launcher(self) -> Launcher:
+        return self.launcher or local(self.mpi)
+
+    def _run(
+        self,
+        request: RunRequest,
+        program: Sequence[str],
+        variables: Mapping[str, str],
+        limit_s: float,
+        *,
+        whole_output: bool = False,
+    ) -> process.Completed:
+        launcher = self._launcher
+        completed = process.run(
+            launcher.command(request.workload.ranks, program, limit_s),
+            environment={**self.environment, **variables},
+            timeout_s=limit_s + launcher.grace_s,
+            cwd=self.records_of(request.run_id).parent,
+            marker=request.run_id,
+            whole_output=whole_output,
+        )
+        kept = launcher.grace_s > 0 and completed.exit_code in OVER_TIME
+        over = kept and completed.wall_s >= limit_s
+        return replace(completed, timed_out=True) if over else completed
+
+    def _sweep(self, since: float) -> None:
+        """Removes what failed ranks left in this machine's shared memory."""
+        if self._launcher.is_local:
+            sweep(since)
 
     def _require(self, program: str) -> None:
         # Launchers say this each in their own words, and as if the configuration were to blame.

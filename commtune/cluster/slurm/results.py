@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
-from commtune.cluster.judging import judge, judge_content
+from commtune.cluster.judging import OVER_TIME, judge, judge_content
 from commtune.cluster.slurm.folders import Ending, JobFolder
 from commtune.cluster.slurm.placement import Topology, expand_hosts, farthest
 from commtune.cluster.slurm.states import JobState
@@ -19,8 +19,6 @@ from commtune.errors import EnvironmentFault
 from commtune.model import Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program
 
-#: What coreutils' timeout answers: the time was over; it had to kill.
-_OVER_TIME = (124, 137)
 _MEMORY_WORDS = ("oom-kill", "oom_kill", "out of memory", "out-of-memory")
 
 #: What a run that was under way, or never made, is when its job ended so.
@@ -117,7 +115,7 @@ class Reader:
         end: End,
     ) -> RunResult:
         output = folder.tail(folder.step_output(position))
-        over = ending.status in _OVER_TIME and ending.wall_s >= limit_s
+        over = ending.status in OVER_TIME and ending.wall_s >= limit_s
         completed = process.Completed(
             exit_code=ending.status,
             signal=None,

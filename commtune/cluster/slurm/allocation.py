@@ -1,0 +1,94 @@
+"""The allocation that the controller itself runs in: its nodes, and how long it lasts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from commtune.cluster.slurm.placement import Topology, expand_hosts, farthest
+from commtune.cluster.slurm.queries import SlurmFault, ask, read_time
+from commtune.errors import AllocationOver, EnvironmentFault
+
+#: Seconds before the end that are for storing and for ending cleanly.
+MARGIN_S = 20.0
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A job in which the controller runs.
+
+    Attributes:
+        number: Slurm's, of the job.
+        nodes: their names.
+        began_at, ends_at: seconds since 1970; ``ends_at`` is ``None`` where there is no limit.
+    """
+
+    number: str
+    nodes: tuple[str, ...]
+    began_at: float
+    ends_at: float | None
+
+    def check_time(self, wanted_s: float, now: float) -> None:
+        """Ends the campaign's sitting if so many seconds don't fit any more.
+
+        Raises:
+            AllocationOver: they don't.
+        """
+        if self.ends_at is not None and now + wanted_s + MARGIN_S > self.ends_at:
+            raise AllocationOver(f"the time of job {self.number} is nearly over")
+
+    def hours(self, now: float) -> float:
+        """Node-hours so far."""
+        return len(self.nodes) * max(0.0, now - self.began_at) / 3600
+
+    def distance(self, topology: Topology, *, switch_is_group: bool = False) -> str:
+        """How far apart its nodes stand, in the words of ``placement.Distance``."""
+        return str(farthest(topology.of(self.nodes), switch_is_group=switch_is_group))
+
+
+def this_allocation(
+    environment: Mapping[str, str], clock: Callable[[], float]
+) -> Allocation | None:
+    """The allocation that we run in; ``None`` where we run in none.
+
+    Raises:
+        EnvironmentFault: Slurm's own variables can't be understood.
+    """
+    number = environment.get("SLURM_JOB_ID", "")
+    if not number:
+        return None
+    nodes = expand_hosts(environment.get("SLURM_JOB_NODELIST", ""))
+    if not nodes:
+        raise EnvironmentFault(
+            "SLURM_JOB_ID is set and SLURM_JOB_NODELIST is not",
+            hint="start from a login shell, or in an allocation as Slurm made it",
+        )
+    began = read_time(environment.get("SLURM_JOB_START_TIME", "")) or clock()
+    ends = read_time(environment.get("SLURM_JOB_END_TIME", "")) or _end_by_queue(number)
+    return Allocation(number, nodes, began, ends)
+
+
+def _end_by_queue(number: str) -> float | None:
+    """When a job's time is over, for Slurm before 22.05, which doesn't tell the job itself."""
+    question = ["squeue", "--noheader", "--format=%e", f"--jobs={number}"]
+    try:
+        return read_time(ask(question, dict(os.environ), 60.0))
+    except SlurmFault:
+        return None
+
+
+def end_steps(allocation: Allocation, environment: Mapping[str, str]) -> None:
+    """Ends all steps of the allocation but the batch script: an srun that was killed leaves them.
+
+    Raises:
+        SlurmFault: Slurm gives no answer.
+    """
+    question = ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={allocation.number}"]
+    steps = _numbered(ask(question, environment, 60.0).split())
+    if steps:
+        ask(["scancel", *steps], environment, 60.0)
+
+
+def _numbered(steps: Sequence[str]) -> list[str]:
+    return [step for step in steps if step.rpartition(".")[2].isdigit()]

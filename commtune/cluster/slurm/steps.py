@@ -1,0 +1,101 @@
+"""The benchmark port inside an allocation: each run a step, back to back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from commtune.cluster.launch import Launcher
+from commtune.cluster.local import LocalBenchmark
+from commtune.cluster.slurm.allocation import Allocation, end_steps
+from commtune.cluster.slurm.queries import SlurmFault
+from commtune.model import Execution, Outcome, RunRequest, RunResult
+from commtune.slurm_templates import Wish, launch
+from commtune.systems.schema import System
+
+#: coreutils' timeout waits so long between asking and killing; srun needs some to end its ranks.
+_KILL_AFTER_S = 10
+#: It had to kill.
+_KILLED = 137
+_REMEMBERED = 32
+
+
+def srun(
+    system: System | None, wish: Wish, libraries: Sequence[str], mpi_launcher: str
+) -> Launcher:
+    """Starts the ranks of a run as a step of the allocation."""
+
+    def command(ranks: int, program: Sequence[str], limit_s: float) -> list[str]:
+        del ranks  # the wish says how many
+        words = launch(system, wish, program, libraries, mpi_launcher=mpi_launcher)
+        # srun has to be asked to end, so that it ends its ranks on other nodes.
+        keeper = ["timeout", "--signal=TERM", f"--kill-after={_KILL_AFTER_S}", f"{limit_s:.3f}"]
+        return [*keeper, *words]
+
+    return Launcher(command, is_local=False, grace_s=_KILL_AFTER_S + 5.0)
+
+
+@dataclass
+class Steps:
+    """Makes runs as steps of the allocation that we run in (see ``tuner.ports.Benchmark``).
+
+    Attributes:
+        inner: starts the steps.
+        block_runs: runs that a block has, at least: one that the time does not suffice for is
+            not begun.
+        worked: called after a run that ended well.
+    """
+
+    inner: LocalBenchmark
+    allocation: Allocation
+    distance: str
+    block_runs: int = 4
+    worked: Callable[[], None] = lambda: None
+    simulated: bool = False
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        self._walls: list[float] = []
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        """Makes one run and waits for its end.
+
+        Raises:
+            AllocationOver: the allocation's time does not suffice for it.
+        """
+        self.allocation.check_time(self._wanted_s(request, time_limit_s), self.clock())
+        try:
+            result = self.inner.measure(request, time_limit_s)
+        except KeyboardInterrupt:
+            self._end_steps()
+            raise
+        if result.exit_code == _KILLED or result.outcome is Outcome.TIMED_OUT:
+            self._end_steps()
+        if result.outcome is Outcome.OK:
+            self._walls = [*self._walls[-_REMEMBERED + 1 :], result.wall_s]
+            self.worked()
+        return replace(result, nodes=self.allocation.nodes, distance=self.distance)
+
+    def recover(self, request: RunRequest) -> RunResult | None:
+        """Reads a run that an earlier controller started; its allocation took its steps along."""
+        result = self.inner.recover(request)
+        return result and replace(result, nodes=(), distance="")
+
+    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+        """Makes an untimed run in which the library says what it does."""
+        self.allocation.check_time(self._wanted_s(request, time_limit_s), self.clock())
+        return self.inner.trace(request, time_limit_s)
+
+    def _wanted_s(self, request: RunRequest, limit_s: float) -> float:
+        """Seconds that must be left: for a block when it begins, for a run inside of one."""
+        a_run_s = median(self._walls) if self._walls else min(limit_s, 30.0)
+        runs = self.block_runs if request.position == 0 else 1
+        return min(limit_s * runs, 1.5 * a_run_s * runs + 5.0)
+
+    def _end_steps(self) -> None:
+        try:
+            end_steps(self.allocation, self.inner.environment)
+        except SlurmFault:
+            return  # the next step waits until Slurm has cleared its nodes
