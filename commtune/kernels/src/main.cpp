@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "aggressor.h"
@@ -147,7 +149,12 @@ bool speaks_for_all() {
 }
 
 int usage_exit(const UsageError& error, bool speak) {
-  if (speak) std::fprintf(stderr, "commtune-bench: %s\n", error.what());
+  if (speak) {
+    std::fprintf(stderr, "commtune-bench: %s\n", error.what());
+  } else {
+    // A launcher may end all ranks as soon as one has failed: that must be the one that spoke.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
   return kExitUsage;
 }
 
