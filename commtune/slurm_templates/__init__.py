@@ -4,7 +4,7 @@ from commtune.slurm_templates.launching import launch
 from commtune.slurm_templates.planning import job_for
 from commtune.slurm_templates.quoting import Code
 from commtune.slurm_templates.rendering import Job, Step, render_allocation, render_block
-from commtune.slurm_templates.wish import Placement, Wish
+from commtune.slurm_templates.wish import Placement, Wish, WishRefused
 
 __all__ = [
     "Code",
@@ -12,6 +12,7 @@ __all__ = [
     "Placement",
     "Step",
     "Wish",
+    "WishRefused",
     "job_for",
     "launch",
     "render_allocation",

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from commtune.errors import UserError
 from commtune.slurm_templates.planning import meant
 from commtune.slurm_templates.quoting import variable, word
-from commtune.slurm_templates.wish import Wish
+from commtune.slurm_templates.wish import Wish, WishRefused
 from commtune.systems.schema import PerRank, System
 
 _LOCAL_RANK = "{local_rank}"
@@ -44,7 +43,7 @@ def launch(
             it to Slurm.
 
     Raises:
-        UserError: something is asked for that only srun can do, but the launcher is another.
+        WishRefused: something is asked for that only srun can do, but the launcher is another.
     """
     known = system.launcher if system else None
     name = wish.launcher or (known.command if known else "srun")
@@ -88,12 +87,15 @@ def _check_no_srun(name: str, wish: Wish, first_node: int | None) -> None:
     asked = {"mpi": wish.mpi, "cpu_bind": wish.cpu_bind, "gpu_bind": wish.gpu_bind}
     for key, value in asked.items():
         if value:
-            raise UserError(
+            raise WishRefused(
+                key,
                 f"{key} is an option of srun, but {name} starts the ranks",
                 hint=f"leave it out; launcher_options are given to {name} as they are",
             )
     if first_node is not None:
-        raise UserError(f"{name} can't begin on a node by its number", hint="use srun")
+        raise WishRefused(
+            "launcher", f"{name} can't begin on a node by its number", hint="use srun"
+        )
 
 
 def _mpi(wish: Wish, program: str, libraries: Collection[str]) -> list[str]:

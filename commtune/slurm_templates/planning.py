@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from commtune.errors import UserError
 from commtune.nearest import quoted, suggestion
 from commtune.slurm_templates.rendering import Job
-from commtune.slurm_templates.wish import Wish
+from commtune.slurm_templates.wish import Wish, WishRefused
 from commtune.systems.schema import Partition, Qos, Slurm, System
 
 
@@ -34,10 +33,9 @@ def job_for(
         environment: variables of the whole job, beside the pinned ones of the description.
 
     Raises:
-        UserError: no account where one is required, an unknown partition or quality of service,
-            more nodes or time than it allows, or a placement that Slurm can't give; the hint
-            names what would do.
+        WishRefused: as for ``check_wish``.
     """
+    check_wish(system, wish, time_s)
     shared = {
         "name": name,
         "nodes": wish.nodes,
@@ -49,13 +47,38 @@ def job_for(
         "account": wish.account,
         "exclude": ",".join(sorted({*wish.exclude, *exclude})),
         "cpus_per_rank": wish.cpus_per_rank,
-        "switches": _switches(system, wish),
+        "switches": 0 if wish.placement == "any" else 1,
         "before": wish.before,
         "after": wish.after,
         "environment": {**pinned(system, libraries), **(environment or {})},
     }
-    own = _on_system(system, wish, time_s, libraries) if system else _alone(wish)
+    own = _on_system(system, wish, libraries) if system else _alone(wish)
     return Job(**{**shared, **own})  # type: ignore[arg-type]  # fields by name
+
+
+def check_wish(system: System | None, wish: Wish, time_s: float | None = None) -> None:
+    """Refuses what a system is known not to allow.
+
+    Args:
+        time_s: time limit of a job, seconds; ``None`` where it isn't known yet.
+
+    Raises:
+        WishRefused: no account where one is required, an unknown partition or quality of service,
+            more nodes or time than it allows, or a placement that Slurm can't give; the hint
+            names what would do.
+    """
+    _check_placement(system, wish)
+    if system is None:
+        return
+    slurm = system.slurm
+    if slurm.account == "required" and not wish.account:
+        raise WishRefused(
+            "account",
+            f"{system.name} takes no job without an account",
+            hint="name the account, in a campaign file by `slurm: {account: NAME}`",
+        )
+    partition, qos = _queue(slurm, wish)
+    _check_limits(slurm, partition, qos, wish.nodes, time_s or 0.0)
 
 
 def pinned(system: System | None, libraries: Collection[str]) -> dict[str, str]:
@@ -83,18 +106,15 @@ def _alone(wish: Wish) -> dict[str, object]:
     }
 
 
-def _on_system(
-    system: System, wish: Wish, time_s: float, libraries: Collection[str]
-) -> dict[str, object]:
-    slurm = system.slurm
-    if slurm.account == "required" and not wish.account:
-        raise UserError(
-            f"{system.name} takes no job without an account",
-            hint="name the account, in a campaign file by `slurm: {account: NAME}`",
-        )
+def _queue(slurm: Slurm, wish: Wish) -> tuple[str, str]:
+    """The partition and the quality of service that a job goes to."""
     partition = wish.partition or slurm.partition
-    qos = wish.qos or (slurm.qos if partition == slurm.partition else "")
-    _check_limits(slurm, partition, qos, wish.nodes, time_s)
+    return partition, wish.qos or (slurm.qos if partition == slurm.partition else "")
+
+
+def _on_system(system: System, wish: Wish, libraries: Collection[str]) -> dict[str, object]:
+    slurm = system.slurm
+    partition, qos = _queue(slurm, wish)
     gpus = system.gpus.count if system.gpus else 0
     asked = bool(wish.gres or wish.gpus_per_node)
     modules = tuple(m.name for m in system.modules if meant(m.library, libraries))
@@ -113,54 +133,60 @@ def _on_system(
     }
 
 
-def _switches(system: System | None, wish: Wish) -> int:
-    """How many of Slurm's switches the nodes may be on; 0 for any."""
+def _check_placement(system: System | None, wish: Wish) -> None:
     if wish.placement == "any":
-        return 0
+        return
     counted = system.slurm.switches if system else "switch"
     if wish.placement == "same-switch" and counted == "group":
-        raise UserError(
+        raise WishRefused(
+            "placement",
             f"Slurm on {system.name if system else 'this system'} knows groups, not switches",
             hint="ask for placement: same-group, or any",
         )
     if wish.placement == "same-group" and counted != "group":
-        raise UserError(
+        raise WishRefused(
+            "placement",
             "Slurm can keep a job within one of its switches, but not within a group, unless the "
             "description of the system says that a switch of Slurm's is a whole group",
             hint="ask for placement: same-switch, or any; in a description of your own, write "
             "`switches: group` under `slurm` where it is so",
         )
-    return 1
 
 
 def _check_limits(slurm: Slurm, partition: str, qos: str, nodes: int, time_s: float) -> None:
     known = slurm.partitions.get(partition)
     if known is None:
-        raise UserError(
+        raise WishRefused(
+            "partition",
             f"no partition {quoted(partition)} in the description",
             hint=suggestion(partition, slurm.partitions),
         )
     if qos and qos not in known.qos:
-        raise UserError(
+        raise WishRefused(
+            "qos",
             f"no quality of service {quoted(qos)} in partition {partition}",
             hint=suggestion(qos, known.qos) or "the partition has none but the default",
         )
     limits = known.qos[qos] if qos else known
-    if problem := _beyond(limits, nodes, time_s):
-        raise UserError(
-            f"{qos or partition}: {problem}", hint=f"would do: {_would_do(slurm, nodes, time_s)}"
+    if found := _beyond(limits, nodes, time_s):
+        key, problem = found
+        raise WishRefused(
+            key,
+            f"{qos or partition}: {problem}",
+            hint=f"would do: {_would_do(slurm, nodes, time_s)}",
         )
 
 
-def _beyond(limits: Partition | Qos, nodes: int, time_s: float) -> str:
+def _beyond(limits: Partition | Qos, nodes: int, time_s: float) -> tuple[str, str] | None:
+    """The field of the wish that is beyond limits, and in which way."""
     least = limits.least_nodes if isinstance(limits, Qos) else None
     if limits.most_nodes is not None and nodes > limits.most_nodes:
-        return f"{nodes} nodes, but at most {limits.most_nodes} are allowed"
+        return "nodes", f"{nodes} nodes, but at most {limits.most_nodes} are allowed"
     if least is not None and nodes < least:
-        return f"{nodes} nodes, but at least {least} are asked for"
+        return "nodes", f"{nodes} nodes, but at least {least} are asked for"
     if limits.longest is not None and time_s > limits.longest:
-        return f"{time_s:g} s, but at most {limits.longest:g} s are allowed"
-    return ""
+        return "time_s", f"{time_s:g} s, but at most {limits.longest:g} s are allowed"
+    return None
 
 
 def _would_do(slurm: Slurm, nodes: int, time_s: float) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.runtime import BlockReference, Context
 
 from commtune.errors import UserError
 from commtune.slurm_templates import quoting
@@ -177,6 +178,7 @@ def _environment(folder: Path | None) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.context_class = _Context
     environment.filters.update(_FILTERS)
     return environment
 
@@ -195,6 +197,23 @@ def _finalized(value: object) -> str:
     if isinstance(value, jinja2.Undefined):
         return str(value)  # raises, with the name
     return value if isinstance(value, Written) else quoting.word(value)
+
+
+class _Parent(BlockReference):
+    """The block that one replaces; what `super()` brings is quoted already."""
+
+    def __call__(self) -> Written:
+        return Written(super().__call__())
+
+
+class _Context(Context):
+    def super(
+        self, name: str, current: Callable[[Context], Iterator[str]]
+    ) -> BlockReference | jinja2.Undefined:
+        found = super().super(name, current)
+        if isinstance(found, jinja2.Undefined):
+            return found
+        return _Parent(found.name, found._context, found._stack, found._depth)
 
 
 class _Checked(jinja2.ChoiceLoader):

@@ -6,11 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from commtune.errors import UserError
 from commtune.slurm_templates.quoting import NO_CODE, Code
 
 Placement = Literal["any", "same-switch", "same-group"]
 Launcher = Literal["", "srun", "mpirun", "mpiexec"]
 Mpi = Literal["", "none", "pmi2", "pmix", "cray_shasta"]
+
+
+class WishRefused(UserError):
+    """What is asked for can't be had, on this system or by this launcher.
+
+    Args:
+        key: the field of the wish that is at fault.
+    """
+
+    def __init__(self, key: str, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.key = key
 
 
 @dataclass(frozen=True)
@@ -69,3 +82,20 @@ class Wish:
     exclude: tuple[str, ...] = ()
     time_s: float | None = None
     poll_s: float = 5.0
+
+    def question(self) -> dict[str, object]:
+        """What of it changes results, as plain data: results under another don't compare."""
+        return {name: _plain(getattr(self, name)) for name in _OF_THE_QUESTION}
+
+
+_OF_THE_QUESTION = (
+    "partition", "constraint", "gres", "gpus_per_node", "cpus_per_rank", "memory", "exclusive",
+    "nodes", "ranks_per_node", "launcher", "mpi", "launcher_options", "cpu_bind", "gpu_bind",
+    "modules", "container", "container_command", "prefix", "before", "placement",
+)  # fmt: skip
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, str) else value

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from commtune.errors import CampaignError, UnknownName
-from commtune.model import Configuration, Operation, Timing, Workload
+from commtune.model import Aggressor, Configuration, Operation, Timing, Workload
 from commtune.nearest import quoted
+from commtune.slurm_templates import Wish
 from commtune.spaces import (
     CustomizationDocument,
     Document,
@@ -25,11 +26,21 @@ from commtune.spaces import (
     load_space,
     parse_bytes,
     parse_document,
-    parse_percent,
-    parse_seconds,
     validated,
 )
-from commtune.tuner.plan import Budget, Plan
+from commtune.systems import System
+from commtune.tuner.budget_part import BudgetPart, budget
+from commtune.tuner.campaign_values import Level, Part, Seconds, Share, within
+from commtune.tuner.plan import Plan
+from commtune.tuner.slurm_part import (
+    AggressorPart,
+    SlurmPart,
+    aggressor_of,
+    check_asked,
+    system_of,
+    wish_of,
+    with_pins,
+)
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
@@ -41,36 +52,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 
 
-def _within(low: float, high: float, words: str = "") -> AfterValidator:
-    """Both ends are legal; ``words`` says so where the numbers themselves wouldn't."""
-
-    def check(value: float) -> float:
-        if not low <= value <= high:
-            raise QuantityError(
-                f"{value:.15g} is out of range", hint=words or f"from {low} to {high}"
-            )
-        return value
-
-    return AfterValidator(check)
-
-
-def _share(low: float, words: str) -> Callable[[Any], float]:
-    def parse(written: Any) -> float:
-        share = parse_percent(written)
-        if not low <= share < 1:
-            raise QuantityError(f"{quoted(written)} is out of range", hint=words)
-        return share
-
-    return parse
-
-
-def _seconds(written: Any) -> float:
-    seconds = parse_seconds(written)
-    if seconds == 0:
-        raise QuantityError(f"{quoted(written)} is no time at all", hint="write it like 60s")
-    return seconds
-
-
 def _campaign_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise QuantityError(
@@ -80,9 +61,6 @@ def _campaign_name(name: str) -> str:
     return name
 
 
-Seconds = Annotated[float, BeforeValidator(_seconds)]
-Share = Annotated[float, BeforeValidator(_share(0, "from 0% to below 100%"))]
-Level = Annotated[float, BeforeValidator(_share(0.5, "from 50% to below 100%"))]
 Assignment = dict[str, Text]
 
 
@@ -140,40 +118,28 @@ def _messages(written: object) -> dict[int, float]:
     return found
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class WorkloadPart(_Part):
+class WorkloadPart(Part):
     """What is measured."""
 
     operation: Operation = Operation.ALLREDUCE
-    ranks: Annotated[int, _within(2, 4096)] = Field(
-        default=2, description="MPI processes, all on this machine"
+    ranks: Annotated[int, within(2, 4096)] = Field(
+        default=2, description="MPI processes, on all nodes together"
     )
+    nodes: Annotated[int, within(1, 4096)] = 1
     sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
     dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
     reduction: Literal["sum", "max"] = "sum"
     backend: Literal["mpi-host"] = "mpi-host"
 
 
-class TimingPart(_Part):
+class TimingPart(Part):
     """How long each size is measured in a run."""
 
-    warmup: Annotated[int, _within(0, 10_000)] = 5
-    min_samples: Annotated[int, _within(3, 100_000)] = 10
-    max_samples: Annotated[int, _within(3, 100_000)] = 200
+    warmup: Annotated[int, within(0, 10_000)] = 5
+    min_samples: Annotated[int, within(3, 100_000)] = 10
+    max_samples: Annotated[int, within(3, 100_000)] = 200
     relative_ci: Share = 0.01
     time_cap: Seconds = 0.05
-
-
-class BudgetPart(_Part):
-    """How much may be spent; every limit given holds."""
-
-    search: Seconds = 50.0
-    ablation: Seconds = 20.0
-    confirmation: Seconds = 30.0
-    trials: Annotated[int, _within(1, 2**31 - 1, "1 or more")] | None = None
 
 
 class CampaignFile(CustomizationDocument):
@@ -186,7 +152,7 @@ class CampaignFile(CustomizationDocument):
     workload: WorkloadPart = WorkloadPart()
     timing: TimingPart = TimingPart()
     budget: BudgetPart = BudgetPart()
-    seed: Annotated[int, _within(0, 2**31 - 1)] = 1
+    seed: Annotated[int, within(0, 2**31 - 1)] = 1
     minimum_gain: Share = 0.02
     tolerance: Share = 0.05
     confidence: Level = 0.95
@@ -197,6 +163,9 @@ class CampaignFile(CustomizationDocument):
         default_factory=dict, description="how many messages of each size your programs send"
     )
     run_time_limit: Seconds | None = None
+    system: str | None = None
+    slurm: SlurmPart | None = None
+    aggressor: AggressorPart | None = None
 
 
 @dataclass(frozen=True)
@@ -206,20 +175,30 @@ class CampaignSpec:
     Attributes:
         mpi: which MPI, as ``cluster.mpi.find_mpi`` understands it.
         guard_variables: names that pass from the controller's environment to every run.
-        mpi_line: where the file says which MPI.
+            Those that the system guards are among them.
+        slurm: what is asked of Slurm; ``None`` for a campaign on this machine.
+        system: the description of the system that it runs on.
+        aggressor: traffic on purpose, beside the runs.
+        file: the file itself.
+        mpi_line, space_line: where the file says which MPI and which space.
     """
 
     plan: Plan
     mpi: str
     guard_variables: tuple[str, ...] = ()
     mpi_line: int | None = None
+    slurm: Wish | None = None
+    system: System | None = None
+    aggressor: Aggressor | None = None
+    file: Path | None = None
+    space_line: int | None = None
 
 
 def load_campaign(path: Path) -> CampaignSpec:
     """Reads a campaign file.
 
     Raises:
-        CampaignError, SpaceError: what is wrong, with file and line.
+        CampaignError, SpaceError, DocumentError: what is wrong, with file and line.
         UnknownName: no such space.
     """
     return _spec(load_document(path, CampaignError), path.parent)
@@ -232,13 +211,33 @@ def parse_campaign(text: str, folder: Path) -> CampaignSpec:
 
 def _spec(document: Document, folder: Path) -> CampaignSpec:
     file = validated(document, CampaignFile)
-    space = _space(document, file, folder)
-    plan = Plan(
+    part = file.workload
+    system = system_of(document, file.system, folder)
+    wish = wish_of(document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder)
+    aggressor = aggressor_of(document, file.aggressor, wish)
+    check_asked(document, file.slurm, system, wish, aggressor)
+    plan = _plan(document, file, with_pins(document, _space(document, file, folder), system))
+    guards = _guard_variables(document, file, plan.space)
+    return CampaignSpec(
+        plan=plan,
+        mpi=file.mpi,
+        guard_variables=tuple(dict.fromkeys([*guards, *(system.guard if system else ())])),
+        mpi_line=document.line_of(("mpi",)),
+        slurm=wish,
+        system=system,
+        aggressor=aggressor,
+        file=document.file,
+        space_line=document.line_of(("space",)),
+    )
+
+
+def _plan(document: Document, file: CampaignFile, space: Space) -> Plan:
+    return Plan(
         name=file.name,
         space=space,
         workload=_workload(document, file),
         timing=_timing(document, file.timing),
-        budget=_budget(file.budget),
+        budget=budget(document, file.budget, file.workload.nodes),
         seed=file.seed,
         minimum_gain=file.minimum_gain,
         tolerance=file.tolerance,
@@ -248,12 +247,6 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         messages=file.messages,
         time_limit_s=file.run_time_limit,
     )
-    guards = _guard_variables(document, file, space)
-    return CampaignSpec(plan, file.mpi, guards, document.line_of(("mpi",)))
-
-
-def _budget(part: BudgetPart) -> Budget:
-    return Budget(part.search, part.ablation, part.confirmation, part.trials)
 
 
 def _space(document: Document, file: CampaignFile, folder: Path) -> Space:
@@ -303,6 +296,7 @@ def _workload(document: Document, file: CampaignFile) -> Workload:
         operation=part.operation,
         sizes=part.sizes,
         ranks=part.ranks,
+        nodes=part.nodes,
         backend=part.backend,
         dtype=part.dtype,
         reduction=part.reduction,

@@ -17,12 +17,15 @@ class Budget:
     Attributes:
         search_s, ablation_s, confirmation_s: wall seconds of each phase.
         trials: configurations that the search may try, or ``None`` for as many as time allows.
+        node_hours: nodes times hours that all jobs of the campaign may have, or ``None`` where
+            nobody counts them.
     """
 
     search_s: float = 50.0
     ablation_s: float = 20.0
     confirmation_s: float = 30.0
     trials: int | None = None
+    node_hours: float | None = None
 
     @property
     def kept(self) -> float:

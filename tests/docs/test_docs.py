@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
@@ -25,8 +26,11 @@ CAMPAIGNS = [
     *sorted((ROOT / "examples").glob("*.yaml")),
     ROOT / "commtune" / "commands" / "campaign_example.yaml",
 ]
-#: The keys of a campaign file without a default.
-REQUIRED = {"campaign": 1, "name": "a", "space": "mpich-host"}
+#: The keys of a campaign file's parts that have no default.
+NEEDED = {
+    "": {"campaign": 1, "name": "a", "space": "mpich-host"},
+    "aggressor": {"pattern": "incast", "nodes": 2},
+}
 #: A key, or an entry of a list, that stands in a comment.
 _COMMENTED_KEY = re.compile(r"^# (?=[a-z_]+: *[\[{\d]|[a-z_]+:$|  - )", re.MULTILINE)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -104,43 +108,47 @@ def test_options_documented_are_the_options_there_are(name: str) -> None:
     assert written - {word for c in COMMANDS.values() for word in options(c)} == set()
 
 
-def keys(model: type[BaseModel]) -> Iterator[str]:
-    """Keys of the campaign file's schema; parameters to extend by are in the space reference."""
+def parts(model: type[BaseModel] = CampaignFile, at: str = "") -> dict[str, type[BaseModel]]:
+    """The mappings of a campaign file by the key that they stand under; the file itself is ''.
+
+    Parameters to extend by are in the space reference.
+    """
+    found = {at: model}
     for name, field in model.model_fields.items():
-        yield name
-        part = field.annotation
-        if isinstance(part, type) and issubclass(part, BaseModel):
-            yield from keys(part)
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                found |= parts(part, name)
+    return found
 
 
-def documented() -> dict[str, str]:
+def documented(part: str) -> dict[str, str]:
     """Keys and the cells with their defaults in the reference of the campaign file."""
-    text = (DOCS / "campaign-file.md").read_text(encoding="utf-8")
+    text = sections(DOCS / "campaign-file.md")[part or "Keys"]
     rows = re.findall(r"^\| `([a-z_]+)` \|[^|]+\| *([^|]*?) *\|", text, re.MULTILINE)
     return dict(rows)
 
 
-def test_keys_documented_are_the_keys_there_are() -> None:
-    assert sorted(documented()) == sorted(keys(CampaignFile))
+@pytest.mark.parametrize("part", parts())
+def test_keys_documented_are_the_keys_there_are(part: str) -> None:
+    assert sorted(documented(part)) == sorted(parts()[part].model_fields)
 
 
-def defaults() -> Iterator[tuple[type[BaseModel], str, object]]:
+def defaults() -> Iterator[tuple[str, str, object]]:
     """Every key that has a default, with the part of the file it belongs to."""
-    whole = CampaignFile.model_validate(REQUIRED)
-    for part in (whole, whole.workload, whole.timing, whole.budget):
-        for name, field in type(part).model_fields.items():
-            if not field.is_required() and not isinstance(getattr(part, name), BaseModel):
-                yield type(part), name, getattr(part, name)
+    for at, model in parts().items():
+        for name, field in model.model_fields.items():
+            whole = isinstance(field.default, BaseModel)
+            if not field.is_required() and not whole and name not in parts():
+                yield at, name, field.get_default(call_default_factory=True)
 
 
 def test_defaults_documented_are_the_defaults_there_are() -> None:
-    for model, name, default in defaults():
-        written = re.fullmatch(r"`(.+)`", documented()[name])
-        if written is None:  # said in words: there is no limit, or it is worked out
-            assert default is None, name
+    for at, name, default in defaults():
+        model, written = parts()[at], re.fullmatch(r"`(.+)`", documented(at)[name])
+        if written is None:  # said in words: there is none, or it is worked out
+            assert not default, name
             continue
-        base = REQUIRED if model is CampaignFile else {}
-        part = model.model_validate({**base, name: yaml.safe_load(written[1])})
+        part = model.model_validate({**NEEDED.get(at, {}), name: yaml.safe_load(written[1])})
         assert getattr(part, name) == default, name
 
 

@@ -157,6 +157,22 @@ def test_a_folder_of_ones_own_comes_first(tmp_path: Path) -> None:
     assert options(script) == options(render_block(JOB, (STEP,), "block"))
 
 
+def test_a_block_of_ones_own_can_hold_the_one_that_it_replaces(tmp_path: Path) -> None:
+    (tmp_path / "base.sh.j2").write_text(
+        '{% extends "commtune/base.sh.j2" %}\n'
+        "{% block environment %}\n{{ super() }}echo {{ super()|trim }}\n{% endblock %}\n"
+    )
+    job = replace(JOB, environment={"A": "it's $(touch RAN)"})
+    script = render_block(job, (), "block", tmp_path)
+    line = "export A='it'\\''s $(touch RAN)'"
+    assert f"\n{line}\necho '" in script
+    said = subprocess.run(
+        ["bash", "-c", script.split("export SLURM_EXPORT_ENV")[1].split("\n", 1)[1]],
+        cwd=tmp_path, check=True, capture_output=True, text=True, timeout=20,
+    )  # fmt: skip
+    assert said.stdout == line + "\n"  # changed by a filter it is a value again
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -180,6 +196,7 @@ def test_a_folder_of_ones_own_comes_first(tmp_path: Path) -> None:
         ("echo {{ 'x' ~ (job.name|directive) }}", "has a filter for #SBATCH lines"),
         ("{% filter replace(\"'\", '') %}{{ job.name }}{% endfilter %}", "filter section"),
         ("echo \"{% include 'block.sh.j2' %}\"", "inside double quotes"),
+        ('{% block b %}echo "{{ super() }}"{% endblock %}', "inside double quotes"),
         ("{{ job.nmae }}", "no attribute 'nmae'"),
         ("{{ job.name|code }}", "values are never run"),
         ("{{ job.environment }}", "mappingproxy|dict stands"),

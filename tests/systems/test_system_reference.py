@@ -1,4 +1,4 @@
-"""The reference of system descriptions against the schema and the renderer."""
+"""The reference of system descriptions against the schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from pydantic import BaseModel
 
 from commtune.errors import DocumentError
-from commtune.slurm_templates.rendering import _FILTERS
 from commtune.spaces import parse_document
 from commtune.systems import build_system, schema
 
@@ -41,24 +40,3 @@ def test_the_error_in_the_reference_is_what_is_said() -> None:
         build_system(parse_document(wrong, Path("my-system.yaml")))
     said = f"{caught.value.message}\n  {caught.value.hint}\n"
     assert said == shown[1]
-
-
-def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert shown
-    exec(compile(shown[1], "docs/systems.md", "exec"), {})
-    assert "\nexport MPICH_OFI_NIC_POLICY='GPU'\n" in capsys.readouterr().out
-
-
-def test_every_filter_is_in_the_reference() -> None:
-    assert not [name for name in _FILTERS if f"| `{name}` |" not in PAGE]
-
-
-def test_the_template_in_the_reference_can_be_used(tmp_path: Path) -> None:
-    from commtune.slurm_templates import Job, render_block
-
-    shown = re.search(r"```jinja\n(.*?)```", PAGE, re.DOTALL)
-    assert shown
-    (tmp_path / "base.sh.j2").write_text(shown[1], encoding="utf-8")
-    script = render_block(Job("example", 1, 1, 60, "out"), (), "block", tmp_path)
-    assert "module purge\nmodule load 'my mpi/4.1'\n" in script
