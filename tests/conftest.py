@@ -6,3 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from slurm_fixture import isolated_slurm, shared_slurm, slurm
+
+__all__ = ["isolated_slurm", "shared_slurm", "slurm"]

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from components import require_component
-from slurm_cluster import NODES, Cluster, has_slurm, running_cluster
+from slurm_cluster import NODES, Cluster
 from slurm_jobs import ENDED, LIVING, make_jobs
 
 from commtune.cluster.slurm.accounting import (
@@ -45,14 +44,9 @@ COMMENT = "a comment|with; $(odd) text"
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    require_component(
-        "Slurm (as root: apt-get install slurm-wlm munge slurmdbd slurm-wlm-mysql-plugin "
-        "mariadb-server)",
-        has_slurm(),
-    )
-    with running_cluster() as made:
-        yield made
+def cluster(shared_slurm: Cluster) -> Iterator[Cluster]:
+    yield shared_slurm
+    shared_slurm.tidy()
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from components import require_component
 from hypothesis import given
 from hypothesis import strategies as st
-from slurm_cluster import Cluster, has_slurm, running_cluster
+from slurm_cluster import Cluster
 
 from commtune.cluster.slurm.queries import Queue, SlurmFault, Trouble
 from commtune.cluster.slurm.states import JobState
@@ -309,16 +307,9 @@ def test_cancelling_what_can_not_be(tmp_path: Path, says: str, trouble: Trouble)
     assert caught.value.trouble is trouble
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    require_component("Slurm", has_slurm())
-    with running_cluster() as made:
-        yield made
-
-
 @pytest.fixture
-def real(cluster: Cluster) -> Submission:
-    return Submission(cluster.environment)
+def real(slurm: Cluster) -> Submission:
+    return Submission(slurm.environment)
 
 
 @pytest.fixture
@@ -339,7 +330,7 @@ def written(file: Path) -> str:
 
 @pytest.mark.component("slurm")
 def test_a_job_runs_in_its_folder_without_what_the_controller_has(
-    cluster: Cluster, tmp_path: Path, script: Path
+    slurm: Cluster, tmp_path: Path, script: Path
 ) -> None:
     outer = {
         "SLURM_JOB_ID": "7",
@@ -347,17 +338,17 @@ def test_a_job_runs_in_its_folder_without_what_the_controller_has(
         "SBATCH_PARTITION": "nowhere",
         "MINE": "yes",
     }
-    real = Submission({**cluster.environment, **outer})
+    real = Submission({**slurm.environment, **outer})
     job = real.submit(script, folder=tmp_path)
-    cluster.until(job, "RUNNING")
+    slurm.until(job, "RUNNING")
     text = written(tmp_path / "environment")
     seen = dict(pair.split("=", 1) for pair in text.split("\0")[:-1])
     real.cancel([job, "999999"])
     assert seen["MINE"] == "yes"
     assert (seen["SLURM_JOB_ID"], seen["SLURM_NNODES"], seen["PWD"]) == (job, "1", str(tmp_path))
-    cluster.until(job, "CANCELLED")
+    slurm.until(job, "CANCELLED")
     real.cancel([job])
-    assert Queue(cluster.environment).look([job]).sighting(job).state is JobState.CANCELLED
+    assert Queue(slurm.environment).look([job]).sighting(job).state is JobState.CANCELLED
 
 
 @pytest.mark.component("slurm")
@@ -386,3 +377,73 @@ def test_a_job_that_would_be_taken(real: Submission, script: Path) -> None:
     said = real.test_only(script, folder=script.parent)
     assert "to start at" in said
     assert "\n" not in said
+
+
+def refusal(real: Submission, script: Path) -> SubmissionFault:
+    with pytest.raises(SubmissionFault) as caught:
+        real.submit(script, folder=script.parent, options=["--begin=now+1hour"])
+    return caught.value
+
+
+@pytest.mark.component("slurm")
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [("--account=nobodys", "Invalid account"), ("--qos=none", "Invalid qos")],
+)
+def test_an_account_that_does_not_exist(
+    real: Submission, script: Path, option: str, words: str
+) -> None:
+    with pytest.raises(SubmissionFault, match=words) as caught:
+        real.submit(script, folder=script.parent, options=[option])
+    assert caught.value.trouble is Trouble.REFUSED
+
+
+@pytest.mark.component("slurm")
+def test_a_limit_on_waiting_jobs_passes(slurm: Cluster, real: Submission, script: Path) -> None:
+    slurm.limit_submissions(1)
+    job = real.submit(script, folder=script.parent)
+    fault = refusal(real, script)
+    assert (fault.trouble, fault.perhaps_accepted) == (Trouble.QUEUE_FULL, False)
+    assert "QOSMaxSubmitJobPerUserLimit" in fault.message
+    real.cancel([job])
+    slurm.until(job, "CANCELLED")
+    assert real.submit(script, folder=script.parent)
+
+
+@pytest.mark.component("slurm")
+def test_a_partition_that_takes_no_jobs_for_a_while(
+    slurm: Cluster, real: Submission, script: Path
+) -> None:
+    slurm.refuse_submissions()
+    fault = refusal(real, script)
+    assert (fault.trouble, fault.perhaps_accepted) == (Trouble.CLOSED, False)
+    slurm.refuse_submissions(False)
+    assert real.submit(script, folder=script.parent)
+
+
+@pytest.mark.component("slurm")
+def test_without_a_controller_nothing_is_accepted(
+    slurm: Cluster, real: Submission, script: Path
+) -> None:
+    slurm.stop_controller()
+    fault = refusal(real, script)
+    assert (fault.trouble, fault.perhaps_accepted) == (Trouble.CONTROLLER_DOWN, False)
+    with pytest.raises(SlurmFault) as caught:
+        real.cancel(["1"])
+    assert caught.value.trouble is Trouble.CONTROLLER_DOWN
+
+
+@pytest.mark.component("slurm")
+@pytest.mark.parametrize("timeout_s", [1.0, 30.0])
+def test_a_job_whose_number_never_came_back_is_in_the_queue(
+    slurm: Cluster, real: Submission, script: Path, timeout_s: float
+) -> None:
+    slurm.pause_controller()
+    fault = refusal(replace(real, timeout_s=timeout_s), script)
+    assert (fault.trouble, fault.perhaps_accepted) == (Trouble.CONTROLLER_DOWN, True)
+    slurm.resume_controller()
+    queue = Queue(slurm.environment)
+    deadline = time.monotonic() + 30
+    while not [job for job in queue.mine().jobs if not job.sighting.state.is_over]:
+        assert time.monotonic() < deadline, "Slurm did not accept it after all"
+        time.sleep(0.1)

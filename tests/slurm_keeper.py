@@ -1,0 +1,255 @@
+"""The process that the daemons of the tests' Slurm run below; see ``slurm_cluster``.
+
+It adopts what the daemons leave behind. Orders come as lines on its standard input, each is
+answered by a line of JSON on its standard output; when the input ends, so does the cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import psutil
+from slurm_config import NODES, Place, write_files
+from slurm_nodes import (
+    SUBREAPER,
+    IsolatedNodes,
+    Nodes,
+    NotPermitted,
+    PlainNodes,
+    becomes,
+    ends_with_us,
+    private_memory,
+)
+
+
+class Keeper:
+    """Starts the daemons in their order; ends all of them and what they started."""
+
+    def __init__(self, place: Place, nodes: Nodes, log: IO[bytes]) -> None:
+        self.place = place
+        self.nodes = nodes
+        self._log = log
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        folder = place.folder
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": os.environ.get("HOME", "/root"),
+            "SLURM_CONF": str(folder / "etc" / "slurm.conf"),
+            "MYSQL_UNIX_PORT": str(folder / "run" / "db.sock"),
+        }
+
+    def start_all(self) -> None:
+        """Starts everything; where nothing waits for another, side by side."""
+        run, data = self.place.folder / "run", self.place.folder / "ram" / "db"
+        install = self._start(
+            *("mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={data}"),
+            *("--auth-root-authentication-method=normal", "--skip-test-db"),
+            "--innodb-log-file-size=8M",
+        )
+        self._start(
+            *("munged", "--foreground", f"--key-file={self.place.folder}/etc/munge.key"),
+            *(f"--socket={run}/munge.sock", f"--pid-file={run}/munged.pid"),
+            *(f"--log-file={self.place.folder}/log/munged.log", f"--seed-file={run}/munged.seed"),
+        )
+        self._until("munge", "-S", f"{run}/munge.sock", "-n")
+        assert install.wait(60) == 0, "mariadb-install-db failed"
+        self._start(
+            *("mariadbd", "--no-defaults", "--user=root", f"--datadir={data}"),
+            *(f"--socket={run}/db.sock", f"--pid-file={run}/db.pid", "--skip-networking"),
+            *("--innodb-flush-log-at-trx-commit=0", "--innodb-lock-wait-timeout=900"),
+            *("--innodb-buffer-pool-size=64M", "--innodb-log-file-size=8M", "--skip-log-bin"),
+        )
+        self._until("mariadb-admin", "--no-defaults", f"--socket={run}/db.sock", "ping")
+        self.start("slurmdbd")
+        self._call("sacctmgr", "--immediate", "add", "cluster", "test")
+        self.start("slurmctld")
+        for node in NODES:
+            self._launch(node)
+        self._until("sinfo", "--noheader", "--format=%T %D", "-p", "main", holds="idle 3")
+
+    def start(self, daemon: str) -> None:
+        """Starts slurmctld or slurmdbd and waits until it answers."""
+        fresh = daemon == "slurmctld" and daemon not in self._daemons
+        self._daemons[daemon] = self._start(daemon, "-D", *(["-c"] if fresh else []))
+        if daemon == "slurmctld":
+            self._until("scontrol", "ping", holds="UP")
+        else:
+            self._until("sacctmgr", "--noheader", "list", "cluster")
+
+    def stop(self, daemon: str) -> None:
+        """Ends a daemon in order; it saves what it knows."""
+        self._daemons[daemon].terminate()
+        self.resume(daemon)
+        self._daemons[daemon].wait(30)
+
+    def pause(self, daemon: str) -> None:
+        """From now on a daemon takes questions and gives no answers."""
+        self._daemons[daemon].send_signal(signal.SIGSTOP)
+
+    def resume(self, daemon: str) -> None:
+        """A daemon goes on, also with what it was asked meanwhile."""
+        self._daemons[daemon].send_signal(signal.SIGCONT)
+
+    def kill(self, node: str) -> None:
+        """A node dies; Slurm isn't told."""
+        self.nodes.kill(node)
+
+    def revive(self, node: str) -> None:
+        """A node that died is switched on; whoever wants it to take jobs must say so to Slurm."""
+        self.nodes.make([node])
+        self._launch(node)
+        self._wait_for_slurmd(node)
+
+    def end_all(self) -> None:
+        """Ends everything; jobs are told in order only where their nodes are this host."""
+        if not self.place.isolated:
+            with contextlib.suppress(subprocess.SubprocessError):
+                self._call("scancel", "--full", "--user=root")
+            time.sleep(0.2)
+        for node in NODES:
+            self.nodes.kill(node)
+        while found := psutil.Process().children(recursive=True):
+            for process in found:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            psutil.wait_procs(found, timeout=3)
+
+    def _launch(self, node: str) -> None:
+        self.nodes.launch(node, ["slurmd", "-D", "-N", node], self.environment)
+
+    def _wait_for_slurmd(self, node: str) -> None:
+        # Slurm takes a node for usable as soon as somebody says so, and loses jobs that it sends.
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                socket.create_connection(self.place.slurmd(node), timeout=5).close()
+            except OSError:
+                assert time.monotonic() < deadline, f"slurmd of {node} does not answer"
+                time.sleep(0.02)
+            else:
+                return
+
+    def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            arguments,
+            env=self.environment,
+            cwd=self.place.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            preexec_fn=ends_with_us,
+        )
+
+    def _call(self, *arguments: str) -> None:
+        done = self._run(*arguments)
+        assert done.returncode == 0, f"{arguments}: {done.stdout}"
+
+    def _until(self, *arguments: str, holds: str = "") -> None:
+        deadline = time.monotonic() + 40
+        while (done := self._run(*arguments)).returncode or holds not in done.stdout:
+            assert time.monotonic() < deadline, f"{arguments}: {done.stdout}"
+            time.sleep(0.05)
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            arguments,
+            env=self.environment,
+            cwd=self.place.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=40,
+            check=False,
+        )
+
+
+@contextlib.contextmanager
+def _claimed_number() -> Iterator[int]:
+    """A number that no other cluster on this machine has; the kernel frees it when we end."""
+    for number in range(200):
+        place = Place(Path(), number, isolated=False)
+        with socket.socket(socket.AF_UNIX) as claim, contextlib.ExitStack() as stack:
+            try:
+                claim.bind(f"\0commtune-tests-slurm-{number}")
+                for port in place.ports:
+                    probe = stack.enter_context(socket.socket())
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    probe.bind(("", port))
+                    probe.listen()
+            except OSError:
+                continue
+            stack.close()
+            yield number
+            return
+    raise OSError("all 200 numbers for clusters on this machine are taken")
+
+
+def _make_nodes(place: Place, log: IO[bytes]) -> tuple[Place, Nodes, str]:
+    """Isolated nodes where that can be, and if not, why."""
+    write_files(place)
+    ram = place.folder / "ram"
+    private_memory(ram)
+    for name in ("db", "state"):
+        (ram / name).mkdir()
+    if not place.isolated:
+        return place, PlainNodes(log), "nobody asked for it"
+    isolated = IsolatedNodes(place, log)
+    try:
+        isolated.make(NODES)
+    except (NotPermitted, OSError) as error:
+        plain = Place(place.folder, place.number, isolated=False)
+        write_files(plain)
+        return plain, PlainNodes(log), str(error)
+    return place, isolated, ""
+
+
+def _answer(**words: object) -> None:
+    print(json.dumps(words), flush=True)
+
+
+def _serve(keeper: Keeper) -> None:
+    orders: dict[str, Callable[[str], None]] = {
+        "start": keeper.start,
+        "stop": keeper.stop,
+        "pause": keeper.pause,
+        "resume": keeper.resume,
+        "kill": keeper.kill,
+        "revive": keeper.revive,
+    }
+    for line in sys.stdin:
+        order, _, whom = line.strip().partition(" ")
+        try:
+            orders[order](whom)
+        except Exception as error:  # whoever gave the order gets it
+            _answer(error=f"{line.strip()}: {error!r}")
+        else:
+            _answer()
+
+
+def main() -> None:
+    """Keeps a cluster in the folder that is named first; isolated unless told ``plain``."""
+    folder, isolated = Path(sys.argv[1]), sys.argv[2:] != ["plain"]
+    becomes(SUBREAPER, 1)
+    with (folder / "daemons.log").open("wb") as log, _claimed_number() as number:
+        place, nodes, why_plain = _make_nodes(Place(folder, number, isolated), log)
+        keeper = Keeper(place, nodes, log)
+        try:
+            keeper.start_all()
+            _answer(isolated=place.isolated, why_plain=why_plain)
+            _serve(keeper)
+        finally:
+            keeper.end_all()
+
+
+if __name__ == "__main__":
+    main()
