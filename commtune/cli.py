@@ -158,6 +158,38 @@ def tune(
 
 
 @app.command()
+def submit(
+    campaign: Annotated[Path, typer.Argument(help="campaign file that asks for Slurm")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="print the script, submit nothing")
+    ] = False,
+    test_only: Annotated[
+        bool, typer.Option("--test-only", help="ask Slurm whether it would take the job")
+    ] = False,
+    block: Annotated[
+        bool, typer.Option("--block", help="with --dry-run: the script of a job of one block")
+    ] = False,
+    db: Db = None,
+) -> None:
+    """Submit a job in which the campaign runs; further ones follow until it is done."""
+    from commtune.commands import submit as command
+
+    command.run(
+        campaign, db, dry_run=dry_run, test_only=test_only, block=block, program=_program()
+    )
+
+
+@app.command()
+def cancel(
+    campaign: Annotated[str, typer.Argument(help="name of a campaign")], db: Db = None
+) -> None:
+    """End a campaign's jobs on Slurm, and nothing else."""
+    from commtune.commands import cancel as command
+
+    command.run(campaign, db, program=_program())
+
+
+@app.command()
 def record(
     campaign: Annotated[Path, typer.Argument(help="campaign file: space, workload, timing")],
     out: Annotated[Path, typer.Option("--out", "-o", help="the recording: NAME.jsonl.gz")],

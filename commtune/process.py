@@ -33,7 +33,7 @@ MARKER = "COMMTUNE_RUN_ID"
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_BYTES = 4000
 _GRACE_S = 0.5
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 #: What poll() takes at most, milliseconds; 24 days.
 _LONGEST_MS = 2**31 - 1
 #: Rounds of looking and killing before a tree is given up (processes that the kernel holds).

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from math import fsum
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,9 @@ from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.machine import Machine, describe_machine
 from commtune.cluster.mpi import find_mpi
+from commtune.cluster.slurm.cancelling import Cancelled, cancel_all
+from commtune.cluster.slurm.queries import Queue
+from commtune.cluster.slurm.submitting import Submission, clean_environment
 from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
 from commtune.db.engine import Database, open_database
@@ -23,10 +28,18 @@ from commtune.db.location import database_url
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
-from commtune.errors import CampaignError, DatabaseFault
+from commtune.errors import CampaignError, DatabaseFault, UserError
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import build, digest_of_sources
-from commtune.model import MpiFlavour, MpiInstallation, RunRequest, RunResult, content_key
+from commtune.model import (
+    JobRecord,
+    MpiFlavour,
+    MpiInstallation,
+    RunRequest,
+    RunResult,
+    content_key,
+)
+from commtune.slurm_wiring import OnSlurm, follows, in_allocation, on_slurm
 from commtune.spaces import Space
 from commtune.tuner.campaign import Campaign, Report
 from commtune.tuner.campaign_file import CampaignSpec
@@ -77,15 +90,16 @@ def preset_for(mpi: MpiInstallation, operation: str) -> str:
     return _PRESETS[mpi.flavour]
 
 
-def check_library(space: Space, mpi: MpiInstallation) -> str:
-    """Refuses a space made for another library than the one found.
+def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
+    """Refuses a campaign whose space was made for another library than the one found.
 
     Returns:
         A warning where the library is right but its version is not; else nothing.
 
     Raises:
-        CampaignError: with the space that would fit.
+        CampaignError: with the place in its file, and the space that would fit.
     """
+    space = spec.plan.space
     known = {
         "mpich": MpiFlavour.MPICH,
         "openmpi": MpiFlavour.OPENMPI,
@@ -95,12 +109,16 @@ def check_library(space: Space, mpi: MpiInstallation) -> str:
         raise CampaignError(
             f"space {space.name} is for {space.library}, which the backend mpi-host does not use: "
             "its variables would have no effect",
+            file=spec.file,
+            line=spec.space_line,
             hint="spaces for MPI over host memory: " + ", ".join(sorted(_PRESETS.values())),
         )
     if known[space.library] is not mpi.flavour:
         raise CampaignError(
             f"space {space.name} is for {space.library}, but the MPI found is "
             f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
+            file=spec.file,
+            line=spec.space_line,
             hint=f"use 'space: {_PRESETS[mpi.flavour]}', or name another MPI with 'mpi:'",
         )
     if is_version_in(mpi.version, space.versions):
@@ -186,14 +204,120 @@ def tune(
         CampaignLocked: another controller works on it.
     """
     plan = spec.plan
-    if warning := check_library(plan.space, mpi):
+    if warning := check_library(spec, mpi):
         reporter.say(warning)
+    if spec.slurm is not None:
+        return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
     machine = describe_machine()
     folder = runs_folder(plan.name)
     benchmark = prepare_benchmark(mpi, plan.space, folder, spec.guard_variables)
     record = _record(spec, mpi, machine, folder)
     with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
         return Campaign(plan, Runner(plan, campaign_id, benchmark, store), reporter).run()
+
+
+def _tune_on_slurm(
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    opened: Database,
+    reporter: Reporter,
+    *,
+    take_over: bool,
+) -> Report:
+    """The same on Slurm: inside of an allocation by steps, elsewhere by jobs."""
+    plan, on = spec.plan, slurm_campaign(spec, mpi, reporter.say)
+    record = slurm_record(on)
+    take_over = take_over or follows()
+    with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
+        book = store.job_book(campaign_id)
+        if on.allocation is None:
+            jobs = on.batches(book, alive=partial(store.touch, campaign_id))
+            return Campaign(plan, Runner(plan, campaign_id, jobs, store), reporter).run()
+        with in_allocation(on, book, opened.whole_url) as steps:
+            left = on.left_s(book)
+            runner = Runner(plan, campaign_id, steps, store, most_left_s=left)
+            return Campaign(plan, runner, reporter).run()
+
+
+def slurm_campaign(
+    spec: CampaignSpec, mpi: MpiInstallation, say: Callable[[str], None]
+) -> OnSlurm:
+    """A campaign on Slurm, with its benchmark built; see ``slurm_wiring.on_slurm``."""
+    program = NativeProgram(build(mpi, Folders.of_user().cache), spec.plan.space.variables)
+    folder = runs_folder(spec.plan.name).parent
+    return on_slurm(spec, mpi, program, folder, say)
+
+
+def submit(on: OnSlurm, opened: Database) -> JobRecord:
+    """Submits an allocation in which the campaign runs; returns its record, with its number.
+
+    Raises:
+        UserError: one is there already.
+        CampaignChanged: the stored campaign of this name asks another question.
+        EnvironmentFault: Slurm takes no job.
+    """
+    store = Store(opened, say=on.say)
+    campaign_id = store.open_campaign(slurm_record(on)).id
+    succession = on.succession(store.job_book(campaign_id), opened.whole_url)
+    if there := succession.alive():
+        raise UserError(
+            f"campaign {on.spec.plan.name} is with Slurm already: job {there[0].job.number}",
+            hint="'commtune status' shows it; 'commtune cancel' ends it",
+        )
+    return succession.submit().job
+
+
+def example_script(on: OnSlurm, db: str | None, *, block: bool) -> str:
+    """The script that would be submitted: of an allocation, or of the job of one block."""
+    return on.example_block() if block else on.allocation_script(database_url(db)).render("0" * 16)
+
+
+def test_script(on: OnSlurm, script: str) -> str:
+    """What ``sbatch --test-only`` says of a script.
+
+    Raises:
+        SlurmFault: Slurm would not take it.
+    """
+    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+        file = Path(folder) / "script.sh"
+        file.write_bytes(script.encode("ascii"))
+        return on.submission.test_only(file, folder=Path(folder))
+
+
+def cancel(campaign_id: int, opened: Database) -> Cancelled:
+    """Ends what of a campaign is with Slurm.
+
+    Raises:
+        SlurmFault: Slurm gives no answer.
+    """
+    outside = clean_environment(os.environ)
+    book = Store(opened).job_book(campaign_id)
+    return cancel_all(book, Queue(outside), Submission(outside))
+
+
+def slurm_record(on: OnSlurm) -> CampaignRecord:
+    """The campaign as the database knows it: bound to the cluster, not to where we are on it."""
+    spec, mpi, plan, cluster = on.spec, on.mpi, on.spec.plan, on.what()
+    machine = {**cluster, "nodes": plan.workload.nodes}
+    surroundings = {
+        "machine": machine,
+        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
+        "benchmark": {"sources": digest_of_sources()[:16]},
+        "guards": {name: os.environ.get(name) for name in spec.guard_variables},
+    }
+    stack = {"mpi": str(mpi.flavour), "version": mpi.version, "slurm": on.site.version}
+    where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()
+    return CampaignRecord(
+        name=plan.name,
+        what=plan.comparable(surroundings),
+        settings=_settings(plan, spec),
+        space=_space_plain(plan.space),
+        space_key=plan.space.key,
+        seed=plan.seed,
+        system=SystemRecord(content_key(cluster), where, cluster),
+        stack=StackRecord(content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}", stack),
+        folder=str(on.folder / "runs"),
+    )
 
 
 def replay(
@@ -372,6 +496,8 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "messages": {str(size): count for size, count in plan.messages.items()},
         "mpi": spec.mpi,
         "time_limit_s": plan.time_limit_s,
+        "node_hours": plan.budget.node_hours,
+        **({"slurm": {"exclude": list(spec.slurm.exclude)}} if spec.slurm else {}),
     }
 
 

@@ -7,11 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
+#: What a scheduler warns with before a job's time is over (see the template of allocations).
+_WARNING = signal.SIGUSR1
+_warned = False
+
+
+def was_warned() -> bool:
+    """Whether a scheduler said that the time of our job is nearly over."""
+    return _warned
+
 
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """SIGTERM and a lost terminal interrupt like Ctrl-C, so that runs in progress are ended."""
-    previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    """SIGTERM, a lost terminal and a warning interrupt like Ctrl-C: runs in progress are ended."""
+    numbers = (signal.SIGTERM, signal.SIGHUP, _WARNING)
+    previous = {number: signal.getsignal(number) for number in numbers}
     for number, handler in previous.items():
         if handler is not signal.SIG_IGN:  # nohup: it wants to outlive the terminal
             signal.signal(number, _interrupt)
@@ -23,5 +33,7 @@ def signals_interrupt() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
-    del number, frame
+    global _warned  # a signal handler has no other place
+    _warned = _warned or number == _WARNING
+    del frame
     raise KeyboardInterrupt

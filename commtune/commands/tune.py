@@ -10,15 +10,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from commtune import wiring
 from commtune.commands import text
-from commtune.commands.ending import signals_interrupt
+from commtune.commands.campaigns import load
+from commtune.commands.ending import signals_interrupt, was_warned
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
 from commtune.commands.quick import Flags, flag, quick_campaign
 from commtune.commands.summary import plain, summary
 from commtune.db.location import database_url, shown_url, sqlite_path
-from commtune.errors import CampaignError, CommtuneError, DatabaseFault, UserError
+from commtune.errors import AllocationOver, CommtuneError, DatabaseFault, UserError
 from commtune.model import MpiInstallation
 from commtune.tuner.campaign import Report
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
@@ -116,13 +118,7 @@ def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiIns
         space = wiring.preset_for(mpi, flags.operation or "allreduce")
         return quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}"), mpi
     _refuse_flags(flags, campaign)
-    spec = load_campaign(campaign)
-    try:
-        return spec, wiring.find(spec.mpi)
-    except UserError as error:
-        raise CampaignError(
-            f"mpi: {error.message}", file=campaign, line=spec.mpi_line, hint=error.hint
-        ) from error
+    return load(campaign)
 
 
 def _outlook(spec: CampaignSpec) -> str:
@@ -146,12 +142,19 @@ def _ended_cleanly(
         yield
     except KeyboardInterrupt:
         tell.close()
+        if was_warned():
+            _next_job_goes_on("the time of this job is nearly over")
+        name = spec.plan.name
+        jobs = f"\n  jobs go on; '{program} cancel {name}' ends them" if spec.slurm else ""
         print(
             f"commtune: interrupted; everything measured is kept\n"
-            f"  the same command goes on with {spec.plan.name}; '{program} status' shows it",
+            f"  the same command goes on with {name}; '{program} status' shows it{jobs}",
             file=sys.stderr,
         )
         sys.exit(130)
+    except AllocationOver as over:
+        tell.close()
+        _next_job_goes_on(over.message)
     except DatabaseFault as fault:
         tell.close()
         kept = "runs keep their record files; once that is mended, the same command goes on"
@@ -159,3 +162,12 @@ def _ended_cleanly(
     except CommtuneError:
         tell.close()
         raise
+
+
+def _next_job_goes_on(why: str) -> NoReturn:
+    print(
+        f"commtune: {why}; everything measured is kept\n"
+        "  the next job of 'commtune submit' goes on, or the same command",
+        file=sys.stderr,
+    )
+    sys.exit(0)

@@ -60,6 +60,11 @@ class Database:
     warnings: tuple[str, ...] = ()
     file: tuple[int, int] | None = None
 
+    @property
+    def whole_url(self) -> str:
+        """The URL with its password, for another program of ours."""
+        return self.engine.url.render_as_string(hide_password=False)
+
     @contextmanager
     def write(self, patience: Patience | None = None) -> Iterator[Connection]:
         """One transaction that writes; all of it is stored at the end, or nothing.

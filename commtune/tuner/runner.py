@@ -76,6 +76,7 @@ class Runner:
         benchmark: makes runs one by one, or whole blocks at a time.
         session: identifier of this controller's life; blocks are numbered across sessions.
         searched: trials of the search; the others are the default and what ablation made.
+        most_left_s: what is left of all limits, seconds, where runs are made one by one.
         benchmark_s: seconds inside benchmark processes, in this session.
     """
 
@@ -91,6 +92,7 @@ class Runner:
     blocks: int = 0
     benchmark_s: float = 0.0
     clock: Callable[[], float] = time.monotonic
+    most_left_s: Callable[[], float] = lambda: math.inf
     _flying: dict[str, RunRequest] = field(default_factory=dict)
     _lost_in_a_row: int = 0
 
@@ -112,7 +114,7 @@ class Runner:
 
     def left_s(self) -> float:
         """Seconds of its nodes that the campaign may still use, where these are limited."""
-        return math.inf if self.batches is None else self.batches.left_s()
+        return self.most_left_s() if self.batches is None else self.batches.left_s()
 
     def flying(self, configuration: Configuration) -> int:
         """How many runs of a configuration are under way."""

@@ -11,7 +11,7 @@ from commtune.cluster.slurm.queries import SlurmFault, ask, read_time
 from commtune.errors import AllocationOver, EnvironmentFault
 
 #: Seconds before the end that are for storing and for ending cleanly.
-MARGIN_S = 20.0
+MARGIN_S = 40.0
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,7 @@ class JobFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             (self.path / "note").write_text(f"{note.limit_s:.3f} {note.expected_s:.3f}\n")
             part = self.script.with_suffix(".part")
+            part.touch(mode=0o700)  # it may hold a database's password
             with part.open("wb") as file:
                 file.write(text.encode("ascii"))
                 file.flush()

@@ -1,0 +1,202 @@
+"""Allocations of a campaign, one after the other: each asks for the next before it is over.
+
+The next job is submitted as soon as one run of this one went well, and waits until this one is
+over, however that comes: a dead node or a reached limit doesn't end the campaign. Where no run
+goes well nothing is submitted, so that a campaign that can't work doesn't go on for ever. A
+campaign that is done cancels what waits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from commtune.cluster.slurm.allocation import Allocation
+from commtune.cluster.slurm.flight import Flight, job_name, new_key
+from commtune.cluster.slurm.folders import Note
+from commtune.cluster.slurm.handing_in import HandingIn
+from commtune.cluster.slurm.queries import SlurmFault
+from commtune.errors import EnvironmentFault
+from commtune.model import JobKind, JobRecord, JobStage
+from commtune.slurm_templates import Wish, job_for, render_allocation
+from commtune.systems.schema import System
+from commtune.tuner.ports import JobBook
+
+#: In the environment of a controller that ``commtune submit`` started: its job's key.
+KEY_VARIABLE = "COMMTUNE_ALLOCATION"
+#: Likewise: the number of the job that it follows. That one is over, whatever its lock says.
+AFTER_VARIABLE = "COMMTUNE_AFTER"
+#: Seconds until a next allocation that Slurm did not take is asked for again.
+_AGAIN_S = 300.0
+#: Seconds before an allocation's end at which its controller is told.
+_WARN_S = 30
+#: Variables of ours, and of where things are, that a controller in a job needs as well.
+_PASSED = (
+    "COMMTUNE_DB", "COMMTUNE_DB_WAIT", "COMMTUNE_MPI_PATH", "XDG_CACHE_HOME", "XDG_DATA_HOME",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AllocationScript:
+    """Renders the job in which a controller runs.
+
+    Attributes:
+        command: the controller and its arguments.
+        folder: where jobs have their folders.
+        time_s: length of the allocation, seconds.
+        environment: variables of the controller, and of all runs below it.
+    """
+
+    campaign: str
+    system: System | None
+    wish: Wish
+    command: tuple[str, ...]
+    folder: Path
+    time_s: float
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def render(self, key: str, after: str = "") -> str:
+        """The script of the job with this key.
+
+        Args:
+            after: number of the job that must be over before.
+
+        Raises:
+            UserError: a value can't be delivered, or the system doesn't allow such a job.
+        """
+        passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        ours = {KEY_VARIABLE: key, **({AFTER_VARIABLE: after} if after else {})}
+        job = job_for(
+            self.system,
+            self.wish,
+            name=job_name(self.campaign, key),
+            time_s=self.time_s,
+            output=str(self.folder / key / "job.out"),
+            comment=f"commtune:{self.campaign}",
+            warn_s=_WARN_S,
+            environment={**passed, **self.environment, **ours},
+        )
+        return render_allocation(job, self.command, self.wish.templates)
+
+
+@dataclass
+class Succession:
+    """Submits allocations and closes them in the book."""
+
+    script: AllocationScript
+    book: JobBook
+    handing_in: HandingIn
+    clock: Callable[[], float]
+    _next: Flight | None = field(default=None, init=False)
+    _again_at: float = field(default=0.0, init=False)
+
+    def submit(self, *, after: str = "") -> Flight:
+        """Submits an allocation; returns it, with Slurm's number.
+
+        Args:
+            after: number of the job that must be over before.
+
+        Raises:
+            EnvironmentFault: Slurm doesn't take it now, or ever.
+        """
+        key = new_key()
+        job = JobRecord(
+            key=key,
+            kind=JobKind.ALLOCATION,
+            folder=str(self.script.folder / key),
+            prepared_at=self.clock(),
+            node_count=self.script.wish.nodes,
+        )
+        flight = Flight(job, (), 0.0)
+        flight.folder.write_script(self.script.render(key, after), Note())
+        self.book.put_job(job)
+        options = [f"--dependency=afterany:{after}"] if after else []
+        replace(self.handing_in, options=options).attempt(flight)
+        if not flight.job.number:
+            self.book.put_job(flight.noted(stage=JobStage.OVER, detail="Slurm did not take it"))
+            raise EnvironmentFault(
+                "Slurm takes no job now", hint="type the same command again later"
+            )
+        return flight
+
+    def alive(self, own: str = "") -> list[Flight]:
+        """Allocations of the campaign that are with Slurm, but for the one with this key.
+
+        Those that are over are closed in the book.
+
+        Raises:
+            SlurmFault: nobody can tell now.
+        """
+        jobs = [job for job in self.book.open_jobs() if job.kind is JobKind.ALLOCATION]
+        flights = [Flight(job, (), 0.0) for job in jobs if job.key != own]
+        return [flight for flight in flights if self._is_alive(flight)]
+
+    def began(self, own: str, allocation: Allocation) -> None:
+        """Puts down that this allocation runs, and that earlier ones are over."""
+        for job in self.book.open_jobs():
+            if job.key == own:
+                running = replace(
+                    job,
+                    number=allocation.number,
+                    stage=JobStage.SUBMITTED,
+                    word="RUNNING",
+                    nodes=",".join(allocation.nodes),
+                    started_at=allocation.began_at,
+                )
+                self.book.put_job(running)
+        # One that waits was made by a controller that died in this very job.
+        self._next = next(iter(self.alive(own)), None)
+
+    def worked(self, allocation: Allocation) -> None:
+        """A run went well: the next allocation may wait for this one's end, once."""
+        if self._next is not None or self.clock() < self._again_at:
+            return
+        try:
+            self._next = self.submit(after=allocation.number)
+        except EnvironmentFault as fault:
+            self._again_at = self.clock() + _AGAIN_S
+            self.handing_in.say(f"the next allocation could not be asked for: {fault.message}")
+
+    def ended(self, own: str, allocation: Allocation, *, done: bool) -> None:
+        """Puts down what this allocation used; if the campaign is done, nothing follows."""
+        if done and self._next is not None:
+            self.handing_in.submission.cancel([self._next.job.number])
+            self.book.put_job(self._next.noted(stage=JobStage.OVER, detail="no more to do"))
+        now = self.clock()
+        for job in self.book.open_jobs():
+            if job.key == own:
+                over = replace(
+                    job,
+                    stage=JobStage.OVER,
+                    word="",
+                    ended_at=now,
+                    node_hours=allocation.hours(now),
+                )
+                self.book.put_job(over)
+
+    def _is_alive(self, flight: Flight) -> bool:
+        number = flight.job.number or self.handing_in.known(flight)
+        flight.noted(number=number)
+        parts = self.handing_in.queue.look([number]).parts(number) if number else ()
+        if any(not part.sighting.state.is_over for part in parts):
+            return True
+        for part in parts:
+            flight.noted(started_at=part.sighting.started_at, ended_at=part.ended_at)
+        job = flight.job
+        ended_at = job.ended_at or self._ended_by_accounts(job)
+        used_s = (ended_at or 0.0) - (job.started_at or ended_at or 0.0)
+        hours = max(0.0, used_s) * job.node_count / 3600
+        self.book.put_job(flight.noted(stage=JobStage.OVER, ended_at=ended_at, node_hours=hours))
+        return False
+
+    def _ended_by_accounts(self, job: JobRecord) -> float | None:
+        accounting = self.handing_in.accounting
+        if accounting is None or not job.number:
+            return None
+        try:
+            records = accounting.look([job.number], job.prepared_at - 300)
+        except SlurmFault:
+            return None
+        return records[-1].ended_at if records else None

@@ -1,0 +1,38 @@
+"""Campaign files as commands take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from commtune import wiring
+from commtune.errors import CampaignError, UserError
+from commtune.model import MpiInstallation
+from commtune.slurm_wiring import OnSlurm
+from commtune.tuner.campaign_file import CampaignSpec, load_campaign
+
+
+def load(file: Path) -> tuple[CampaignSpec, MpiInstallation]:
+    """A campaign file, and the MPI that it means.
+
+    Raises:
+        CampaignError: with the line of what is wrong.
+    """
+    spec = load_campaign(file)
+    try:
+        return spec, wiring.find(spec.mpi)
+    except UserError as error:
+        raise CampaignError(
+            f"mpi: {error.message}", file=file, line=spec.mpi_line, hint=error.hint
+        ) from error
+
+
+def on_slurm(file: Path) -> OnSlurm:
+    """A campaign file's campaign on Slurm; its benchmark is built if it wasn't.
+
+    Raises:
+        CampaignError: the file is wrong, or says nothing of Slurm.
+    """
+    spec, mpi = load(file)
+    if warning := wiring.check_library(spec, mpi):
+        print(warning)
+    return wiring.slurm_campaign(spec, mpi, print)

@@ -1,0 +1,334 @@
+"""Builds the objects of a campaign on Slurm: jobs from a login node, steps in an allocation."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from commtune.cluster.launch import base_environment
+from commtune.cluster.local import LocalBenchmark
+from commtune.cluster.slurm.allocation import Allocation, this_allocation
+from commtune.cluster.slurm.block_jobs import BlockJobs
+from commtune.cluster.slurm.folders import JobFolder
+from commtune.cluster.slurm.handing_in import HandingIn
+from commtune.cluster.slurm.queries import Patience, Queue
+from commtune.cluster.slurm.results import Reader
+from commtune.cluster.slurm.scripts import Scripts, time_limit_of_job
+from commtune.cluster.slurm.site import Site, describe_site
+from commtune.cluster.slurm.spending import Spending
+from commtune.cluster.slurm.steps import Steps, srun
+from commtune.cluster.slurm.stopping import Stopping
+from commtune.cluster.slurm.submitting import Submission, clean_environment
+from commtune.cluster.slurm.succession import (
+    AFTER_VARIABLE,
+    KEY_VARIABLE,
+    AllocationScript,
+    Succession,
+)
+from commtune.cluster.slurm.tracer import Tracer
+from commtune.cluster.slurm.watching import Watch
+from commtune.errors import UserError
+from commtune.kernels.bench import NativeProgram
+from commtune.model import DEFAULT, MpiInstallation, RunRequest
+from commtune.slurm_templates import Wish
+from commtune.tuner.campaign_file import CampaignSpec
+from commtune.tuner.ports import JobBook
+
+#: By how much an allocation that nobody gave a length is longer than the campaign's times.
+_ROOM, _ROOM_S = 1.2, 300.0
+#: What an allocation has at most if nobody said how long, seconds.
+_LONGEST_S = 12 * 3600.0
+#: Configurations in a script that is only shown.
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class OnSlurm:
+    """A campaign on Slurm, with what both ways share.
+
+    Attributes:
+        folder: the campaign's; record files are in ``runs``, jobs in ``jobs``.
+        key: of the allocation that ``commtune submit`` made and we run in; else empty.
+    """
+
+    spec: CampaignSpec
+    wish: Wish
+    mpi: MpiInstallation
+    program: NativeProgram
+    site: Site
+    folder: Path
+    allocation: Allocation | None
+    key: str = ""
+    say: Callable[[str], None] = lambda _: None
+
+    @property
+    def submission(self) -> Submission:
+        """Hands jobs in."""
+        return Submission(self._outside)
+
+    @property
+    def _libraries(self) -> tuple[str, ...]:
+        return (self.spec.plan.space.library,)
+
+    @property
+    def _outside(self) -> dict[str, str]:
+        """What Slurm's programs are called in."""
+        return clean_environment(os.environ)
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        """Variables of every run: guards that are set, the MPI's own, and pinned ones."""
+        guards = {n: os.environ[n] for n in self.spec.guard_variables if n in os.environ}
+        return {**guards, **self.mpi.environment, **self.spec.plan.space.pinned}
+
+    def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
+        """Blocks as jobs."""
+        wish, plan = self.wish, self.spec.plan
+        queue, accounting = Queue(self._outside), self.site.accounting
+        patience = Patience(plan.seed, shortest_s=wish.poll_s)
+        handing_in = self._handing_in(book, queue, patience)
+        system = self.spec.system
+        return BlockJobs(
+            folder=self.folder / "jobs",
+            scripts=self.scripts(),
+            reader=Reader(
+                program=self.program,
+                environment=self._variables,
+                watched=self.program.env_names,
+                records=self._records,
+                topology=self.site.topology,
+                switch_is_group=bool(system and system.slurm.switches == "group"),
+            ),
+            tracer=Tracer(
+                self.program,
+                self.mpi.flavour,
+                self._variables,
+                self.program.env_names,
+                self._records / "traces",
+            ),
+            book=book,
+            handing_in=handing_in,
+            watch=Watch(
+                queue=queue,
+                accounting=accounting,
+                patience=patience,
+                clock=time.time,
+                say=self.say,
+                changed=lambda flight: book.put_job(flight.job),
+            ),
+            spending=Spending(book, self._nodes, plan.budget.node_hours, accounting, time.time),
+            stopping=Stopping(
+                queue, handing_in.submission, self.folder / "failed-nodes.json", self.say
+            ),
+            most_in_flight=wish.jobs,
+            glance_s=min(1.0, wish.poll_s),
+            alive=alive,
+        )
+
+    def steps(self, succession: Succession | None) -> Steps:
+        """Runs as steps of the allocation that we are in.
+
+        Args:
+            succession: asks for the next allocation, where ``commtune submit`` made this one.
+        """
+        allocation = self.allocation
+        if allocation is None:
+            raise UserError("this is no allocation", hint="start it by 'commtune submit'")
+        if len(allocation.nodes) < self._nodes:
+            raise UserError(
+                f"the campaign needs {self._nodes} nodes, and job {allocation.number} has "
+                f"{len(allocation.nodes)}",
+                hint="'commtune submit' asks for what the campaign needs",
+            )
+        system = self.spec.system
+        base = dict(os.environ) if self.key else _of_slurm(base_environment(os.environ, self.mpi))
+        inner = LocalBenchmark(
+            mpi=self.mpi,
+            program=self.program,
+            environment={**base, **self._variables},
+            watched=self.program.env_names,
+            folder=self._records,
+            launcher=srun(system, self.wish, self._libraries, str(self.mpi.launcher)),
+        )
+        is_group = bool(system and system.slurm.switches == "group")
+        worked = partial(succession.worked, allocation) if succession else _nothing
+        return Steps(
+            inner,
+            allocation,
+            allocation.distance(self.site.topology, switch_is_group=is_group),
+            worked=worked,
+        )
+
+    def scripts(self) -> Scripts:
+        """The scripts of jobs."""
+        return Scripts(
+            campaign=self.spec.plan.name,
+            system=self.spec.system,
+            wish=self.wish,
+            program=self.program,
+            libraries=self._libraries,
+            environment=self._variables,
+            mpi_launcher=str(self.mpi.launcher),
+            records=self._records,
+        )
+
+    def example_block(self) -> str:
+        """The script of a block as it may come: the default, and the first configurations."""
+        plan = self.spec.plan
+        some = islice(plan.space.configurations(), _EXAMPLES)
+        requests = [
+            RunRequest(f"run-{number}", configuration, plan.workload, plan.timing)
+            for number, configuration in enumerate(dict.fromkeys([DEFAULT, *plan.first, *some]))
+        ]
+        limit_s = plan.time_limit_s or 60.0
+        folder = JobFolder(self.folder / "jobs" / ("0" * 16))
+        time_s = time_limit_of_job(len(requests), None, limit_s)
+        return self.scripts().block("0" * 16, folder, requests, limit_s, time_s)
+
+    def allocation_script(self, database: str) -> AllocationScript:
+        """The script of an allocation.
+
+        Args:
+            database: where the campaign is stored, for the controller in it.
+        """
+        file = self.spec.file
+        if file is None:
+            raise UserError("an allocation needs a campaign file", hint="see 'commtune init'")
+        return AllocationScript(
+            campaign=self.spec.plan.name,
+            system=self.spec.system,
+            wish=self.wish,
+            command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
+            folder=self.folder / "jobs",
+            time_s=self.wish.time_s or self._whole_s(),
+            # Not on the command line, which everybody on the node can see.
+            environment={"COMMTUNE_DB": database},
+        )
+
+    def succession(self, book: JobBook, database: str = "") -> Succession:
+        """Submits allocations, one after the other."""
+        queue = Queue(self._outside)
+        patience = Patience(self.spec.plan.seed, shortest_s=self.wish.poll_s)
+        return Succession(
+            self.allocation_script(database),
+            book,
+            self._handing_in(book, queue, patience),
+            time.time,
+        )
+
+    def left_s(self, book: JobBook) -> Callable[[], float]:
+        """Seconds of its nodes that the campaign may still use in this allocation."""
+        limit, allocation = self.spec.plan.budget.node_hours, self.allocation
+
+        def left() -> float:
+            if limit is None or allocation is None:
+                return float("inf")
+            used = book.node_hours() + allocation.hours(time.time())
+            return (limit - used) * 3600 / len(allocation.nodes)
+
+        return left
+
+    def what(self) -> dict[str, Any]:
+        """What stands in the place of a machine: results on other nodes of it compare."""
+        wish, system = self.wish, self.spec.system
+        partition = wish.partition or (system.slurm.partition if system else "")
+        return {
+            "cluster": self.site.name,
+            "system": system.name if system else "",
+            "partition": partition,
+            "constraint": wish.constraint or (system.slurm.constraint if system else ""),
+        }
+
+    @property
+    def _records(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def _nodes(self) -> int:
+        beside = self.spec.aggressor.nodes if self.spec.aggressor else 0
+        return self.wish.nodes + beside
+
+    def _whole_s(self) -> float:
+        budget = self.spec.plan.budget
+        together_s = budget.search_s + budget.ablation_s + budget.confirmation_s
+        return min(_LONGEST_S, _ROOM * together_s + _ROOM_S)
+
+    def _handing_in(self, book: JobBook, queue: Queue, patience: Patience) -> HandingIn:
+        return HandingIn(
+            submission=self.submission,
+            queue=queue,
+            accounting=self.site.accounting,
+            book=book,
+            patience=patience,
+            clock=time.time,
+            say=self.say,
+        )
+
+
+def _nothing() -> None:
+    pass
+
+
+def _of_slurm(base: dict[str, str]) -> dict[str, str]:
+    slurm = {n: v for n, v in os.environ.items() if n.startswith(("SLURM_", "SLURMD_"))}
+    return {**base, **slurm}
+
+
+def on_slurm(
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    program: NativeProgram,
+    folder: Path,
+    say: Callable[[str], None],
+) -> OnSlurm:
+    """A campaign on Slurm, from where we are: a login node, or an allocation.
+
+    Raises:
+        UserError: its file says nothing of Slurm.
+        EnvironmentFault: there is no Slurm here, or it doesn't answer.
+    """
+    if spec.slurm is None:
+        raise UserError(
+            f"campaign {spec.plan.name} is for this machine: its file says nothing of Slurm",
+            hint="add `slurm: {}`, with what your site asks for: account, partition",
+        )
+    return OnSlurm(
+        spec=spec,
+        wish=spec.slurm,
+        mpi=mpi,
+        program=program,
+        site=describe_site(clean_environment(os.environ)),
+        folder=folder,
+        allocation=this_allocation(os.environ, time.time),
+        key=os.environ.get(KEY_VARIABLE, ""),
+        say=say,
+    )
+
+
+def follows() -> bool:
+    """Whether we were started by a job that waited for another allocation of the campaign."""
+    return bool(os.environ.get(AFTER_VARIABLE))
+
+
+@contextmanager
+def in_allocation(on: OnSlurm, book: JobBook, database: str) -> Iterator[Steps]:
+    """Steps of this allocation; with the next one asked for in time, and both put down."""
+    if on.allocation is None or not on.key:
+        yield on.steps(None)
+        return
+    succession = on.succession(book, database)
+    succession.began(on.key, on.allocation)
+    done = False
+    try:
+        yield on.steps(succession)
+        done = True
+    finally:
+        succession.ended(on.key, on.allocation, done=done)
