@@ -43,7 +43,7 @@ def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> 
     spec = load_campaign(campaign)
     mpi = wiring.find(spec.mpi)
     tell = reporter()
-    if warning := wiring.check_library(spec.plan.space, mpi):
+    if warning := wiring.check_library(spec, mpi):
         tell.say(warning)
     recording = Recording(
         plan=spec.plan,

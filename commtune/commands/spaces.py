@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from commtune.commands import text
-from commtune.errors import CommtuneError
-from commtune.spaces import Parameter, Space, condition_text, load_space, presets
+from commtune.errors import CommtuneError, SpaceError
+from commtune.spaces import Parameter, Space, condition_text, load_document, load_space, presets
+from commtune.tuner.campaign_file import load_campaign
 
 _WIDTH = 96
 
@@ -53,12 +54,24 @@ def validate(files: list[Path], *, json_output: bool) -> None:
     else:
         for file, error in results:
             if error is None:
-                print(f"{file}: ok, {load_space(file).count():,} configurations")
+                print(f"{file}: ok, {_space_of(file).count():,} configurations")
             else:
                 hint = "".join(f"\n  {line}" for line in error.hint.splitlines())
                 print(f"{error.message}{hint}", file=sys.stderr)
     if any(error for _, error in results):
         sys.exit(2)
+
+
+def _space_of(file: Path) -> Space:
+    """The space in a file, or the one that a campaign file makes of another."""
+    if _is_campaign(file):
+        return load_campaign(file).plan.space
+    return load_space(file)
+
+
+def _is_campaign(file: Path) -> bool:
+    data = load_document(file, SpaceError).data
+    return isinstance(data, dict) and "campaign" in data and "parameters" not in data
 
 
 def _result(file: Path, error: CommtuneError | None) -> dict[str, Any]:
@@ -72,7 +85,7 @@ def _load(name: str) -> Space:
 
 def _problem(file: Path) -> CommtuneError | None:
     try:
-        load_space(file)
+        _space_of(file)
     except CommtuneError as error:
         return error
     return None

@@ -267,10 +267,21 @@ def test_a_wrong_space_of_a_campaign_is_named_itself(quick: OwnProcess) -> None:
     assert said == f"commtune: wrong-space.yaml:{message}"
 
 
+def test_campaign_files_are_checked_as_well(quick: OwnProcess) -> None:
+    quick.write(_HEAD + "narrow: {MPIR_CVAR_DEVICE_COLLECTIVES: all}\n", "right.yaml")
+    said = quick("spaces", "validate", "right.yaml")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("right.yaml: ok, ")
+    quick.write(_HEAD + "workload:\n  rank: 2\n", "wrong.yaml")
+    said_of = refused(quick("spaces", "validate", "wrong.yaml"))
+    assert said_of == "wrong.yaml:6: unknown key 'rank' in workload\n  nearest: ranks\n"
+
+
 def test_a_space_for_another_library_names_the_one_that_fits(quick: OwnProcess) -> None:
     quick.write(_HEAD.replace("mpich-host-allreduce", "openmpi-host"), "wrong.yaml")
     message = refused(quick("tune", "wrong.yaml"))
-    assert "commtune: space openmpi-host is for openmpi, but the MPI found is mpich 5." in message
+    said = "wrong.yaml:3: space openmpi-host is for openmpi, but the MPI found is mpich 5."
+    assert f"\ncommtune: {said}" in message
     assert message.endswith("  use 'space: mpich-host', or name another MPI with 'mpi:'\n")
 
 
