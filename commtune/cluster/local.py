@@ -47,7 +47,7 @@ class LocalBenchmark:
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Makes one run and waits for its end."""
         records = self.records_of(request.run_id)
-        _make_folder(records.parent)
+        make_folder(records.parent)
         arguments = self.program.arguments(request, records)
         started_at = time.time()
         try:
@@ -76,7 +76,7 @@ class LocalBenchmark:
         names = tracing.names_of(request, self.watched)
         # Apart from those of runs: a trace is no run, and nothing looks for it later.
         records = self.folder / "traces" / f"{request.run_id}.jsonl"
-        _make_folder(records.parent)
+        make_folder(records.parent)
         controls = tracing.controls_for(library, names)
         program = self.program.trace_arguments(request, records, controls)
         known = {**self.environment, **request.configuration}
@@ -176,7 +176,7 @@ class LocalBenchmark:
         )
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from commtune.cluster.local import make_folder
 from commtune.cluster.slurm.flight import Flight, new_key
 from commtune.cluster.slurm.folders import Note
 from commtune.cluster.slurm.handing_in import HandingIn
@@ -165,6 +166,7 @@ class BlockJobs:
 
     def _take_off(self, flight: Flight, script: str) -> None:
         """The steps of the protocol (see ``handing_in``), in their order."""
+        make_folder(self.reader.records)
         flight.folder.write_script(script, Note(flight.limit_s, flight.expected_s))
         self.book.put_job(flight.job)
         self._flights[flight.job.key] = flight
@@ -203,8 +205,8 @@ class BlockJobs:
         return results
 
     def _done_with(self, flight: Flight) -> None:
+        flight.noted(stage=JobStage.OVER)
         self.spending.landed(flight)
-        self.book.put_job(flight.noted(stage=JobStage.OVER))
 
     def _tidy_up(self) -> None:
         """Closes what an earlier controller left in the book and nobody adopted, once."""

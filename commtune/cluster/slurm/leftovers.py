@@ -32,5 +32,5 @@ def close_leftovers(
     for flight in left:
         if last := flight.folder.finished():
             flight.noted(started_at=last.began_at, ended_at=last.ended_at)
+        flight.noted(stage=JobStage.OVER)
         spending.landed(flight)
-        book.put_job(flight.noted(stage=JobStage.OVER))

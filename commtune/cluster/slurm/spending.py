@@ -53,10 +53,7 @@ class Spending:
         return (self.limit - self.used) * 3600 / self.nodes - committed_s
 
     def landed(self, flight: Flight) -> None:
-        """Notes what a job used by its own times, and stores it with the job.
-
-        The job's record goes to the store; call it before the record says that the job is over.
-        """
+        """Notes what a job that is over used by its own times, and stores the job with it."""
         job = flight.job
         used = 0.0
         if job.started_at is not None and job.ended_at is not None:
