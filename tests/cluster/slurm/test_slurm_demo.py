@@ -1,0 +1,61 @@
+"""``make slurm-demo``: what it prints works when typed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from components import require_component
+from slurm_cluster import has_slurm
+
+DEMO = Path(__file__).parents[2] / "slurm_demo.py"
+
+
+@pytest.mark.component("slurm")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_printed_can_be_typed(number: signal.Signals) -> None:
+    require_component("Slurm", has_slurm())
+    demo = subprocess.Popen([sys.executable, str(DEMO)], stdout=subprocess.PIPE, text=True)
+    with demo:
+        assert demo.stdout
+        said = ""
+        while "Ctrl-C" not in said:
+            line = demo.stdout.readline()
+            assert line, said
+            said += line
+        commands = re.findall(r"^    (.*)$", said, re.MULTILINE)
+        assert commands[0].startswith(". /tmp/")
+        typed = subprocess.run(
+            ["sh", "-euc", "\n".join(commands[:3])],
+            env={"PATH": os.defpath, "HOME": "/root"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        demo.send_signal(number)
+        assert demo.wait(60) == 0
+        assert "has ended" in demo.stdout.read()
+    assert typed.returncode == 0, typed.stderr
+    assert sorted(typed.stdout.split()[-2:]) == ["n1", "n2"]
+    assert not Path(commands[0][2:]).exists()
+
+
+def test_missing_packages_are_named() -> None:
+    done = subprocess.run(
+        [sys.executable, str(DEMO)],
+        env={"PATH": "/nowhere"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "apt-get install" in done.stderr
+    assert "slurm-wlm" in done.stderr
+    assert "Traceback" not in done.stderr
