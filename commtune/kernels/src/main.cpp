@@ -138,36 +138,52 @@ int run(const Options& options, const std::vector<std::string>& arguments, const
   return world.from_first(totals.wrong) ? kExitWrongResult : kExitOk;
 }
 
-/// A mistake in the arguments is every rank's; one of them says it. Before MPI is up the rank
-/// is known only from the launcher's variables.
+/// A mistake in the arguments is every rank's; one of them says it. Before MPI is up, and where
+/// it came up otherwise than the launcher meant, the rank is known only from the launcher's
+/// variables.
 bool speaks_for_all() {
-  constexpr std::array<const char*, 3> kRankNames{"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"};
+  constexpr std::array<const char*, 4> kRankNames{"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK",
+                                                  "SLURM_PROCID"};
   return std::all_of(kRankNames.begin(), kRankNames.end(), [](const char* name) {
     const char* rank = std::getenv(name);
     return rank == nullptr || std::string(rank) == "0";
   });
 }
 
-int usage_exit(const UsageError& error, bool speak) {
+int exit_of_all(ExitStatus status, const std::string& message, bool speak) {
   if (speak) {
-    std::fprintf(stderr, "commtune-bench: %s\n", error.what());
+    std::fprintf(stderr, "commtune-bench: %s\n", message.c_str());
   } else {
     // A launcher may end all ranks as soon as one has failed: that must be the one that spoke.
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
-  return kExitUsage;
+  return status;
+}
+
+/// A launcher that the MPI library doesn't understand starts every rank as a world of its own,
+/// whose times would look like those of a very fast network.
+std::string wrong_world(int expected, int size) {
+  const std::string found =
+      size == 1 ? "each came up as a world of its own" : "this world has " + std::to_string(size);
+  return "asked for were " + std::to_string(expected) + " ranks, but " + found +
+         ": launcher and MPI library don't fit each other. srun needs --mpi=pmix for Open MPI and "
+         "--mpi=pmi2 for MPICH; mpiexec must be the library's own";
 }
 
 int run_under_mpi(const CommandLine& line, const std::vector<std::string>& arguments, int* argc,
                   char*** argv, const Clock& clock) {
   const World world(argc, argv);
+  const int expected = line.options.expect_ranks;
+  if (expected != 0 && world.size() != expected) {
+    return exit_of_all(kExitWrongWorld, wrong_world(expected, world.size()), speaks_for_all());
+  }
   try {
     if (line.options.mode == Mode::aggress) {
       return aggress(line.options, arguments, world, clock);
     }
     return run(line.options, arguments, world, clock);
   } catch (const UsageError& error) {
-    return usage_exit(error, world.is_first());
+    return exit_of_all(kExitUsage, error.what(), world.is_first());
   } catch (const std::exception& error) {
     // The other ranks may be waiting for this one for ever: all have to go.
     std::fprintf(stderr, "commtune-bench: rank %d: %s\n", world.rank(), error.what());
@@ -193,7 +209,7 @@ int main(int argc, char** argv) {
     }
     return commtune::run_under_mpi(line, arguments, &argc, &argv, clock);
   } catch (const commtune::UsageError& error) {
-    return commtune::usage_exit(error, commtune::speaks_for_all());
+    return commtune::exit_of_all(commtune::kExitUsage, error.what(), commtune::speaks_for_all());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "commtune-bench: %s\n", error.what());
     return commtune::kExitFailure;

@@ -27,6 +27,7 @@ Measures one communication operation over host memory and writes JSON Lines.
   --records FILE      where records go; without it to standard output
   --run-id ID         copied into the header
   --env-names A[,B]   variables whose values each rank reports in the header
+  --expect-ranks N    do nothing unless so many ranks came up together (any number)
   --mode MODE         measure (default), or trace: time nothing, do the operation at each size,
                       and write a digest of sums that depends on the order of summation
   --controls A[,B]    with --mode trace: control variables (MPI_T) whose values each rank reports
@@ -50,7 +51,7 @@ Measures nothing: moves messages until SIGTERM or SIGINT, as traffic beside anot
   --pause SECONDS
   --stop-file FILE    ends when this file is there
   --longest SECONDS   ends after this time in any case (3600)
-  --records, --run-id and --env-names as above
+  --records, --run-id, --env-names and --expect-ranks as above
 
   --help, --version
 )";
@@ -131,7 +132,7 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 23> kOptions{{
+constexpr std::array<Option, 24> kOptions{{
     {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
     {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
     {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }, For::operations},
@@ -140,6 +141,7 @@ constexpr std::array<Option, 23> kOptions{{
     {"--records", [](Options& o, Name, Value v) { o.records = v; }},
     {"--run-id", [](Options& o, Name, Value v) { o.run_id = v; }},
     {"--env-names", [](Options& o, Name, Value v) { o.env_names = parse_names(v); }},
+    {"--expect-ranks", [](Options& o, Name n, Value v) { o.expect_ranks = parse_count(n, v, 1); }},
     {"--mode", [](Options& o, Name, Value v) { o.mode = parse_mode(v); }},
     {"--controls", [](Options& o, Name, Value v) { o.controls = parse_names(v); }, For::operations},
     {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); },

@@ -26,6 +26,7 @@ struct Options {
   std::string records;  ///< file to write; empty: standard output
   std::string run_id;
   std::vector<std::string> env_names;
+  int expect_ranks = 0;               ///< nothing is done with another number; 0: any
   std::vector<std::string> controls;  ///< MPI_T control variables to report; Mode::trace only
   AggressorOptions aggressor;         ///< Mode::aggress only
   StoppingLimits limits;

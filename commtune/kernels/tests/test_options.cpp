@@ -36,6 +36,7 @@ TEST(all_options_are_read_in_both_forms) {
                                   "--run-id=r=1",
                                   "--env-names",
                                   "A,B",
+                                  "--expect-ranks=5",
                                   "--mode=trace",
                                   "--controls",
                                   "C,D",
@@ -59,6 +60,7 @@ TEST(all_options_are_read_in_both_forms) {
   EXPECT(options.records == "a file");
   EXPECT(options.run_id == "r=1");
   EXPECT((options.env_names == std::vector<std::string>{"A", "B"}));
+  EXPECT(options.expect_ranks == 5);
   EXPECT(options.mode == Mode::trace);
   EXPECT((options.controls == std::vector<std::string>{"C", "D"}));
   EXPECT(options.limits.warmup == 0);
