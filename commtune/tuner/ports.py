@@ -108,7 +108,10 @@ class Batches(Protocol):
         ...
 
     def left_s(self) -> float:
-        """Seconds of its nodes that may still be spent; infinite where nobody limits them."""
+        """Seconds of its nodes that may still be spent, what is under way taken off.
+
+        Infinite where nobody limits them.
+        """
         ...
 
 

@@ -126,8 +126,9 @@ class Search:
         self._first = list(first)
         self._all = self._shuffled() if enumerate_all else None
         self._studies = {r.label: self._new_study() for r in self.ranges}
-        #: What was asked for and not told yet: its study, and the trial's number there.
-        self._waiting: dict[Configuration, tuple[str, int]] = {}
+        #: What was asked for and not told yet, with the number of its trial in each study: all of
+        #: them are to propose something else meanwhile.
+        self._waiting: dict[Configuration, dict[str, int]] = {}
         self._turn = 0
 
     def remember(self, configuration: Configuration) -> None:
@@ -139,7 +140,18 @@ class Search:
         proposal = self._listed() or self._isolated() or self._enumerated() or self._sampled()
         if proposal is not None:
             self._known.add(proposal.configuration)
+            self._await(proposal.configuration)
         return proposal
+
+    def _await(self, configuration: Configuration) -> None:
+        """Lets all studies know that a configuration is under way."""
+        if self._all is not None:  # no study is asked
+            return
+        numbers = self._waiting.setdefault(configuration, {})
+        for label, study in self._studies.items():
+            if label not in numbers:
+                study.add_trial(self._frozen(self._assignment(configuration), None))
+                numbers[label] = len(study.get_trials(deepcopy=False)) - 1
 
     def worked(self, configuration: Configuration) -> None:
         """An earlier run succeeded; its score comes with ``rebuild``."""
@@ -167,8 +179,7 @@ class Search:
 
     def forget(self, configuration: Configuration) -> None:
         """A run was lost: nothing is known of the configuration, and nobody waits for it."""
-        label, number = self._waiting.pop(configuration, ("", 0))
-        if label:
+        for label, number in self._waiting.pop(configuration, {}).items():
             self._studies[label].tell(number, state=TrialState.FAIL)
 
     def rebuild(self, board: Scoreboard) -> None:
@@ -179,10 +190,9 @@ class Search:
             study.add_trials(list(self._remembered(board, size_range.label)))
             for failed in self.failures.failed[-_MOST_REMEMBERED // 4 :]:
                 study.add_trial(self._frozen(failed, _FAILED, failed=True))
-        for configuration, (label, _) in self._waiting.items():
-            study = self._studies[label]
-            study.add_trial(self._frozen(self._assignment(configuration), None))
-            self._waiting[configuration] = (label, study.trials[-1].number)
+        for configuration in list(self._waiting):
+            self._waiting[configuration] = {}
+            self._await(configuration)
 
     def _remembered(self, board: Scoreboard, label: str) -> Iterator[optuna.trial.FrozenTrial]:
         scored = [(c, s[label].mean) for c, s in board.scores.items() if label in s]
@@ -235,7 +245,7 @@ class Search:
             assignment = self._suggest(trial)
             configuration = self.space.configuration(assignment)
             if self.space.is_allowed(assignment) and self._is_open(configuration):
-                self._waiting[configuration] = (label, trial.number)
+                self._waiting[configuration] = {label: trial.number}
                 return Proposal(configuration, Origin.SAMPLER, label)
             self._studies[label].tell(trial, state=TrialState.FAIL)
         return self._near(assignment, label) or self._random(label)
@@ -289,8 +299,8 @@ class Search:
         *,
         failed: bool = False,
     ) -> None:
-        waiting_label, number = self._waiting.get(configuration, ("", 0))
-        if waiting_label == label:
+        number = self._waiting.get(configuration, {}).get(label)
+        if number is not None:
             if score is not None and not failed:
                 study.tell(number, score)
                 return
