@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from components import require_component
-from slurm_cluster import Cluster, has_slurm, running_cluster
+from slurm_cluster import Cluster
 
 
-@pytest.fixture(scope="package")
-def cluster() -> Iterator[Cluster]:
-    require_component("slurm", has_slurm())
-    with running_cluster() as made:
-        yield made
+@pytest.fixture
+def cluster(slurm: Cluster) -> Cluster:
+    """A running cluster on which nothing runs."""
+    return slurm
