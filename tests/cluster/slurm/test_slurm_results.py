@@ -1,0 +1,245 @@
+"""From what a job left in its folder, and Slurm's word, to the results of its runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from commtune.cluster.slurm.folders import JobFolder, Note
+from commtune.cluster.slurm.placement import read_topology
+from commtune.cluster.slurm.results import End, Reader
+from commtune.cluster.slurm.states import JobState
+from commtune.kernels.records import Records
+from commtune.model import (
+    Configuration,
+    Measurement,
+    Operation,
+    Outcome,
+    RunRequest,
+    RunResult,
+    Timing,
+    Workload,
+)
+
+_T0 = 1_700_000_000.0
+_LIMIT_S = 60.0
+_WORKLOAD = Workload(Operation.ALLREDUCE, (8,), nodes=2)
+_MEASURED = Measurement(8, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0)
+_HEADER = {"rank_info": [{"rank": 0, "environment": {}}], "oversubscribed": False}
+_COMPLETE = Records(_HEADER, (_MEASURED,), {"status": "ok", "elapsed_s": 1.0})
+_TOPOLOGY = read_topology("SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3")
+
+
+@dataclass
+class Written:
+    """A program whose record files are what a test says."""
+
+    found: dict[str, Records] = field(default_factory=dict)
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        return [request.run_id, str(records)]
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        assert records.name == f"{request.run_id}.jsonl"
+        return self.found.get(request.run_id, Records())
+
+
+@dataclass
+class Job:
+    """A job's folder, filled as its script would."""
+
+    folder: JobFolder
+    program: Written
+    requests: list[RunRequest] = field(default_factory=list)
+
+    def run(
+        self,
+        status: int | None = 0,
+        *,
+        wall_s: float = 2.0,
+        records: Records = _COMPLETE,
+        output: str | None = "",
+    ) -> None:
+        """One run; without a status it left no exit file, without output it never began."""
+        position = len(self.requests)
+        run_id = f"run-{position}"
+        self.requests.append(
+            RunRequest(run_id, Configuration(), _WORKLOAD, Timing(), position=position)
+        )
+        self.program.found[run_id] = records
+        if output is not None:
+            self.folder.step_output(position).write_text(output)
+        if status is not None:
+            began = _T0 + 100 * position
+            text = f"{status} {began:.6f} {began + wall_s:.6f}\n"
+            self.folder.step_exit(position).write_text(text)
+
+    def script_ended(self, status: int) -> None:
+        text = f"{status} {_T0 - 1:.6f} {_T0 + 1000:.6f}\n"
+        (self.folder.path / "finished").write_text(text)
+
+    def results(self, state: JobState, *, ended_at: float | None = None) -> list[Outcome]:
+        return [result.outcome for result in self.read(state, ended_at=ended_at)]
+
+    def read(self, state: JobState, *, ended_at: float | None = None) -> list[RunResult]:
+        reader = Reader(self.program, {}, (), self.folder.path, _TOPOLOGY)
+        end = End(state, f"job 7: {state}", ended_at)
+        return reader.results(self.folder, self.requests, _LIMIT_S, end)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(JobFolder(tmp_path), Written())
+
+
+def test_a_block_that_went_well(job: Job) -> None:
+    job.run()
+    job.run()
+    job.script_ended(0)
+    (job.folder.path / "nodes").write_text("SLURM_JOB_ID=7\nSLURM_JOB_NODELIST=n[1-2]\n")
+    first, second = job.read(JobState.COMPLETED)
+    assert (first.outcome, second.outcome) == (Outcome.OK, Outcome.OK)
+    assert (first.started_at, first.wall_s) == (_T0, pytest.approx(2.0))
+    assert second.started_at == _T0 + 100
+    assert first.measurements == (_MEASURED,)
+    assert (first.nodes, first.distance) == (("n1", "n2"), "same-switch")
+    assert job.read(JobState.COMPLETED) == [first, second]  # however often it is read
+
+
+def test_where_it_was_when_only_slurm_says_so(job: Job) -> None:
+    job.run(None, records=Records(), output=None)
+    reader = Reader(job.program, {}, (), job.folder.path, _TOPOLOGY)
+    end = End(JobState.NODE_FAILURE, "job 7", None, "n[2-3]")
+    (result,) = reader.results(job.folder, job.requests, _LIMIT_S, end)
+    assert (result.nodes, result.distance) == (("n2", "n3"), "different-groups")
+    end = replace(end, nodes="")
+    (result,) = reader.results(job.folder, job.requests, _LIMIT_S, end)
+    assert (result.nodes, result.distance) == ((), "")
+
+
+@pytest.mark.parametrize(
+    ("status", "wall_s", "records", "outcome"),
+    [
+        (124, 61.0, Records(_HEADER), Outcome.TIMED_OUT),
+        (137, 71.0, Records(_HEADER), Outcome.TIMED_OUT),
+        (137, 5.0, Records(_HEADER), Outcome.CRASHED),
+        (3, 2.0, replace(_COMPLETE, footer={"status": "wrong"}), Outcome.WRONG_RESULT),
+        (1, 2.0, Records(), Outcome.FAILED),
+        (139, 2.0, Records(_HEADER), Outcome.CRASHED),
+        (0, 2.0, Records(_HEADER, (_MEASURED,)), Outcome.TRUNCATED),
+        (0, 2.0, replace(_COMPLETE, measurements=()), Outcome.MALFORMED),
+    ],
+)
+def test_a_run_that_failed_by_itself_and_did_not_end_the_job(
+    job: Job, status: int, wall_s: float, records: Records, outcome: Outcome
+) -> None:
+    job.run()
+    job.run(status, wall_s=wall_s, records=records, output="words of the program")
+    job.run()
+    job.script_ended(0)
+    results = job.read(JobState.COMPLETED)
+    assert [r.outcome for r in results] == [Outcome.OK, outcome, Outcome.OK]
+    assert results[1].output_tail == "words of the program"
+    assert outcome.blames_configuration
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [
+        (JobState.NODE_FAILURE, Outcome.NODE_FAILURE),
+        (JobState.PREEMPTED, Outcome.PREEMPTED),
+        (JobState.CANCELLED, Outcome.CANCELLED),
+        (JobState.FAILED, Outcome.INTERRUPTED),
+        (JobState.ABSENT, Outcome.INTERRUPTED),
+    ],
+)
+def test_a_job_that_ended_under_a_run(job: Job, state: JobState, outcome: Outcome) -> None:
+    job.run()
+    job.run(None, records=Records(_HEADER))
+    job.run(None, records=Records(), output=None)
+    assert job.results(state) == [Outcome.OK, outcome, outcome]
+    assert not outcome.blames_configuration
+    _, cut, never = job.read(state)
+    assert cut.detail == f"cut short: job 7: {state}"
+    assert never.detail == f"never made: job 7: {state}"
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [
+        (JobState.NODE_FAILURE, Outcome.NODE_FAILURE),
+        (JobState.CANCELLED, Outcome.CANCELLED),
+        (JobState.TIMED_OUT, Outcome.INTERRUPTED),
+    ],
+)
+def test_a_run_that_was_ended_with_its_job_and_could_say_so(
+    job: Job, state: JobState, outcome: Outcome
+) -> None:
+    """Its own exit status says that it failed; that was not its configuration's doing."""
+    job.run(1, records=Records(_HEADER))
+    job.run(143, records=Records(_HEADER))
+    job.run(None, records=Records(), output=None)
+    job.script_ended(143)
+    lost = Outcome.INTERRUPTED if state is JobState.TIMED_OUT else outcome
+    assert job.results(state) == [Outcome.FAILED, outcome, lost]
+
+
+def test_a_time_limit_of_the_job_blames_who_was_over_its_own(job: Job) -> None:
+    job.run()
+    job.run(None, records=Records(_HEADER))
+    began = _T0 + 2
+    within = job.results(JobState.TIMED_OUT, ended_at=began + _LIMIT_S - 1)
+    beyond = job.results(JobState.TIMED_OUT, ended_at=began + _LIMIT_S + 1)
+    assert within == [Outcome.OK, Outcome.INTERRUPTED]
+    assert beyond == [Outcome.OK, Outcome.TIMED_OUT]
+
+
+def test_out_of_memory_is_the_run_that_says_so(job: Job) -> None:
+    job.run(1, records=Records(_HEADER), output="slurmstepd: error: Detected 1 oom-kill event(s)")
+    job.run(1, records=Records(_HEADER), output="another reason")
+    job.run()
+    job.script_ended(0)
+    assert job.results(JobState.OUT_OF_MEMORY) == [
+        Outcome.OUT_OF_MEMORY,
+        Outcome.FAILED,
+        Outcome.OK,
+    ]
+
+
+def test_out_of_memory_that_took_the_job_along(job: Job) -> None:
+    job.run()
+    job.run(None, records=Records(_HEADER))
+    job.run(None, records=Records(), output=None)
+    assert job.results(JobState.OUT_OF_MEMORY) == [
+        Outcome.OK,
+        Outcome.OUT_OF_MEMORY,
+        Outcome.INTERRUPTED,
+    ]
+
+
+def test_a_script_that_failed_before_its_first_run_shows_what_it_said(job: Job) -> None:
+    job.run(None, records=Records(), output=None)
+    job.folder.output.write_text("Lmod has detected the following error: no module mpi/9\n")
+    (result,) = job.read(JobState.FAILED)
+    assert result.outcome is Outcome.INTERRUPTED
+    assert "no module mpi/9" in result.output_tail
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0", "0 1.5 2.5", "x 1700000000.0 1700000001.0", "0 1700000000.0", "0 nan nan", "\xff"],
+)
+def test_exit_files_that_say_nothing_are_as_if_not_there(job: Job, text: str) -> None:
+    job.run(None)
+    job.folder.step_exit(0).write_text(text)
+    assert job.folder.ending(0) is None
+
+
+def test_a_note_for_who_adopts_the_job(job: Job) -> None:
+    job.folder.write_script("#!/bin/bash\n", Note(12.5, 100.0))
+    assert job.folder.note() == Note(12.5, 100.0)
+    assert job.folder.script.stat().st_mode & 0o077 == 0
+    (job.folder.path / "note").write_text("no numbers")
+    assert job.folder.note() == Note()
