@@ -19,6 +19,7 @@ class SyntheticBatches:
     Attributes:
         lost_share: share of blocks that are lost, as by the death of a node.
         most_seen: most blocks that were under way together.
+        overhead: seconds that a job takes for each second of its runs.
         submitted, collected: identifiers of runs, in order.
     """
 
@@ -26,6 +27,7 @@ class SyntheticBatches:
     most_in_flight: int = 4
     lost_share: float = 0.0
     limit_s: float = inf
+    overhead: float = 1.0
     seed: int = 1
     simulated: bool = True
     most_seen: int = 0
@@ -80,6 +82,9 @@ class SyntheticBatches:
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
         return self.machine.trace(request, time_limit_s)
 
+    def used_s(self) -> float:
+        return self._spent_s * self.overhead
+
     def left_s(self) -> float:
         under_way = sum(len(requests) for requests in self._under_way)
-        return self.limit_s - self._spent_s - under_way * self.machine.run_s
+        return self.limit_s - self.overhead * (self._spent_s + under_way * self.machine.run_s)

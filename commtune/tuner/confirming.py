@@ -109,9 +109,9 @@ class ConfirmationPhase:
         self._runner.store.decide(self._runner.campaign_id, plain)
 
     def typical_s(self) -> float:
-        """Wall seconds of a run in the middle of those made."""
+        """Seconds of the budget that a run takes, in the middle of those made."""
         walls = sorted(r.wall_s for r in self._runner.evidence.good(Phase.SEARCH))
-        return walls[len(walls) // 2] if walls else 1.0
+        return self._runner.cost() * (walls[len(walls) // 2] if walls else 1.0)
 
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the blocks that are still to be made, look by look."""

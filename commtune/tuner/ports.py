@@ -107,6 +107,10 @@ class Batches(Protocol):
         """As for ``Benchmark``."""
         ...
 
+    def used_s(self) -> float:
+        """Seconds that jobs had their nodes: all that ended so far, earlier controllers' too."""
+        ...
+
     def left_s(self) -> float:
         """Seconds of its nodes that may still be spent, what is under way taken off.
 

@@ -95,6 +95,7 @@ class Runner:
     most_left_s: Callable[[], float] = lambda: math.inf
     _flying: dict[str, RunRequest] = field(default_factory=dict)
     _lost_in_a_row: int = 0
+    _run_s: float = 0.0
 
     @property
     def batches(self) -> Batches | None:
@@ -102,15 +103,21 @@ class Runner:
         return self.benchmark if isinstance(self.benchmark, Batches) else None
 
     def spent_s(self) -> float:
-        """Seconds on the clock that budgets are held against: of runs, where blocks are jobs."""
-        return self.clock() if self.batches is None else self.benchmark_s
+        """Seconds on the clock that budgets are held against: of jobs, where blocks are jobs."""
+        return self.clock() if self.batches is None else self.batches.used_s()
+
+    def cost(self) -> float:
+        """Seconds of a budget that go with each second of a run; 1 where runs are made here."""
+        if self.batches is None or not self._run_s:
+            return 1.0
+        return max(1.0, self.batches.used_s() / self._run_s)
 
     def committed_s(self) -> float:
         """Seconds that the runs under way will take, going by those that ended."""
         if not self._flying:
             return 0.0
         walls = [run.wall_s for run in islice(self.evidence.good(*Phase), _LIMIT_RUNS)]
-        return len(self._flying) * (median(walls) if walls else 0.0)
+        return len(self._flying) * (median(walls) if walls else 0.0) * self.cost()
 
     def left_s(self) -> float:
         """Seconds of its nodes that the campaign may still use, where these are limited."""
@@ -129,6 +136,7 @@ class Runner:
         self.blocks = max([self.blocks, *(number + 1 for number in self.plans)])
         for run in self.store.runs(self.campaign_id):
             self.evidence.add(run)
+            self._run_s += run.wall_s
             self.blocks = max(self.blocks, run.block + 1)
 
     def recover(self) -> None:
@@ -224,6 +232,7 @@ class Runner:
 
     def _taken_in(self, run: FreshRun) -> FreshRun:
         self.benchmark_s += run.wall_s
+        self._run_s += run.wall_s
         self.evidence.add(run)
         if run.outcome is Outcome.MISSING_PROGRAM:
             raise EnvironmentFault(run.result.detail, hint="run 'commtune doctor'")
@@ -281,7 +290,8 @@ class Runner:
         self._lost_in_a_row = self._lost_in_a_row + 1 if lost else 0
         if self._lost_in_a_row == _MOST_LOST:
             last = ended[-1].result
-            why = last.detail or last.outcome
+            said = last.output_tail.strip()[-500:]
+            why = f"{last.detail or last.outcome}" + (f"\n{said}" if said else "")
             raise EnvironmentFault(
                 f"{_MOST_LOST} blocks in a row were lost; the last one: {why}",
                 hint="what was measured is kept; once that is mended, the same command goes on",

@@ -29,7 +29,7 @@ def is_disturbed(run: RunView) -> bool:
 class Timer:
     """Wall time of a phase: this session's clock on top of what earlier sessions measured.
 
-    Where blocks are jobs, only runs count, and not the time that jobs wait in the queue.
+    Where blocks are jobs, the time counts that these have their nodes, and none that they wait.
 
     Args:
         since: blocks before this one were made for an earlier decision, with a budget of its own.
@@ -40,7 +40,7 @@ class Timer:
         self._runner = runner
         self._clock = runner.spent_s
         before = (run.wall_s for run in runner.evidence.of(phase) if run.block >= since)
-        self._before_s = math.fsum(before)
+        self._before_s = runner.cost() * math.fsum(before)
         self._started = self._clock()
 
     def used(self) -> float:

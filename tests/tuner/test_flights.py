@@ -104,6 +104,17 @@ def test_budgets_count_runs_and_not_waiting(laboratory: Laboratory) -> None:
     assert report.runs == len(laboratory.batches.collected)
 
 
+def test_what_jobs_take_beside_their_runs_is_paid_from_the_budget(laboratory: Laboratory) -> None:
+    laboratory.batches.overhead = 2.0
+    report = laboratory.run()
+    runner = laboratory.session().runner
+    runner.load()
+    for phase, budget_s in ((Phase.SEARCH, 40), (Phase.CONFIRM, 20)):
+        spent = 2 * sum(r.wall_s for r in runner.evidence.of(phase))
+        assert 0.6 * budget_s <= spent <= budget_s + 2 * 4 * 8 * 0.2
+    assert any(p.verdict is Verdict.FASTER for p in report.profiles)
+
+
 def test_blocks_that_are_lost_are_made_again(laboratory: Laboratory) -> None:
     laboratory.batches.lost_share = 0.2
     report = laboratory.run()

@@ -78,6 +78,10 @@ class BlockJobs:
         """Blocks under way."""
         return len(self._flights) + bool(self._unknown)
 
+    def used_s(self) -> float:
+        """Seconds that jobs had their nodes."""
+        return self.spending.used_s
+
     def left_s(self) -> float:
         """Seconds that the campaign's node-hours leave, what is under way taken off."""
         return self.spending.left_s(self._flights.values())

@@ -120,6 +120,7 @@ class JobFolder:
 
     def finished(self) -> Ending | None:
         """How the script ended; ``None`` as long as it has not, or was cut short."""
+        self._look_anew()
         return self._ending(self.path / "finished")
 
     def ending(self, position: int) -> Ending | None:

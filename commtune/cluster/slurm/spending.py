@@ -42,6 +42,11 @@ class Spending:
             self._used = self.book.node_hours()
         return self._used
 
+    @property
+    def used_s(self) -> float:
+        """The same as seconds that jobs had all of their nodes."""
+        return self.used * 3600 / self.nodes
+
     def left_s(self, under_way: Iterable[Flight]) -> float:
         """Seconds that jobs of this many nodes may still take, those under way taken off."""
         if self.limit is None:
