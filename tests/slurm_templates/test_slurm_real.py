@@ -81,9 +81,16 @@ def test_each_rank_is_bound_on_a_real_step(cluster: Cluster, tmp_path: Path) -> 
 def test_a_controller_in_an_allocation_ends_the_job_with_its_status(cluster: Cluster) -> None:
     output = cluster.folder / "allocation.out"
     job = Job("controller", 1, 1, 60, str(output), environment={"A": "$(touch RAN)"})
-    words = ("sh", "-c", 'echo "$A"; srun --export=ALL sh -c \'echo "$A"\'; exit 7')
-    number = submitted(cluster, render_allocation(job, words))
+    says = 'echo "$A"; env | grep -E "^(NCCL_|SLURM_CPU_BIND=|SLURM_MPI_TYPE=|SLURM_LABELIO)"'
+    words = ("sh", "-c", f"{says}; srun --export=ALL sh -c '{says}'; exit 7")
+    number = submitted(
+        cluster, render_allocation(job, words), NCCL_ALGO="Ring", SLURM_CPU_BIND="junk",
+        SLURM_MPI_TYPE="junk", SLURM_LABELIO="1", SLURM_EXPORT_ENV="NONE",
+    )  # fmt: skip
     cluster.until(number, "FAILED")
-    assert output.read_text().splitlines() == ["$(touch RAN)"] * 2
+    # srun tells its tasks which binding it chose itself.
+    lines = [line for line in output.read_text().splitlines() if "SLURM_CPU_BIND=" not in line]
+    assert lines == ["$(touch RAN)"] * 2
+    assert "junk" not in output.read_text()
     assert shown(cluster, number)["ExitCode"] == "7:0"
     assert not list(cluster.folder.rglob("RAN"))

@@ -48,12 +48,17 @@ commtune_finish() {
   commtune_put '/scratch/me/a night'\''s campaign/finished' "$1 $commtune_started $commtune_time"
 }
 commtune_end_steps() {
-  # An srun that was killed leaves its ranks.
-  for commtune_step in $(squeue --noheader --steps --format=%i --jobs="$SLURM_JOB_ID"); do
-    case $commtune_step in
-      *.batch | *.extern) ;;
-      *.*) scancel "$commtune_step" ;;
-    esac
+  # An srun that was killed leaves its ranks, which would disturb the next run.
+  for commtune_try in 1 2 3 4 5 6 7 8 9 10; do
+    commtune_left=
+    for commtune_step in $(squeue --noheader --steps --format=%i --jobs="$SLURM_JOB_ID"); do
+      case $commtune_step in
+        *.batch | *.extern) ;;
+        *.*) commtune_left=1 && scancel "$commtune_step" ;;
+      esac
+    done
+    [ -n "$commtune_left" ] || break
+    sleep "$commtune_try"
   done
 }
 # Of two jobs for one block, the second measures nothing.
