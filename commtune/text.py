@@ -38,6 +38,11 @@ def wall(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
+def ranks(count: int, nodes: int) -> str:
+    """``2 ranks``; where they are on several nodes, ``4 ranks on 2 nodes``."""
+    return f"{count} ranks on {nodes} nodes" if nodes > 1 else f"{count} ranks"
+
+
 def node_hours(hours: float) -> str:
     """Node-hours with up to three significant digits, or whole: ``0.25``, ``12.4``, ``1,234``."""
     if hours >= 99.95:

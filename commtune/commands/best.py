@@ -94,7 +94,8 @@ def _answer(row: BestRow, size: int) -> str:
 
 
 def _heading(row: BestRow, size: int) -> str:
-    what = f"{row.operation} of {text.size(size)}, {row.ranks} ranks, {row.nodes} node(s)"
+    where = text.ranks(row.ranks, row.nodes)
+    what = f"{row.operation} of {text.size(size)}, {where}"
     if row.verdict == Verdict.FASTER:
         return f"{what}: {row.campaign}/{row.name}"
     if row.verdict == Verdict.DEFAULT:

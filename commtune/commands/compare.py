@@ -224,11 +224,12 @@ def _measure(question: Question) -> Versus:
 def summary(question: Question, found: Versus) -> str:
     """What came of it, for people."""
     workload = question.workload
+    stack = f"{wiring.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
     head = [
         f"A: {question.names[Side.A]}",
         f"B: {question.names[Side.B]}",
-        f"{workload.operation} of {workload.dtype}, {workload.ranks} ranks, "
-        f"{wiring.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}; "
+        f"{workload.operation} of {workload.dtype}, "
+        f"{text.ranks(workload.ranks, workload.nodes)}, {stack}; "
         f"{found.blocks} blocks{' so far' if found.interrupted else ''}",
     ]
     table = _table(found) if found.differences else ""

@@ -90,8 +90,7 @@ def _jobs(campaign: CampaignSummary) -> str:
     """What a scheduler does for a campaign, and did; empty where it has nothing to do with it."""
     if not campaign.jobs and not campaign.node_hours:
         return ""
-    count = len(campaign.jobs)
-    said = [f"{count} job{'' if count == 1 else 's'} in flight", _spent(campaign)]
+    said = [_in_flight(campaign), _spent(campaign)]
     if without := excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
@@ -100,6 +99,14 @@ def _jobs(campaign: CampaignSummary) -> str:
     header = ("job", "for", "state", "since", "reason", "nodes")
     table = text.columns(header, [_job(job) for job in campaign.jobs], right="job")
     return "\n  ".join([headline, *table.splitlines()])
+
+
+def _in_flight(campaign: CampaignSummary) -> str:
+    count = len(campaign.jobs)
+    said = f"{count} job{'' if count == 1 else 's'} in flight"
+    # Nobody asks Slurm about them: they may be over by now.
+    is_old = count and not campaign.locked_by
+    return f"{said} when Slurm was last asked" if is_old else said
 
 
 def _spent(campaign: CampaignSummary) -> str:

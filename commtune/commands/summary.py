@@ -78,7 +78,8 @@ def _without_configuration(profile: Profile) -> Profile:
 def _headline(plan: Plan, report: Report) -> str:
     workload = plan.workload
     said = [
-        f"{plan.name}: {workload.operation} of {workload.dtype}, {workload.ranks} ranks; "
+        f"{plan.name}: {workload.operation} of {workload.dtype}, "
+        f"{text.ranks(workload.ranks, workload.nodes)}; "
         f"{report.trials - 1} of {plan.space.count():,} configurations tried, {report.runs} runs",
     ]
     if limits := report.speeds.thresholds_s:

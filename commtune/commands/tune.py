@@ -125,7 +125,7 @@ def _outlook(spec: CampaignSpec) -> str:
     plan = spec.plan
     count = len(plan.workload.sizes)
     return (
-        f"{plan.workload.operation}, {plan.workload.ranks} ranks, "
+        f"{plan.workload.operation}, {text.ranks(plan.workload.ranks, plan.workload.nodes)}, "
         f"{count} size{'s' if count > 1 else ''}, {plan.space.count():,} configurations; "
         f"{plan.budget.search_s:g} s of search; {plan.budget.kept:.0%} of the budget is kept to "
         f"make the best smaller ({plan.budget.ablation_s:g} s) and to confirm it "

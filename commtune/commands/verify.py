@@ -219,7 +219,7 @@ def _outlook(question: Question, phase: VerifyPhase) -> str:
     workload = question.plan.workload
     expected_s = 2 * phase.planned * phase.run_s()
     return (
-        f"{question.name}: {workload.operation}, {workload.ranks} ranks, "
+        f"{question.name}: {workload.operation}, {text.ranks(workload.ranks, workload.nodes)}, "
         f"{_count(len(question.claim.sizes), 'size')}; {phase.planned} blocks of 2 runs, about "
         f"{text.wall(expected_s)}, fewer if it is clear before"
     )
@@ -243,8 +243,9 @@ def _basis(question: Question, found: Verification) -> str:
     when = time.strftime("%Y-%m-%d", time.localtime(question.answer.created))
     why = {"clear": ", clear by then", "time": "", "failing": "", "interrupted": ", interrupted"}
     return (
-        f"{workload.operation} of {workload.dtype}, {workload.ranks} ranks, {stack}; stated "
-        f"{when}, measured again in {_count(found.blocks, 'block')}{why[found.stopped]}"
+        f"{workload.operation} of {workload.dtype}, "
+        f"{text.ranks(workload.ranks, workload.nodes)}, {stack}; stated {when}, "
+        f"measured again in {_count(found.blocks, 'block')}{why[found.stopped]}"
     )
 
 

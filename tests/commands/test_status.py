@@ -105,7 +105,8 @@ def test_jobs_in_flight_are_told_with_what_they_used(
     said = lines(url, capsys)
     assert said[2:4] == [
         "",
-        "shm: 3 jobs in flight; 12.4 of 64 node-hours used; without n3, n7, n9",
+        "shm: 3 jobs in flight when Slurm was last asked; 12.4 of 64 node-hours used; "
+        "without n3, n7, n9",
     ]
     assert said[4:] == [
         "job for state since reason nodes",
@@ -129,8 +130,20 @@ def test_each_campaign_has_its_own_jobs(
         store.job_book(begun(store, name)).put_job(given.job(name, stage=stage, node_hours=1.0))
     said = "\n".join(lines(url, capsys))
     assert "ended: 0 jobs in flight; 1 node-hours used\n" in f"{said}\n"
-    assert "flies: 1 job in flight; 1 node-hours used\njob for" in said
+    assert "flies: 1 job in flight when Slurm was last asked; 1 node-hours used\njob for" in said
     assert "without:" not in said
+
+
+def test_jobs_that_a_controller_watches_are_up_to_date(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign_id = begun(store)
+    store.job_book(campaign_id).put_job(given.job("flies", stage=JobStage.PREPARED))
+    assert "shm: 1 job in flight when Slurm was last asked; 0 node-hours used" in lines(
+        url, capsys
+    )
+    store.lock(campaign_id)
+    assert "shm: 1 job in flight; 0 node-hours used" in lines(url, capsys)
 
 
 @pytest.mark.parametrize(
