@@ -9,6 +9,9 @@ from pathlib import Path
 from commtune.kernels.records import Records, read
 from commtune.model import Aggressor, RunRequest, Timing
 
+#: What an aggressor prints, once, as soon as it has moved messages.
+AGGRESSOR_SIGN = "commtune-bench: sending"
+
 
 @dataclass(frozen=True)
 class NativeProgram:

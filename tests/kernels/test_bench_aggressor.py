@@ -23,7 +23,7 @@ from left_over import living
 from commtune import process
 from commtune.cluster.launch import base_environment, mpi_command
 from commtune.kernels.aggressor import AggressorReport, read_aggressor
-from commtune.kernels.bench import aggressor_arguments
+from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
 from commtune.kernels.records import read
 from commtune.model import (
     DEFAULT,
@@ -181,6 +181,19 @@ def test_the_stop_file_ends_it_also_in_a_pause(start: Start) -> None:
     one.stop_file.touch()
     assert one.wait_until_gone() == 0
     assert one.report().ended_by == "stop-file"
+
+
+def test_it_says_once_that_it_sends_and_not_before_it_does(start: Start) -> None:
+    one = start()
+    deadline = time.monotonic() + _LIMIT_S
+    while AGGRESSOR_SIGN not in one.output.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert one.report().has_begun
+    time.sleep(1.2)  # the next record comes after a second
+    one.stop_file.touch()
+    assert one.wait_until_gone() == 0
+    assert one.output.read_text().count(AGGRESSOR_SIGN) == 1
 
 
 def test_in_bursts_it_is_silent_most_of_the_time(start: Start) -> None:

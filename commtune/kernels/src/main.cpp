@@ -107,8 +107,12 @@ int aggress(const Options& options, const std::vector<std::string>& arguments, c
     records.emplace(options.records);
     records->write_line(aggressor_header_record(facts, options, placement, aggressor.window()));
   }
-  const Ending ending = aggressor.run(
-      [&records](const Traffic& traffic) { records->write_line(traffic_record(traffic)); });
+  bool sends = false;
+  const Ending ending = aggressor.run([&records, &sends](const Traffic& traffic) {
+    records->write_line(traffic_record(traffic));
+    if (!sends) std::fputs("commtune-bench: sending\n", stderr);
+    sends = true;
+  });
   hurry();
   const Totals totals{0, false, clock.now(), facts.init_s, 0.0};
   if (records) records->write_line(aggressor_footer_record(totals, aggressor.traffic(), ending));
