@@ -91,15 +91,16 @@ bool outnumber_cpus(const std::vector<RankPlace>& ranks) {
   std::map<int, std::set<int>> cpus;
   std::map<int, std::size_t> count;
   for (const RankPlace& rank : ranks) {
-    cpus[rank.node].insert(rank.cpus.begin(), rank.cpus.end());
-    ++count[rank.node];
+    cpus[rank.kernel].insert(rank.cpus.begin(), rank.cpus.end());
+    ++count[rank.kernel];
   }
   return std::any_of(count.begin(), count.end(),
-                     [&](const auto& node) { return node.second > cpus[node.first].size(); });
+                     [&](const auto& kernel) { return kernel.second > cpus[kernel.first].size(); });
 }
 
 Placement::Placement(const World& world) {
   std::vector<std::string> names;
+  std::map<std::string, int> kernels;
   std::string all;
   for (const std::string& place : world.gather(own_place())) all += place + '\n';
   std::istringstream lines(world.from_first(all));
@@ -113,6 +114,8 @@ Placement::Placement(const World& world) {
     std::istringstream in(numbers);
     in >> rank.pid;
     rank.cpus = read_cpus(in);
+    const int fresh = static_cast<int>(kernels.size());
+    rank.kernel = kernels.try_emplace(boot.empty() ? rank.host : boot, fresh).first->second;
     names.push_back(rank.host + ' ' + boot);
     ranks_.push_back(std::move(rank));
   }

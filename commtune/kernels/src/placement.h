@@ -19,6 +19,7 @@ std::string cpu_list(const std::set<int>& cpus);
 struct RankPlace {
   int node = 0;        ///< numbered in order of first appearance
   int local_rank = 0;  ///< order of ranks on the node
+  int kernel = 0;  ///< numbered likewise; containers that pass for nodes share one, and its CPUs
   std::string host;
   long pid = 0;
   std::set<int> cpus;
@@ -33,7 +34,7 @@ class Placement {
   const std::vector<RankPlace>& ranks() const { return ranks_; }
   int nodes() const;
 
-  /// Whether ranks of some node outnumber the CPUs that they may use together.
+  /// Whether ranks under some kernel outnumber the CPUs that they may use together.
   bool oversubscribed() const;
 
   /// The other rank that shares rank 0's node and comes first on it; 0 if there is none.

@@ -6,9 +6,9 @@ using namespace commtune;
 
 namespace {
 
-RankPlace on(int node, std::set<int> cpus) {
+RankPlace on(int kernel, std::set<int> cpus) {
   RankPlace place;
-  place.node = node;
+  place.kernel = kernel;
   place.cpus = std::move(cpus);
   return place;
 }
@@ -42,9 +42,17 @@ TEST(ranks_outnumber_cpus_by_the_union_of_their_masks) {
   EXPECT(outnumber_cpus({on(0, {0, 1}), on(0, {0, 1}), on(0, {0, 1})}));
 }
 
-TEST(one_crowded_node_is_enough) {
+TEST(one_crowded_machine_is_enough) {
   EXPECT(!outnumber_cpus({on(0, {0}), on(1, {0})}));
   EXPECT(outnumber_cpus({on(0, {0, 1}), on(1, {0}), on(1, {0})}));
+}
+
+TEST(nodes_under_one_kernel_share_its_cpus) {
+  RankPlace first = on(0, {0, 1});
+  RankPlace second = on(0, {0, 1});
+  second.node = 1;
+  EXPECT(!outnumber_cpus({first, second}));
+  EXPECT(outnumber_cpus({first, first, second, second}));
 }
 
 TEST(communication_libraries_are_known_by_file_name) {
