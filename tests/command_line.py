@@ -52,6 +52,7 @@ class CommandLine:
 
     folder: Path
     extra: dict[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = (sys.executable, "-m", "commtune.cli")
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
@@ -68,7 +69,7 @@ class CommandLine:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Starts a command in a session of its own, as a terminal would."""
         return subprocess.Popen(
-            [sys.executable, "-m", "commtune.cli", *arguments],
+            [*self.program, *arguments],
             cwd=self.folder,
             env=self.environment(),
             stdin=subprocess.DEVNULL,

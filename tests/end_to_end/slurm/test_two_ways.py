@@ -1,0 +1,51 @@
+"""A campaign over two nodes, in jobs from a login node and in an allocation of its own."""
+
+from __future__ import annotations
+
+import json
+
+from slurm_campaigns import TWO_NODES, OnSlurm
+
+
+def _check_answers(campaign: OnSlurm) -> None:
+    """The campaign came to something that can be asked for and exported."""
+    campaign.check_whole(lost=False)
+    ((nodes, distance),) = campaign.query("SELECT DISTINCT nodes, distance FROM runs")
+    assert (nodes, distance) == ("n1,n2", "same-switch")
+    assert campaign.query("SELECT DISTINCT oversubscribed FROM runs") == [(0,)]
+    ((profile,),) = campaign.query("SELECT name FROM profiles")
+    best = campaign("best", "--op", "allreduce", "--bytes", "8B")
+    assert best.code == 0, best.err
+    assert best.out.startswith("allreduce of 8 B, 2 ranks on 2 nodes: ")
+    exported = campaign("export", f"small/{profile}", "--format", "json")
+    assert exported.code == 0 or "is not faster than the default" in exported.err, exported.err
+
+
+def test_blocks_as_jobs_from_a_login_node(campaign: OnSlurm) -> None:
+    campaign.write(TWO_NODES)
+    said = campaign("tune", "campaign.yaml")
+    assert said.code == 0, said.err
+    _check_answers(campaign)
+    jobs = campaign.query("SELECT kind, number, nodes, node_hours FROM jobs")
+    assert {kind for kind, *_ in jobs} == {"block", "trace"}
+    assert all(number and nodes == "n[1-2]" and hours > 0 for _, number, nodes, hours in jobs)
+
+
+def test_steps_in_an_allocation(campaign: OnSlurm) -> None:
+    campaign.write(TWO_NODES)
+    said = campaign("submit", "campaign.yaml")
+    assert said.code == 0, said.err
+    campaign.until_over()
+    _check_answers(campaign)
+
+
+def test_two_ranks_a_node_are_more_than_this_machine_has_cores_for(campaign: OnSlurm) -> None:
+    campaign.write(TWO_NODES.replace("ranks: 2", "ranks: 4"))
+    said = campaign("tune", "campaign.yaml")
+    assert said.code == 0, said.err
+    assert "more ranks than cores: no profile can come of it, so this ends here" in said.err
+    campaign.check_whole(lost=False)
+    # The nodes share the cores of one machine, whatever Slurm says that each has.
+    assert campaign.query("SELECT DISTINCT oversubscribed FROM runs") == [(1,)]
+    ((header,),) = campaign.query("SELECT header FROM runs LIMIT 1")
+    assert [rank["host"] for rank in json.loads(header)["rank_info"]] == ["n1", "n1", "n2", "n2"]
