@@ -101,7 +101,7 @@ def _alone(wish: Wish) -> dict[str, object]:
         "memory": wish.memory,
         "gres": wish.gres,
         "gpus_per_node": wish.gpus_per_node,
-        "exclusive": bool(wish.exclusive),
+        "exclusive": wish.exclusive is not False,
         "modules": wish.modules,
     }
 

@@ -34,7 +34,7 @@ class Wish:
         account, partition, qos, constraint, reservation, gres, memory: values of the options of
             these names (memory: of ``--mem``, for a node).
         gpus_per_node, cpus_per_rank: 0 for not asked for.
-        exclusive: whether to ask for whole nodes.
+        exclusive: whether to ask for whole nodes; ``None`` does, unless a description says no.
         nodes, ranks_per_node: how many of each, for every run.
         launcher: what starts the ranks; empty is srun, if no description says otherwise.
         mpi: what srun's ``--mpi`` is given.
