@@ -72,19 +72,19 @@ class Reader:
     def results(
         self, folder: JobFolder, requests: Sequence[RunRequest], limit_s: float, end: End
     ) -> list[RunResult]:
-        """What came of each run of a block whose job is over, in their order."""
+        """What came of runs of a block whose job is over, in their order.
+
+        Args:
+            requests: its runs, or those of them that were not stored yet.
+        """
         nodes = self.nodes_of(folder, end)
         found: list[RunResult] = []
-        last = folder.finished()
-        began_at = last.began_at if last else None
-        for position, request in enumerate(requests):
-            ending = folder.ending(position)
+        for request in requests:
+            ending = folder.ending(request.position)
             if ending is None:
-                result = self._cut_short(folder, request, position, began_at, limit_s, end)
-                began_at = None
+                result = self._cut_short(folder, request, limit_s, end)
             else:
-                result = self._ended(folder, request, position, ending, limit_s, end)
-                began_at = ending.ended_at
+                result = self._ended(folder, request, ending, limit_s, end)
             found.append(replace(result, nodes=nodes, distance=self._distance(nodes)))
         return found
 
@@ -109,11 +109,11 @@ class Reader:
         self,
         folder: JobFolder,
         request: RunRequest,
-        position: int,
         ending: Ending,
         limit_s: float,
         end: End,
     ) -> RunResult:
+        position = request.position
         output = folder.tail(folder.step_output(position))
         over = ending.status in OVER_TIME and ending.wall_s >= limit_s
         completed = process.Completed(
@@ -148,20 +148,12 @@ class Reader:
         )
 
     def _cut_short(
-        self,
-        folder: JobFolder,
-        request: RunRequest,
-        position: int,
-        began_at: float | None,
-        limit_s: float,
-        end: End,
+        self, folder: JobFolder, request: RunRequest, limit_s: float, end: End
     ) -> RunResult:
-        """The result of a run without an exit file.
-
-        Args:
-            began_at: when it began, if it was under way; ``None`` if it can't have been, or
-                nobody knows.
-        """
+        """The result of a run without an exit file."""
+        position = request.position
+        # If it was under way; ``None`` if it can't have been, or nobody knows.
+        began_at = _end_before(folder, position)
         found = self.program.read(self.records_of(request.run_id), request)
         begun = found.header is not None or folder.step_output(position).exists()
         output = folder.tail(folder.step_output(position)) if begun else folder.tail(folder.output)
@@ -183,6 +175,15 @@ class Reader:
             detail=f"{what}: {end.why}",
             output_tail=output,
         )
+
+
+def _end_before(folder: JobFolder, position: int) -> float | None:
+    """When what came before a run in its job was over: the run before, or what comes first."""
+    if position:
+        before = folder.ending(position - 1)
+        return before.ended_at if before else None
+    last = folder.finished()
+    return last.began_at if last else None
 
 
 def _is_last(folder: JobFolder, position: int) -> bool:
