@@ -18,8 +18,10 @@ from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.machine import Machine, describe_machine
 from commtune.cluster.mpi import find_mpi
+from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.cancelling import Cancelled, cancel_all
 from commtune.cluster.slurm.queries import Queue
+from commtune.cluster.slurm.steps import Steps
 from commtune.cluster.slurm.submitting import Submission, clean_environment
 from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
@@ -39,6 +41,7 @@ from commtune.model import (
     RunResult,
     content_key,
 )
+from commtune.slurm_templates import Wish
 from commtune.slurm_wiring import OnSlurm, follows, in_allocation, on_slurm
 from commtune.spaces import Space
 from commtune.tuner.campaign import Campaign, Report
@@ -248,6 +251,14 @@ def slurm_campaign(
     return on_slurm(spec, mpi, program, folder, say)
 
 
+def more_on_slurm(on: OnSlurm, store: Store, campaign_id: int) -> BlockJobs | Steps:
+    """What makes further runs of a campaign: steps of the allocation that we are in, else jobs."""
+    if on.allocation is not None:
+        return on.steps(None)
+    book = store.job_book(campaign_id)
+    return on.batches(book, alive=partial(store.touch, campaign_id))
+
+
 def submit(on: OnSlurm, opened: Database) -> JobRecord:
     """Submits an allocation in which the campaign runs; returns its record, with its number.
 
@@ -301,6 +312,7 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
     machine = {**cluster, "nodes": plan.workload.nodes}
     surroundings = {
         "machine": machine,
+        "slurm": on.wish.question(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
         "benchmark": {"sources": digest_of_sources()[:16]},
         "guards": {name: os.environ.get(name) for name in spec.guard_variables},
@@ -497,8 +509,14 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "mpi": spec.mpi,
         "time_limit_s": plan.time_limit_s,
         "node_hours": plan.budget.node_hours,
-        **({"slurm": {"exclude": list(spec.slurm.exclude)}} if spec.slurm else {}),
+        **({"slurm": _of_slurm(spec, spec.slurm)} if spec.slurm else {}),
     }
+
+
+def _of_slurm(spec: CampaignSpec, wish: Wish) -> dict[str, Any]:
+    """Of what is asked of Slurm, what may change; the file says the rest to who measures more."""
+    file = str(spec.file.resolve()) if spec.file else None
+    return {"exclude": list(wish.exclude), "file": file}
 
 
 def _system(machine: Machine) -> SystemRecord:

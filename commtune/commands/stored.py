@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
+from commtune import wiring
 from commtune.db.answers import ProfileAnswer
 from commtune.db.describing import CampaignDescription, describe
 from commtune.db.location import database_url
@@ -12,7 +15,9 @@ from commtune.db.queries import profile
 from commtune.errors import UserError
 from commtune.model import Operation, Timing, Workload
 from commtune.quantities import QuantityError, parse_seconds
+from commtune.slurm_wiring import OnSlurm
 from commtune.spaces import Space
+from commtune.tuner.campaign_file import load_campaign
 from commtune.tuner.plan import Plan
 
 
@@ -61,6 +66,40 @@ def _space(plain: Any) -> Space:
         parameters=(),
         pinned=plain.get("pinned", {}),
     )
+
+
+def on_slurm_again(
+    stored: CampaignDescription, mpi: str | None, say: Callable[[str], None]
+) -> OnSlurm | None:
+    """A stored campaign on Slurm as its file describes it today; ``None`` if it ran elsewhere.
+
+    Its node-hours are no limit here: whoever measures more says how long.
+
+    Args:
+        mpi: in the place of the one that the file names.
+
+    Raises:
+        UserError: the file is gone, or says something else now.
+        EnvironmentFault: there is no Slurm here, or it doesn't answer.
+    """
+    if "slurm" not in stored.what:
+        return None
+    file = Path(stored.settings.get("slurm", {}).get("file") or "")
+    if not file.is_file():
+        raise UserError(
+            f"{stored.name} was measured on Slurm, and its campaign file, which says how jobs are "
+            f"started, is not here: {file}",
+            hint="put it back there",
+        )
+    spec = load_campaign(file)
+    if spec.slurm is None or spec.plan.name != stored.name:
+        raise UserError(
+            f"{file} is no longer the file of campaign {stored.name} on Slurm",
+            hint=f"give it back 'name: {stored.name}', and what it asked of Slurm",
+        )
+    free = replace(spec.plan, budget=replace(spec.plan.budget, node_hours=None))
+    found = wiring.find(mpi or spec.mpi)
+    return wiring.slurm_campaign(replace(spec, plan=free), found, say)
 
 
 def seconds(flag: str, written: str) -> float:

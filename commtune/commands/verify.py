@@ -14,16 +14,19 @@ from commtune import wiring
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
-from commtune.commands.stored import find_profile, plan_of, seconds
+from commtune.commands.stored import find_profile, on_slurm_again, plan_of, seconds
 from commtune.db.answers import ProfileAnswer
 from commtune.db.codec import differences
 from commtune.db.describing import CampaignDescription
 from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.db.records import CampaignRecord
+from commtune.db.store import Store
 from commtune.errors import UserError
 from commtune.model import DEFAULT, MpiInstallation, Phase, content_key
+from commtune.slurm_wiring import OnSlurm
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.plan import Plan
+from commtune.tuner.ports import Batches, Benchmark
 from commtune.tuner.runner import Runner, time_limit
 from commtune.tuner.session import Session
 from commtune.tuner.verification import OTHER_SHARES, Claim, Finding, SizeFinding, claim_of
@@ -47,6 +50,7 @@ class Question:
     Attributes:
         record: the campaign as it would be begun here and now, under the name to store it by.
         changes: what changed since, in words; then the runs are a campaign of their own.
+        on: where and how jobs are started, if the campaign's runs were made on Slurm.
     """
 
     answer: ProfileAnswer
@@ -56,6 +60,7 @@ class Question:
     mpi: MpiInstallation
     record: CampaignRecord
     changes: tuple[str, ...]
+    on: OnSlurm | None = None
 
     @property
     def name(self) -> str:
@@ -74,8 +79,8 @@ def run(
 ) -> None:
     """Measures a profile again, prints what came of it, and ends with its exit code."""
     time_s = seconds("--time", time_written)
-    question = _question(reference, mpi, db)
     tell = reporter()
+    question = _question(reference, mpi, db, tell)
     for line in _changed(question):
         tell.say(line)
     with signals_interrupt():
@@ -94,7 +99,9 @@ def run(
     sys.exit(ExitCode[found.finding.name])
 
 
-def _question(reference: str, mpi_named: str | None, db: str | None) -> Question:
+def _question(
+    reference: str, mpi_named: str | None, db: str | None, tell: LineReporter | TerminalReporter
+) -> Question:
     answer, stored = find_profile(reference, db)
     if answer.profile.simulated or stored.simulated:
         raise UserError(
@@ -104,14 +111,21 @@ def _question(reference: str, mpi_named: str | None, db: str | None) -> Question
         )
     plan = plan_of(stored)
     claim = claim_of(answer.profile, plan.workload.sizes)
-    mpi = wiring.find(mpi_named or stored.settings.get("mpi") or "auto")
+    on = on_slurm_again(stored, mpi_named, tell.say)
+    mpi = on.mpi if on else wiring.find(mpi_named or stored.settings.get("mpi") or "auto")
     _refuse_another_library(stored, mpi)
-    record = wiring.record_of_today(stored, mpi)
+    record = wiring.slurm_record(on) if on else wiring.record_of_today(stored, mpi)
     _refuse_another_machine(answer, stored, record)
     changes = _changes(stored, record)
     if changes:
         record = _own(answer, record)
-    return Question(answer, stored, claim, plan, mpi, record, changes)
+    return Question(answer, stored, claim, plan, mpi, record, changes, on and _named(on, record))
+
+
+def _named(on: OnSlurm, record: CampaignRecord) -> OnSlurm:
+    """With jobs and folders called as the campaign that the runs are stored with."""
+    plan = replace(on.spec.plan, name=record.name)
+    return replace(on, spec=replace(on.spec, plan=plan), folder=Path(record.folder).parent)
 
 
 def _refuse_another_library(stored: CampaignDescription, mpi: MpiInstallation) -> None:
@@ -178,18 +192,11 @@ def _measure(
     *,
     take_over: bool,
 ) -> Verification:
-    record, answer = question.record, question.answer
-    benchmark = wiring.prepare_pinned(
-        question.mpi,
-        answer.pinned,
-        (*answer.pinned, *answer.variables),
-        Path(record.folder),
-        tuple(question.stored.what.get("guards", {})),
-    )
     with (
         wiring.database(db) as opened,
-        wiring.held(opened, record, tell, take_over=take_over) as (store, campaign_id),
+        wiring.held(opened, question.record, tell, take_over=take_over) as (store, campaign_id),
     ):
+        benchmark = _benchmark(question, store, campaign_id)
         known = Evidence()
         for run in store.runs(question.stored.id):
             known.add(run)
@@ -204,6 +211,19 @@ def _measure(
         if question.changes:
             store.finish_campaign(campaign_id)
         return found
+
+
+def _benchmark(question: Question, store: Store, campaign_id: int) -> Benchmark | Batches:
+    if question.on is not None:
+        return wiring.more_on_slurm(question.on, store, campaign_id)
+    answer = question.answer
+    return wiring.prepare_pinned(
+        question.mpi,
+        answer.pinned,
+        (*answer.pinned, *answer.variables),
+        Path(question.record.folder),
+        tuple(question.stored.what.get("guards", {})),
+    )
 
 
 def _limited(plan: Plan, known: Evidence) -> Plan:

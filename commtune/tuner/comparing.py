@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
-from commtune.errors import EnvironmentFault
+from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import (
     Configuration,
     Interval,
@@ -128,6 +128,8 @@ class Contest:
                 self._make_block(started)
         except KeyboardInterrupt:
             interrupted = True
+        except AllocationOver:
+            pass  # what there was time for counts
         return self._versus(interrupted)
 
     def _is_over(self, used_s: float) -> bool:

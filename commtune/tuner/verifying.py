@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from commtune.errors import AllocationOver
 from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence
 from commtune.tuner.confirm import (
     FEWEST_BLOCKS,
@@ -126,6 +127,8 @@ class VerifyPhase:
             stopped = self._watch()
         except KeyboardInterrupt:
             stopped = "interrupted"
+        except AllocationOver:
+            stopped = "time"
         return self._verification(stopped)
 
     def run_s(self) -> float:
