@@ -347,7 +347,7 @@ def compare(
     from commtune.commands import compare as command
 
     flags = command.Flags(op, ranks, sizes, mpi, time)
-    command.run(a, b, flags, db, json_output=json_output)
+    command.run(a, b, flags, db, json_output=json_output, program=_program())
 
 
 @app.command()

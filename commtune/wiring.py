@@ -259,6 +259,17 @@ def more_on_slurm(on: OnSlurm, store: Store, campaign_id: int) -> BlockJobs | St
     return on.batches(book, alive=partial(store.touch, campaign_id))
 
 
+def steps_on_slurm(on: OnSlurm, watched: Sequence[str], folder: Path) -> Steps:
+    """Runs as steps of the allocation that we are in, stored nowhere.
+
+    Args:
+        watched: names of all variables that configurations set.
+        folder: for record files; the allocation's nodes must see it too.
+    """
+    program = replace(on.program, env_names=tuple(watched))
+    return replace(on, program=program, folder=folder).steps(None)
+
+
 def submit(on: OnSlurm, opened: Database) -> JobRecord:
     """Submits an allocation in which the campaign runs; returns its record, with its number.
 

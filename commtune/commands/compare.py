@@ -6,7 +6,8 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,22 @@ from commtune import wiring
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import reporter
-from commtune.commands.stored import find_profile, seconds, timing_of, workload_of
+from commtune.commands.stored import (
+    find_profile,
+    on_slurm_again,
+    seconds,
+    timing_of,
+    workload_of,
+)
 from commtune.db.describing import CampaignDescription
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Configuration, MpiInstallation, Operation, Outcome, Timing, Workload
 from commtune.nearest import quoted, suggestion
 from commtune.quantities import QuantityError
+from commtune.slurm_wiring import OnSlurm
 from commtune.tuner.campaign_file import DEFAULT_SIZES, parse_sizes
 from commtune.tuner.comparing import Contest, Difference, Side, Versus
+from commtune.tuner.ports import Benchmark
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
@@ -58,7 +67,11 @@ class Named:
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be compared, and how."""
+    """What is to be compared, and how.
+
+    Attributes:
+        on: where and how ranks are started, if the profile is of a campaign on Slurm.
+    """
 
     names: Mapping[Side, str]
     sides: Mapping[Side, Configuration]
@@ -66,15 +79,19 @@ class Question:
     timing: Timing
     mpi: MpiInstallation
     time_s: float
+    on: OnSlurm | None = None
 
 
-def run(a: str, b: str, flags: Flags, db: str | None, *, json_output: bool) -> None:
+def run(
+    a: str, b: str, flags: Flags, db: str | None, *, json_output: bool, program: str = "commtune"
+) -> None:
     """Measures two configurations against each other and prints what came of it.
 
     Raises:
         EnvironmentFault: one of the two never worked; with the end of its output.
     """
     question = _question(a, b, flags, db)
+    _refuse_outside(question, [program, "compare", a, b])
     found = _measure(question)
     if json_output:
         data = text.without_infinities(plain(question, found))
@@ -103,15 +120,39 @@ def _question(a: str, b: str, flags: Flags, db: str | None) -> Question:
     time_s = seconds("--time", flags.time)
     named = {Side.A: read_side(a, db), Side.B: read_side(b, db)}
     stored = next((side.stored for side in named.values() if side.stored), None)
-    given = wiring.find(flags.mpi or (stored.settings.get("mpi") if stored else None) or "auto")
+    on = on_slurm_again(stored, flags.mpi, print) if stored else None
+    named_mpi = flags.mpi or (stored.settings.get("mpi") if stored else None) or "auto"
     return Question(
         names={side: name.written for side, name in named.items()},
         sides=with_pins(named),
         workload=_workload(flags, stored),
         timing=timing_of(stored) if stored else Timing(),
-        mpi=given,
+        mpi=on.mpi if on else wiring.find(named_mpi),
         time_s=time_s,
+        on=on,
     )
+
+
+def _refuse_outside(question: Question, command: Sequence[str]) -> None:
+    """Ranks of a campaign on Slurm are started in an allocation: here, they would be elsewhere."""
+    workload, on = question.workload, question.on
+    if on is None:
+        return
+    if workload.ranks != on.wish.nodes * on.wish.ranks_per_node:
+        raise UserError(
+            f"--ranks {workload.ranks}: the campaign on Slurm is about "
+            f"{text.ranks(on.wish.nodes * on.wish.ranks_per_node, on.wish.nodes)}",
+            hint="leave --ranks out",
+        )
+    if on.allocation is None:
+        asked = [f"--nodes={on.wish.nodes}", f"--ntasks-per-node={on.wish.ranks_per_node}"]
+        asked += [f"--account={on.wish.account}"] if on.wish.account else []
+        asked += [f"--partition={on.wish.partition}"] if on.wish.partition else []
+        raise UserError(
+            "the profile was measured on Slurm, and this is no allocation: ranks would be started "
+            "on this node alone",
+            hint=f"compare inside of one: {shlex.join(['salloc', *asked, *command])}",
+        )
 
 
 def read_side(written: str, db: str | None) -> Named:
@@ -209,9 +250,7 @@ def _sizes(written: str) -> tuple[int, ...]:
 
 def _measure(question: Question) -> Versus:
     tell = reporter()
-    names = tuple(sorted({name for side in question.sides.values() for name in side}))
-    with signals_interrupt(), tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        benchmark = wiring.prepare_pinned(question.mpi, {}, names, Path(folder))
+    with signals_interrupt(), _benchmark(question) as benchmark:
         contest = Contest(
             benchmark, question.sides, question.workload, question.timing, question.time_s, tell
         )
@@ -219,6 +258,21 @@ def _measure(question: Question) -> Versus:
             return contest.run()
         finally:
             tell.close()
+
+
+@contextmanager
+def _benchmark(question: Question) -> Iterator[Benchmark]:
+    """What makes runs; their records are gone afterwards."""
+    names = tuple(sorted({name for side in question.sides.values() for name in side}))
+    on = question.on
+    place = on.folder.parent if on else None  # which all nodes see
+    if place:
+        place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="commtune-", dir=place) as folder:
+        if on is None:
+            yield wiring.prepare_pinned(question.mpi, {}, names, Path(folder))
+        else:
+            yield wiring.steps_on_slurm(on, names, Path(folder))
 
 
 def summary(question: Question, found: Versus) -> str:

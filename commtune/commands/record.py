@@ -41,6 +41,11 @@ def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> 
     """Records a campaign's whole space, or goes on with it."""
     longest_s = _checked(out, rounds, limit)
     spec = load_campaign(campaign)
+    if spec.slurm is not None:
+        raise UserError(
+            f"{campaign} asks for Slurm, and recordings are made on one machine so far",
+            hint="take 'slurm:' and 'system:' out to record on this machine",
+        )
     mpi = wiring.find(spec.mpi)
     tell = reporter()
     if warning := wiring.check_library(spec, mpi):
