@@ -13,6 +13,7 @@ from jinja2.runtime import BlockReference, Context
 
 from commtune.errors import UserError
 from commtune.slurm_templates import quoting
+from commtune.slurm_templates.beside import Beside
 from commtune.slurm_templates.checking import check_template
 from commtune.slurm_templates.quoting import NO_CODE, Code, Written
 
@@ -88,10 +89,9 @@ class Step:
         exit_file: file that gets the line ``STATUS BEGIN END``, complete or not there at all:
             the exit status, and when it began and ended, seconds since 1970.
         time_limit_s: seconds after which it is ended; its status is then 124, or 137 if it had
-            to be killed.
-        beside: a command that begins before the launch and is ended after it, with the job's
-            variables only; empty for none. What it prints is in the file ``OUTPUT.beside``, with
-            a last line if it ended before the launch did.
+            to be killed, or 125 if what stands beside it did not begin.
+        beside: what stands beside it. What that prints is in the file ``OUTPUT.beside``, with a
+            last line that says how long it was there (see ``beside.was_there``).
     """
 
     command: tuple[str, ...]
@@ -99,7 +99,7 @@ class Step:
     exit_file: str
     environment: Mapping[str, str] = field(default_factory=dict)
     time_limit_s: float = field(kw_only=True)
-    beside: tuple[str, ...] = ()
+    beside: Beside | None = None
 
 
 def render_block(

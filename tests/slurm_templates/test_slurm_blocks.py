@@ -16,7 +16,8 @@ from slurm_cluster import Cluster
 from slurm_scripts import shown, submitted
 
 from commtune.errors import UserError
-from commtune.slurm_templates import Job, Step, Wish, launch, render_block
+from commtune.slurm_templates import Beside, Job, Step, Wish, launch, render_block
+from commtune.slurm_templates.beside import presence
 
 pytestmark = pytest.mark.component("slurm")
 
@@ -34,7 +35,7 @@ class Block:
         self.wish = Wish(nodes=nodes)
 
     def step(
-        self, number: int, *command: str, limit_s: float = 30, beside: tuple[str, ...] = (),
+        self, number: int, *command: str, limit_s: float = 30, beside: Beside | None = None,
         environment: dict[str, str] | None = None,
     ) -> Step:  # fmt: skip
         """A launch of a command; its word is in the command line of every rank."""
@@ -174,12 +175,13 @@ def test_a_cancelled_block_leaves_no_exit_file_and_no_process(cluster: Cluster) 
 def test_what_stands_beside_begins_before_and_is_ended_after(cluster: Cluster) -> None:
     block = Block(cluster, nodes=2)
     block.wish = replace(block.wish, nodes=1)
-    noise = "trap '' TERM; env; echo on $SLURM_NODEID; while :; do sleep 0.1; done"
-    beside = launch(None, block.wish, ("sh", "-c", noise, block.word), first_node=1)
+    noise = "trap '' TERM; env; echo here it is; while :; do sleep 0.1; done"
+    words = launch(None, block.wish, ("sh", "-c", noise, block.word), first_node=1)
+    beside = Beside(words, sign="here it is", stop_file=str(block.place / "stop"))
     file = block.place / "0.out.beside"
-    waits = f"until grep -q '^on ' {file}; do sleep 0.1; done; echo $SLURMD_NODENAME"
+    finds = f"grep -q '^here it is' {file} && echo $SLURMD_NODENAME"
     steps = (
-        block.step(0, "sh", "-c", waits, beside=beside, environment={"MINE": "of the step"}),
+        block.step(0, "sh", "-c", finds, beside=beside, environment={"MINE": "of the step"}),
         block.step(1, "echo", "after"),
     )
     cluster.until(block.submit(*steps), "COMPLETED")
@@ -187,15 +189,29 @@ def test_what_stands_beside_begins_before_and_is_ended_after(cluster: Cluster) -
     other = re.findall(r"SLURMD_NODENAME=(.*)", block.said("0.out.beside"))
     assert other and other[0] != block.said("0.out").splitlines()[-1]
     assert "MINE=" not in block.said("0.out.beside")
-    assert "ended before" not in block.said("0.out.beside")
+    assert presence(block.said("0.out.beside")).was_there
+    assert not (block.place / "stop").exists()
     assert not living(block.word)
 
 
 def test_what_ended_too_early_says_so(cluster: Cluster) -> None:
     block = Block(cluster)
-    cluster.until(block.submit(block.step(0, "sleep", "0.5", beside=("false",))), "COMPLETED")
-    assert "ended before what it stood beside" in block.said("0.out.beside")
+    step = block.step(0, "sleep", "0.5", beside=Beside(("false",)))
+    cluster.until(block.submit(step), "COMPLETED")
+    found = presence(block.said("0.out.beside"))
+    assert found.why == "it ended before what it stood beside"
     assert block.ended("0.exit")[0] == 0
+
+
+def test_what_does_not_begin_is_not_run_beside(cluster: Cluster) -> None:
+    block = Block(cluster)
+    beside = Beside(("sh", "-c", "echo no ranks; exit 4"), sign="sending")
+    steps = (block.step(0, "echo", "run", beside=beside), block.step(1, "echo", "after"))
+    cluster.until(block.submit(*steps), "COMPLETED")
+    assert [block.ended(f"{i}.exit")[0] for i in range(2)] == [125, 0]
+    assert not (block.place / "0.out").exists()
+    assert block.said("0.out.beside").startswith("no ranks\n")
+    assert presence(block.said("0.out.beside")).why == "it ended before it began its work"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +220,8 @@ def test_what_ended_too_early_says_so(cluster: Cluster) -> None:
 )
 def test_nasty_folders_get_all_files_and_run_nothing(cluster: Cluster, name: str) -> None:
     block = Block(cluster, name=name)
-    step = block.step(0, "printf", "%s", name, beside=("sleep", "5"), environment={"A": name})
+    beside = Beside(("sh", "-c", "echo up; sleep 5"), sign="up", stop_file=f"{block.place}/stop")
+    step = block.step(0, "printf", "%s", name, beside=beside, environment={"A": name})
     cluster.until(block.submit(step), "COMPLETED")
     assert sorted(p.name for p in block.place.iterdir()) == [
         "0.exit", "0.out", "0.out.beside", "finished", "nodes", "started",

@@ -13,6 +13,7 @@ import pytest
 
 from commtune.errors import UserError
 from commtune.slurm_templates import (
+    Beside,
     Code,
     Job,
     Step,
@@ -45,7 +46,9 @@ def example(name: str) -> str:
     if name == "leonardo-block":
         words = launch(leonardo, wish, ("/home/me/bench",), libraries)
         variables = {"UCX_RNDV_THRESH": "inf", "NOTE": "a\n$(b)"}
-        step = Step(words, "0.out", "0.exit", variables, time_limit_s=30, beside=("srun", "noise"))
+        step = Step(
+            words, "0.out", "0.exit", variables, time_limit_s=30, beside=Beside(("srun", "noise"))
+        )
         return render_block(job, (step,), ".")
     return render_allocation(job, ("commtune", "tune", "my campaign.yaml"))
 

@@ -83,13 +83,61 @@ SLURM_JOB_NODELIST=${SLURM_JOB_NODELIST-}"
 SLURM_TOPOLOGY_ADDR=$SLURM_TOPOLOGY_ADDR
 SLURM_TOPOLOGY_ADDR_PATTERN=${SLURM_TOPOLOGY_ADDR_PATTERN-}"
 commtune_put './nodes' "$commtune_nodes"
+# What stands beside a run. Its output ends with a line on how it was: on "to the end" alone rests
+# that it was there all the time.
+commtune_beside_begin() {
+  # OUTPUT STOP_FILE SIGN SECONDS COMMAND...: begins it, and waits for the sign in its output.
+  commtune_beside_output=$1
+  commtune_beside_stop=$2
+  commtune_beside_sign=$3
+  commtune_beside_limit=$4
+  shift 4
+  [ -z "$commtune_beside_stop" ] || rm -f -- "$commtune_beside_stop"
+  : >"$commtune_beside_output"
+  (exec -- timeout --kill-after=10 0 "$@") </dev/null >>"$commtune_beside_output" 2>&1 &
+  commtune_beside=$!
+  commtune_beside_since=$SECONDS
+  [ -n "$commtune_beside_sign" ] || return 0
+  until grep -qsF -e "$commtune_beside_sign" -- "$commtune_beside_output"; do
+    if ! kill -0 "$commtune_beside" 2>/dev/null; then
+      commtune_beside_over 'this ended before it began its work'
+      return 1
+    fi
+    if [ "$((SECONDS - commtune_beside_since))" -ge "$commtune_beside_limit" ]; then
+      commtune_beside_over "this did not begin its work within $commtune_beside_limit s"
+      return 1
+    fi
+    sleep 0.05
+  done
+}
+commtune_beside_over() {
+  # [WORDS]: ends it, and says these words of it, or what is true.
+  commtune_beside_words=${1-this was there to the end}
+  if ! kill -0 "$commtune_beside" 2>/dev/null; then
+    commtune_beside_words=${1-this ended before what it stood beside}
+  elif [ -n "$commtune_beside_stop" ]; then
+    : >"$commtune_beside_stop"
+    for commtune_try in {1..100}; do
+      sleep 0.05
+      kill -0 "$commtune_beside" 2>/dev/null || break
+    done
+  fi
+  kill -s TERM "$commtune_beside" 2>/dev/null
+  wait "$commtune_beside"
+  commtune_beside_status=$?
+  # An srun that had to be killed leaves its ranks.
+  [ "$commtune_beside_status" -ne 137 ] ||
+    commtune_beside_words="$commtune_beside_words, and had to be killed"
+  [ -z "$commtune_beside_stop" ] || rm -f -- "$commtune_beside_stop"
+  printf 'commtune: %s\n' "$commtune_beside_words" >>"$commtune_beside_output"
+}
 # What this script sets reaches the ranks.
 export SLURM_EXPORT_ENV=ALL
 module load 'openmpi' || exit 3
 ulimit -s unlimited
 
-(exec -- timeout --kill-after=10 0 'srun' noise) </dev/null >'0.out.beside' 2>&1 &
-commtune_beside=$!
+commtune_status=125
+if commtune_beside_begin '0.out.beside' '' '' '60' 'srun' noise; then
 commtune_now
 commtune_begin=$commtune_time
 (
@@ -99,9 +147,12 @@ exec -- timeout --signal=TERM --kill-after=10 '30' 'srun' --nodes=2 --ntasks=8 -
 ) </dev/null >'0.out' 2>&1
 commtune_status=$?
 commtune_now
-kill -s TERM "$commtune_beside" 2>/dev/null ||
-  echo 'commtune: this ended before what it stood beside' >>'0.out.beside'
-wait "$commtune_beside"
+commtune_beside_over
+else
+commtune_now
+commtune_begin=$commtune_time
+fi
+[ "$commtune_beside_status" -ne 137 ] || commtune_end_steps
 [ "$commtune_status" -ne 137 ] || commtune_end_steps
 commtune_put '0.exit' "$commtune_status $commtune_begin $commtune_time"
 

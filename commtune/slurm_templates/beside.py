@@ -1,0 +1,106 @@
+"""What stands beside a launch: in a job's script, and as a command of its own.
+
+Both go by the same lines of shell, ``templates/beside.sh.j2``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+_TO_THE_END = "this was there to the end"
+_KILLED = ", and had to be killed"
+_LAST_LINE = re.compile(r"^commtune: (this .*)$", re.MULTILINE)
+
+#: Comes behind the functions.
+_AROUND = """
+commtune_asked() {
+  trap - TERM INT HUP
+  kill -s TERM $(jobs -p) 2>/dev/null
+  wait
+  exit 143
+}
+trap commtune_asked TERM INT HUP
+commtune_count=$5
+commtune_beside_begin "$1" "$2" "$3" "$4" "${@:6:commtune_count}" || exit 125
+shift "$((5 + commtune_count))"
+"$@" &
+wait "$!"
+commtune_status=$?
+commtune_beside_over
+exit "$commtune_status"
+"""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A command that begins before a launch and is ended after it, without the launch's variables.
+
+    Attributes:
+        command: launcher, program and arguments, one word each.
+        sign: text in what it prints by which one knows that it works: the launch waits for it;
+            empty for not waiting.
+        stop_file: it ends by itself when this file is there; empty where it has to be asked by
+            a signal.
+        limit_s: whole seconds to wait for the sign; without it the launch is not made.
+    """
+
+    command: tuple[str, ...]
+    sign: str = ""
+    stop_file: str = ""
+    limit_s: int = 60
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Whether it was there as long as the launch that it stood beside.
+
+    Attributes:
+        why: what is known where it was not; empty where it was.
+        killed: it had to be killed, and may have left processes on other nodes.
+    """
+
+    why: str = ""
+    killed: bool = False
+
+    @property
+    def was_there(self) -> bool:
+        """Whether it was there all the time."""
+        return not self.why
+
+
+def presence(printed: str) -> Presence:
+    """What the end of its output says; nothing said is no proof."""
+    said = _LAST_LINE.findall(printed)
+    if not said:
+        return Presence("nobody knows how long it was there", killed=True)
+    words, killed = said[-1].removesuffix(_KILLED), said[-1].endswith(_KILLED)
+    return Presence("" if words == _TO_THE_END else words.replace("this", "it", 1), killed)
+
+
+def around(
+    beside: Beside, output: str, variables: Mapping[str, str], command: Sequence[str]
+) -> list[str]:
+    """The words that start a launch with what stands beside it, and end with the launch's status.
+
+    The status is 125 if the launch was not made; 143 after a signal, which ends both.
+
+    Args:
+        output: file for what stands beside prints; its last line is for `presence`.
+        variables: of the launch alone.
+    """
+    own = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
+    # -p: what the environment has for a bash to read first is not for this one.
+    return [
+        "bash", "-p", "-c", _functions() + _AROUND, "beside",
+        output, beside.stop_file, beside.sign, str(beside.limit_s),
+        str(len(beside.command)), *beside.command, *own, *command,
+    ]  # fmt: skip
+
+
+@cache
+def _functions() -> str:
+    return (files(__package__) / "templates" / "beside.sh.j2").read_text(encoding="ascii")
