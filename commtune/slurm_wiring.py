@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.slurm.allocation import Allocation, this_allocation
+from commtune.cluster.slurm.beside import Beside, whole
 from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.folders import JobFolder
 from commtune.cluster.slurm.handing_in import HandingIn
@@ -24,7 +25,7 @@ from commtune.cluster.slurm.results import Reader
 from commtune.cluster.slurm.scripts import Scripts, time_limit_of_job
 from commtune.cluster.slurm.site import Site, describe_site
 from commtune.cluster.slurm.spending import Spending
-from commtune.cluster.slurm.steps import Steps, srun
+from commtune.cluster.slurm.steps import Steps, beside_aggressor, srun
 from commtune.cluster.slurm.stopping import Stopping
 from commtune.cluster.slurm.submitting import Submission, clean_environment
 from commtune.cluster.slurm.succession import (
@@ -36,7 +37,8 @@ from commtune.cluster.slurm.succession import (
 from commtune.cluster.slurm.tracer import Tracer
 from commtune.cluster.slurm.watching import Watch
 from commtune.errors import UserError
-from commtune.kernels.bench import NativeProgram
+from commtune.kernels.aggressor import read_aggressor
+from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
 from commtune.model import DEFAULT, MpiInstallation, RunRequest
 from commtune.slurm_templates import Wish
 from commtune.tuner.campaign_file import CampaignSpec
@@ -106,6 +108,7 @@ class OnSlurm:
                 records=self._records,
                 topology=self.site.topology,
                 switch_is_group=bool(system and system.slurm.switches == "group"),
+                beside=self._beside,
             ),
             tracer=Tracer(
                 self.program,
@@ -150,21 +153,27 @@ class OnSlurm:
             )
         system = self.spec.system
         base = dict(os.environ) if self.key else _of_slurm(base_environment(os.environ, self.mpi))
+        beside, first_node = self._beside, 0 if self._beside else None
+        launcher = srun(system, self.wish, self._libraries, str(self.mpi.launcher), first_node)
         inner = LocalBenchmark(
             mpi=self.mpi,
             program=self.program,
             environment={**base, **self._variables},
             watched=self.program.env_names,
             folder=self._records,
-            launcher=srun(system, self.wish, self._libraries, str(self.mpi.launcher)),
+            launcher=beside_aggressor(launcher, beside, self._records) if beside else launcher,
         )
         is_group = bool(system and system.slurm.switches == "group")
         worked = partial(succession.worked, allocation) if succession else _nothing
+        measured = replace(
+            allocation, nodes=allocation.nodes[: self.wish.nodes if beside else None]
+        )
         return Steps(
             inner,
             allocation,
-            allocation.distance(self.site.topology, switch_is_group=is_group),
+            measured.distance(self.site.topology, switch_is_group=is_group),
             worked=worked,
+            beside=beside,
         )
 
     def scripts(self) -> Scripts:
@@ -178,6 +187,7 @@ class OnSlurm:
             environment=self._variables,
             mpi_launcher=str(self.mpi.launcher),
             records=self._records,
+            beside=self._beside,
         )
 
     def example_block(self) -> str:
@@ -205,7 +215,7 @@ class OnSlurm:
         return AllocationScript(
             campaign=self.spec.plan.name,
             system=self.spec.system,
-            wish=self.wish,
+            wish=whole(self.wish, self.spec.aggressor),
             command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
             folder=self.folder / "jobs",
             time_s=self.wish.time_s or self._whole_s(),
@@ -253,8 +263,23 @@ class OnSlurm:
 
     @property
     def _nodes(self) -> int:
-        beside = self.spec.aggressor.nodes if self.spec.aggressor else 0
-        return self.wish.nodes + beside
+        return whole(self.wish, self.spec.aggressor).nodes
+
+    @property
+    def _beside(self) -> Beside | None:
+        aggressor = self.spec.aggressor
+        if aggressor is None:
+            return None
+        return Beside(
+            aggressor=aggressor,
+            system=self.spec.system,
+            wish=self.wish,
+            libraries=self._libraries,
+            mpi_launcher=str(self.mpi.launcher),
+            arguments=partial(aggressor_arguments, self.program.executable, aggressor),
+            sign=AGGRESSOR_SIGN,
+            read=read_aggressor,
+        )
 
     def _whole_s(self) -> float:
         budget = self.spec.plan.budget

@@ -31,11 +31,15 @@ class Launcher:
         is_local: all ranks are processes of this machine, below the one that is started: its
             load and its shared memory tell of them.
         grace_s: seconds that a launcher which keeps the limit itself needs to end its ranks.
+        around: for timed runs, from the run's identifier, its own variables, the launcher's words
+            and the seconds that it may take, to words that are started without these variables:
+            they set them for the launcher, and start something else besides.
     """
 
     command: Callable[[int, Sequence[str], float], Sequence[str]]
     is_local: bool = True
     grace_s: float = 0.0
+    around: Callable[[str, Mapping[str, str], Sequence[str], float], Sequence[str]] | None = None
 
 
 def local(mpi: MpiInstallation) -> Launcher:

@@ -53,7 +53,9 @@ class LocalBenchmark:
         try:
             self._require(arguments[0])
             before = snapshot()
-            completed = self._run(request, arguments, request.configuration, time_limit_s)
+            completed = self._run(
+                request, arguments, request.configuration, time_limit_s, timed=True
+            )
             others = between(before, snapshot())
         except MissingComponent as error:
             return _never_started(request, started_at, error)
@@ -83,7 +85,7 @@ class LocalBenchmark:
         talking = {**tracing.diagnosing(library, names, known), **request.configuration}
         started_at = time.time()
         try:
-            completed = self._run(request, program, talking, time_limit_s, whole_output=True)
+            completed = self._run(request, program, talking, time_limit_s, timed=False)
         except MissingComponent:
             return None
         except KeyboardInterrupt:
@@ -119,16 +121,19 @@ class LocalBenchmark:
         variables: Mapping[str, str],
         limit_s: float,
         *,
-        whole_output: bool = False,
+        timed: bool,
     ) -> process.Completed:
         launcher = self._launcher
+        words = launcher.command(request.workload.ranks, program, limit_s)
+        if launcher.around is not None and timed:
+            words, variables = launcher.around(request.run_id, variables, words, limit_s), {}
         completed = process.run(
-            launcher.command(request.workload.ranks, program, limit_s),
+            words,
             environment={**self.environment, **variables},
             timeout_s=limit_s + launcher.grace_s,
             cwd=self.records_of(request.run_id).parent,
             marker=request.run_id,
-            whole_output=whole_output,
+            whole_output=not timed,
         )
         kept = launcher.grace_s > 0 and completed.exit_code in OVER_TIME
         over = kept and completed.wall_s >= limit_s

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.cluster.judging import OVER_TIME, judge, judge_content
+from commtune.cluster.slurm.beside import Beside, Place
 from commtune.cluster.slurm.folders import Ending, JobFolder
 from commtune.cluster.slurm.placement import Topology, expand_hosts, farthest
 from commtune.cluster.slurm.states import JobState
@@ -60,6 +61,7 @@ class Reader:
         records: where record files are, one a run, named by its identifier.
         topology: where nodes stand, as far as the site described it.
         switch_is_group: see ``placement.farthest``.
+        beside: the aggressor beside each run; runs are on the nodes in front of its own.
     """
 
     program: Program
@@ -68,6 +70,7 @@ class Reader:
     records: Path
     topology: Topology
     switch_is_group: bool = False
+    beside: Beside | None = None
 
     def results(
         self, folder: JobFolder, requests: Sequence[RunRequest], limit_s: float, end: End
@@ -78,6 +81,8 @@ class Reader:
             requests: its runs, or those of them that were not stored yet.
         """
         nodes = self.nodes_of(folder, end)
+        if self.beside is not None:
+            nodes = nodes[: self.beside.wish.nodes]
         found: list[RunResult] = []
         for request in requests:
             ending = folder.ending(request.position)
@@ -85,6 +90,9 @@ class Reader:
                 result = self._cut_short(folder, request, limit_s, end)
             else:
                 result = self._ended(folder, request, ending, limit_s, end)
+                if self.beside is not None:
+                    place = Place.of_step(folder.step_output(request.position))
+                    result = self.beside.checked(result, place)
             found.append(replace(result, nodes=nodes, distance=self._distance(nodes)))
         return found
 

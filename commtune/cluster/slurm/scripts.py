@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from commtune.cluster.slurm.beside import AROUND_A_RUN_S, Beside
 from commtune.cluster.slurm.flight import job_name
 from commtune.cluster.slurm.folders import JobFolder
 from commtune.model import RunRequest
@@ -31,6 +32,7 @@ class Scripts:
         environment: variables of every run: pinned ones, guards and the MPI's own.
         mpi_launcher: path of its mpirun or mpiexec.
         records: where record files go.
+        beside: an aggressor beside each timed run, on nodes behind theirs.
     """
 
     campaign: str
@@ -41,6 +43,7 @@ class Scripts:
     environment: Mapping[str, str]
     mpi_launcher: str
     records: Path
+    beside: Beside | None = None
 
     def block(
         self,
@@ -56,11 +59,16 @@ class Scripts:
         Raises:
             UserError: a value can't be delivered, or the system doesn't allow such a job.
         """
-        steps = tuple(
+        steps = [
             self._step(folder, position, request, self._command(request), {}, limit_s)
             for position, request in enumerate(requests)
-        )
-        return self._render(key, folder, steps, time_s, exclude)
+        ]
+        wish = self.wish
+        if self.beside is not None:
+            steps = [self.beside.joined(s, r.run_id) for s, r in zip(steps, requests, strict=True)]
+            wish = self.beside.wish_of_job
+            time_s += len(requests) * AROUND_A_RUN_S
+        return self._render(key, folder, wish, tuple(steps), time_s, exclude)
 
     def trace(
         self,
@@ -73,7 +81,7 @@ class Scripts:
     ) -> str:
         """The script of an untimed run in which the library says what it does."""
         step = self._step(folder, 0, request, command, diagnosing, limit_s)
-        return self._render(key, folder, (step,), limit_s + _AROUND_S, ())
+        return self._render(key, folder, self.wish, (step,), limit_s + _AROUND_S, ())
 
     def _command(self, request: RunRequest) -> list[str]:
         return self.program.arguments(request, self.records / f"{request.run_id}.jsonl")
@@ -89,7 +97,12 @@ class Scripts:
     ) -> Step:
         return Step(
             command=launch(
-                self.system, self.wish, command, self.libraries, mpi_launcher=self.mpi_launcher
+                self.system,
+                self.wish,
+                command,
+                self.libraries,
+                mpi_launcher=self.mpi_launcher,
+                first_node=0 if self.beside else None,
             ),
             output=str(folder.step_output(position)),
             exit_file=str(folder.step_exit(position)),
@@ -101,13 +114,14 @@ class Scripts:
         self,
         key: str,
         folder: JobFolder,
+        wish: Wish,
         steps: tuple[Step, ...],
         time_s: float,
         exclude: Collection[str],
     ) -> str:
         job = job_for(
             self.system,
-            self.wish,
+            wish,
             name=job_name(self.campaign, key),
             time_s=time_s,
             output=str(folder.output),
@@ -116,7 +130,7 @@ class Scripts:
             libraries=self.libraries,
             environment=self.environment,
         )
-        return render_block(job, steps, folder.path, self.wish.templates)
+        return render_block(job, steps, folder.path, wish.templates)
 
 
 def time_limit_of_job(runs: int, typical_s: float | None, limit_s: float) -> float:

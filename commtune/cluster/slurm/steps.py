@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 
 from commtune.cluster.launch import Launcher
-from commtune.cluster.local import LocalBenchmark
+from commtune.cluster.local import LocalBenchmark, make_folder
 from commtune.cluster.slurm.allocation import Allocation, end_steps
+from commtune.cluster.slurm.beside import BEGINS_S, ENDS_S, Beside, Place
 from commtune.cluster.slurm.queries import SlurmFault
+from commtune.errors import EnvironmentFault
 from commtune.model import Execution, Outcome, RunRequest, RunResult
 from commtune.slurm_templates import Wish, launch
+from commtune.slurm_templates.beside import around
 from commtune.systems.schema import System
 
 #: coreutils' timeout waits so long between asking and killing; srun needs some to end its ranks.
@@ -20,21 +24,41 @@ _KILL_AFTER_S = 10
 #: It had to kill.
 _KILLED = 137
 _REMEMBERED = 32
+#: Runs in a row without the aggressor that belongs beside them, before the campaign stops.
+_MOST_ALONE = 5
 
 
 def srun(
-    system: System | None, wish: Wish, libraries: Sequence[str], mpi_launcher: str
+    system: System | None,
+    wish: Wish,
+    libraries: Sequence[str],
+    mpi_launcher: str,
+    first_node: int | None = None,
 ) -> Launcher:
-    """Starts the ranks of a run as a step of the allocation."""
+    """Starts the ranks of a run as a step of the allocation; see ``slurm_templates.launch``."""
 
     def command(ranks: int, program: Sequence[str], limit_s: float) -> list[str]:
         del ranks  # the wish says how many
-        words = launch(system, wish, program, libraries, mpi_launcher=mpi_launcher)
+        words = launch(
+            system, wish, program, libraries, mpi_launcher=mpi_launcher, first_node=first_node
+        )
         # srun has to be asked to end, so that it ends its ranks on other nodes.
         keeper = ["timeout", "--signal=TERM", f"--kill-after={_KILL_AFTER_S}", f"{limit_s:.3f}"]
         return [*keeper, *words]
 
     return Launcher(command, is_local=False, grace_s=_KILL_AFTER_S + 5.0)
+
+
+def beside_aggressor(launcher: Launcher, beside: Beside, records: Path) -> Launcher:
+    """The same launcher; timed runs wait for an aggressor, which is ended after them."""
+
+    def started(
+        run_id: str, variables: Mapping[str, str], words: Sequence[str], limit_s: float
+    ) -> list[str]:
+        place = Place.of_run(records, run_id)
+        return around(beside.command(place, run_id, limit_s), str(place.output), variables, words)
+
+    return replace(launcher, around=started, grace_s=launcher.grace_s + BEGINS_S + ENDS_S)
 
 
 @dataclass
@@ -46,6 +70,8 @@ class Steps:
         block_runs: runs that a block has, at least: one that the time does not suffice for is
             not begun.
         worked: called after a run that ended well.
+        beside: the aggressor that ``inner`` has beside each run, on the nodes behind those of
+            the run.
     """
 
     inner: LocalBenchmark
@@ -53,19 +79,29 @@ class Steps:
     distance: str
     block_runs: int = 4
     worked: Callable[[], None] = lambda: None
+    beside: Beside | None = None
     simulated: bool = False
     clock: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
         self._walls: list[float] = []
+        self._alone = 0
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of the runs themselves."""
+        return self.allocation.nodes[: self.beside.wish.nodes if self.beside else None]
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Makes one run and waits for its end.
 
         Raises:
             AllocationOver: the allocation's time does not suffice for it.
+            EnvironmentFault: run after run has no aggressor beside it.
         """
         self.allocation.check_time(self._wanted_s(request, time_limit_s), self.clock())
+        if self.beside is not None:
+            make_folder(self._place(request).output.parent)
         try:
             result = self.inner.measure(request, time_limit_s)
         except KeyboardInterrupt:
@@ -73,20 +109,42 @@ class Steps:
             raise
         if result.exit_code == _KILLED or result.outcome is Outcome.TIMED_OUT:
             self._end_steps()
+        if self.beside is not None:
+            result = self._checked(self.beside, request, result)
         if result.outcome is Outcome.OK:
             self._walls = [*self._walls[-_REMEMBERED + 1 :], result.wall_s]
             self.worked()
-        return replace(result, nodes=self.allocation.nodes, distance=self.distance)
+        return replace(result, nodes=self.nodes, distance=self.distance)
 
     def recover(self, request: RunRequest) -> RunResult | None:
         """Reads a run that an earlier controller started; its allocation took its steps along."""
         result = self.inner.recover(request)
+        if self.beside is not None:
+            self._end_steps()  # the aggressor may be there for long
+            result = result and self.beside.checked(result, self._place(request))
         return result and replace(result, nodes=(), distance="")
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
         """Makes an untimed run in which the library says what it does."""
         self.allocation.check_time(self._wanted_s(request, time_limit_s), self.clock())
         return self.inner.trace(request, time_limit_s)
+
+    def _checked(self, beside: Beside, request: RunRequest, result: RunResult) -> RunResult:
+        place = self._place(request)
+        there = beside.presence(place)
+        if there.killed:
+            self._end_steps()
+        found = beside.checked(result, place)
+        self._alone = 0 if there.was_there else self._alone + 1
+        if self._alone == _MOST_ALONE:
+            raise EnvironmentFault(
+                f"{_MOST_ALONE} runs in a row were {found.detail}\n{found.output_tail.strip()}",
+                hint="what was measured is kept; once that is mended, the same command goes on",
+            )
+        return found
+
+    def _place(self, request: RunRequest) -> Place:
+        return Place.of_run(self.inner.folder, request.run_id)
 
     def _wanted_s(self, request: RunRequest, limit_s: float) -> float:
         """Seconds that must be left: for a block when it begins, for a run inside of one."""
