@@ -26,14 +26,22 @@ def run(reference: str, command: list[str], db: str | None) -> None:
     process.replace(command, {**os.environ, **answer.pinned, **answer.profile.configuration})
 
 
+def _is_here(answer: ProfileAnswer) -> bool:
+    """Whether this is the machine that the profile was measured on, or a part of that cluster."""
+    from commtune.cluster.machine import describe_machine
+    from commtune.cluster.slurm.site import cluster_name
+
+    if cluster := answer.system.description.get("cluster"):
+        return bool(cluster_name(os.environ) == cluster)
+    return describe_machine().fingerprint() == answer.system.fingerprint
+
+
 def warnings(answer: ProfileAnswer) -> list[str]:
     """What a user should know before a profile is applied here and now."""
-    from commtune.cluster.machine import describe_machine
-
     found = []
     if answer.profile.verdict is not Verdict.FASTER:
         found.append(f"{answer.profile.name} is the default: nothing is set")
-    if describe_machine().fingerprint() != answer.system.fingerprint:
+    if not _is_here(answer):
         found.append(
             f"{answer.profile.name} was measured on another system ({answer.system.name}); "
             "its gain may not hold here"

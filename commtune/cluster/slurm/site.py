@@ -12,6 +12,8 @@ from commtune.cluster.slurm.queries import SlurmFault, ask
 from commtune.errors import EnvironmentFault, MissingComponent
 
 _TIMEOUT_S = 60.0
+#: Where an answer is nice to have, and a person waits.
+_ANSWER_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,18 @@ def describe_site(environment: Mapping[str, str]) -> Site:
         topology=_topology(environment),
         accounting=accounting if accounting.is_kept() else None,
     )
+
+
+def cluster_name(environment: Mapping[str, str]) -> str:
+    """The name of the cluster that this machine belongs to; empty where nobody says."""
+    if inside := environment.get("SLURM_CLUSTER_NAME"):
+        return inside
+    try:
+        said = ask(["scontrol", "show", "config"], environment, _ANSWER_S)
+    except (SlurmFault, EnvironmentFault):
+        return ""
+    found = re.search(r"^ClusterName\s+= (.*?)\s*$", said, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _topology(environment: Mapping[str, str]) -> Topology:
