@@ -1,0 +1,306 @@
+"""What commtune relies on of Slurm, on a real one and on the fake one: both must do it alike."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fake_slurm.driver import FakeSlurm, Fate
+from slurm_cluster import Cluster
+
+from commtune.cluster.slurm.accounting import AccountedJob, Accounting, sighting_in
+from commtune.cluster.slurm.placement import Distance, farthest
+from commtune.cluster.slurm.queries import Answer, Queue, SlurmFault, Trouble
+from commtune.cluster.slurm.site import describe_site
+from commtune.cluster.slurm.states import JobState
+from commtune.cluster.slurm.submitting import Submission, SubmissionFault
+
+NETWORK = (
+    "SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[1-2]\n"
+    "SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=n3\n"
+    "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-3] Switches=leaf[1-2]\n"
+)
+SLEEP = "exec sleep 600"
+NOWHERE = "999999"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A Slurm with three nodes n1, n2 and n3.
+
+    Attributes:
+        folder: an empty one.
+        fail_node: a node dies.
+        without_accounts, accounts_down: environments in which accounts aren't kept, or silent.
+    """
+
+    environment: dict[str, str]
+    folder: Path
+    fail_node: Callable[[str], object]
+    without_accounts: Callable[[], dict[str, str]]
+    accounts_down: Callable[[], dict[str, str]]
+
+    @property
+    def submission(self) -> Submission:
+        return Submission(self.environment)
+
+    @property
+    def queue(self) -> Queue:
+        return Queue(self.environment)
+
+    def script(self, command: str, *options: str) -> Path:
+        file = self.folder / f"job{len(list(self.folder.iterdir()))}.sh"
+        lines = "".join(f"#SBATCH {option}\n" for option in ("--no-requeue", *options))
+        file.write_text(f"#!/bin/bash\n{lines}{command}\n")
+        return file
+
+    def submit(self, command: str, *options: str, given: Sequence[str] = ()) -> str:
+        script = self.script(command, *options)
+        return self.submission.submit(script, folder=self.folder, options=given)
+
+    def until(self, job: str, state: JobState) -> Answer:
+        deadline = time.monotonic() + 60
+        while (answer := self.queue.look([job])).sighting(job).state is not state:
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.05)
+        return answer
+
+    def accounts(self, job: str, state: JobState) -> tuple[AccountedJob, ...]:
+        deadline = time.monotonic() + 60
+        while True:
+            records = Accounting(self.environment).look([job], time.time() - 3600)
+            # For some seconds, the accounts name only the node that the script ran on.
+            complete = all(len(one.nodes) == one.node_count for one in records)
+            if sighting_in(records, job).state is state and complete:
+                return records
+            assert time.monotonic() < deadline, records
+            time.sleep(0.1)
+
+
+@pytest.fixture(params=["real", pytest.param("fake")])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    if request.param == "real":
+        slurm: Cluster = request.getfixturevalue("slurm")
+        off = slurm.without_accounting
+        yield Site(slurm.environment, folder, slurm.fail_node, lambda: off, lambda: stopped(slurm))
+        return
+    fate = Fate(run="background", run_s=None)
+    with FakeSlurm(tmp_path / "fake", nodes=3, fate=fate, real_time=True) as fake:
+        fake.describe_network(NETWORK)
+        accounts = {how: lambda how=how: keeping(fake, how) for how in ("off", "down")}
+        yield Site(fake.environment, folder, fake.fail_node, accounts["off"], accounts["down"])
+
+
+def stopped(slurm: Cluster) -> dict[str, str]:
+    slurm.stop_accounting()
+    return slurm.environment
+
+
+def keeping(fake: FakeSlurm, how: str) -> dict[str, str]:
+    fake.accounts("off" if how == "off" else "down")
+    return fake.environment
+
+
+def test_a_job_runs_in_its_folder_and_is_seen_running(site: Site) -> None:
+    before = time.time() - 2
+    said = "echo $SLURM_JOB_ID $SLURM_JOB_NUM_NODES $SLURM_JOB_NODELIST $PWD; sleep 600"
+    job = site.submit(said, "--nodes=2", "--output=said-%j.txt", "--nodelist=n1,n2")
+    (seen,) = site.until(job, JobState.RUNNING).parts(job)
+    assert (seen.id, seen.number, seen.leader) == (job, job, job)
+    assert (seen.node_count, seen.node_list, seen.comment, seen.ended_at) == (
+        2,
+        "n[1-2]",
+        "",
+        None,
+    )
+    assert seen.sighting.started_at
+    assert before <= seen.sighting.started_at <= time.time() + 1
+    file = site.folder / f"said-{job}.txt"
+    while not (file.exists() and file.read_text().endswith("\n")):
+        time.sleep(0.05)
+    assert file.read_text().split() == [job, "2", "n[1-2]", str(site.folder)]
+    site.submission.cancel([job])
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "code", "signal"),
+    [
+        ("true", JobState.COMPLETED, 0, None),
+        ("exit 3", JobState.FAILED, 3, None),
+        ("kill -SEGV $$", JobState.FAILED, 0, 11),
+    ],
+)
+def test_how_a_job_ended(
+    site: Site, command: str, state: JobState, code: int, signal: int | None
+) -> None:
+    job = site.submit(command, "--nodes=2")
+    (seen,) = site.until(job, state).parts(job)
+    assert seen.ended_at
+    assert seen.sighting.started_at
+    assert seen.ended_at >= seen.sighting.started_at
+    (record,) = site.accounts(job, state)
+    assert (record.exit_code, record.signal) == (code, signal)
+    assert (record.node_count, len(record.nodes), record.elapsed_s < 30) == (2, 2, True)
+    assert record.sighting.started_at == pytest.approx(seen.sighting.started_at, abs=2)
+
+
+def test_exactly_the_named_jobs_are_cancelled(site: Site) -> None:
+    beat = f"while date +%N >{site.folder}/beat; do sleep 0.05; done"
+    job, other = site.submit(beat, "--nodes=1"), site.submit(SLEEP, "--nodes=1")
+    site.until(other, JobState.RUNNING)
+    while not (site.folder / "beat").exists():
+        time.sleep(0.05)
+    site.submission.cancel([job, NOWHERE])
+    site.until(job, JobState.CANCELLED)
+    assert site.until(other, JobState.RUNNING)
+    (record,) = site.accounts(job, JobState.CANCELLED)
+    assert record.sighting.cancelled_by == os.getuid()
+    assert record.node_count == 1
+    last = (site.folder / "beat").read_text()
+    time.sleep(0.3)
+    assert (site.folder / "beat").read_text() == last, "it still runs"
+    site.submission.cancel([job])
+    site.submission.cancel([other])
+
+
+def test_a_job_that_never_started_is_cancelled(site: Site) -> None:
+    job = site.submit("true", "--hold")
+    (seen,) = site.until(job, JobState.NEVER_STARTED).parts(job)
+    assert (seen.sighting.reason, seen.sighting.started_at) == ("JobHeldUser", None)
+    assert (seen.node_list, seen.node_count) == ("", 1)
+    site.submission.cancel([job])
+    (seen,) = site.until(job, JobState.CANCELLED).parts(job)
+    assert seen.sighting.started_at is None
+    (record,) = site.accounts(job, JobState.CANCELLED)
+    assert (record.node_count, record.nodes, record.elapsed_s) == (0, (), 0)
+
+
+def test_what_is_not_there_is_absent(site: Site) -> None:
+    job = site.submit(SLEEP)
+    for asked in ([NOWHERE], [NOWHERE, "999998"], [NOWHERE, job]):
+        answer = site.queue.look(asked)
+        assert answer.complete
+        assert answer.sighting(NOWHERE).state is JobState.ABSENT
+    assert site.queue.look([NOWHERE, job]).sighting(job).state is not JobState.ABSENT
+    assert Accounting(site.environment).look([NOWHERE], time.time() - 3600) == ()
+    site.submission.cancel([NOWHERE])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "two  blanks",
+        "a;b|c&d",
+        "$(touch RAN) `touch RAN` ${HOME}",
+        "'single' \"double\"",
+        "back\\slash",
+        "%j,%x=[1-2]",
+        "gr\u00fc\u00df \u6f22",
+        "-x --y=z",
+        "#SBATCH",
+    ],
+)
+def test_names_and_comments_come_back_as_they_went(site: Site, text: str) -> None:
+    given = [f"--job-name={text}", f"--comment={text}"]
+    job = site.submit("true", "--hold", given=given)
+    (seen,) = site.queue.look([job]).parts(job)
+    assert (seen.name, seen.comment) == (text, text)
+    assert [one.number for one in site.queue.mine().jobs if one.name == text] == [job]
+    assert not list(site.folder.glob("RAN"))
+    site.submission.cancel([job])
+
+
+def test_options_stand_in_the_script_too(site: Site) -> None:
+    job = site.submit("true", "--job-name=from-the-script", "--comment=a,b=c", "--hold")
+    (seen,) = site.queue.look([job]).parts(job)
+    assert (seen.name, seen.comment) == ("from-the-script", "a,b=c")
+    over = site.submit("true", "--job-name=script", "--hold", given=["--job-name=line"])
+    assert site.queue.look([over]).parts(over)[0].name == "line"
+    site.submission.cancel([job, over])
+
+
+def test_a_job_that_would_be_taken(site: Site) -> None:
+    before = {job.number for job in site.queue.mine().jobs}
+    script = site.script("true", "--nodes=2")
+    said = site.submission.test_only(script, folder=site.folder)
+    assert "to start at" in said
+    assert "on nodes n" in said
+    assert "sbatch" not in said
+    assert {job.number for job in site.queue.mine().jobs} == before
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--partition=nowhere", "Invalid partition name"),
+        ("--time=never", "Invalid --time"),
+        ("--nodelist=n99", "Invalid node name"),
+    ],
+)
+def test_a_job_that_can_not_be(site: Site, option: str, words: str) -> None:
+    with pytest.raises(SubmissionFault, match=words) as caught:
+        site.submit("true", option)
+    assert (caught.value.trouble, caught.value.perhaps_accepted) == (Trouble.REFUSED, False)
+    with pytest.raises(SlurmFault) as tested:
+        site.submission.test_only(site.script("true", option), folder=site.folder)
+    assert tested.value.trouble is Trouble.REFUSED
+
+
+def test_an_option_that_slurm_does_not_have(site: Site) -> None:
+    with pytest.raises(SubmissionFault) as caught:
+        site.submit("true", "--no-such-option=1")
+    assert caught.value.trouble is Trouble.NOT_UNDERSTOOD
+
+
+def test_our_jobs_are_found_without_their_numbers(site: Site) -> None:
+    job = site.submit(SLEEP, "--job-name=ours-1a2b")
+    site.until(job, JobState.RUNNING)
+    assert [one.number for one in site.queue.mine().jobs if one.name == "ours-1a2b"] == [job]
+    assert Queue(site.environment, user=65533).mine().jobs == ()
+    assert Queue(site.environment, user=65533).look([job]).jobs == ()
+    deadline = time.monotonic() + 60
+    accounting = Accounting(site.environment)
+    while not [r for r in accounting.mine(os.getuid(), time.time() - 60) if r.number == job]:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    site.submission.cancel([job])
+
+
+def test_a_node_that_dies(site: Site) -> None:
+    job = site.submit(SLEEP, "--nodes=1", "--nodelist=n2")
+    site.until(job, JobState.RUNNING)
+    site.fail_node("n2")
+    site.until(job, JobState.NODE_FAILURE)
+    assert site.accounts(job, JobState.NODE_FAILURE)[-1].nodes == ("n2",)
+    assert site.queue.failed_nodes(["n1", "n2", "n3"]) == {"n2"}
+    assert site.queue.failed_nodes(["n1"]) == frozenset()
+    elsewhere = site.submit(SLEEP, "--nodes=2", "--exclude=n2")
+    assert site.until(elsewhere, JobState.RUNNING).parts(elsewhere)[0].node_list == "n[1,3]"
+    site.submission.cancel([elsewhere])
+
+
+def test_accounts_that_are_off_or_down(site: Site) -> None:
+    for environment, trouble in (
+        (site.without_accounts, Trouble.ACCOUNTING_OFF),
+        (site.accounts_down, Trouble.ACCOUNTING_DOWN),
+    ):
+        with pytest.raises(SlurmFault) as caught:
+            Accounting(environment()).look(["1"], time.time() - 60)
+        assert caught.value.trouble is trouble
+
+
+def test_what_the_site_says_of_itself(site: Site) -> None:
+    described = describe_site(site.environment)
+    assert described.name
+    assert described.version
+    assert described.accounting
+    nodes = described.topology.of(["n1", "n2", "n3"])
+    assert farthest(nodes) is Distance.SAME_GROUP
+    assert farthest(nodes[:2]) is Distance.SAME_SWITCH
