@@ -66,6 +66,16 @@ MPI_NAMES = {
 }
 
 
+#: What to look at where no run on Slurm works.
+LOOK_AT = (
+    "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, pmix for Open MPI; "
+    "'srun --mpi=list'), 'modules', 'before'\n"
+    "'commtune submit --dry-run --block FILE' shows the script of a job"
+)
+#: Nodes of an allocation that are named.
+_NODES_SAID = 4
+
+
 @dataclass(frozen=True)
 class Folders:
     """Where commtune keeps things of its own.
@@ -233,13 +243,27 @@ def _tune_on_slurm(
     take_over = take_over or follows()
     with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
         book = store.job_book(campaign_id)
+        reporter.say(_whereabouts(on))
         if on.allocation is None:
             jobs = on.batches(book, alive=partial(store.touch, campaign_id))
-            return Campaign(plan, Runner(plan, campaign_id, jobs, store), reporter).run()
+            runner = Runner(plan, campaign_id, jobs, store, look_at=LOOK_AT)
+            return Campaign(plan, runner, reporter).run()
         with in_allocation(on, book, opened.whole_url) as steps:
             left = on.left_s(book)
-            runner = Runner(plan, campaign_id, steps, store, most_left_s=left)
+            runner = Runner(plan, campaign_id, steps, store, most_left_s=left, look_at=LOOK_AT)
             return Campaign(plan, runner, reporter).run()
+
+
+def _whereabouts(on: OnSlurm) -> str:
+    """Where the runs of a campaign on Slurm are made."""
+    if on.allocation is None:
+        return (
+            f"on cluster {on.site.name}: each block is a job, up to {on.wish.jobs} in flight; "
+            "'commtune status' lists them"
+        )
+    job, nodes = on.allocation.number, on.allocation.nodes
+    named = ", ".join(nodes[:_NODES_SAID]) + (", ..." if len(nodes) > _NODES_SAID else "")
+    return f"on cluster {on.site.name}: runs are steps of job {job}, on {named}"
 
 
 def slurm_campaign(

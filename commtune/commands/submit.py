@@ -6,8 +6,20 @@ from pathlib import Path
 
 from commtune import wiring
 from commtune.commands.campaigns import on_slurm
-from commtune.errors import EnvironmentFault, MissingComponent, UserError
+from commtune.db.codec import differences, plain
+from commtune.db.describing import describe
+from commtune.db.location import database_url
+from commtune.errors import (
+    EnvironmentFault,
+    MissingComponent,
+    NoAnswer,
+    UnknownName,
+    UserError,
+)
 from commtune.slurm_wiring import OnSlurm
+
+#: Of the shortest allocation: starting, a first run of unknown length, and ending cleanly.
+_SHORTEST_S = 120.0
 
 
 def run(
@@ -33,12 +45,35 @@ def run(
         if test_only:
             print(_tested(on, script))
         return
+    _refuse_useless(on, db, campaign)
     with wiring.database(db) as opened:
         job = wiring.submit(on, opened)
     name = on.spec.plan.name
     print(f"{name}: job {job.number} was submitted; it goes on in further jobs until it is done")
-    print(f"  {program} status          where it stands")
-    print(f"  {program} cancel {name}   ends it; what was measured is kept")
+    first, second = f"{program} status", f"{program} cancel {name}"
+    print(f"  {first:<{len(second)}}   where it stands")
+    print(f"  {second}   ends it; what was measured is kept")
+    print(f"  it prints to {Path(job.folder) / 'job.out'}")
+
+
+def _refuse_useless(on: OnSlurm, db: str | None, campaign: Path) -> None:
+    """A job that would measure nothing still waits in the queue, perhaps for hours."""
+    time_s = on.wish.time_s
+    if time_s is not None and time_s < _SHORTEST_S:
+        raise UserError(
+            f"slurm.time: {time_s:g} s are too short to measure anything in an allocation",
+            hint=f"from {_SHORTEST_S / 60:g}min; better an hour or more",
+        )
+    try:
+        stored = describe(database_url(db), on.spec.plan.name)
+    except (UnknownName, NoAnswer):
+        return
+    record = wiring.slurm_record(on)
+    if stored.finished is not None and not differences(stored.settings, plain(record.settings)):
+        raise UserError(
+            f"campaign {record.name} is finished: there is nothing left to measure",
+            hint=f"give it a larger 'budget' in {campaign}, or another name",
+        )
 
 
 def _tested(on: OnSlurm, script: str) -> str:

@@ -200,7 +200,10 @@ def _measure(
         known = Evidence()
         for run in store.runs(question.stored.id):
             known.add(run)
-        runner = Runner(_limited(question.plan, known), campaign_id, benchmark, store)
+        look_at = wiring.LOOK_AT if question.on else ""
+        runner = Runner(
+            _limited(question.plan, known), campaign_id, benchmark, store, look_at=look_at
+        )
         runner.recover()
         runner.load()
         runner.new_trial(DEFAULT, "baseline")

@@ -40,6 +40,8 @@ _MOST_LOST = 5
 #: A trace is no trial: nothing of it is kept but what the library said.
 _NO_TRIAL = -1
 _BASELINE = "baseline"
+_DOCTOR = "run 'commtune doctor'"
+_BENCH = "try 'commtune bench' with the same workload; it shows all of the output"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Runner:
         searched: trials of the search; the others are the default and what ablation made.
         most_left_s: what is left of all limits, seconds, where runs are made one by one.
         benchmark_s: seconds inside benchmark processes, in this session.
+        look_at: what a person should look at if nothing works; empty where runs are made here.
     """
 
     plan: Plan
@@ -93,6 +96,7 @@ class Runner:
     benchmark_s: float = 0.0
     clock: Callable[[], float] = time.monotonic
     most_left_s: Callable[[], float] = lambda: math.inf
+    look_at: str = ""
     _flying: dict[str, RunRequest] = field(default_factory=dict)
     _lost_in_a_row: int = 0
     _run_s: float = 0.0
@@ -235,7 +239,7 @@ class Runner:
         self._run_s += run.wall_s
         self.evidence.add(run)
         if run.outcome is Outcome.MISSING_PROGRAM:
-            raise EnvironmentFault(run.result.detail, hint="run 'commtune doctor'")
+            raise EnvironmentFault(run.result.detail, hint=self.look_at or _DOCTOR)
         self._check_default(run)
         return run
 
@@ -324,7 +328,7 @@ class Runner:
             raise EnvironmentFault(
                 f"the default configuration failed three times in a row: {run.outcome}, "
                 f"{run.result.detail}\n{run.result.output_tail.strip()}".rstrip(),
-                hint="try 'commtune bench' with the same workload; it shows all of the output",
+                hint=self.look_at or _BENCH,
             )
 
     def _request(

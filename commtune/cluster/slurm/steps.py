@@ -149,7 +149,8 @@ class Steps:
     def _wanted_s(self, request: RunRequest, limit_s: float) -> float:
         """Seconds that must be left: for a block when it begins, for a run inside of one."""
         a_run_s = median(self._walls) if self._walls else min(limit_s, 30.0)
-        runs = self.block_runs if request.position == 0 else 1
+        # Of unknown runs, the first one is made alone: short allocations are of use as well.
+        runs = self.block_runs if request.position == 0 and self._walls else 1
         return min(limit_s * runs, 1.5 * a_run_s * runs + 5.0)
 
     def _end_steps(self) -> None:
