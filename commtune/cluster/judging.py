@@ -20,11 +20,22 @@ OVER_TIME = (124, 137)
 #: Launchers turn a rank's death by signal into words, each its own.
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
 
+#: srun's words for a step that never came about, or not before its time was over, whatever was to
+#: run in it; and for one whose node was lost under it.
+_NOT_LAUNCHED = re.compile(
+    r"srun: (?:error: )?((?:Unable to (?:confirm allocation|create step)|Task launch for|"
+    r"Application launch failed|.*step creation (?:temporarily|still) disabled|"
+    r".*step creation delayed).*)"
+)
+_NODE_LOST = re.compile(r"srun: error: (Node failure on .*)")
+
 
 def judge(
     found: Records, completed: process.Completed, time_limit_s: float
 ) -> tuple[Outcome, str]:
     """How a run ended, from its process and its records, and why in words."""
+    if not completed.ok and (lost := _lost_by_srun(found, completed)):
+        return lost
     if completed.timed_out:
         count = len(found.measurements)
         finished = f"{count} size{'' if count == 1 else 's'} finished"
@@ -48,6 +59,15 @@ def judge(
     if found.footer is None:
         return Outcome.TRUNCATED, "the record file has no footer"
     return Outcome.OK, ""
+
+
+def _lost_by_srun(found: Records, completed: process.Completed) -> tuple[Outcome, str] | None:
+    """What Slurm did to a run: no configuration can be blamed for that."""
+    if said := _NODE_LOST.search(completed.output):
+        return Outcome.NODE_FAILURE, said[1]
+    if found.header is None and (said := _NOT_LAUNCHED.search(completed.output)):
+        return Outcome.NEVER_STARTED, f"Slurm did not start it: {said[1]}"
+    return None
 
 
 def judge_content(

@@ -82,6 +82,30 @@ def measured(size: int, wrong: int = 0) -> Measurement:
         (Records(), completed(255), Outcome.FAILED, "exit status 255"),
         (Records(), completed(1), Outcome.FAILED, "exit status 1"),
         (
+            Records(),
+            completed(1, "srun: error: Unable to create step for job 7: Invalid job id\n"),
+            Outcome.NEVER_STARTED,
+            "Slurm did not start it: Unable to create step for job 7: Invalid job id",
+        ),
+        (
+            Records(),
+            completed(124, "srun: Job 7 step creation temporarily disabled, retrying (x)\n"),
+            Outcome.NEVER_STARTED,
+            "Slurm did not start it: Job 7 step creation temporarily disabled, retrying (x)",
+        ),
+        (  # it was started in the end
+            Records(header={"record": "header"}),
+            completed(1, "srun: Job 7 step creation temporarily disabled, retrying (x)\n"),
+            Outcome.FAILED,
+            "exit status 1",
+        ),
+        (
+            Records(header={"record": "header"}),
+            completed(143, "srun: error: Node failure on n2\n"),
+            Outcome.NODE_FAILURE,
+            "Node failure on n2",
+        ),
+        (
             Records(problems=("line 2: not JSON", "b", "c", "d")),
             completed(),
             Outcome.MALFORMED,
