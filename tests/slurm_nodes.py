@@ -31,8 +31,8 @@ SUBREAPER = 36
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 
-#: Collects processes that ended, for ever.
-_FOREVER = "while :; do sleep 1000 & wait $!; done"
+#: Waits for what never comes, until the keeper is gone; bash collects processes meanwhile.
+_FOREVER = "read -r"
 #: The first process of a node: it keeps the namespaces there.
 _FIRST_PROCESS = f"""
 set -e
@@ -90,9 +90,9 @@ class PlainNodes:
     def launch(self, name: str, daemon: Sequence[str], environment: Mapping[str, str]) -> None:
         """Starts a daemon below the node's process."""
         self._holders[name] = subprocess.Popen(
-            ["bash", "-c", f'"$@" & {_FOREVER}', "node", *daemon],
+            ["bash", "-c", f'"$@" </dev/null & {_FOREVER}', "node", *daemon],
             env=dict(environment),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
             preexec_fn=_holds_orphans,
@@ -158,7 +158,7 @@ class IsolatedNodes:
         first = ("bash", "-c", _FIRST_PROCESS, "node", name, str(self.place.folder))
         return subprocess.Popen(
             ["unshare", *kinds, "--fork", "--kill-child", *first],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
             preexec_fn=ends_with_us,
