@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -426,6 +426,7 @@ class Profile:
         points: evidence for the tuned operation, per size and machine speed.
         guards: evidence for other operations measured under the same configuration.
         level: confidence level of every interval, after correction for all that was looked at.
+        note: lines for a person: traffic on purpose beside the runs, what could still be hidden.
         details: what else is known, as plain data: what each variable brings, what decided the
             range's ends, what the library executed (see ``tuner.conclusion``).
     """
@@ -476,3 +477,12 @@ class Aggressor:
     def ranks(self) -> int:
         """Ranks in all."""
         return self.nodes * self.ranks_per_node
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data, for what is stored."""
+        return {**asdict(self), "pattern": str(self.pattern)}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Aggressor:
+        """From what ``plain`` gave."""
+        return cls(**{**stored, "pattern": AggressorPattern(stored["pattern"])})

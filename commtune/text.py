@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commtune.model import Interval
+from commtune.model import Aggressor, Interval
 
 #: What belongs below a table whose intervals hold together, but for those of one machine speed.
 EACH_BY_ITSELF = "A row of one machine speed has an interval of its own, 95 % each."
@@ -65,6 +65,28 @@ def ratio(gain: Interval) -> str:
     if gain.high > 10 * gain.low:
         return "nothing known, too noisy"
     return f"{gain.ratio:.2f}x [{gain.low:.2f}, {gain.high:.2f}]"
+
+
+def beside(aggressor: Aggressor) -> str:
+    """``beside an aggressor: incast of 128 KiB from 4 ranks on 2 nodes``."""
+    ranks, nodes = aggressor.ranks, aggressor.nodes
+    said = (
+        f"beside an aggressor: {aggressor.pattern} of {size(aggressor.message_bytes)} "
+        f"from {ranks} ranks on {nodes} node{'' if nodes == 1 else 's'}"
+    )
+    if not (aggressor.burst_s or aggressor.pause_s):
+        return said
+    return f"{said}, {aggressor.burst_s:g} s on and {aggressor.pause_s:g} s off"
+
+
+def split_note(note: str) -> tuple[str, str]:
+    """A profile's note: what its runs were measured beside on purpose, and what else it says.
+
+    The first is empty, or ``measured beside an aggressor: ...``.
+    """
+    lines = note.splitlines()
+    noise = lines.pop(0) if lines and lines[0].startswith("measured beside") else ""
+    return noise, "; ".join(lines)
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> str:

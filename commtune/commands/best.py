@@ -71,9 +71,13 @@ def parse_size(written: str) -> int:
         raise UserError(f"--bytes {written}: {error}", hint="write 8, 64KiB or 1MiB") from error
 
 
-def _preference(row: BestRow) -> tuple[bool, int, float]:
-    """A profile made for a narrow range is surer at a size than one for all sizes."""
-    return (row.simulated, row.bytes_high - row.bytes_low, -row.created)
+def _preference(row: BestRow) -> tuple[bool, bool, int, float]:
+    """A profile made for a narrow range is surer at a size than one for all sizes.
+
+    What was measured beside an aggressor answers another question than most people ask.
+    """
+    noisy = bool(text.split_note(row.note)[0])
+    return (row.simulated, noisy, row.bytes_high - row.bytes_low, -row.created)
 
 
 def _answer(row: BestRow, size: int) -> str:
@@ -81,6 +85,8 @@ def _answer(row: BestRow, size: int) -> str:
         _heading(row, size),
         f"measured on {row.system}, {row.stack}, campaign {row.campaign}",
     ]
+    if noise := text.split_note(row.note)[0]:
+        lines.append(noise)
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
     other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
@@ -100,7 +106,8 @@ def _heading(row: BestRow, size: int) -> str:
         return f"{what}: {row.campaign}/{row.name}"
     if row.verdict == Verdict.DEFAULT:
         return f"{what}: keep the default"
-    return f"{what}: keep the default (undecided: {row.note or 'too little evidence'})"
+    why = text.split_note(row.note)[1] or "too little evidence"
+    return f"{what}: keep the default (undecided: {why})"
 
 
 def _point(point: PointEvidence, other: str) -> str:
@@ -116,6 +123,7 @@ def _others(rows: list[BestRow]) -> str:
     shown = [
         f"  {row.campaign}/{row.name} on {row.system}, {row.stack}"
         + (" (simulated or replayed)" if row.simulated else "")
+        + (f", {noise}" if (noise := text.split_note(row.note)[0]) else "")
         for row in rows[1:6]
     ]
     return "\n".join(["also measured:", *shown]) if shown else ""

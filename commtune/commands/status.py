@@ -12,7 +12,7 @@ from commtune.commands import text
 from commtune.db.limits import excluded_nodes, node_hours_budget
 from commtune.db.records import CampaignSummary
 from commtune.db.store import Store
-from commtune.model import JobRecord, JobStage
+from commtune.model import Aggressor, JobRecord, JobStage
 
 #: What Slurm says where there is no reason.
 _NO_REASON = ("", "None", "(null)")
@@ -88,9 +88,11 @@ def _gain(campaign: CampaignSummary) -> str:
 
 def _jobs(campaign: CampaignSummary) -> str:
     """What a scheduler does for a campaign, and did; empty where it has nothing to do with it."""
-    if not campaign.jobs and not campaign.node_hours:
+    if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
     said = [_in_flight(campaign), _spent(campaign)]
+    if campaign.aggressor:
+        said.append(f"runs {text.beside(Aggressor.of_plain(campaign.aggressor))}")
     if without := excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"

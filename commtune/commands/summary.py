@@ -82,6 +82,8 @@ def _headline(plan: Plan, report: Report) -> str:
         f"{text.ranks(workload.ranks, workload.nodes)}; "
         f"{report.trials - 1} of {plan.space.count():,} configurations tried, {report.runs} runs",
     ]
+    if plan.beside:
+        said.append(f"every run stood {plan.beside};\ngains are for such a network")
     if limits := report.speeds.thresholds_s:
         between = " and ".join(text.duration(limit) for limit in limits)
         said.append(
@@ -209,7 +211,9 @@ def _remarks(plan: Plan, report: Report) -> list[str]:
             "No single environment helps without risk at some size: set a profile only for "
             "programs whose messages are in its range."
         )
-    said += [f"{_title(p)}: {p.note}" for p in report.profiles if p.note]
+    said += [
+        f"{_title(p)}: {note}" for p in report.profiles if (note := text.split_note(p.note)[1])
+    ]
     said += _conclusions(report.conclusion)
     for profile in report.profiles:
         hurt = [

@@ -2,6 +2,7 @@
 
 from commtune.text import (
     EACH_BY_ITSELF,
+    beside,
     columns,
     duration,
     node_hours,
@@ -9,12 +10,14 @@ from commtune.text import (
     ranks,
     ratio,
     size,
+    split_note,
     wall,
     without_infinities,
 )
 
 __all__ = [
     "EACH_BY_ITSELF",
+    "beside",
     "columns",
     "duration",
     "node_hours",
@@ -22,6 +25,7 @@ __all__ = [
     "ranks",
     "ratio",
     "size",
+    "split_note",
     "wall",
     "without_infinities",
 ]

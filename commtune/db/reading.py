@@ -130,6 +130,20 @@ def samples(connection: Connection, run_id: str, size: int) -> tuple[float, ...]
     return unpack_samples(blob)
 
 
+def traffic(connection: Connection, campaign_id: int) -> tuple[float, float] | None:
+    """The least and the most that an aggressor sent beside a run that counts, 10^9 bits a second.
+
+    ``None`` where there was none, or its records were not there.
+    """
+    rate = Run.header[("beside", "gigabits_per_s")].as_float()
+    least, most = connection.execute(
+        select(func.min(rate), func.max(rate)).where(
+            Run.campaign_id == campaign_id, Run.outcome == str(Outcome.OK)
+        )
+    ).one()
+    return None if least is None else (least, most)
+
+
 def summaries(connection: Connection) -> list[CampaignSummary]:
     """All campaigns, newest first."""
     counts = _run_counts(connection)
@@ -154,6 +168,7 @@ def summaries(connection: Connection) -> list[CampaignSummary]:
             locked_by=held.get(row["id"], ""),
             jobs=tuple(jobs.get(row["id"], ())),
             node_hours=node_hours.get(row["id"], 0.0),
+            aggressor=row["what"].get("aggressor"),
             **_run_totals(counts.get(row["id"], [])),
         )
         for row in rows

@@ -150,6 +150,7 @@ class CampaignSummary:
         locked_by: host, process and since when; empty where no controller holds it.
         jobs: a scheduler's jobs that are not over.
         node_hours: what all jobs used, those under way as far as it is known.
+        aggressor: traffic on purpose beside its runs, as ``model.Aggressor.plain`` says it.
     """
 
     id: int
@@ -171,6 +172,7 @@ class CampaignSummary:
     locked_by: str
     jobs: tuple[JobRecord, ...] = ()
     node_hours: float = 0.0
+    aggressor: Mapping[str, Any] | None = None
 
     @property
     def runs(self) -> int:

@@ -322,6 +322,11 @@ class Store:
         with self.database.read() as connection:
             return reading.samples(connection, run_id, bytes)
 
+    def traffic(self, campaign_id: int) -> tuple[float, float] | None:
+        """What an aggressor sent beside the runs, 10^9 bits a second: the least and the most."""
+        with self.database.read() as connection:
+            return reading.traffic(connection, campaign_id)
+
     def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
         """Puts these profiles in the place of the campaign's earlier ones, all or none."""
         with self._write() as connection:

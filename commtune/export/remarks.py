@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from commtune.export.document import ExportDocument
 from commtune.export.guards import Guards
 from commtune.model import PointEvidence, Profile, Verdict
-from commtune.text import EACH_BY_ITSELF
+from commtune.text import EACH_BY_ITSELF, split_note
 from commtune.tuner.points import telling
 from commtune.tuner.speeds import ALL
 
@@ -106,6 +106,8 @@ def _origin(document: ExportDocument) -> Iterator[str]:
     yield f"Measured on {document.system} (fingerprint {document.fingerprint}):"
     yield f"  {profile.backend}, {profile.ranks} ranks, {_count(profile.nodes, 'node')}"
     yield from (f"  {line.strip()}" for line in document.stack.splitlines() if line.strip())
+    if noise := split_note(profile.note)[0]:
+        yield f"  {noise}"
 
 
 def _variables(document: ExportDocument) -> list[str]:
@@ -115,8 +117,8 @@ def _variables(document: ExportDocument) -> list[str]:
     if document.unset:
         lines.append("Measured with these unset; nothing here unsets them: ")
         lines[-1] += ", ".join(sorted(document.unset))
-    if document.profile.note:
-        lines += [f"  {line}" for line in document.profile.note.splitlines()]
+    if note := split_note(document.profile.note)[1]:
+        lines.append(f"  {note}")
     return lines
 
 

@@ -136,7 +136,8 @@ def _kept(record: Record, profiles: Sequence[Profile], points: Sequence[SizePoin
             sizes = ", ".join(text.size(size) for size in sorted(unknown))
             said.append(f"Nothing is known at {sizes}: too noisy, or too few runs.")
     elif points and not ruled_out:
-        said += dict.fromkeys(_sentence(p.note) for p in profiles if p.note)
+        notes = dict.fromkeys(text.split_note(p.note)[1] for p in profiles)
+        said += [_sentence(note) for note in notes if note]
     return said
 
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from commtune import text
 from commtune.db.answers import ProfileAnswer
 from commtune.db.describing import CampaignDescription
 from commtune.db.queries import profile, profiles
 from commtune.db.records import StoredRun, StoredTrial
 from commtune.db.store import Store
 from commtune.model import (
+    Aggressor,
     BlockPlan,
     Configuration,
     Execution,
@@ -34,6 +36,7 @@ class Record:
     Attributes:
         plans: blocks by number, as they were planned.
         first_block: blocks before it were run before the last decision what to confirm.
+        traffic: what an aggressor sent beside its runs, least and most, 10^9 bits a second.
         concluded: whether a conclusion is stored; campaigns of older versions have none.
     """
 
@@ -48,12 +51,19 @@ class Record:
     concluded: bool
     speeds: Speeds
     jobs: tuple[JobRecord, ...] = ()
+    traffic: tuple[float, float] | None = None
 
     @property
     def workload(self) -> Mapping[str, Any]:
         """What was measured, as plain data."""
         found: Mapping[str, Any] = self.campaign.what.get("workload") or {}
         return found
+
+    @property
+    def beside(self) -> str:
+        """What its runs stood beside on purpose, for people; empty where nothing was there."""
+        stored = self.campaign.what.get("aggressor")
+        return text.beside(Aggressor.of_plain(stored)) if stored else ""
 
     @property
     def operation(self) -> str:
@@ -107,6 +117,7 @@ def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
         concluded=stored is not None,
         speeds=_speeds(runs),
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
+        traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
     )
 
 

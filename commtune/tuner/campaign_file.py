@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -178,7 +178,6 @@ class CampaignSpec:
             Those that the system guards are among them.
         slurm: what is asked of Slurm; ``None`` for a campaign on this machine.
         system: the description of the system that it runs on.
-        aggressor: traffic on purpose, beside the runs.
         file: the file itself.
         mpi_line, space_line: where the file says which MPI and which space.
     """
@@ -189,9 +188,13 @@ class CampaignSpec:
     mpi_line: int | None = None
     slurm: Wish | None = None
     system: System | None = None
-    aggressor: Aggressor | None = None
     file: Path | None = None
     space_line: int | None = None
+
+    @property
+    def aggressor(self) -> Aggressor | None:
+        """Traffic on purpose, beside the runs."""
+        return self.plan.aggressor
 
 
 def load_campaign(path: Path) -> CampaignSpec:
@@ -216,7 +219,8 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     wish = wish_of(document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder)
     aggressor = aggressor_of(document, file.aggressor, wish)
     check_asked(document, file.slurm, system, wish, aggressor)
-    plan = _plan(document, file, with_pins(document, _space(document, file, folder), system))
+    space = with_pins(document, _space(document, file, folder), system)
+    plan = replace(_plan(document, file, space), aggressor=aggressor)
     guards = _guard_variables(document, file, plan.space)
     return CampaignSpec(
         plan=plan,
@@ -225,7 +229,6 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         mpi_line=document.line_of(("mpi",)),
         slurm=wish,
         system=system,
-        aggressor=aggressor,
         file=document.file,
         space_line=document.line_of(("space",)),
     )

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from commtune.model import Configuration, Operation, Timing, Workload
+from commtune import text
+from commtune.model import Aggressor, Configuration, Operation, Timing, Workload
 from commtune.spaces import Space
 
 
@@ -46,6 +47,7 @@ class Plan:
         messages: how many messages of each size (bytes) the user's programs send; sizes weigh
             alike where it is empty.
         time_limit_s: wall seconds a run may take; ``None`` takes it from the default's runs.
+        aggressor: traffic on purpose beside each run; ``None`` for none.
     """
 
     name: str
@@ -61,6 +63,12 @@ class Plan:
     guards: tuple[Operation, ...] = ()
     messages: Mapping[int, float] = field(default_factory=dict)
     time_limit_s: float | None = None
+    aggressor: Aggressor | None = None
+
+    @property
+    def beside(self) -> str:
+        """What runs stand beside, for people; empty where nothing is there on purpose."""
+        return text.beside(self.aggressor) if self.aggressor else ""
 
     def comparable(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:
         """What must stay the same for results to be compared, as plain data.
@@ -89,5 +97,7 @@ class Plan:
                 "relative_ci": self.timing.relative_ci,
                 "time_cap_s": self.timing.time_cap_s,
             },
+            # Not there without one: campaigns from before they could be asked for are the same.
+            **({"aggressor": self.aggressor.plain()} if self.aggressor else {}),
             **surroundings,
         }

@@ -134,6 +134,14 @@ def _verdict(part: Range, comparison: Comparison) -> Verdict:
 def _note(
     part: Range, points: Sequence[PointEvidence], plan: Plan, detectable: Mapping[int, float]
 ) -> str:
+    """What runs stood beside, and what could still be hidden; see ``text.split_note``."""
+    noise = f"measured {plan.beside}" if plan.beside else ""
+    return "\n".join(filter(None, [noise, _hidden(part, points, plan, detectable)]))
+
+
+def _hidden(
+    part: Range, points: Sequence[PointEvidence], plan: Plan, detectable: Mapping[int, float]
+) -> str:
     """What could still be hidden where the default stays."""
     if not part.configuration.is_default:
         return ""

@@ -265,6 +265,7 @@ def check_plan(grid: Grid, plan: Plan) -> None:
         *_workload_problems(header.workload, plan),
         *_timing_problems(header.timing, plan.timing),
         *_pin_problems(header.pinned, plan.space.pinned),
+        *(["it was made without an aggressor"] if plan.aggressor else []),
     ]
     problems = problems or _space_problems(grid, plan.space)
     if problems:
