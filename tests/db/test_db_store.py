@@ -230,6 +230,24 @@ def test_headers_that_json_does_not_know_are_stored(store: Store, campaign_id: i
     assert store.finish_run(campaign_id, given.result(header=header), "allreduce")
 
 
+def test_what_an_aggressor_sent_beside_runs_that_count_is_a_range(
+    store: Store, campaign_id: int
+) -> None:
+    assert store.traffic(campaign_id) is None
+    outcomes = [Outcome.OK, Outcome.OK, Outcome.OK, Outcome.CRASHED]
+    for number, (outcome, rate) in enumerate(zip(outcomes, (3.5, 0.25, 11, 99), strict=True)):
+        header = {"library": "MPICH", "beside": {"gigabits_per_s": rate}}
+        store.start_run(campaign_id, given.request(f"r{number}"), "s1")
+        store.finish_run(
+            campaign_id, given.result(f"r{number}", outcome=outcome, header=header), "a"
+        )
+    store.start_run(campaign_id, given.request("without"), "s1")
+    store.finish_run(campaign_id, given.result("without"), "a")
+    assert store.traffic(campaign_id) == (0.25, 11.0)
+    other = store.open_campaign(given.campaign("other")).id
+    assert store.traffic(other) is None
+
+
 def test_a_result_of_no_known_run_is_refused(store: Store, campaign_id: int) -> None:
     with pytest.raises(DatabaseFault, match="r1 was never registered"):
         store.finish_run(campaign_id, given.result(), "allreduce")

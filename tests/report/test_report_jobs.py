@@ -10,7 +10,7 @@ from typing import Any
 
 import database_values as given
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from stored_campaigns import Made
 
 from commtune import text
@@ -18,7 +18,7 @@ from commtune.db.describing import describe
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.db.tables import Campaign
-from commtune.model import DEFAULT, JobKind, JobStage, Outcome
+from commtune.model import DEFAULT, Aggressor, AggressorPattern, JobKind, JobStage, Outcome
 from commtune.report import course
 from commtune.report.page import compose, render
 from commtune.report.record import Record, read
@@ -70,6 +70,23 @@ def test_a_campaign_on_this_machine_has_no_jobs(store: Store, url: str) -> None:
     page = render(compose(record))
     assert "Jobs and node-hours" not in page and 'href="#jobs"' not in page
     assert "that were lost" not in page
+
+
+def test_noise_on_purpose_is_said_with_what_it_was(store: Store, url: str) -> None:
+    campaign_id = campaign(store)
+    assert recorded(store, url).beside == ""
+    assert "Beside" not in shown(render(compose(recorded(store, url))))
+    plain = Aggressor(AggressorPattern.INCAST, 2).plain()
+    with store.database.write() as connection:
+        what = connection.execute(select(Campaign.what)).scalar_one()
+        connection.execute(update(Campaign).values(what={**what, "aggressor": plain}))
+    words = "Beside an aggressor: incast of 128 KiB from 2 ranks on 2 nodes"
+    assert f"{words}. Gains are" in shown(render(compose(recorded(store, url))))
+    for number, rate in enumerate((11.1234, 0.9)):
+        run(store, campaign_id, f"n{number}", header={"beside": {"gigabits_per_s": rate}})
+    assert f"{words}; it sent 0.9 to 11.1 Gb/s during the runs" in shown(
+        render(compose(recorded(store, url)))
+    )
 
 
 def test_lost_runs_are_apart_from_failed_ones(store: Store, url: str) -> None:

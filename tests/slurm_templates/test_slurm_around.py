@@ -8,6 +8,7 @@ import subprocess
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hostile_values import NASTY
@@ -48,7 +49,7 @@ class Pair:
         )
 
     def run(
-        self, beside: str, *command: str, variables: Mapping[str, str] | None = None, **more: int
+        self, beside: str, *command: str, variables: Mapping[str, str] | None = None, **more: Any
     ) -> tuple[int, bytes]:
         """The exit status, and what the launch printed."""
         child = self.start(beside, command, variables, **more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,8 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_runs import comparison, point
 
-from commtune.model import DEFAULT, Configuration, Operation, PointEvidence, Verdict, Workload
+from commtune.model import (
+    DEFAULT,
+    Aggressor,
+    AggressorPattern,
+    Configuration,
+    Operation,
+    PointEvidence,
+    Verdict,
+    Workload,
+)
 from commtune.spaces import build_space, parse_document
+from commtune.text import split_note
 from commtune.tuner.answers import (
     boundaries,
     everywhere,
@@ -391,3 +402,25 @@ def test_profiles_follow_the_ranges_and_add_one_for_all_sizes() -> None:
         ("allreduce-64-32768", A, Verdict.FASTER),
         ("all-sizes", A, Verdict.FASTER),
     ]
+
+
+def test_each_profile_says_what_it_was_measured_beside() -> None:
+    found = comparison({A: [unknown(8), *(faster(s) for s in SIZES[1:])]})
+    noisy = replace(plan(), aggressor=Aggressor(AggressorPattern.ALLTOALL, 3))
+    said = "measured beside an aggressor: alltoall of 128 KiB from 3 ranks on 3 nodes"
+    for with_noise, without in zip(
+        recommend(noisy, found, {}), recommend(plan(), found, {}), strict=True
+    ):
+        assert split_note(with_noise.note)[0] == said
+        assert split_note(with_noise.note)[1] == without.note
+
+
+def test_noise_is_part_of_the_question_where_there_is_some() -> None:
+    assert "aggressor" not in plan().comparable({})
+    noisy = replace(
+        plan(), aggressor=Aggressor(AggressorPattern.INCAST, 2, burst_s=0.5, pause_s=1)
+    )
+    assert noisy.comparable({})["aggressor"] == {
+        "pattern": "incast", "nodes": 2, "ranks_per_node": 1, "message_bytes": 131072,
+        "burst_s": 0.5, "pause_s": 1,
+    }  # fmt: skip

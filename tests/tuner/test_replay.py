@@ -21,6 +21,8 @@ from recorded_grids import GRIDS, ONE, SIZES, TWO, small_grid, small_plan, writt
 from commtune.errors import CampaignError, UserError
 from commtune.model import (
     DEFAULT,
+    Aggressor,
+    AggressorPattern,
     Configuration,
     Operation,
     Outcome,
@@ -365,6 +367,10 @@ BIGGER = parse_campaign("{campaign: 1, name: a, space: mpich-host-allreduce}", P
         (small_plan(timing=Timing(max_samples=21)), "max_samples 20, .* not .* max_samples 21"),
         (small_plan(guards=(Operation.ALLTOALL,)), "lacks the guard operations alltoall"),
         (replace(small_plan(), space=BIGGER), "P was 1, not unpinned"),
+        (
+            replace(small_plan(), aggressor=Aggressor(AggressorPattern.INCAST, 2)),
+            "made without an aggressor",
+        ),
     ],
 )
 def test_a_campaign_that_asks_for_more_is_refused(plan: Plan, words: str) -> None:

@@ -1,0 +1,133 @@
+"""What was measured beside an aggressor is said wherever somebody could take it for quiet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import database_values as given
+import pytest
+from export_documents import DOCUMENT
+
+from commtune import text
+from commtune.commands import best, status
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.errors import CampaignChanged
+from commtune.export import formats, render
+from commtune.model import Aggressor, AggressorPattern, Verdict
+
+NOISE = Aggressor(AggressorPattern.INCAST, nodes=2, ranks_per_node=2)
+WORDS = "beside an aggressor: incast of 128 KiB from 4 ranks on 2 nodes"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/commtune.db"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    database = open_database(url)
+    yield Store(database)
+    database.close()
+
+
+def stored(store: Store, name: str, aggressor: Aggressor | None, **changes: Any) -> None:
+    """A campaign with a profile."""
+    record = given.campaign(name)
+    note = changes.pop("note", "")
+    if aggressor is not None:
+        record = replace(record, what={**record.what, "aggressor": aggressor.plain()})
+        note = f"measured {text.beside(aggressor)}\n{note}"
+    campaign_id = store.open_campaign(record).id
+    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    store.save_profiles(campaign_id, [given.profile(note=note, **changes)])
+
+
+def answer(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    question = best.Question("allreduce", "1KiB", None, None, None, None, None)
+    best.run(question, url, json_output=False)
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("aggressor", "words"),
+    [
+        (NOISE, WORDS),
+        (
+            Aggressor(AggressorPattern.ALLTOALL, 1, 2, 1000, 0.5, 2.0),
+            "beside an aggressor: alltoall of 1000 B from 2 ranks on 1 node, 0.5 s on and 2 s off",
+        ),
+    ],
+)
+def test_it_has_words_and_is_stored_as_plain_data(aggressor: Aggressor, words: str) -> None:
+    assert text.beside(aggressor) == words
+    assert Aggressor.of_plain(json.loads(json.dumps(aggressor.plain()))) == aggressor
+
+
+def test_a_note_tells_of_it_first() -> None:
+    assert text.split_note("") == ("", "")
+    assert text.split_note("no gain was shown") == ("", "no gain was shown")
+    assert text.split_note(f"measured {WORDS}") == (f"measured {WORDS}", "")
+    assert text.split_note(f"measured {WORDS}\na\nb") == (f"measured {WORDS}", "a; b")
+
+
+def test_status_tells_of_it(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(store, "quiet", None)
+    stored(store, "noisy", NOISE)
+    status.run(url, json_output=False)
+    said = capsys.readouterr().out
+    assert f"noisy: 0 jobs in flight; 0 node-hours used; runs {WORDS}\n" in said
+    assert "quiet:" not in said
+    status.run(url, json_output=True)
+    found = {c["name"]: c["aggressor"] for c in json.loads(capsys.readouterr().out)}
+    assert found == {"quiet": None, "noisy": NOISE.plain()}
+
+
+def test_best_tells_of_it(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(store, "noisy", NOISE)
+    assert answer(url, capsys)[2] == f"measured {WORDS}"
+
+
+def test_best_prefers_what_was_measured_without(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "quiet", None)
+    stored(store, "noisy", NOISE)  # newer
+    lines = answer(url, capsys)
+    assert lines[0].endswith(": quiet/allreduce-large")
+    assert WORDS not in "\n".join(lines[:-1])
+    assert lines[-1].endswith(f", measured {WORDS}")
+
+
+def test_why_nothing_is_known_stands_apart_from_it(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "noisy", NOISE, note="too noisy", verdict=Verdict.UNDECIDED)
+    heading, _, noise, *_ = answer(url, capsys)
+    assert heading.endswith("keep the default (undecided: too noisy)")
+    assert noise == f"measured {WORDS}"
+
+
+@pytest.mark.parametrize("name", formats())
+def test_exported_files_tell_of_it(name: str) -> None:
+    note = f"measured {WORDS}\nand more"
+    document = replace(DOCUMENT, profile=replace(DOCUMENT.profile, note=note))
+    exported = render(name, document)
+    assert exported.count(f"measured {WORDS}") == 1
+    assert "and more" in exported
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, NOISE), (NOISE, None), (NOISE, replace(NOISE, nodes=3))]
+)
+def test_another_noise_is_another_question(
+    store: Store, before: Aggressor | None, after: Aggressor | None
+) -> None:
+    stored(store, "night", before)
+    with pytest.raises(CampaignChanged, match="aggressor"):
+        stored(store, "night", after)
