@@ -62,7 +62,8 @@ def ratio(gain: Interval) -> str:
     """``1.41x [1.37, 1.45]``, or dashes where there is no interval."""
     if gain.pairs < 2:
         return "-"
-    if gain.high > 10 * gain.low:
+    # A wide interval may still say which is faster.
+    if gain.high > 10 * gain.low and gain.low <= 1 <= gain.high:
         return "nothing known, too noisy"
     return f"{gain.ratio:.2f}x [{gain.low:.2f}, {gain.high:.2f}]"
 

@@ -52,6 +52,18 @@ def test_only_what_json_has_no_word_for_becomes_null() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        (Interval(1.1, 0.1, 9.0, 10), "nothing known, too noisy"),
+        (Interval(9.1, 2.5, 33.4, 10), "9.10x [2.50, 33.40]"),
+        (Interval(0.1, 0.02, 0.5, 10), "0.10x [0.02, 0.50]"),
+    ],
+)
+def test_a_wide_interval_is_shown_if_it_says_which_is_faster(gain: Interval, said: str) -> None:
+    assert text.ratio(gain) == said
+
+
 def test_best_prints_json_of_a_single_pair(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
