@@ -234,7 +234,7 @@ def _gain(gain: Interval) -> str:
     """An interval for a narrow column."""
     if gain.pairs < 2:
         return "–"
-    if gain.high > _WILD * gain.low:
+    if gain.high > _WILD * gain.low and gain.low <= 1 <= gain.high:
         return "too noisy"
     return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}]"
 
