@@ -142,11 +142,7 @@ def ask(arguments: Sequence[str], environment: Mapping[str, str], timeout_s: flo
 def fault_of(
     program: str, completed: process.Completed, trouble: Trouble, timeout_s: float
 ) -> SlurmFault:
-    """The error of a program of Slurm that failed, in its own words.
-
-    Args:
-        trouble: what its output means; one that says nothing within its time is CONTROLLER_DOWN.
-    """
+    """The error of a program that failed, in its own words; silence is CONTROLLER_DOWN."""
     said = " ".join(completed.output.split())[-300:]
     if completed.timed_out:
         silence = f"no answer within {timeout_s:g} s" + (f": {said}" if said else "")
