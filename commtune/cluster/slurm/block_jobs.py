@@ -139,6 +139,7 @@ class BlockJobs:
         self.stopping.check()
         self._tidy_up()
         flight = self._new(JobKind.TRACE, [request], time_limit_s)
+        flight.noted(node_count=self.scripts.wish.nodes)  # no aggressor: nothing is timed
         flight.expected_s = time_limit_s
         command, further = self.tracer.asked(request)
         key, folder = flight.job.key, flight.folder
