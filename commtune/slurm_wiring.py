@@ -86,10 +86,14 @@ class OnSlurm:
         return clean_environment(os.environ)
 
     @property
+    def _guards(self) -> dict[str, str]:
+        """Variables that pass unchanged from where the campaign was started, if set there."""
+        return {n: os.environ[n] for n in self.spec.guard_variables if n in os.environ}
+
+    @property
     def _variables(self) -> dict[str, str]:
         """Variables of every run: guards that are set, the MPI's own, and pinned ones."""
-        guards = {n: os.environ[n] for n in self.spec.guard_variables if n in os.environ}
-        return {**guards, **self.mpi.environment, **self.spec.plan.space.pinned}
+        return {**self._guards, **self.mpi.environment, **self.spec.plan.space.pinned}
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         """Blocks as jobs."""
@@ -220,7 +224,7 @@ class OnSlurm:
             folder=self.folder / "jobs",
             time_s=self.wish.time_s or self._whole_s(),
             # Not on the command line, which everybody on the node can see.
-            environment={"COMMTUNE_DB": database},
+            environment={**self._guards, "COMMTUNE_DB": database},
         )
 
     def succession(self, book: JobBook, database: str = "") -> Succession:
