@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +167,10 @@ def _render(name: str, job: Job, folder: Path | None, further: Mapping[str, Any]
     return text
 
 
+@cache
 def _environment(folder: Path | None) -> jinja2.Environment:
+    # Kept, since to compile the templates takes longer than anything else that a job needs of us;
+    # Jinja itself sees when a file was changed.
     shipped = jinja2.PackageLoader(_SHIPPED)
     own = [jinja2.FileSystemLoader(folder)] if folder else []
     environment = jinja2.Environment(

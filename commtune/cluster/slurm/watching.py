@@ -68,7 +68,7 @@ class Watch:
             return []
         news = [self._take_in(flight, answer) for flight in known]
         self._schedule(any(news))
-        self._ask_accounts(flight for flight in known if flight.absences)
+        self._ask_accounts(flight for flight in known if _is_for_accounts(flight))
         return [(flight, end) for flight in known if (end := self._end(flight, answer))]
 
     def _ask(self, known: Sequence[Flight]) -> Answer | None:
@@ -111,9 +111,9 @@ class Watch:
             self.changed(flight)
         return is_new
 
-    def _ask_accounts(self, absent: Iterable[Flight]) -> None:
-        """What the accounts say of jobs that the queue no longer names."""
-        missing = [flight for flight in absent if not flight.sighting.state.is_over]
+    def _ask_accounts(self, asked: Iterable[Flight]) -> None:
+        """What the accounts say of jobs that the queue tells too little of."""
+        missing = list(asked)
         if self.accounting is None or not missing:
             return
         since = min(flight.job.prepared_at for flight in missing) - 300
@@ -138,6 +138,9 @@ class Watch:
 
     def _end(self, flight: Flight, answer: Answer) -> End | None:
         """How a job ended, if it has."""
+        if _is_another(flight):
+            self.changed(flight)
+            return None
         state, now = flight.sighting.state, self.clock()
         if state.is_over:
             flight.over_at = now if flight.over_at is None else flight.over_at
@@ -152,6 +155,29 @@ class Watch:
                 flight, Sighting(JobState.ABSENT, reason=f"Slurm no longer knows job {number}")
             )
         return None
+
+
+def _is_another(flight: Flight) -> bool:
+    """Whether another job with the same script has the block: then that is the one to watch.
+
+    sbatch may be given up because a controller of Slurm's is busy, and the job be taken later,
+    when a second one was handed in already. The second one measures nothing.
+    """
+    number = flight.folder.nodes().get("SLURM_JOB_ID", "")
+    if not number or number == flight.job.number:
+        return False
+    flight.noted(number=number, word="", reason="", started_at=None, ended_at=None)
+    flight.sighting, flight.over_at = Sighting(JobState.UNKNOWN), None
+    flight.absences = flight.forgotten = 0
+    return True
+
+
+def _is_for_accounts(flight: Flight) -> bool:
+    """Whether the queue no longer names a job, or doesn't say who cancelled it."""
+    seen = flight.sighting
+    if seen.state is JobState.CANCELLED:
+        return seen.cancelled_by is None
+    return flight.absences > 0 and not seen.state.is_over
 
 
 def _by_file(flight: Flight) -> End | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from played_jobs import COMPLETE, HEADER, MEASURED, WORKLOAD, Written
 
 from commtune.cluster.slurm.folders import JobFolder, Note
 from commtune.cluster.slurm.placement import read_topology
@@ -14,36 +15,15 @@ from commtune.cluster.slurm.states import JobState
 from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,
-    Measurement,
-    Operation,
     Outcome,
     RunRequest,
     RunResult,
     Timing,
-    Workload,
 )
 
 _T0 = 1_700_000_000.0
 _LIMIT_S = 60.0
-_WORKLOAD = Workload(Operation.ALLREDUCE, (8,), nodes=2)
-_MEASURED = Measurement(8, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0)
-_HEADER = {"rank_info": [{"rank": 0, "environment": {}}], "oversubscribed": False}
-_COMPLETE = Records(_HEADER, (_MEASURED,), {"status": "ok", "elapsed_s": 1.0})
 _TOPOLOGY = read_topology("SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3")
-
-
-@dataclass
-class Written:
-    """A program whose record files are what a test says."""
-
-    found: dict[str, Records] = field(default_factory=dict)
-
-    def arguments(self, request: RunRequest, records: Path) -> list[str]:
-        return [request.run_id, str(records)]
-
-    def read(self, records: Path, request: RunRequest) -> Records:
-        assert records.name == f"{request.run_id}.jsonl"
-        return self.found.get(request.run_id, Records())
 
 
 @dataclass
@@ -59,14 +39,14 @@ class Job:
         status: int | None = 0,
         *,
         wall_s: float = 2.0,
-        records: Records = _COMPLETE,
+        records: Records = COMPLETE,
         output: str | None = "",
     ) -> None:
         """One run; without a status it left no exit file, without output it never began."""
         position = len(self.requests)
         run_id = f"run-{position}"
         self.requests.append(
-            RunRequest(run_id, Configuration(), _WORKLOAD, Timing(), position=position)
+            RunRequest(run_id, Configuration(), WORKLOAD, Timing(), position=position)
         )
         self.program.found[run_id] = records
         if output is not None:
@@ -91,7 +71,7 @@ class Job:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
-    return Job(JobFolder(tmp_path), Written())
+    return Job(JobFolder(tmp_path), Written(usual=Records()))
 
 
 def test_a_block_that_went_well(job: Job) -> None:
@@ -103,7 +83,7 @@ def test_a_block_that_went_well(job: Job) -> None:
     assert (first.outcome, second.outcome) == (Outcome.OK, Outcome.OK)
     assert (first.started_at, first.wall_s) == (_T0, pytest.approx(2.0))
     assert second.started_at == _T0 + 100
-    assert first.measurements == (_MEASURED,)
+    assert first.measurements == (MEASURED,)
     assert (first.nodes, first.distance) == (("n1", "n2"), "same-switch")
     assert job.read(JobState.COMPLETED) == [first, second]  # however often it is read
 
@@ -122,14 +102,14 @@ def test_where_it_was_when_only_slurm_says_so(job: Job) -> None:
 @pytest.mark.parametrize(
     ("status", "wall_s", "records", "outcome"),
     [
-        (124, 61.0, Records(_HEADER), Outcome.TIMED_OUT),
-        (137, 71.0, Records(_HEADER), Outcome.TIMED_OUT),
-        (137, 5.0, Records(_HEADER), Outcome.CRASHED),
-        (3, 2.0, replace(_COMPLETE, footer={"status": "wrong"}), Outcome.WRONG_RESULT),
+        (124, 61.0, Records(HEADER), Outcome.TIMED_OUT),
+        (137, 71.0, Records(HEADER), Outcome.TIMED_OUT),
+        (137, 5.0, Records(HEADER), Outcome.CRASHED),
+        (3, 2.0, replace(COMPLETE, footer={"status": "wrong"}), Outcome.WRONG_RESULT),
         (1, 2.0, Records(), Outcome.FAILED),
-        (139, 2.0, Records(_HEADER), Outcome.CRASHED),
-        (0, 2.0, Records(_HEADER, (_MEASURED,)), Outcome.TRUNCATED),
-        (0, 2.0, replace(_COMPLETE, measurements=()), Outcome.MALFORMED),
+        (139, 2.0, Records(HEADER), Outcome.CRASHED),
+        (0, 2.0, Records(HEADER, (MEASURED,)), Outcome.TRUNCATED),
+        (0, 2.0, replace(COMPLETE, measurements=()), Outcome.MALFORMED),
     ],
 )
 def test_a_run_that_failed_by_itself_and_did_not_end_the_job(
@@ -157,7 +137,7 @@ def test_a_run_that_failed_by_itself_and_did_not_end_the_job(
 )
 def test_a_job_that_ended_under_a_run(job: Job, state: JobState, outcome: Outcome) -> None:
     job.run()
-    job.run(None, records=Records(_HEADER))
+    job.run(None, records=Records(HEADER))
     job.run(None, records=Records(), output=None)
     assert job.results(state) == [Outcome.OK, outcome, outcome]
     assert not outcome.blames_configuration
@@ -178,8 +158,8 @@ def test_a_run_that_was_ended_with_its_job_and_could_say_so(
     job: Job, state: JobState, outcome: Outcome
 ) -> None:
     """Its own exit status says that it failed; that was not its configuration's doing."""
-    job.run(1, records=Records(_HEADER))
-    job.run(143, records=Records(_HEADER))
+    job.run(1, records=Records(HEADER))
+    job.run(143, records=Records(HEADER))
     job.run(None, records=Records(), output=None)
     job.script_ended(143)
     lost = Outcome.INTERRUPTED if state is JobState.TIMED_OUT else outcome
@@ -188,7 +168,7 @@ def test_a_run_that_was_ended_with_its_job_and_could_say_so(
 
 def test_a_time_limit_of_the_job_blames_who_was_over_its_own(job: Job) -> None:
     job.run()
-    job.run(None, records=Records(_HEADER))
+    job.run(None, records=Records(HEADER))
     began = _T0 + 2
     within = job.results(JobState.TIMED_OUT, ended_at=began + _LIMIT_S - 1)
     beyond = job.results(JobState.TIMED_OUT, ended_at=began + _LIMIT_S + 1)
@@ -197,8 +177,8 @@ def test_a_time_limit_of_the_job_blames_who_was_over_its_own(job: Job) -> None:
 
 
 def test_out_of_memory_is_the_run_that_says_so(job: Job) -> None:
-    job.run(1, records=Records(_HEADER), output="slurmstepd: error: Detected 1 oom-kill event(s)")
-    job.run(1, records=Records(_HEADER), output="another reason")
+    job.run(1, records=Records(HEADER), output="slurmstepd: error: Detected 1 oom-kill event(s)")
+    job.run(1, records=Records(HEADER), output="another reason")
     job.run()
     job.script_ended(0)
     assert job.results(JobState.OUT_OF_MEMORY) == [
@@ -210,7 +190,7 @@ def test_out_of_memory_is_the_run_that_says_so(job: Job) -> None:
 
 def test_out_of_memory_that_took_the_job_along(job: Job) -> None:
     job.run()
-    job.run(None, records=Records(_HEADER))
+    job.run(None, records=Records(HEADER))
     job.run(None, records=Records(), output=None)
     assert job.results(JobState.OUT_OF_MEMORY) == [
         Outcome.OK,

@@ -1,0 +1,429 @@
+"""Blocks as jobs, on the fake Slurm in its own time: states, troubles, other controllers."""
+
+from __future__ import annotations
+
+import gc
+from itertools import count, pairwise
+from pathlib import Path
+
+import pytest
+from fake_slurm.driver import UNREACHABLE, FakeSlurm, Fate
+from played_jobs import HEADER, Laboratory, block, play
+
+from commtune.cluster.slurm.block_jobs import BlockJobs
+from commtune.cluster.slurm.flight import job_name, key_in, new_key
+from commtune.errors import EnvironmentFault
+from commtune.kernels.records import Records
+from commtune.model import JobKind, JobStage, Outcome, RunResult
+from commtune.tuner.ports import Batches
+
+
+@pytest.fixture
+def laboratory(tmp_path: Path) -> Laboratory:
+    return Laboratory(FakeSlurm(tmp_path / "slurm"), tmp_path)
+
+
+def collected(jobs: BlockJobs) -> list[RunResult]:
+    """What is under way, to its end."""
+    found: list[RunResult] = []
+    while jobs.in_flight:
+        found += jobs.collect()
+        jobs.settled()
+    return found
+
+
+def outcomes(jobs: BlockJobs) -> dict[str, Outcome]:
+    results = collected(jobs)
+    assert len({result.run_id for result in results}) == len(results)
+    return {result.run_id: result.outcome for result in results}
+
+
+def test_it_is_the_port(laboratory: Laboratory) -> None:
+    assert isinstance(laboratory.jobs(), Batches)
+
+
+def test_a_block_that_goes_well(laboratory: Laboratory) -> None:
+    jobs = laboratory.jobs()
+    jobs.submit(block(3), 60.0)
+    assert jobs.in_flight == 1
+    job = laboratory.job(3)
+    assert (job.stage, job.number, job.kind) == (JobStage.SUBMITTED, "1001", JobKind.BLOCK)
+    laboratory.fake.advance(10)
+    play(laboratory.flight(jobs, 3).folder, 2, laboratory.clock())
+    results = jobs.collect()
+    assert [r.outcome for r in results] == [Outcome.OK, Outcome.OK]
+    assert results[0].nodes == ("n1", "n2")
+    assert laboratory.job(3).stage is JobStage.SUBMITTED  # until its results are stored
+    jobs.settled()
+    assert laboratory.job(3).stage is JobStage.OVER
+    assert jobs.in_flight == 0
+    assert jobs.collect() == []
+
+
+def test_the_book_knows_a_job_before_slurm_does(laboratory: Laboratory) -> None:
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    prepared, submitted = laboratory.book.written[:2]
+    assert (prepared.stage, prepared.number) == (JobStage.PREPARED, "")
+    assert (submitted.stage, submitted.number) == (JobStage.SUBMITTED, "1001")
+    queued = laboratory.queue.mine().jobs[0]
+    assert key_in(queued.name) == prepared.key
+
+
+def test_keys_are_found_in_names_and_nowhere_else() -> None:
+    key = new_key()
+    assert key_in(job_name("a campaign; $(odd) -0123456789abcdef", key)) == key
+    assert key_in(job_name("x" * 300, key)) == key
+    for name in (key, f"other-{key}", f"commtune-{key[:-1]}", f"commtune-a-{key}x", "commtune-"):
+        assert key_in(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "outcome"),
+    [
+        ("NODE_FAIL", Outcome.NODE_FAILURE),
+        ("BOOT_FAIL", Outcome.NODE_FAILURE),
+        ("PREEMPTED", Outcome.PREEMPTED),
+        ("OUT_OF_MEMORY", Outcome.OUT_OF_MEMORY),
+        ("FAILED", Outcome.INTERRUPTED),
+    ],
+)
+def test_states_that_end_a_job_under_its_first_run(
+    laboratory: Laboratory, word: str, outcome: Outcome
+) -> None:
+    laboratory.fake.next(Fate(word, run_s=30))
+    laboratory.program.usual = Records()
+    laboratory.program.found["run-0-0"] = Records(HEADER)
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    found = outcomes(jobs)
+    assert found["run-0-0"] is outcome
+    assert not found["run-0-1"].blames_configuration
+    assert word in laboratory.job(0).detail
+
+
+def test_a_node_that_fails_twice_is_left_out_and_that_is_kept(tmp_path: Path) -> None:
+    laboratory = Laboratory(FakeSlurm(tmp_path / "slurm", nodes=3), tmp_path)
+    jobs = laboratory.jobs()
+    for number in range(2):
+        laboratory.fake.next(Fate(run_s=None))
+        jobs.submit(block(number), 60.0)
+        laboratory.fake.advance(5)
+        laboratory.fake.fail_node("n1")
+        assert set(outcomes(jobs).values()) == {Outcome.NODE_FAILURE}
+        laboratory.fake.restore_node("n1")
+    assert any("n1 failed in 2 jobs" in words for words in laboratory.said)
+    for controller in (jobs, laboratory.jobs()):
+        controller.submit(block(9), 60.0)
+        script = laboratory.flight(controller, 9).folder.script.read_text()
+        assert "#SBATCH --exclude=n1\n" in script
+        laboratory.book.known.clear()
+
+
+def test_somebody_else_cancels(laboratory: Laboratory) -> None:
+    laboratory.fake.next(Fate("CANCELLED", run_s=20, cancelled_by=0))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    assert set(outcomes(jobs).values()) == {Outcome.CANCELLED}
+    with pytest.raises(EnvironmentFault, match=r"stops: job 1001: CANCELLED by.* 0"):
+        jobs.submit(block(1), 60.0)
+    assert len(laboratory.numbers()) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "match"), [("BadConstraints", "will not start"), ("AssocGrpWallLimit", "used up")]
+)
+def test_a_job_that_can_never_start_is_taken_back(
+    laboratory: Laboratory, reason: str, match: str
+) -> None:
+    laboratory.fake.next(Fate(wait_s=None, waits_for=reason))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    with pytest.raises(EnvironmentFault, match=match):
+        jobs.collect()
+    (job,) = laboratory.queue.mine().jobs
+    assert job.sighting.state.is_over
+
+
+def test_a_held_job_is_waited_for_and_said_once(laboratory: Laboratory) -> None:
+    laboratory.fake.next(Fate(wait_s=3600, waits_for="JobHeldUser", run_s=10))
+    jobs = laboratory.jobs(glance_s=30.0)
+    jobs.submit(block(0), 60.0)
+    collected(jobs)
+    held = [words for words in laboratory.said if "held" in words]
+    assert held == ["job 1001 is held (JobHeldUser): 'scontrol release 1001'"]
+
+
+def test_a_job_that_slurm_forgot_is_lost_and_not_finished(laboratory: Laboratory) -> None:
+    laboratory.accounts = False
+    laboratory.fake.next(Fate(run_s=None))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    with laboratory.fake.store.changing() as state:
+        state["jobs"].clear()
+    (first, second) = collected(jobs)
+    assert {first.outcome, second.outcome} == {Outcome.INTERRUPTED}
+    assert "Slurm no longer knows job 1001" in first.detail
+
+
+@pytest.mark.parametrize("accounts", [True, False])
+def test_files_that_come_late_are_waited_for(laboratory: Laboratory, accounts: bool) -> None:
+    """On a shared file system, Slurm's word can be quicker than the last file."""
+    laboratory.accounts = accounts
+    laboratory.fake.next(Fate(run_s=5))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    folder, late_at = laboratory.flight(jobs, 0).folder, laboratory.clock() + 40
+
+    def late() -> None:
+        if laboratory.clock() >= late_at and not folder.finished():
+            play(folder, 2, laboratory.clock())
+
+    laboratory.on_rest = late
+    assert set(outcomes(jobs).values()) == {Outcome.OK}
+
+
+@pytest.mark.parametrize("word", ["COMPLETED", "SOMETHING_NEW"])
+def test_a_job_without_its_last_file_is_not_taken_for_done(
+    laboratory: Laboratory, word: str
+) -> None:
+    laboratory.fake.next(Fate(word, run_s=5))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    assert set(outcomes(jobs).values()) == {Outcome.INTERRUPTED}
+
+
+def test_troubles_of_squeue_are_waited_out_and_told_once(laboratory: Laboratory) -> None:
+    laboratory.fake.next(Fate(run_s=5))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    laboratory.fake.answers("squeue", UNREACHABLE, times=5)
+    laboratory.program.usual = Records(HEADER)
+    collected(jobs)
+    assert sum("asking again" in words for words in laboratory.said) == 1
+    assert laboratory.said[-1] == "Slurm answers again"
+
+
+def test_sbatch_that_errs_for_a_while(laboratory: Laboratory) -> None:
+    laboratory.fake.answers("sbatch", UNREACHABLE, times=4)
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    jobs.submit(block(1), 60.0)
+    assert laboratory.numbers() == []
+    collected(jobs)
+    assert len(laboratory.numbers()) == 2
+    assert sum("trying again" in words for words in laboratory.said) == 1
+    assert "Slurm takes jobs again" in laboratory.said
+
+
+def test_sbatch_that_takes_a_job_and_says_it_did_not(laboratory: Laboratory) -> None:
+    message = (
+        "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n"
+    )
+    laboratory.fake.answers("sbatch", message, acts=True)
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    assert laboratory.job(0).number == ""
+    collected(jobs)
+    assert laboratory.job(0).number == "1001"
+    assert laboratory.numbers() == ["1001"]
+
+
+def test_of_two_jobs_with_one_script_the_one_that_measures_is_watched(
+    laboratory: Laboratory,
+) -> None:
+    """sbatch gave up, the job was handed in again, and then Slurm took the first one as well."""
+    laboratory.fake.next(Fate(run_s=5), Fate(run_s=300))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    flight = laboratory.flight(jobs, 0)
+    submission = laboratory.jobs().handing_in.submission
+    other = submission.submit(flight.folder.script, folder=flight.folder.path)
+    (flight.folder.path / "started").mkdir()
+    (flight.folder.path / "nodes").write_text(f"SLURM_JOB_ID={other}\n")
+
+    def played() -> None:
+        if laboratory.clock() > BEGIN + 300 and not flight.folder.finished():
+            play(flight.folder, 2, laboratory.clock())
+
+    laboratory.on_rest = played
+    assert set(outcomes(jobs).values()) == {Outcome.OK}
+    assert laboratory.job(0).number == other != "1001"
+
+
+def test_what_slurm_will_never_take_ends_the_campaign(laboratory: Laboratory) -> None:
+    message = "sbatch: error: Batch job submission failed: Invalid account or account/partition"
+    laboratory.fake.answers("sbatch", f"{message} combination specified\n")
+    jobs = laboratory.jobs()
+    with pytest.raises(EnvironmentFault, match="Invalid account") as error:
+        jobs.submit(block(0), 60.0)
+    assert "slurm:" in error.value.hint
+
+
+class TestAnotherController:
+    """Whatever an earlier one left, by the step that it died at."""
+
+    def test_before_the_job_was_put_down(self, laboratory: Laboratory) -> None:
+        jobs = laboratory.jobs()
+        jobs.adopt(block(0))
+        assert jobs.in_flight == 1
+        assert set(outcomes(jobs).values()) == {Outcome.INTERRUPTED}
+        assert laboratory.numbers() == []
+
+    def test_before_sbatch(self, laboratory: Laboratory) -> None:
+        first = laboratory.jobs()
+        laboratory.fake.answers("sbatch", UNREACHABLE)
+        first.submit(block(0), 60.0)
+        jobs = laboratory.jobs()
+        jobs.adopt(block(0))
+        collected(jobs)
+        assert laboratory.numbers() == ["1001"]
+
+    @pytest.mark.parametrize("ended", [False, True])
+    def test_before_the_number_was_put_down(self, laboratory: Laboratory, ended: bool) -> None:
+        laboratory.fake.next(Fate(run_s=10 if ended else 600))
+        first = laboratory.jobs()
+        first.submit(block(0), 60.0)
+        self._forget_number(laboratory)
+        folder = laboratory.flight(first, 0).folder
+        laboratory.fake.advance(20)
+        if ended:
+            laboratory.fake.advance(400)  # beyond what squeue remembers
+        jobs = laboratory.jobs()
+        jobs.adopt(block(0))
+        laboratory.on_rest = lambda: play(folder, 2, laboratory.clock())
+        assert set(outcomes(jobs).values()) == {Outcome.OK}
+        assert laboratory.numbers() == ["1001"]
+        assert laboratory.job(0).number == "1001"
+
+    def test_by_what_the_job_itself_wrote(self, laboratory: Laboratory) -> None:
+        """Neither the queue nor accounts know it any more."""
+        laboratory.accounts = False
+        first = laboratory.jobs()
+        first.submit(block(0), 60.0)
+        self._forget_number(laboratory)
+        folder = laboratory.flight(first, 0).folder
+        play(folder, 2, laboratory.clock() + 5)
+        (folder.path / "nodes").write_text("SLURM_JOB_ID=1001\nSLURM_JOB_NODELIST=n[1-2]\n")
+        laboratory.fake.advance(1000)
+        jobs = laboratory.jobs()
+        jobs.adopt(block(0))
+        assert set(outcomes(jobs).values()) == {Outcome.OK}
+        assert laboratory.numbers() == ["1001"]
+
+    def test_while_it_runs(self, laboratory: Laboratory) -> None:
+        laboratory.fake.next(Fate(run_s=100))
+        first = laboratory.jobs()
+        first.submit(block(0), 60.0)
+        laboratory.fake.advance(20)
+        jobs = laboratory.jobs()
+        jobs.adopt(block(0))
+        folder = laboratory.flight(jobs, 0).folder
+        assert laboratory.flight(jobs, 0).limit_s == 60.0
+        laboratory.on_rest = lambda: play(folder, 2, laboratory.clock())
+        assert set(outcomes(jobs).values()) == {Outcome.OK}
+        assert laboratory.numbers() == ["1001"]
+
+    def test_after_its_results_were_stored(self, laboratory: Laboratory) -> None:
+        first = laboratory.jobs()
+        first.submit(block(0), 60.0)
+        laboratory.fake.advance(10)
+        play(laboratory.flight(first, 0).folder, 2, laboratory.clock())
+        first.collect()  # and dies
+        jobs = laboratory.jobs()
+        jobs.submit(block(1), 60.0)
+        assert laboratory.job(0).stage is JobStage.OVER
+        assert laboratory.job(0).node_hours > 0
+
+    def test_one_that_was_cancelled_meanwhile_goes_on(self, laboratory: Laboratory) -> None:
+        laboratory.fake.next(Fate("CANCELLED", run_s=5, cancelled_by=0))
+        laboratory.jobs().submit(block(0), 60.0)
+        laboratory.fake.advance(30)
+        jobs = laboratory.jobs()
+        jobs.adopt(block(0))
+        assert set(outcomes(jobs).values()) == {Outcome.CANCELLED}
+        jobs.submit(block(1), 60.0)
+
+    @staticmethod
+    def _forget_number(laboratory: Laboratory) -> None:
+        """The book as it was before Slurm's number came."""
+        job = laboratory.job(0)
+        prepared = next(j for j in laboratory.book.written if j.key == job.key)
+        assert prepared.stage is JobStage.PREPARED
+        laboratory.book.known[job.key] = prepared
+
+
+class TestMoney:
+    def test_by_the_jobs_own_times_and_then_by_the_accounts(self, laboratory: Laboratory) -> None:
+        laboratory.fake.next(Fate(run_s=3600))
+        jobs = laboratory.jobs()
+        jobs.submit(block(0), 60.0)
+        laboratory.fake.advance(3600)
+        play(laboratory.flight(jobs, 0).folder, 2, laboratory.clock(), run_s=900)
+        laboratory.fake.accounts("on", lag_s=100)
+        jobs.collect()
+        jobs.settled()
+        assert laboratory.book.node_hours() == pytest.approx(2 * 0.5, abs=0.01)
+        assert jobs.used_s() == pytest.approx(1800, abs=20)
+        laboratory.fake.advance(200)
+        jobs.settled()
+        assert laboratory.book.node_hours() == pytest.approx(2 * 1.0, abs=0.01)
+
+    def test_a_limit_leaves_what_is_not_used_and_not_under_way(
+        self, laboratory: Laboratory
+    ) -> None:
+        laboratory.limit = 1.0
+        laboratory.fake.next(Fate(run_s=4))
+        jobs = laboratory.jobs()
+        assert jobs.left_s() == 1800
+        jobs.submit(block(0), 60.0)
+        assert jobs.left_s() == 1800 - 2 * 60
+        laboratory.fake.advance(10)
+        play(laboratory.flight(jobs, 0).folder, 2, laboratory.clock(), run_s=2)
+        collected(jobs)
+        assert jobs.left_s() == pytest.approx(1796, abs=1)
+        assert laboratory.jobs().left_s() == pytest.approx(1796, abs=1)  # of another controller
+
+
+def test_a_thousand_jobs(laboratory: Laboratory) -> None:
+    """One question to squeue in a polling interval at most, and memory that does not grow."""
+    laboratory.fake.always(Fate(wait_s=20, run_s=90))
+    jobs = laboratory.jobs(in_flight=20, glance_s=5.0)
+    due: dict[int, float] = {}
+
+    def played() -> None:
+        """Two of three scripts come to their end; Slurm has to tell of the others."""
+        now = laboratory.clock()
+        for flight in list(jobs._flights.values()):
+            number = flight.job.block or 0
+            if now >= due.setdefault(number, now + 110) and number % 3:
+                play(flight.folder, 2, now)
+
+    laboratory.on_rest = played
+    objects: list[int] = []
+    landed, submitted = 0, count()
+    while landed < 1000:
+        while jobs.in_flight < jobs.most_in_flight:
+            jobs.submit(block(next(submitted)), 60.0)
+        landed += len(jobs.collect()) // 2
+        jobs.settled()
+        _forget(laboratory, due)
+        if landed // 250 > len(objects):
+            gc.collect()
+            objects.append(len(gc.get_objects()))
+    asked = [call.at for call in laboratory.fake.calls("squeue")]
+    shortest_s = 0.8 * jobs.watch.patience.shortest_s
+    assert len(asked) > 100
+    assert min(later - earlier for earlier, later in pairwise(asked)) >= shortest_s - 1e-6
+    assert len(laboratory.fake.calls("sbatch")) == next(submitted)
+    assert objects[-1] - objects[0] < 750, objects  # less than one for each job
+
+
+def _forget(laboratory: Laboratory, due: dict[int, float]) -> None:
+    """What the test itself, and Slurm, would remember of jobs that are over."""
+    for job in [j for j in laboratory.book.known.values() if j.stage is JobStage.OVER]:
+        del laboratory.book.known[job.key]
+        due.pop(job.block or 0, None)
+    laboratory.book.written.clear()
+    laboratory.slept.clear()
+    laboratory.forget_old_jobs(600)
