@@ -7,7 +7,7 @@ from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
-from fake_slurm.driver import UNREACHABLE, FakeSlurm, Fate
+from fake_slurm.driver import BEGIN, UNREACHABLE, FakeSlurm, Fate
 from played_jobs import HEADER, Laboratory, block, play
 
 from commtune.cluster.slurm.block_jobs import BlockJobs
