@@ -129,7 +129,7 @@ class Watch:
                 flight.noted(
                     word=seen.word,
                     reason=seen.reason,
-                    nodes=last.node_list or flight.job.nodes,
+                    nodes=flight.job.nodes or last.node_list,
                     started_at=seen.started_at or flight.job.started_at,
                     ended_at=last.ended_at or flight.job.ended_at,
                 )
