@@ -10,6 +10,7 @@ from pydantic import Field
 
 from commtune.errors import DocumentError, UnknownName
 from commtune.model import Aggressor, AggressorPattern
+from commtune.quantities import format_bytes
 from commtune.slurm_templates import Code, Placement, Wish
 from commtune.slurm_templates.launching import launch
 from commtune.slurm_templates.planning import check_wish, pinned
@@ -29,6 +30,9 @@ from commtune.tuner.campaign_values import (
 
 #: Fields of a wish that are called otherwise in the file.
 _RENAMED = {"time": "time_s", "poll": "poll_s"}
+
+#: Bytes of messages that a rank of an aggressor has room for (docs/benchmark.md).
+_MOST_IN_A_RANK = 2**30
 
 
 class SlurmPart(Part):
@@ -188,7 +192,8 @@ def aggressor_of(
     """The traffic that the file asks for.
 
     Raises:
-        DocumentError: no Slurm to give it nodes, or one rank, which has nobody to send to.
+        DocumentError: no Slurm to give it nodes, one rank, which has nobody to send to, or
+            messages too large for the benchmark.
     """
     if part is None:
         return None
@@ -203,6 +208,14 @@ def aggressor_of(
             "an aggressor of one rank has nobody to send to",
             ("aggressor", "nodes"),
             hint="give it 2 nodes, or 2 ranks_per_node",
+        )
+    ranks = part.nodes * part.ranks_per_node
+    if part.message * ranks > _MOST_IN_A_RANK:
+        raise document.error(
+            f"messages of {format_bytes(part.message)} for each of {ranks} ranks are more than "
+            f"{format_bytes(_MOST_IN_A_RANK)} in one rank",
+            ("aggressor", "message"),
+            hint=f"at most {format_bytes(_MOST_IN_A_RANK // ranks)}",
         )
     return Aggressor(
         part.pattern, part.nodes, part.ranks_per_node, part.message, part.burst, part.pause

@@ -307,6 +307,11 @@ REFUSED = {
         "night.yaml:7: an aggressor of one rank has nobody to send to",
         "give it 2 nodes, or 2 ranks_per_node",
     ),
+    "an aggressor without room": (
+        "slurm: {}\naggressor:\n  pattern: alltoall\n  nodes: 4\n  message: 512MiB\n",
+        "night.yaml:8: messages of 512 MiB for each of 4 ranks are more than 1 GiB in one rank",
+        "at most 256 MiB",
+    ),
     "node-hours": (
         "slurm: {}\nworkload: {ranks: 4, nodes: 2}\n"
         "budget: {search: 1h, ablation: 30min, confirmation: 30min,\n  node_hours: 3}\n",
