@@ -25,6 +25,7 @@ def run(
         output.write_text(rendered, encoding="utf-8")
     except OSError as error:
         raise UserError(f"can't write {output}: {error.strerror}") from error
+    print(f"wrote {output}")
 
 
 def find(reference: str, db: str | None) -> ProfileAnswer:
