@@ -6,48 +6,47 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import fsum
 from pathlib import Path
-from typing import Any
 
-import platformdirs
-
+from commtune.campaign_records import (
+    Folders,
+    record_of,
+    replayed_record,
+    runs_folder,
+    slurm_record,
+)
 from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark
-from commtune.cluster.machine import Machine, describe_machine
+from commtune.cluster.machine import describe_machine
 from commtune.cluster.mpi import find_mpi
 from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.cancelling import Cancelled, cancel_all
 from commtune.cluster.slurm.queries import Queue
 from commtune.cluster.slurm.steps import Steps
 from commtune.cluster.slurm.submitting import Submission, clean_environment
-from commtune.db.codec import plain
-from commtune.db.describing import CampaignDescription
 from commtune.db.engine import Database, open_database
 from commtune.db.location import database_url
 from commtune.db.locks import LockOwner
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord
 from commtune.db.store import Store
 from commtune.errors import CampaignError, DatabaseFault, UserError
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import build, digest_of_sources
+from commtune.kernels.build import build
 from commtune.model import (
     JobRecord,
     MpiFlavour,
     MpiInstallation,
     RunRequest,
     RunResult,
-    content_key,
 )
-from commtune.slurm_templates import Wish
 from commtune.slurm_wiring import OnSlurm, follows, in_allocation, on_slurm
 from commtune.spaces import Space
 from commtune.tuner.campaign import Campaign, Report
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
-from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Reporter
 from commtune.tuner.replay import ReplayBenchmark, check_plan
 from commtune.tuner.runner import Runner
@@ -58,14 +57,6 @@ _PRESETS = {
     MpiFlavour.OPENMPI: "openmpi-host",
     MpiFlavour.INTEL: "intel-host",
 }
-#: What people call them.
-MPI_NAMES = {
-    MpiFlavour.MPICH: "MPICH",
-    MpiFlavour.OPENMPI: "Open MPI",
-    MpiFlavour.INTEL: "Intel MPI",
-}
-
-
 #: What to look at where no run on Slurm works.
 LOOK_AT = (
     "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, pmix for Open MPI; "
@@ -74,26 +65,6 @@ LOOK_AT = (
 )
 #: Nodes of an allocation that are named.
 _NODES_SAID = 4
-
-
-@dataclass(frozen=True)
-class Folders:
-    """Where commtune keeps things of its own.
-
-    Attributes:
-        data: campaigns' record files, and the database unless it is elsewhere.
-        cache: built benchmarks; may be deleted at any time.
-    """
-
-    data: Path
-    cache: Path
-
-    @classmethod
-    def of_user(cls) -> Folders:
-        """The user's folders, by the XDG conventions."""
-        return cls(
-            platformdirs.user_data_path("commtune"), platformdirs.user_cache_path("commtune")
-        )
 
 
 def preset_for(mpi: MpiInstallation, operation: str) -> str:
@@ -224,7 +195,7 @@ def tune(
     machine = describe_machine()
     folder = runs_folder(plan.name)
     benchmark = prepare_benchmark(mpi, plan.space, folder, spec.guard_variables)
-    record = _record(spec, mpi, machine, folder)
+    record = record_of(spec, mpi, machine, folder)
     with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
         return Campaign(plan, Runner(plan, campaign_id, benchmark, store), reporter).run()
 
@@ -341,32 +312,6 @@ def cancel(campaign_id: int, opened: Database) -> Cancelled:
     return cancel_all(book, Queue(outside), Submission(outside))
 
 
-def slurm_record(on: OnSlurm) -> CampaignRecord:
-    """The campaign as the database knows it: bound to the cluster, not to where we are on it."""
-    spec, mpi, plan, cluster = on.spec, on.mpi, on.spec.plan, on.what()
-    machine = {**cluster, "nodes": plan.workload.nodes}
-    surroundings = {
-        "machine": machine,
-        "slurm": on.wish.question(),
-        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": {"sources": digest_of_sources()[:16]},
-        "guards": {name: os.environ.get(name) for name in spec.guard_variables},
-    }
-    stack = {"mpi": str(mpi.flavour), "version": mpi.version, "slurm": on.site.version}
-    where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()
-    return CampaignRecord(
-        name=plan.name,
-        what=plan.comparable(surroundings),
-        settings=_settings(plan, spec),
-        space=_space_plain(plan.space),
-        space_key=plan.space.key,
-        seed=plan.seed,
-        system=SystemRecord(content_key(cluster), where, cluster),
-        stack=StackRecord(content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}", stack),
-        folder=str(on.folder / "runs"),
-    )
-
-
 def replay(
     spec: CampaignSpec, grid: Grid, opened: Database, reporter: Reporter, *, take_over: bool
 ) -> Report:
@@ -381,7 +326,7 @@ def replay(
     plan = spec.plan
     check_plan(grid, plan)
     benchmark = ReplayBenchmark(grid, plan.seed)
-    record = _replayed_record(spec, grid)
+    record = replayed_record(spec, grid)
     with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
         # The recording's time goes on where an earlier session left it.
         benchmark.clock.now = fsum(run.wall_s for run in store.runs(campaign_id))
@@ -432,134 +377,3 @@ def bench(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -
 def find(named: str) -> MpiInstallation:
     """Finds an MPI; see ``cluster.mpi.find_mpi``."""
     return find_mpi(named)
-
-
-def this_system() -> SystemRecord:
-    """The machine we run on, as the database knows machines."""
-    return _system(describe_machine())
-
-
-def _record(
-    spec: CampaignSpec,
-    mpi: MpiInstallation,
-    machine: Machine,
-    folder: Path,
-) -> CampaignRecord:
-    plan = spec.plan
-    stack = _stack(mpi, machine)
-    return CampaignRecord(
-        name=plan.name,
-        what=plan.comparable(_surroundings(mpi, machine, spec.guard_variables)),
-        settings=_settings(plan, spec),
-        space=_space_plain(plan.space),
-        space_key=plan.space.key,
-        seed=plan.seed,
-        system=_system(machine),
-        stack=stack,
-        folder=str(folder),
-    )
-
-
-def _surroundings(mpi: MpiInstallation, machine: Machine, guards: Sequence[str]) -> dict[str, Any]:
-    return {
-        "machine": machine.shape(),
-        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": {"sources": digest_of_sources()[:16]},
-        "guards": {name: os.environ.get(name) for name in guards},
-    }
-
-
-def record_of_today(stored: CampaignDescription, mpi: MpiInstallation) -> CampaignRecord:
-    """A stored campaign as it would be begun here and now."""
-    machine = describe_machine()
-    guards = tuple(stored.what.get("guards", {}))
-    return CampaignRecord(
-        name=stored.name,
-        what=plain({**stored.what, **_surroundings(mpi, machine, guards)}),
-        settings=stored.settings,
-        space=stored.space,
-        space_key=stored.what["space"]["content"],
-        seed=stored.seed,
-        system=_system(machine),
-        stack=_stack(mpi, machine),
-        simulated=stored.simulated,
-        folder=str(runs_folder(stored.name)),
-    )
-
-
-def runs_folder(campaign: str) -> Path:
-    """Where the runs of a campaign leave their records."""
-    return Folders.of_user().data / "campaigns" / campaign / "runs"
-
-
-def _replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
-    """Bound to the recording: neither its system nor its stack is ever taken for a real one."""
-    plan, header = spec.plan, grid.header
-    recording = {"name": header.name, "recorded": header.recorded, "sha256": grid.digest}
-    surroundings = {
-        "machine": {k: v for k, v in header.system.items() if k != "name"},
-        "mpi": {k: header.stack.get(k) for k in ("flavour", "version")},
-        "benchmark": {"sources": header.benchmark.get("sources")},
-        "guards": {},
-        "replayed": recording,
-    }
-    system = {**header.system, "replayed": recording}
-    stack = {**header.stack, "replayed": recording}
-    text = f"{header.stack.get('name')} {header.stack.get('version')} (replayed)"
-    return CampaignRecord(
-        name=plan.name,
-        what=plan.comparable(surroundings),
-        settings={**_settings(plan, spec), "replayed": header.name},
-        space=_space_plain(plan.space),
-        space_key=plan.space.key,
-        seed=plan.seed,
-        system=SystemRecord(
-            content_key(system), f"replayed: {header.system.get('name')} ({header.name})", system
-        ),
-        stack=StackRecord(content_key(stack), text, stack),
-        simulated=True,
-    )
-
-
-def _space_plain(space: Space) -> dict[str, Any]:
-    return {
-        "name": space.name,
-        "version": space.version,
-        "library": space.library,
-        "pinned": dict(space.pinned),
-        "variables": [v for v in space.variables if v not in space.pinned],
-        "parameters": {p.name: list(p.values) for p in space.parameters},
-    }
-
-
-def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
-    return {
-        "budget": asdict(plan.budget),
-        "minimum_gain": plan.minimum_gain,
-        "tolerance": plan.tolerance,
-        "level": plan.level,
-        "first": [dict(configuration) for configuration in plan.first],
-        "guard_operations": [str(guard) for guard in plan.guards],
-        "messages": {str(size): count for size, count in plan.messages.items()},
-        "mpi": spec.mpi,
-        "time_limit_s": plan.time_limit_s,
-        "node_hours": plan.budget.node_hours,
-        **({"slurm": _of_slurm(spec, spec.slurm)} if spec.slurm else {}),
-    }
-
-
-def _of_slurm(spec: CampaignSpec, wish: Wish) -> dict[str, Any]:
-    """Of what is asked of Slurm, what may change; the file says the rest to who measures more."""
-    file = str(spec.file.resolve()) if spec.file else None
-    return {"exclude": list(wish.exclude), "file": file}
-
-
-def _system(machine: Machine) -> SystemRecord:
-    name = f"{machine.cpu_model}, {machine.cores_usable} cores"
-    return SystemRecord(machine.fingerprint(), name, machine.shape())
-
-
-def _stack(mpi: MpiInstallation, machine: Machine) -> StackRecord:
-    description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack()}
-    text = f"{MPI_NAMES[mpi.flavour]} {mpi.version}"
-    return StackRecord(content_key(description), text, description)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from commtune import wiring
+from commtune import campaign_records, wiring
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import reporter
@@ -278,7 +278,7 @@ def _benchmark(question: Question) -> Iterator[Benchmark]:
 def summary(question: Question, found: Versus) -> str:
     """What came of it, for people."""
     workload = question.workload
-    stack = f"{wiring.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
+    stack = f"{campaign_records.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
     head = [
         f"A: {question.names[Side.A]}",
         f"B: {question.names[Side.B]}",

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from commtune import wiring
+from commtune import campaign_records, wiring
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.machine import describe_machine
 from commtune.commands import text
@@ -234,19 +234,19 @@ def _checked(out: Path, rounds: int, limit: str) -> float:
 
 
 def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
-    folder = wiring.Folders.of_user().data / "recordings" / spec.plan.name
+    folder = campaign_records.Folders.of_user().data / "recordings" / spec.plan.name
     return wiring.prepare_benchmark(mpi, spec.plan.space, folder, spec.guard_variables)
 
 
 def _header(spec: CampaignSpec, mpi: MpiInstallation, campaign: str) -> GridHeader:
     """What is known before the first run."""
-    system = wiring.this_system()
+    system = campaign_records.this_system()
     return GridHeader(
         name=spec.plan.name,
         recorded=time.strftime("%Y-%m-%d", time.gmtime()),
         system={"name": system.name, **system.description},
         stack={
-            "name": wiring.MPI_NAMES[mpi.flavour],
+            "name": campaign_records.MPI_NAMES[mpi.flavour],
             "flavour": str(mpi.flavour),
             "version": mpi.version,
             "os": describe_machine().os_name,

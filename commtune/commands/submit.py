@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commtune import wiring
+from commtune import campaign_records, wiring
 from commtune.commands.campaigns import on_slurm
 from commtune.db.codec import differences, plain
 from commtune.db.describing import describe
@@ -68,7 +68,7 @@ def _refuse_useless(on: OnSlurm, db: str | None, campaign: Path) -> None:
         stored = describe(database_url(db), on.spec.plan.name)
     except (UnknownName, NoAnswer):
         return
-    record = wiring.slurm_record(on)
+    record = campaign_records.slurm_record(on)
     if stored.finished is not None and not differences(stored.settings, plain(record.settings)):
         raise UserError(
             f"campaign {record.name} is finished: there is nothing left to measure",

@@ -10,7 +10,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from commtune import wiring
+from commtune import campaign_records, wiring
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
@@ -114,7 +114,9 @@ def _question(
     on = on_slurm_again(stored, mpi_named, tell.say)
     mpi = on.mpi if on else wiring.find(mpi_named or stored.settings.get("mpi") or "auto")
     _refuse_another_library(stored, mpi)
-    record = wiring.slurm_record(on) if on else wiring.record_of_today(stored, mpi)
+    record = (
+        campaign_records.slurm_record(on) if on else campaign_records.record_of_today(stored, mpi)
+    )
     _refuse_another_machine(answer, stored, record)
     changes = _changes(stored, record)
     if changes:
@@ -170,7 +172,7 @@ def _own(answer: ProfileAnswer, record: CampaignRecord) -> CampaignRecord:
     day = time.strftime("%Y-%m-%d")
     name = f"verify-{answer.campaign}-{answer.profile.name}-{day}-{key}"
     settings = {**record.settings, "verifies": reference}
-    folder = str(wiring.runs_folder(name))
+    folder = str(campaign_records.runs_folder(name))
     return replace(record, name=name, what=what, settings=settings, folder=folder)
 
 
@@ -262,7 +264,7 @@ def summary(question: Question, found: Verification, where: str) -> str:
 
 def _basis(question: Question, found: Verification) -> str:
     workload = question.plan.workload
-    stack = f"{wiring.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
+    stack = f"{campaign_records.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
     when = time.strftime("%Y-%m-%d", time.localtime(question.answer.created))
     why = {"clear": ", clear by then", "time": "", "failing": "", "interrupted": ", interrupted"}
     return (

@@ -1,0 +1,211 @@
+"""Campaigns as the database knows them: what they ask, of which machine, with which software.
+
+Results compare where all of that is the same; a campaign that goes on must ask the same question.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from commtune.cluster.machine import Machine, describe_machine
+from commtune.db.codec import plain
+from commtune.db.describing import CampaignDescription
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.kernels.build import digest_of_sources
+from commtune.model import MpiFlavour, MpiInstallation, content_key
+from commtune.slurm_templates import Wish
+from commtune.slurm_wiring import OnSlurm
+from commtune.spaces import Space
+from commtune.tuner.campaign_file import CampaignSpec
+from commtune.tuner.grids import Grid
+from commtune.tuner.plan import Plan
+
+#: What people call them.
+MPI_NAMES = {
+    MpiFlavour.MPICH: "MPICH",
+    MpiFlavour.OPENMPI: "Open MPI",
+    MpiFlavour.INTEL: "Intel MPI",
+}
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where commtune keeps things of its own.
+
+    Attributes:
+        data: campaigns' record files, and the database unless it is elsewhere.
+        cache: built benchmarks; may be deleted at any time.
+    """
+
+    data: Path
+    cache: Path
+
+    @classmethod
+    def of_user(cls) -> Folders:
+        """The user's folders, by the XDG conventions."""
+        return cls(
+            platformdirs.user_data_path("commtune"), platformdirs.user_cache_path("commtune")
+        )
+
+
+def runs_folder(campaign: str) -> Path:
+    """Where the runs of a campaign leave their records."""
+    return Folders.of_user().data / "campaigns" / campaign / "runs"
+
+
+def this_system() -> SystemRecord:
+    """The machine we run on, as the database knows machines."""
+    return _system(describe_machine())
+
+
+def record_of(
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    machine: Machine,
+    folder: Path,
+) -> CampaignRecord:
+    plan = spec.plan
+    stack = _stack(mpi, machine)
+    return CampaignRecord(
+        name=plan.name,
+        what=plan.comparable(_surroundings(mpi, machine, spec.guard_variables)),
+        settings=_settings(plan, spec),
+        space=_space_plain(plan.space),
+        space_key=plan.space.key,
+        seed=plan.seed,
+        system=_system(machine),
+        stack=stack,
+        folder=str(folder),
+    )
+
+
+def _surroundings(mpi: MpiInstallation, machine: Machine, guards: Sequence[str]) -> dict[str, Any]:
+    return {
+        "machine": machine.shape(),
+        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
+        "benchmark": {"sources": digest_of_sources()[:16]},
+        "guards": {name: os.environ.get(name) for name in guards},
+    }
+
+
+def slurm_record(on: OnSlurm) -> CampaignRecord:
+    """The campaign as the database knows it: bound to the cluster, not to where we are on it."""
+    spec, mpi, plan, cluster = on.spec, on.mpi, on.spec.plan, on.what()
+    machine = {**cluster, "nodes": plan.workload.nodes}
+    surroundings = {
+        "machine": machine,
+        "slurm": on.wish.question(),
+        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
+        "benchmark": {"sources": digest_of_sources()[:16]},
+        "guards": {name: os.environ.get(name) for name in spec.guard_variables},
+    }
+    stack = {"mpi": str(mpi.flavour), "version": mpi.version, "slurm": on.site.version}
+    where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()
+    return CampaignRecord(
+        name=plan.name,
+        what=plan.comparable(surroundings),
+        settings=_settings(plan, spec),
+        space=_space_plain(plan.space),
+        space_key=plan.space.key,
+        seed=plan.seed,
+        system=SystemRecord(content_key(cluster), where, cluster),
+        stack=StackRecord(content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}", stack),
+        folder=str(on.folder / "runs"),
+    )
+
+
+def record_of_today(stored: CampaignDescription, mpi: MpiInstallation) -> CampaignRecord:
+    """A stored campaign as it would be begun here and now."""
+    machine = describe_machine()
+    guards = tuple(stored.what.get("guards", {}))
+    return CampaignRecord(
+        name=stored.name,
+        what=plain({**stored.what, **_surroundings(mpi, machine, guards)}),
+        settings=stored.settings,
+        space=stored.space,
+        space_key=stored.what["space"]["content"],
+        seed=stored.seed,
+        system=_system(machine),
+        stack=_stack(mpi, machine),
+        simulated=stored.simulated,
+        folder=str(runs_folder(stored.name)),
+    )
+
+
+def replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
+    """Bound to the recording: neither its system nor its stack is ever taken for a real one."""
+    plan, header = spec.plan, grid.header
+    recording = {"name": header.name, "recorded": header.recorded, "sha256": grid.digest}
+    surroundings = {
+        "machine": {k: v for k, v in header.system.items() if k != "name"},
+        "mpi": {k: header.stack.get(k) for k in ("flavour", "version")},
+        "benchmark": {"sources": header.benchmark.get("sources")},
+        "guards": {},
+        "replayed": recording,
+    }
+    system = {**header.system, "replayed": recording}
+    stack = {**header.stack, "replayed": recording}
+    text = f"{header.stack.get('name')} {header.stack.get('version')} (replayed)"
+    return CampaignRecord(
+        name=plan.name,
+        what=plan.comparable(surroundings),
+        settings={**_settings(plan, spec), "replayed": header.name},
+        space=_space_plain(plan.space),
+        space_key=plan.space.key,
+        seed=plan.seed,
+        system=SystemRecord(
+            content_key(system), f"replayed: {header.system.get('name')} ({header.name})", system
+        ),
+        stack=StackRecord(content_key(stack), text, stack),
+        simulated=True,
+    )
+
+
+def _space_plain(space: Space) -> dict[str, Any]:
+    return {
+        "name": space.name,
+        "version": space.version,
+        "library": space.library,
+        "pinned": dict(space.pinned),
+        "variables": [v for v in space.variables if v not in space.pinned],
+        "parameters": {p.name: list(p.values) for p in space.parameters},
+    }
+
+
+def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
+    return {
+        "budget": asdict(plan.budget),
+        "minimum_gain": plan.minimum_gain,
+        "tolerance": plan.tolerance,
+        "level": plan.level,
+        "first": [dict(configuration) for configuration in plan.first],
+        "guard_operations": [str(guard) for guard in plan.guards],
+        "messages": {str(size): count for size, count in plan.messages.items()},
+        "mpi": spec.mpi,
+        "time_limit_s": plan.time_limit_s,
+        "node_hours": plan.budget.node_hours,
+        **({"slurm": _of_slurm(spec, spec.slurm)} if spec.slurm else {}),
+    }
+
+
+def _of_slurm(spec: CampaignSpec, wish: Wish) -> dict[str, Any]:
+    """Of what is asked of Slurm, what may change; the file says the rest to who measures more."""
+    file = str(spec.file.resolve()) if spec.file else None
+    return {"exclude": list(wish.exclude), "file": file}
+
+
+def _system(machine: Machine) -> SystemRecord:
+    name = f"{machine.cpu_model}, {machine.cores_usable} cores"
+    return SystemRecord(machine.fingerprint(), name, machine.shape())
+
+
+def _stack(mpi: MpiInstallation, machine: Machine) -> StackRecord:
+    description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack()}
+    text = f"{MPI_NAMES[mpi.flavour]} {mpi.version}"
+    return StackRecord(content_key(description), text, description)
