@@ -300,7 +300,8 @@ class RunResult:
     Attributes:
         wall_s: from starting the launcher to its end, as the controller saw it.
         measurements: the sizes that were finished, whatever the outcome.
-        header, footer: the benchmark's own records, verbatim; ``None`` where it wrote none.
+        header, footer: the benchmark's own records, verbatim; ``None`` where it wrote none. In the
+            header is ``beside`` as well, where an aggressor was: what that moved, and how fast.
         detail: why the outcome is not OK, for a person; empty for OK.
         output_tail: last lines of standard output and error.
         oversubscribed: more ranks than cores they may use: never yields a profile.
