@@ -42,6 +42,10 @@ class Place:
         number = NODES.index(node) + 1
         return f"198.18.{self.number}.{number}" if self.isolated else "127.0.0.1"
 
+    def card(self, node: str) -> str:
+        """Address of a node's network card."""
+        return f"02:00:00:00:{self.number:02x}:{NODES.index(node) + 1:02x}"
+
     def slurmd(self, node: str) -> tuple[str, int]:
         """Address and port of a node's slurmd."""
         return self.address(node), 6818 if self.isolated else self.ports[2 + NODES.index(node)]

@@ -189,8 +189,10 @@ class IsolatedNodes:
         self._ip([f"link del {name}"], where=SWITCH, must=False)
         self._ip([f"link add {ends[0]} type veth peer name {ends[1]}"])
         self._ip([f"link set {name} master bridge up"], where=SWITCH)
-        address = f"{self.place.address(name)}/24"
-        self._ip([f"addr add {address} dev eth0", "link set eth0 up"], where=name)
+        # A node that is back has the card that it had: others remember its address.
+        card = f"link set eth0 address {self.place.card(name)}"
+        address = f"addr add {self.place.address(name)}/24 dev eth0"
+        self._ip([card, address, "link set eth0 up"], where=name)
 
     def _ip(self, *commands: Sequence[str], where: str = "", must: bool = True) -> None:
         prefix = [*self._entering(where), "--"] if where else []
