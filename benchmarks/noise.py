@@ -38,7 +38,10 @@ workload: {{operation: allreduce, ranks: {ranks}, nodes: {nodes}, sizes: [8, 64K
 slurm: {{mpi: {mpi}, poll: 1s}}
 budget: {{search: 10ms, ablation: 10ms, confirmation: 10ms, trials: 1}}
 """
-_AGGRESSOR = "aggressor: {{pattern: {pattern}, nodes: {beside}, ranks_per_node: {each}, message: {message}}}\n"
+_AGGRESSOR = (
+    "aggressor: {{pattern: {pattern}, nodes: {beside}, ranks_per_node: {each}, "
+    "message: {message}}}\n"
+)
 
 
 @dataclass
