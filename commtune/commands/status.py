@@ -12,7 +12,7 @@ from commtune.commands import text
 from commtune.db.limits import excluded_nodes, node_hours_budget
 from commtune.db.records import CampaignSummary
 from commtune.db.store import Store
-from commtune.model import Aggressor, JobRecord, JobStage
+from commtune.model import Aggressor, JobKind, JobRecord, JobStage
 
 #: What Slurm says where there is no reason.
 _NO_REASON = ("", "None", "(null)")
@@ -69,6 +69,8 @@ def _made_up(campaign: CampaignSummary) -> str:
 def _state(campaign: CampaignSummary) -> str:
     if campaign.locked_by:
         return f"running ({campaign.locked_by})"
+    if any(job.kind is JobKind.ALLOCATION for job in campaign.jobs):
+        return "submitted"
     if campaign.finished is not None:
         return f"finished {_ago(campaign.finished)} ago"
     return "stopped"

@@ -134,6 +134,17 @@ def test_each_campaign_has_its_own_jobs(
     assert "without:" not in said
 
 
+def test_a_campaign_whose_allocation_waits_is_not_stopped(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign_id = begun(store)
+    allocation = given.job("waits", kind=JobKind.ALLOCATION, block=None, stage=JobStage.SUBMITTED)
+    store.job_book(campaign_id).put_job(allocation)
+    assert lines(url, capsys)[1].startswith("shm submitted ")
+    store.job_book(campaign_id).put_job(replace(allocation, stage=JobStage.OVER))
+    assert lines(url, capsys)[1].startswith("shm stopped ")
+
+
 def test_jobs_that_a_controller_watches_are_up_to_date(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
