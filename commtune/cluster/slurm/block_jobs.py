@@ -14,7 +14,7 @@ from commtune.cluster.slurm.flight import Flight, new_key
 from commtune.cluster.slurm.folders import Note
 from commtune.cluster.slurm.handing_in import HandingIn
 from commtune.cluster.slurm.leftovers import close_leftovers
-from commtune.cluster.slurm.results import End, Reader
+from commtune.cluster.slurm.results import End, Reader, lost_nodes
 from commtune.cluster.slurm.scripts import Scripts, time_limit_of_job
 from commtune.cluster.slurm.spending import Spending
 from commtune.cluster.slurm.states import JobState
@@ -34,6 +34,8 @@ from commtune.tuner.ports import JobBook
 
 #: Runs that the length of the next job is reckoned from.
 _TYPICAL_OF = 32
+#: Why srun makes no more steps in a job whose time is over; Slurm ends it up to a minute later.
+_TIME_OVER = "Job/step already completing or completed"
 #: Seconds between two signs of life.
 _ALIVE_S = 30.0
 
@@ -204,9 +206,9 @@ class BlockJobs:
         flight.noted(nodes=flight.job.nodes or ",".join(nodes))
         if end.state is not JobState.COMPLETED:
             flight.noted(detail=end.why)
-        if end.state is JobState.TIMED_OUT:
+        if end.state is JobState.TIMED_OUT or any(_TIME_OVER in r.detail for r in results):
             self._stretch = min(8.0, 2 * self._stretch)
-        self.stopping.seen(flight, end, nodes)
+        self.stopping.seen(flight, end, nodes, lost_nodes(results))
         return results
 
     def _done_with(self, flight: Flight) -> None:

@@ -6,6 +6,7 @@ was under way when the job ended; those behind it were never made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,10 @@ _LOST = {
     JobState.CANCELLED: Outcome.CANCELLED,
     JobState.NEVER_STARTED: Outcome.NEVER_STARTED,
 }
+#: What a run that hangs on a dead node may come to, before anybody knows that it is dead.
+_MAY_HANG = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.FAILED, Outcome.TRUNCATED)
+#: srun's words for nodes that it lost, or could not reach.
+_LOST_NODES = re.compile(r"(?:Node failure on|failed on node) ([^\s:]+)")
 #: States in which Slurm ends what still runs.
 _ENDING_OTHERS = frozenset({*_LOST, JobState.TIMED_OUT})
 
@@ -94,15 +99,13 @@ class Reader:
                     place = Place.of_step(folder.step_output(request.position))
                     result = self.beside.checked(result, place)
             found.append(replace(result, nodes=nodes, distance=self._distance(nodes)))
+        if end.state is JobState.NODE_FAILURE or lost_nodes(found):
+            return [_not_blamed(result) for result in found]
         return found
 
     def nodes_of(self, folder: JobFolder, end: End) -> tuple[str, ...]:
         """The names of a job's nodes; none where neither it nor Slurm said."""
-        listed = folder.nodes().get("SLURM_JOB_NODELIST", "") or end.nodes
-        try:
-            return expand_hosts(listed)
-        except EnvironmentFault:
-            return ()
+        return _names(folder.nodes().get("SLURM_JOB_NODELIST", "") or end.nodes)
 
     def _distance(self, nodes: Sequence[str]) -> str:
         if not nodes:
@@ -183,6 +186,31 @@ class Reader:
             detail=f"{what}: {end.why}",
             output_tail=output,
         )
+
+
+def lost_nodes(results: Sequence[RunResult]) -> frozenset[str]:
+    """Names of nodes that srun lost under runs, or could not reach, by its own words."""
+    found: set[str] = set()
+    for result in results:
+        if result.outcome.is_lost:
+            for listed in _LOST_NODES.findall(result.detail):
+                found.update(_names(listed))
+    return frozenset(found)
+
+
+def _not_blamed(result: RunResult) -> RunResult:
+    """A run of a job that lost a node: if it failed, that may be why."""
+    if result.outcome not in _MAY_HANG:
+        return result
+    detail = f"its job lost a node; {result.detail}"
+    return replace(result, outcome=Outcome.NODE_FAILURE, detail=detail)
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    try:
+        return expand_hosts(listed)
+    except EnvironmentFault:
+        return ()
 
 
 def _end_before(folder: JobFolder, position: int) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,10 +51,16 @@ class Stopping:
         if self._stop is not None:
             raise self._stop
 
-    def seen(self, flight: Flight, end: End, nodes: Sequence[str]) -> None:
-        """Takes in how a job ended."""
-        if end.state is JobState.NODE_FAILURE and nodes:
-            self._node_failed(flight.job.number, nodes)
+    def seen(
+        self, flight: Flight, end: End, nodes: Sequence[str], lost: Collection[str] = ()
+    ) -> None:
+        """Takes in how a job ended.
+
+        Args:
+            lost: those of its nodes that its runs could not reach.
+        """
+        if lost or (end.state is JobState.NODE_FAILURE and nodes):
+            self._node_failed(flight.job.number, nodes, frozenset(lost))
         elif end.state.policy is Policy.STOP and not flight.adopted:
             self._stop = EnvironmentFault(
                 f"the campaign stops: {end.why}",
@@ -84,11 +90,11 @@ class Stopping:
             self.submission.cancel([number])
             raise self._stop
 
-    def _node_failed(self, number: str, nodes: Sequence[str]) -> None:
+    def _node_failed(self, number: str, nodes: Sequence[str], lost: frozenset[str]) -> None:
         try:
-            failed = self.queue.failed_nodes(nodes) or frozenset(nodes)
+            failed = lost | self.queue.failed_nodes(nodes) or frozenset(nodes)
         except SlurmFault:
-            failed = frozenset(nodes)
+            failed = lost or frozenset(nodes)
         before = self._failures.excluded
         self._failures = self._failures.failed(number, failed)
         self.say(

@@ -192,6 +192,6 @@ def _by_file(flight: Flight) -> End | None:
 def _ended(flight: Flight, sighting: Sighting) -> End:
     said = sighting.reason if sighting.reason not in ("", "None") else sighting.state.value
     by = f" by user {sighting.cancelled_by}" if sighting.cancelled_by is not None else ""
-    words = f"{sighting.word or sighting.state.value}{by}"
+    words = f"{sighting.word.partition(' by ')[0] or sighting.state.value}{by}"
     why = f"job {flight.job.number}: {words}" + (f" ({said})" if said not in words.lower() else "")
     return End(sighting.state, why, flight.job.ended_at, flight.job.nodes)

@@ -125,7 +125,7 @@ def test_somebody_else_cancels(laboratory: Laboratory) -> None:
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
     assert set(outcomes(jobs).values()) == {Outcome.CANCELLED}
-    with pytest.raises(EnvironmentFault, match=r"stops: job 1001: CANCELLED by.* 0"):
+    with pytest.raises(EnvironmentFault, match=r"stops: job 1001: CANCELLED by user 0$"):
         jobs.submit(block(1), 60.0)
     assert len(laboratory.numbers()) == 1
 

@@ -10,7 +10,7 @@ from played_jobs import COMPLETE, HEADER, MEASURED, WORKLOAD, Written
 
 from commtune.cluster.slurm.folders import JobFolder, Note
 from commtune.cluster.slurm.placement import read_topology
-from commtune.cluster.slurm.results import End, Reader
+from commtune.cluster.slurm.results import End, Reader, lost_nodes
 from commtune.cluster.slurm.states import JobState
 from commtune.kernels.records import Records
 from commtune.model import (
@@ -164,7 +164,9 @@ def test_a_run_that_was_ended_with_its_job_and_could_say_so(
     job.run(None, records=Records(), output=None)
     job.script_ended(143)
     lost = Outcome.INTERRUPTED if state is JobState.TIMED_OUT else outcome
-    assert job.results(state) == [Outcome.FAILED, outcome, lost]
+    # Which of them hung on the node that failed nobody knows.
+    first = outcome if state is JobState.NODE_FAILURE else Outcome.FAILED
+    assert job.results(state) == [first, outcome, lost]
 
 
 def test_a_time_limit_of_the_job_blames_who_was_over_its_own(job: Job) -> None:
@@ -175,6 +177,23 @@ def test_a_time_limit_of_the_job_blames_who_was_over_its_own(job: Job) -> None:
     beyond = job.results(JobState.TIMED_OUT, ended_at=began + _LIMIT_S + 1)
     assert within == [Outcome.OK, Outcome.INTERRUPTED]
     assert beyond == [Outcome.OK, Outcome.TIMED_OUT]
+
+
+def test_who_hung_on_a_dead_node_is_not_blamed(job: Job) -> None:
+    job.run()
+    job.run(137, wall_s=_LIMIT_S + 10, records=Records(HEADER))
+    job.run(
+        1, records=Records(), output="srun: error: Task launch for StepId=7.2 failed on node n2: x"
+    )
+    job.script_ended(0)
+    found = job.read(JobState.COMPLETED)
+    assert [r.outcome for r in found] == [
+        Outcome.OK,
+        Outcome.NODE_FAILURE,
+        Outcome.NEVER_STARTED,
+    ]
+    assert found[1].detail == "its job lost a node; over its 60.0 s, with 0 sizes finished"
+    assert lost_nodes(found) == {"n2"}
 
 
 def test_out_of_memory_is_the_run_that_says_so(job: Job) -> None:
