@@ -225,5 +225,9 @@ class BlockJobs:
 
 def _never_handed_in(request: RunRequest, now: float) -> RunResult:
     return RunResult(
-        request.run_id, Outcome.INTERRUPTED, now, 0.0, detail="its controller died before"
+        request.run_id,
+        Outcome.INTERRUPTED,
+        now,
+        0.0,
+        detail="never handed in: its controller ended before",
     )
