@@ -88,10 +88,11 @@ class Wish:
         return {name: _plain(getattr(self, name)) for name in _OF_THE_QUESTION}
 
 
+#: Not ``mpi``: under a wrong one nothing is measured, and it must be possible to correct it.
 _OF_THE_QUESTION = (
     "partition", "constraint", "gres", "gpus_per_node", "cpus_per_rank", "memory", "exclusive",
-    "nodes", "ranks_per_node", "launcher", "mpi", "launcher_options", "cpu_bind", "gpu_bind",
-    "modules", "container", "container_command", "prefix", "before", "placement",
+    "nodes", "ranks_per_node", "launcher", "launcher_options", "cpu_bind", "gpu_bind", "modules",
+    "container", "container_command", "prefix", "before", "placement",
 )  # fmt: skip
 
 

@@ -66,6 +66,7 @@ class HandingIn:
             return
         try:
             number = self.known(flight) if flight.perhaps_known else ""
+            flight.perhaps_known = False
             number = number or self._submit(flight)
         except SubmissionFault as fault:
             flight.perhaps_known = flight.perhaps_known or fault.perhaps_accepted
@@ -112,6 +113,9 @@ class HandingIn:
         """
         now = self.clock()
         if not fault.transient:
+            if not flight.perhaps_known:
+                # Its script would be refused again, whatever the campaign file says by then.
+                self.book.put_job(flight.noted(stage=JobStage.OVER, detail=fault.message))
             raise EnvironmentFault(
                 f"Slurm does not take the job: {fault.message}",
                 hint=f"the script is {flight.folder.script}\n"
