@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -22,6 +22,7 @@ from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.machine import describe_machine
 from commtune.cluster.mpi import find_mpi
+from commtune.cluster.slurm import glance
 from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.cancelling import Cancelled, cancel_all
 from commtune.cluster.slurm.queries import Queue
@@ -63,6 +64,8 @@ LOOK_AT = (
     "'srun --mpi=list'), 'modules', 'before'\n"
     "'commtune submit --dry-run --block FILE' shows the script of a job"
 )
+#: Seconds that Slurm may take to answer where the answer is nice to have.
+_ANSWER_S = 10.0
 #: Nodes of an allocation that are named.
 _NODES_SAID = 4
 
@@ -310,6 +313,11 @@ def cancel(campaign_id: int, opened: Database) -> Cancelled:
     outside = clean_environment(os.environ)
     book = Store(opened).job_book(campaign_id)
     return cancel_all(book, Queue(outside), Submission(outside))
+
+
+def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
+    """Jobs as Slurm describes them now, by their keys; nothing where it can't be asked."""
+    return glance.jobs_now(jobs, Queue(clean_environment(os.environ), timeout_s=_ANSWER_S))
 
 
 def replay(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from commtune import wiring
@@ -21,7 +22,9 @@ _NO_REASON = ("", "None", "(null)")
 def run(db: str | None, *, json_output: bool) -> None:
     """Prints one line a campaign, newest first, and below it what their jobs do."""
     with wiring.database(db) as opened:
-        campaigns = Store(opened).campaigns()
+        stored = Store(opened).campaigns()
+    now = _now(stored)
+    campaigns = [_asked(campaign, now) for campaign in stored]
     if json_output:
         print(json.dumps([_plain(campaign) for campaign in campaigns], indent=2, default=dict))
         return
@@ -32,8 +35,18 @@ def run(db: str | None, *, json_output: bool) -> None:
     rows = [_row(campaign) for campaign in campaigns]
     print(text.columns(header, rows, right="trials,runs,failed,lost"))
     for campaign in campaigns:
-        if said := _jobs(campaign):
+        is_old = not campaign.locked_by and any(job.key not in now for job in campaign.jobs)
+        if said := _jobs(campaign, is_old=is_old):
             print(f"\n{said}")
+
+
+def _now(campaigns: Sequence[CampaignSummary]) -> dict[str, JobRecord]:
+    """Jobs that no controller watches as Slurm describes them now, by their keys."""
+    return wiring.jobs_now([job for c in campaigns if not c.locked_by for job in c.jobs])
+
+
+def _asked(campaign: CampaignSummary, now: Mapping[str, JobRecord]) -> CampaignSummary:
+    return replace(campaign, jobs=tuple(now.get(job.key, job) for job in campaign.jobs))
 
 
 def _plain(campaign: CampaignSummary) -> dict[str, Any]:
@@ -88,11 +101,17 @@ def _gain(campaign: CampaignSummary) -> str:
     return f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {text.size(best.bytes)}{speed}"
 
 
-def _jobs(campaign: CampaignSummary) -> str:
-    """What a scheduler does for a campaign, and did; empty where it has nothing to do with it."""
+def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
+    """What a scheduler does for a campaign, and did; empty where it has nothing to do with it.
+
+    Args:
+        is_old: jobs may be over by now: nobody watches them, and Slurm doesn't answer.
+    """
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
-    said = [_in_flight(campaign), _spent(campaign)]
+    count = len(campaign.jobs)
+    in_flight = f"{count} job{'' if count == 1 else 's'} in flight"
+    said = [f"{in_flight} when Slurm was last asked" if is_old else in_flight, _spent(campaign)]
     if campaign.aggressor:
         said.append(f"runs {text.beside(Aggressor.of_plain(campaign.aggressor))}")
     if without := excluded_nodes(campaign.settings):
@@ -103,14 +122,6 @@ def _jobs(campaign: CampaignSummary) -> str:
     header = ("job", "for", "state", "since", "reason", "nodes")
     table = text.columns(header, [_job(job) for job in campaign.jobs], right="job")
     return "\n  ".join([headline, *table.splitlines()])
-
-
-def _in_flight(campaign: CampaignSummary) -> str:
-    count = len(campaign.jobs)
-    said = f"{count} job{'' if count == 1 else 's'} in flight"
-    # Nobody asks Slurm about them: they may be over by now.
-    is_old = count and not campaign.locked_by
-    return f"{said} when Slurm was last asked" if is_old else said
 
 
 def _spent(campaign: CampaignSummary) -> str:

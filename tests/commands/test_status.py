@@ -31,6 +31,12 @@ def store(url: str) -> Iterator[Store]:
     database.close()
 
 
+@pytest.fixture(autouse=True)
+def no_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Slurm's programs have nobody to ask."""
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
+
+
 def begun(store: Store, name: str = "shm", **settings: Any) -> int:
     """A campaign with a trial."""
     campaign_id = store.open_campaign(given.campaign(name, settings=settings)).id
