@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import signal
+import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from command_line import CommandLine, Said, has_footer
+from command_line import CommandLine, has_footer, wait_until
 from left_over import living
 from slurm_cluster import Cluster
 
@@ -29,18 +30,35 @@ narrow:
   MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
 slurm: {mpi: pmi2, poll: 0.3s}
 """
-#: Search that is over with the first runs of the default, four in one job.
+#: A job of four runs of the default, and nothing else.
 ONE_BLOCK = TWO_NODES.replace("search: 4s", "search: 100ms")
-#: Timing with which each of two sizes takes so many seconds.
-LONG = "{{max_samples: 1000000, time_cap: {}s, relative_ci: 0}}"
+#: A job of four runs of the default, one of one configuration, traces of both, and seven jobs that
+#: compare the two, several of them in flight. Jobs wait at a gate before their first run.
+ONE_CANDIDATE = """\
+campaign: 1
+name: small
+space: mpich-host-allreduce
+mpi: wheel:mpich
+workload: {nodes: 2, ranks: 2, sizes: [8, 64KiB]}
+timing: {max_samples: 10, time_cap: 2ms}
+budget: {search: 100ms, ablation: 10ms, confirmation: 1s}
+first: [{MPIR_CVAR_DEVICE_COLLECTIVES: none}]
+narrow: {MPIR_CVAR_DEVICE_COLLECTIVES: [none]}
+slurm:
+  mpi: pmi2
+  poll: 0.3s
+  before: while [ -e "$HOME/gate" ]; do sleep 0.05; done
+"""
+#: What a run may be that was not its own fault.
+_LOST = {"interrupted", "cancelled", "node-failure", "never-started"}
 #: Slurm's words for jobs that are there no longer; of faults as well.
 _OVER = {"CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "TIMEOUT"}
 
 
 def with_long_runs(text: str, seconds: float) -> str:
-    """The campaign with runs that take so many seconds."""
-    half = LONG.format(seconds / 2)
-    return text.replace("{max_samples: 10, time_cap: 2ms}", half)
+    """The campaign with runs that take this long or twice as long."""
+    timing = f"{{max_samples: 100000, time_cap: {seconds}s, relative_ci: 0}}"
+    return text.replace("{max_samples: 10, time_cap: 2ms}", timing)
 
 
 @dataclass(frozen=True)
@@ -74,12 +92,27 @@ class OnSlurm(CommandLine):
         """Number of a job of the campaign that runs; empty if none does."""
         return next((job.number for job in self.jobs() if job.word == "RUNNING"), "")
 
+    @contextlib.contextmanager
+    def tuning(self) -> Iterator[Tuning]:
+        """``commtune tune`` under way; ended at once if the test fails."""
+        with self.start("tune", "campaign.yaml") as child:
+            try:
+                yield Tuning(self, child)
+            except BaseException:
+                child.kill()
+                print(child.communicate()[1])  # what it said is shown with the failure
+                raise
+
     def until(self, condition: Callable[[], object], what: str, limit_s: float = 60.0) -> None:
         """Waits for a condition."""
         deadline = time.monotonic() + limit_s
         while not condition():
             assert time.monotonic() < deadline, f"waited {limit_s:g} s for {what}"
             time.sleep(0.05)
+
+    def pause(self, seconds: float) -> None:
+        """Lets time pass."""
+        time.sleep(seconds)
 
     def until_over(self, limit_s: float = 120.0) -> None:
         """Waits until none of the campaign's jobs is with Slurm."""
@@ -110,9 +143,53 @@ class OnSlurm(CommandLine):
         assert not (self.folder / "die").exists()
         self.check_once()
 
-    def interrupt(self, child: object) -> None:
-        """Ends a command like Ctrl-C does."""
-        os.kill(child.pid, signal.SIGINT)  # type: ignore[attr-defined]
+    def open_jobs(self) -> set[str]:
+        """Numbers of jobs that are not over in the book."""
+        return {
+            number for (number,) in self.query("SELECT number FROM jobs WHERE stage != 'over'")
+        }
+
+    def close_gate(self) -> None:
+        """Jobs that begin from now on wait before their first run."""
+        (self.folder / "gate").touch()
+
+    def open_gate(self) -> None:
+        """Jobs that wait go on."""
+        (self.folder / "gate").unlink()
+
+    def at_gate(self) -> list[str]:
+        """Numbers of jobs that wait at the gate."""
+        folders = self.query("SELECT number, folder FROM jobs WHERE stage = 'submitted'")
+        return [
+            number
+            for number, folder in folders
+            if (Path(folder) / "nodes").exists() and not (Path(folder) / "0.out").exists()
+        ]
+
+    def measuring(self, phase: str) -> list[str]:
+        """Numbers of jobs of which a run measures now."""
+        if not self.records():
+            return []
+        found = self.query(
+            "SELECT number, jobs.folder, position, run_id FROM runs JOIN jobs ON "
+            f"jobs.block = runs.block WHERE state != 'stored' AND phase = '{phase}'"
+        )
+        records = self.folder / "data/commtune/campaigns/small/runs"
+        return [
+            number
+            for number, folder, position, run in found
+            if number
+            and (records / f"{run}.jsonl").exists()
+            and not (Path(folder) / f"{position}.exit").exists()
+        ]
+
+    def finished(self) -> list[Path]:
+        """The last files of jobs whose scripts came to their end."""
+        return list(self.folder.glob("data/commtune/campaigns/*/jobs/*/finished"))
+
+    def outcomes(self, where: str = "1") -> Counter[str]:
+        """How many runs ended in which way."""
+        return Counter(o for (o,) in self.query(f"SELECT outcome FROM runs WHERE {where}"))
 
     def check_once(self) -> None:
         """No job was handed in twice, and no block measured by two."""
@@ -147,8 +224,11 @@ class OnSlurm(CommandLine):
         assert len({run_id for run_id, *_ in runs}) == len(runs)
         assert {state for _, state, _ in runs} == {"stored"}
         outcomes = Counter(outcome for *_, outcome in runs)
-        allowed = {"ok", "interrupted", "cancelled", "node-failure"} if lost else {"ok"}
-        assert set(outcomes) <= allowed, outcomes
+        allowed = {"ok", *(_LOST if lost else ())}
+        said = self.query(
+            "SELECT block, position, outcome, detail FROM runs WHERE outcome != 'ok'"
+        )
+        assert set(outcomes) <= allowed, said
         good = {run_id for run_id, _, outcome in runs if outcome == "ok"}
         whole = {file.stem for file in self.records(name) if has_footer(file)}
         assert good <= whole, "runs that are called good, and were cut short"
@@ -172,7 +252,59 @@ class OnSlurm(CommandLine):
             assert abs(float(ended) - float(began) - wall_s) < 1e-3, (folder, position)
 
 
-def message(said: Said) -> str:
-    """What a command said when it ended with an error."""
-    assert "Traceback" not in said.err, said.err
-    return said.err[said.err.index("commtune: ") :] if "commtune: " in said.err else said.err
+@dataclass(frozen=True)
+class Tuning:
+    """A controller at work."""
+
+    campaign: OnSlurm
+    child: subprocess.Popen[str]
+    heard: list[str] = field(default_factory=list)
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Waits for a condition that must come true before the controller ends."""
+        assert wait_until(lambda: bool(condition()), self.child), f"it ended before {what}"
+
+    def until_running(self) -> str:
+        """Waits until a job of it runs; returns its number."""
+        self.until(self.campaign.running, "a job ran")
+        return self.campaign.running()
+
+    def until_one(self, find: Callable[[], list[str]], what: str) -> str:
+        """Waits until there is one, and returns the first."""
+        found: list[str] = []
+
+        def is_there() -> bool:
+            found[:] = find()
+            return bool(found)
+
+        self.until(is_there, what)
+        return found[0]
+
+    def until_measuring(self, phase: str) -> str:
+        """Waits until a run of this phase measures; returns the number of its job."""
+        return self.until_one(lambda: self.campaign.measuring(phase), f"a run of {phase}")
+
+    def until_at_gate(self, phase: str) -> str:
+        """Waits until a job of this phase is there and none of its runs; returns its number."""
+        self.until_measuring(phase)
+        self.campaign.close_gate()
+        # The one that measures was through it before.
+        self.until(lambda: not self.campaign.measuring(phase), "its job ended")
+        return self.until_one(self.campaign.at_gate, "the next job")
+
+    def until_said(self, words: str) -> None:
+        """Waits until it says something."""
+        assert self.child.stderr
+        for line in self.child.stderr:
+            self.heard.append(line)
+            if words in line:
+                return
+        raise AssertionError(f"it never said {words!r}: {''.join(self.heard)}")
+
+    def ended(self, code: int = 0) -> str:
+        """Waits for the end, which must be this one; returns all that was said."""
+        _, err = self.child.communicate(timeout=200)
+        err = "".join(self.heard) + err
+        assert self.child.returncode == code, err
+        assert "Traceback" not in err, err
+        return err

@@ -1,0 +1,154 @@
+"""What a night on a cluster brings, to blocks that are jobs: nothing is lost, and it is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, OnSlurm, with_long_runs
+
+#: Runs that last long enough to be hit by something.
+_LONG = with_long_runs(ONE_CANDIDATE, 0.3)
+
+
+def _whole_confirmation(campaign: OnSlurm) -> None:
+    """The blocks that were asked for were made, whatever became of others."""
+    whole = campaign.query(
+        "SELECT count(*) FROM (SELECT block FROM runs WHERE phase = 'confirm' AND outcome = 'ok' "
+        "GROUP BY block HAVING count(*) = 2)"
+    )
+    assert whole >= [(7,)]
+
+
+def test_slurmctld_is_away_for_a_while(campaign: OnSlurm) -> None:
+    campaign.write(ONE_CANDIDATE)
+    with campaign.tuning() as tuning:
+        # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
+        tuning.until_at_gate("confirm")
+        campaign.cluster.stop_controller()
+        campaign.open_gate()
+        # Steps can't be made, nor the next job be handed in.
+        tuning.until_said("trying again")
+        campaign.cluster.start_controller()
+        err = tuning.ended()
+    assert "Slurm's controller does not answer" in err
+    assert "Slurm takes jobs again\n" in err
+    campaign.check_whole()
+    assert campaign.outcomes()["never-started"] == 2
+    assert set(campaign.outcomes()) == {"ok", "never-started"}
+    _whole_confirmation(campaign)
+
+
+def test_a_node_dies_twice_and_is_left_out(campaign: OnSlurm) -> None:
+    campaign.write(_LONG)
+    cluster = campaign.cluster
+    cluster.call("scontrol", "update", "nodename=n3", "state=drain", "reason=test")
+    lost: list[str] = []
+    with campaign.tuning() as tuning:
+        for _ in range(2):
+            lost.append(tuning.until_measuring("confirm"))
+            cluster.fail_node("n2")
+            tuning.until(lambda: lost[-1] not in campaign.open_jobs(), "the job was given up")
+            if len(lost) == 2:
+                cluster.call("scontrol", "update", "nodename=n3", "state=resume")
+            cluster.restore_node("n2")
+        err = tuning.ended()
+    first, second = lost
+    assert f"job {first} lost a node (n2): its runs are made again\n" in err
+    assert f"node n2 failed in 2 jobs ({first}, {second}) and is left out from now on\n" in err
+    campaign.check_whole()
+    assert set(campaign.outcomes()) == {"ok", "node-failure"}
+    _whole_confirmation(campaign)
+    ended = "block = (SELECT max(block) FROM runs)"
+    assert campaign.query(f"SELECT DISTINCT nodes, distance FROM runs WHERE {ended}") == [
+        ("n1,n3", "same-group")
+    ]
+
+
+def test_submissions_are_refused_for_a_while_and_a_job_is_held(campaign: OnSlurm) -> None:
+    campaign.write(ONE_CANDIDATE)
+    cluster = campaign.cluster
+    with campaign.tuning() as tuning:
+        tuning.until_running()
+        cluster.refuse_submissions()
+        tuning.until_said("Slurm starts no jobs there for now; trying again\n")
+        cluster.refuse_submissions(False)
+        tuning.until_at_gate("confirm")
+        held = next(job.number for job in campaign.jobs() if job.word == "PENDING")
+        cluster.call("scontrol", "hold", held)
+        campaign.open_gate()
+        tuning.until_said(f"job {held} is held (JobHeldAdmin): 'scontrol release {held}'\n")
+        cluster.call("scontrol", "release", held)
+        err = tuning.ended()
+    assert "Slurm takes jobs again\n" in err
+    campaign.check_whole(lost=False)
+    _whole_confirmation(campaign)
+
+
+def test_a_jobs_time_is_over_in_the_middle_of_a_run(campaign: OnSlurm) -> None:
+    # Slurm looks but twice a minute which jobs are over their time.
+    campaign.write(with_long_runs(ONE_BLOCK, 40.0).replace("64KiB", "16MiB"))
+    with campaign.tuning() as tuning:
+        campaign.cluster.reach_time_limit(tuning.until_measuring("search"))
+        tuning.ended()
+    campaign.check_whole()
+    found = campaign.query("SELECT outcome, detail FROM runs ORDER BY position")
+    number = campaign.jobs()[0].number
+    assert found == [
+        ("interrupted", f"cut short: job {number}: TIMEOUT (TimeLimit)"),
+        *[("interrupted", f"never made: job {number}: TIMEOUT (TimeLimit)")] * 3,
+    ]
+
+
+def test_a_job_that_somebody_cancels_stops_the_campaign_with_a_word(campaign: OnSlurm) -> None:
+    campaign.write(_LONG)
+    with campaign.tuning() as tuning:
+        number = tuning.until_measuring("confirm")
+        campaign.cluster.call("scancel", number)
+        err = tuning.ended(3)
+    assert err[err.index("commtune: ") :] == (
+        f"commtune: the campaign stops: job {number}: CANCELLED by user 0\n"
+        "  what was measured is kept; the same command goes on\n"
+        "  'commtune cancel' ends jobs that are still there\n"
+    )
+    with campaign.tuning() as tuning:
+        tuning.ended()
+    campaign.check_whole()
+    # It stopped before it handed in the next block.
+    assert set(campaign.outcomes()) == {"ok", "cancelled", "interrupted"}
+    _whole_confirmation(campaign)
+
+
+def test_a_database_out_of_reach_while_a_job_is_in_flight(campaign: OnSlurm) -> None:
+    campaign.write(ONE_BLOCK)
+    elsewhere = campaign.folder / "elsewhere"
+    elsewhere.mkdir()
+    with campaign.tuning() as tuning:
+        tuning.until_measuring("search")
+        for file in campaign.database.parent.glob("commtune.db*"):
+            file.rename(elsewhere / file.name)
+        err = tuning.ended(3)
+    assert f"the database sqlite:///{campaign.database} is gone" in err
+    assert "runs keep their record files; once that is mended, the same command goes on" in err
+    campaign.until_over()
+    for file in elsewhere.iterdir():
+        file.rename(campaign.database.parent / file.name)
+    assert campaign.query("SELECT count(*) FROM runs WHERE state != 'stored'") == [(4,)]
+    with campaign.tuning() as tuning:
+        tuning.ended()
+    campaign.check_whole(lost=False)
+    assert campaign.outcomes() == {"ok": 4}
+
+
+def test_a_site_without_accounts(dying: OnSlurm) -> None:
+    campaign = replace(dying, extra={"SLURM_CONF": dying.cluster.without_accounting["SLURM_CONF"]})
+    campaign.write(ONE_BLOCK)
+    campaign.dies(
+        "commtune.cluster.slurm.submitting:Submission.submit", "after", "tune", "campaign.yaml"
+    )
+    campaign.until_over()
+    with campaign.tuning() as tuning:
+        tuning.ended()
+    campaign.check_whole(lost=False)
+    ((hours,),) = campaign.query("SELECT node_hours FROM jobs")
+    ((spent,),) = campaign.query("SELECT sum(wall_s) * 2 / 3600 FROM runs")
+    assert hours > spent
