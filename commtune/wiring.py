@@ -28,12 +28,20 @@ from commtune.cluster.slurm.cancelling import Cancelled, cancel_all
 from commtune.cluster.slurm.queries import Queue
 from commtune.cluster.slurm.steps import Steps
 from commtune.cluster.slurm.submitting import Submission, clean_environment
+from commtune.db.describing import describe
 from commtune.db.engine import Database, open_database
-from commtune.db.location import database_url
+from commtune.db.location import database_url, shown_url
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignRecord
 from commtune.db.store import Store
-from commtune.errors import CampaignError, DatabaseFault, UserError
+from commtune.errors import (
+    CampaignError,
+    DatabaseFault,
+    EnvironmentFault,
+    NoAnswer,
+    UnknownName,
+    UserError,
+)
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import build
 from commtune.model import (
@@ -214,6 +222,8 @@ def _tune_on_slurm(
     """The same on Slurm: inside of an allocation by steps, elsewhere by jobs."""
     plan, on = spec.plan, slurm_campaign(spec, mpi, reporter.say)
     record = slurm_record(on)
+    if on.key:
+        _check_stored(plan.name, opened)
     take_over = take_over or follows()
     with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
         book = store.job_book(campaign_id)
@@ -226,6 +236,23 @@ def _tune_on_slurm(
             left = on.left_s(book)
             runner = Runner(plan, campaign_id, steps, store, most_left_s=left, look_at=LOOK_AT)
             return Campaign(plan, runner, reporter).run()
+
+
+def _check_stored(campaign: str, opened: Database) -> None:
+    """A controller that ``submit`` started must find what that stored: else it's another database.
+
+    Raises:
+        EnvironmentFault: it doesn't; whatever it measured, nobody would find.
+    """
+    try:
+        describe(opened.whole_url, campaign)
+    except (UnknownName, NoAnswer) as error:
+        raise EnvironmentFault(
+            f"on this node, {shown_url(opened.whole_url)} is not the database that the job was "
+            "submitted with: the campaign is not in it",
+            hint="put it where login and compute nodes see it: --db FILE, or XDG_DATA_HOME; "
+            "or take PostgreSQL",
+        ) from error
 
 
 def _whereabouts(on: OnSlurm) -> str:
