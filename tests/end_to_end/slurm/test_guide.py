@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -140,7 +141,7 @@ def shell(executable: Path, isolated_slurm: Cluster, tmp_path: Path) -> Iterator
     assert executable.is_relative_to(CACHE)
     environment = {
         "HOME": str(tmp_path),
-        "PATH": f"{ROOT / '.venv/bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "LC_ALL": "C.UTF-8",
         "SLURM_CONF": isolated_slurm.environment["SLURM_CONF"],
         "COMMTUNE_MPI_PATH": str(ROOT / ".mpi"),
