@@ -96,7 +96,10 @@ class Batches(Protocol):
         ...
 
     def settled(self) -> None:
-        """Says that all results that ``collect`` gave so far are stored."""
+        """Says that all results that ``collect`` gave so far are stored.
+
+        What an earlier controller left, and nobody adopted by then, is nobody's and is ended.
+        """
         ...
 
     def adopt(self, requests: Sequence[RunRequest]) -> None:

@@ -164,6 +164,7 @@ class Runner:
             for result in batches.collect():
                 self._store(self._flying.pop(result.run_id), result)
             batches.settled()
+        batches.settled()
 
     def _settle(self, benchmark: Benchmark, request: RunRequest, why: str) -> None:
         """Stores an open run if its records are complete, or marks it interrupted."""

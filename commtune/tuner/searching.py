@@ -93,8 +93,9 @@ class SearchPhase:
                 return
 
     def _try_first(self, timer: Timer) -> None:
-        """What the user listed and was never tried, whatever is left of the budget."""
-        untried = [c for c in self._plan.first if c not in self._runner.trials]
+        """What the user listed and was never measured, whatever is left of the budget."""
+        known, lost = self._runner.trials, self._runner.unmeasured()
+        untried = [c for c in self._plan.first if c not in known or c in lost]
         for configuration in untried:
             self._trial(Proposal(configuration, Origin.USER))
             self._search.remember(configuration)

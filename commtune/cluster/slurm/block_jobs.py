@@ -14,6 +14,7 @@ from commtune.cluster.slurm.flight import Flight, new_key
 from commtune.cluster.slurm.folders import Note
 from commtune.cluster.slurm.handing_in import HandingIn
 from commtune.cluster.slurm.leftovers import close_leftovers
+from commtune.cluster.slurm.queries import SlurmFault
 from commtune.cluster.slurm.results import End, Reader, lost_nodes
 from commtune.cluster.slurm.scripts import Scripts, time_limit_of_job
 from commtune.cluster.slurm.spending import Spending
@@ -117,6 +118,7 @@ class BlockJobs:
         for flight in self._landed:
             self._done_with(flight)
         self._landed.clear()
+        self._tidy_up()
         self.spending.settle()
 
     def adopt(self, requests: Sequence[RunRequest]) -> None:
@@ -217,10 +219,16 @@ class BlockJobs:
 
     def _tidy_up(self) -> None:
         """Closes what an earlier controller left in the book and nobody adopted, once."""
-        if not self._tidy:
-            self._tidy = True
-            kept = {flight.job.key for flight in self._landed} | self._flights.keys()
+        if self._tidy:
+            return
+        kept = {flight.job.key for flight in self._landed} | self._flights.keys()
+        try:
             close_leftovers(self.book, self.handing_in, self.spending, kept)
+        except SlurmFault as fault:
+            if not fault.transient:
+                raise
+        else:
+            self._tidy = True
 
 
 def _never_handed_in(request: RunRequest, now: float) -> RunResult:

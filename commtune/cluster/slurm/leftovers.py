@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from commtune.cluster.slurm.flight import Flight
+from commtune.cluster.slurm.flight import Flight, key_in
 from commtune.cluster.slurm.handing_in import HandingIn
+from commtune.cluster.slurm.queries import Queue
 from commtune.cluster.slurm.spending import Spending
 from commtune.model import JobKind, JobStage
 from commtune.tuner.ports import JobBook
+
+
+def living(queue: Queue) -> dict[str, str]:
+    """Slurm's numbers of our jobs that are not over, by key.
+
+    A job is ours by its name: a number alone proves nothing, since Slurm uses numbers again.
+
+    Raises:
+        SlurmFault: Slurm gives no answer.
+    """
+    return {
+        key: job.number
+        for job in queue.mine().jobs
+        if (key := key_in(job.name)) and not job.sighting.state.is_over
+    }
 
 
 def close_leftovers(
@@ -26,9 +42,12 @@ def close_leftovers(
         for job in book.open_jobs()
         if job.kind is not JobKind.ALLOCATION and job.key not in kept
     ]
+    if not left:
+        return
     for flight in left:
         flight.noted(number=flight.job.number or handing_in.known(flight))
-    handing_in.submission.cancel([flight.job.number for flight in left if flight.job.number])
+    alive = living(handing_in.queue)
+    handing_in.submission.cancel([alive[f.job.key] for f in left if f.job.key in alive])
     for flight in left:
         if last := flight.folder.finished():
             flight.noted(started_at=last.began_at, ended_at=last.ended_at)

@@ -6,10 +6,10 @@ The queue is asked for all jobs at once, and no more often than patience allows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from commtune.cluster.slurm.accounting import Accounting, sighting_in
-from commtune.cluster.slurm.flight import Flight, numbers
+from commtune.cluster.slurm.flight import Flight, key_in, numbers
 from commtune.cluster.slurm.queries import Answer, Patience, Queue, SlurmFault
 from commtune.cluster.slurm.results import End
 from commtune.cluster.slurm.states import JobState, Sighting, advance
@@ -85,7 +85,10 @@ class Watch:
         if self._in_trouble:
             self.say("Slurm answers again")
         self._in_trouble = False
-        return answer
+        # Slurm uses numbers again: what has another name is another job.
+        ours = {flight.job.key for flight in known}
+        jobs = tuple(job for job in answer.jobs if key_in(job.name) in ours)
+        return replace(answer, jobs=jobs)
 
     def _schedule(self, news: bool) -> None:
         self._quiet = 0 if news else self._quiet + 1
