@@ -8,8 +8,8 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from command_line import CommandLine, has_footer, wait_until
@@ -59,6 +59,25 @@ def with_long_runs(text: str, seconds: float) -> str:
     """The campaign with runs that take this long or twice as long."""
     timing = f"{{max_samples: 100000, time_cap: {seconds}s, relative_ci: 0}}"
     return text.replace("{max_samples: 10, time_cap: 2ms}", timing)
+
+
+@dataclass(frozen=True)
+class Death:
+    """A point at which a process dies.
+
+    Attributes:
+        method: ``module:Class.method``.
+        when: ``before`` or ``after`` a call of it.
+        holds: what is in the call's arguments, as Python shows them.
+        count: the how many-th of such calls.
+        command: of ``commtune``, that dies.
+    """
+
+    method: str
+    when: str = "after"
+    holds: str = ""
+    count: int = 1
+    command: str = "tune"
 
 
 @dataclass(frozen=True)
@@ -114,34 +133,30 @@ class OnSlurm(CommandLine):
         """Lets time pass."""
         time.sleep(seconds)
 
+    def all_over(self) -> bool:
+        """Whether none of the campaign's jobs is with Slurm."""
+        return all(job.is_over for job in self.jobs())
+
     def until_over(self, limit_s: float = 120.0) -> None:
         """Waits until none of the campaign's jobs is with Slurm."""
-        self.until(lambda: all(j.is_over for j in self.jobs()), "the jobs to end", limit_s)
+        self.until(self.all_over, "the jobs to end", limit_s)
 
-    def dies(
-        self, method: str, when: str, *arguments: str, holds: str = "", count: int = 1
-    ) -> None:
-        """Runs a command that dies at a point: see ``dying``.
-
-        Args:
-            method: ``module:Class.method``.
-            when: ``before`` or ``after`` it.
-            holds: of the calls, only those whose arguments hold this count.
-        """
-        self.order_death(method, when, holds=holds, count=count)
-        said = self(*arguments)
-        assert said.code == -signal.SIGKILL, f"{method} {when}: {said}"
-        self.died()
-
-    def order_death(self, method: str, when: str, *, holds: str = "", count: int = 1) -> None:
-        """The next command that comes to this point dies there."""
-        order = {"method": method, "when": when, "holds": holds, "count": count}
-        (self.folder / "die").write_text(json.dumps(order))
-
-    def died(self) -> None:
-        """Checks that the last order to die was obeyed, and that nothing was doubled by it."""
-        assert not (self.folder / "die").exists()
+    def dies(self, death: Death) -> None:
+        """Runs a command that dies at a point, and checks that nothing was doubled by it."""
+        self.order_deaths([death])
+        said = self(death.command, "campaign.yaml")
+        assert said.code == -signal.SIGKILL, f"{death}: {said}"
+        assert self.deaths_left() == 0
         self.check_once()
+
+    def order_deaths(self, deaths: Sequence[Death]) -> None:
+        """The next processes die at these points, one at each (see ``dying``)."""
+        lines = [json.dumps(asdict(death)) + "\n" for death in deaths]
+        (self.folder / "die").write_text("".join(lines))
+
+    def deaths_left(self) -> int:
+        """How many of the deaths that were ordered are still to come."""
+        return len((self.folder / "die").read_text().splitlines())
 
     def open_jobs(self) -> set[str]:
         """Numbers of jobs that are not over in the book."""

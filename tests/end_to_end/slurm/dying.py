@@ -1,7 +1,8 @@
 """The command line, which kills itself at one point of its way, as ``kill -9`` would.
 
-Where, a file in the home folder says; it is gone when that happened. Controllers in allocations
-that this one submits are started in the same way, so that they can be told to die as well.
+Where, the first line of a file in the home folder says; it is gone when that happened, so that the
+next process obeys the next line. Controllers in allocations that this one submits are started in
+the same way.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ORDER = "die"
+ORDERS = "die"
 
 
 def _patched(method: Callable[..., Any], order: dict[str, Any], file: Path) -> Callable[..., Any]:
@@ -36,16 +37,19 @@ def _patched(method: Callable[..., Any], order: dict[str, Any], file: Path) -> C
 
 
 def _kill(file: Path) -> None:
-    file.unlink()
+    rest = file.with_suffix(".rest")
+    rest.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+    rest.replace(file)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main() -> None:
     """Runs the command line."""
     folder = Path(os.environ["HOME"])
-    file = folder / ORDER
-    if file.exists():
-        order = json.loads(file.read_text())
+    file = folder / ORDERS
+    orders = file.read_text().splitlines() if file.exists() else []
+    order = json.loads(orders[0]) if orders else {}
+    if order.get("command") == sys.argv[1]:
         module, _, name = order["method"].rpartition(":")
         owner, method = name.split(".")
         cls = getattr(importlib.import_module(module), owner)

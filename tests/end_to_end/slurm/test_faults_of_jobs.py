@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, OnSlurm, with_long_runs
+from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, Death, OnSlurm, with_long_runs
 
 #: Runs that last long enough to be hit by something.
 _LONG = with_long_runs(ONE_CANDIDATE, 0.3)
@@ -142,9 +142,8 @@ def test_a_database_out_of_reach_while_a_job_is_in_flight(campaign: OnSlurm) -> 
 def test_a_site_without_accounts(dying: OnSlurm) -> None:
     campaign = replace(dying, extra={"SLURM_CONF": dying.cluster.without_accounting["SLURM_CONF"]})
     campaign.write(ONE_BLOCK)
-    campaign.dies(
-        "commtune.cluster.slurm.submitting:Submission.submit", "after", "tune", "campaign.yaml"
-    )
+    death = Death("commtune.cluster.slurm.submitting:Submission.submit")
+    campaign.dies(death)
     campaign.until_over()
     with campaign.tuning() as tuning:
         tuning.ended()

@@ -2,52 +2,48 @@
 
 from __future__ import annotations
 
-from slurm_campaigns import TWO_NODES, OnSlurm
+from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
 
 _STORE = "commtune.db.store:Store."
 _BOOK = "commtune.db.jobs:StoredJobs."
-_FOLDER = "commtune.cluster.slurm.folders:JobFolder."
-_SBATCH = "commtune.cluster.slurm.submitting:Submission."
-_JOBS = "commtune.cluster.slurm.block_jobs:BlockJobs."
-_WATCH = "commtune.cluster.slurm.watching:Watch."
+_SLURM = "commtune.cluster.slurm."
+_SBATCH = _SLURM + "submitting:Submission.submit"
+_LAND = _SLURM + "block_jobs:BlockJobs._land"
 
 #: In the order in which a campaign comes to them: each is the death of one controller.
 _DEATHS = (
-    (_STORE + "start_runs", "before", "", 1),
-    (_STORE + "start_runs", "after", "", 1),
-    (_FOLDER + "write_script", "after", "", 1),
-    (_BOOK + "put_job", "after", "'prepared'", 1),
-    (_SBATCH + "submit", "after", "", 1),
-    (_BOOK + "put_job", "after", "'submitted'", 1),
-    (_WATCH + "over", "before", "", 2),
-    (_JOBS + "_land", "before", "", 1),
-    (_JOBS + "_land", "after", "", 1),
-    (_STORE + "finish_run", "after", "", 2),
-    (_JOBS + "settled", "before", "", 1),
-    (_BOOK + "put_job", "before", "'over'", 1),
-    (_BOOK + "put_job", "after", "'over'", 1),
-)
-_DEATHS_OF_TRACES = (
-    (_BOOK + "put_job", "after", "'trace'", 1),
-    (_SBATCH + "submit", "after", "", 1),
-    (_WATCH + "over", "after", "'trace'", 1),
-    (_STORE + "add_execution", "before", "", 1),
-)
-_LATE_DEATHS = (
-    (_STORE + "decide", "before", "", 1),
-    (_STORE + "plan_block", "after", "", 2),
-    (_BOOK + "put_job", "after", "'submitted'", 3),
-    (_STORE + "finish_run", "after", "", 3),
-    (_STORE + "save_profiles", "before", "", 1),
-    (_STORE + "conclude", "before", "", 1),
-    (_STORE + "finish_campaign", "before", "", 1),
+    Death(_STORE + "start_runs", "before"),
+    Death(_STORE + "start_runs"),
+    Death(_SLURM + "folders:JobFolder.write_script"),
+    Death(_BOOK + "put_job", holds="'prepared'"),
+    Death(_SBATCH),
+    Death(_BOOK + "put_job", holds="'submitted'"),
+    Death(_SLURM + "watching:Watch.over", "before"),
+    Death(_LAND, "before"),
+    Death(_LAND),
+    Death(_STORE + "finish_run", count=2),
+    Death(_SLURM + "block_jobs:BlockJobs.settled", "before"),
+    Death(_BOOK + "put_job", "before", holds="'over'"),
+    Death(_BOOK + "put_job", holds="'over'"),
+    # Traces are jobs without runs.
+    Death(_BOOK + "put_job", holds="'trace'"),
+    Death(_SBATCH),
+    Death(_SLURM + "watching:Watch.over", holds="'trace'"),
+    Death(_STORE + "add_execution", "before"),
+    # The confirmation, with several jobs in flight.
+    Death(_STORE + "decide", "before"),
+    Death(_STORE + "plan_block", count=2),
+    Death(_BOOK + "put_job", holds="'submitted'", count=3),
+    Death(_STORE + "finish_run", count=3),
+    Death(_STORE + "save_profiles", "before"),
+    Death(_STORE + "finish_campaign", "before"),
 )
 
 
 def test_killed_between_any_two_steps_nothing_is_lost_or_doubled(dying: OnSlurm) -> None:
-    dying.write(TWO_NODES)
-    for method, when, holds, count in (*_DEATHS, *_DEATHS_OF_TRACES, *_LATE_DEATHS):
-        dying.dies(method, when, "tune", "campaign.yaml", holds=holds, count=count)
+    dying.write(ONE_CANDIDATE)
+    for death in _DEATHS:
+        dying.dies(death)
     said = dying("tune", "campaign.yaml")
     assert said.code == 0, said.err
     dying.check_whole()

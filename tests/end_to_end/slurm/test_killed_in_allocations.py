@@ -1,0 +1,53 @@
+"""A controller in an allocation that is killed between any two steps of going on in the next."""
+
+from __future__ import annotations
+
+from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
+
+_STORE = "commtune.db.store:Store."
+_BOOK = "commtune.db.jobs:StoredJobs."
+_SBATCH = "commtune.cluster.slurm.submitting:Submission.submit"
+_SUCCESSION = "commtune.cluster.slurm.succession:Succession."
+
+_SUBMITTING = (
+    Death(_BOOK + "put_job", "before", command="submit"),
+    Death(_BOOK + "put_job", command="submit"),
+    Death(_SBATCH, command="submit"),
+)
+#: In the order in which allocations come to them: each is the death of one controller.
+_DEATHS = (
+    Death(_STORE + "start_run"),
+    Death(_SBATCH, "before"),
+    Death(_BOOK + "put_job", holds="'prepared'"),
+    Death(_SBATCH),
+    Death(_BOOK + "put_job", holds="'submitted'", count=2),
+    Death(_STORE + "finish_run", "before", count=3),
+    Death(_STORE + "finish_run", count=3),
+    Death(_STORE + "finish_campaign", "before"),
+    Death(_SUCCESSION + "ended", "before"),
+    Death(_SUCCESSION + "ended"),
+)
+
+
+def test_killed_between_any_two_steps_allocations_go_on(dying: OnSlurm) -> None:
+    dying.write(ONE_CANDIDATE)
+    dying.close_gate()
+    for death in _SUBMITTING:
+        dying.dies(death)
+    (job,) = [job for job in dying.jobs() if not job.is_over]
+    again = dying("submit", "campaign.yaml")
+    assert again.code == 2
+    assert f"is with Slurm already: job {job.number}" in again.err
+
+    dying.order_deaths(_DEATHS)
+    dying.open_gate()
+    submitted = 0
+    while left := dying.deaths_left():
+        dying.until(lambda: dying.deaths_left() < left or dying.all_over(), f"death {left}")
+        if dying.all_over():
+            submitted += 1
+            assert dying("submit", "campaign.yaml").code == 0
+    dying.until_over()
+    # Where no next allocation waits yet, or the campaign is nearly done.
+    assert submitted == 6
+    dying.check_whole()
