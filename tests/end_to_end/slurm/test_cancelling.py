@@ -1,0 +1,57 @@
+"""``commtune cancel`` on a real Slurm: it ends what is the campaign's, and nothing else."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+from slurm_campaigns import ONE_CANDIDATE, OnSlurm
+
+
+def _foreign(campaign: OnSlurm) -> str:
+    """A job that is not the campaign's, whatever its name seems to say."""
+    (ours, *_) = [job for job in campaign.jobs() if not job.is_over]
+    name = f"commtune-small-{'0' * 16}"
+    assert len(ours.key) == 16
+    return campaign.cluster.submit("exec sleep 600", f"--job-name={name}", "-N1", "-w", "n3")
+
+
+def test_blocks_end_and_a_job_of_somebody_else_does_not(campaign: OnSlurm) -> None:
+    campaign.write(ONE_CANDIDATE)
+    with campaign.tuning() as tuning:
+        tuning.until_at_gate("confirm")
+        foreign = _foreign(campaign)
+        ended = campaign("cancel", "small")
+        assert ended.code == 0, ended.err
+        # Its controller sees that, and hands in no more.
+        assert "commtune: the campaign stops: job " in tuning.ended(3)
+    assert campaign.all_over()
+    campaign.cluster.until(foreign, "RUNNING")
+    assert campaign("cancel", "small").out == "small: none of its jobs is with Slurm\n"
+
+    # Slurm's numbers are used again: what the book says of ours is now somebody else's.
+    with closing(sqlite3.connect(campaign.database)) as connection, connection:
+        connection.execute(f"UPDATE jobs SET number = '{foreign}' WHERE stage != 'over'")
+    assert campaign("cancel", "small").code == 0
+    campaign.open_gate()
+    with campaign.tuning() as tuning:
+        tuning.ended()
+    campaign.check_whole()
+    campaign.cluster.until(foreign, "RUNNING")
+
+
+def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnSlurm) -> None:
+    campaign.write(ONE_CANDIDATE)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.jobs()) == 2, "the next allocation")
+    ended = campaign("cancel", "small")
+    assert ended.code == 0, ended.err
+    first, second = sorted(job.number for job in campaign.jobs())
+    assert f"small: jobs {first}, {second} ended; what was measured is kept\n" in ended.out
+    assert campaign.all_over()
+    campaign.check_runs()
+    hours = campaign.query("SELECT stage, node_hours > 0 FROM jobs ORDER BY prepared_at")
+    assert hours == [("over", 1), ("over", 0)]
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until_over()
+    campaign.check_whole()
