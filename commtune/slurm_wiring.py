@@ -18,6 +18,7 @@ from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.slurm.allocation import Allocation, this_allocation
 from commtune.cluster.slurm.beside import Beside, whole
 from commtune.cluster.slurm.block_jobs import BlockJobs
+from commtune.cluster.slurm.failed_nodes import FailedNodes
 from commtune.cluster.slurm.folders import JobFolder
 from commtune.cluster.slurm.handing_in import HandingIn
 from commtune.cluster.slurm.queries import Patience, Queue
@@ -132,9 +133,7 @@ class OnSlurm:
                 changed=lambda flight: book.put_job(flight.job),
             ),
             spending=Spending(book, self._nodes, plan.budget.node_hours, accounting, time.time),
-            stopping=Stopping(
-                queue, handing_in.submission, self.folder / "failed-nodes.json", self.say
-            ),
+            stopping=Stopping(queue, handing_in.submission, self._failed_nodes, self.say),
             most_in_flight=wish.jobs,
             glance_s=min(1.0, wish.poll_s),
             alive=alive,
@@ -260,6 +259,10 @@ class OnSlurm:
             "partition": partition,
             "constraint": wish.constraint or (system.slurm.constraint if system else ""),
         }
+
+    @property
+    def _failed_nodes(self) -> FailedNodes:
+        return FailedNodes(self.folder / "failed-nodes.json", self.say)
 
     @property
     def _records(self) -> Path:

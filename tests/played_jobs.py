@@ -13,6 +13,7 @@ from fake_slurm.driver import FakeSlurm
 
 from commtune.cluster.slurm.accounting import Accounting
 from commtune.cluster.slurm.block_jobs import BlockJobs
+from commtune.cluster.slurm.failed_nodes import FailedNodes
 from commtune.cluster.slurm.flight import Flight
 from commtune.cluster.slurm.folders import JobFolder
 from commtune.cluster.slurm.handing_in import HandingIn
@@ -159,7 +160,12 @@ class Laboratory:
                 lambda flight: self.book.put_job(flight.job),
             ),
             spending=Spending(self.book, 2, self.limit, accounting, self.clock),
-            stopping=Stopping(self.queue, submission, self.folder / "failed.json", self.say),
+            stopping=Stopping(
+                self.queue,
+                submission,
+                FailedNodes(self.folder / "failed.json", self.say),
+                self.say,
+            ),
             most_in_flight=in_flight,
             glance_s=glance_s,
             clock=self.clock,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from commtune.cluster.slurm.failed_nodes import FailedNodes
 from commtune.cluster.slurm.flight import Flight
 from commtune.cluster.slurm.queries import Queue, SlurmFault
 from commtune.cluster.slurm.results import End
-from commtune.cluster.slurm.states import JobState, NodeFailures, Policy, Waiting, kind_of
+from commtune.cluster.slurm.states import JobState, Policy, Waiting, kind_of
 from commtune.cluster.slurm.submitting import Submission
 from commtune.errors import EnvironmentFault
 
@@ -22,25 +21,21 @@ class Stopping:
     """Remembers failures of nodes, and why the campaign has to stop.
 
     Attributes:
-        file: where failures of nodes are kept over controllers.
+        failed_nodes: nodes that jobs do without, or soon may.
         say: tells a person.
     """
 
     queue: Queue
     submission: Submission
-    file: Path
+    failed_nodes: FailedNodes
     say: Callable[[str], None]
-    _failures: NodeFailures = field(init=False)
     _stop: EnvironmentFault | None = field(default=None, init=False)
     _told: set[str] = field(default_factory=set, init=False)
-
-    def __post_init__(self) -> None:
-        self._failures = _read(self.file)
 
     @property
     def excluded(self) -> tuple[str, ...]:
         """Nodes that jobs do without from now on."""
-        return self._failures.excluded
+        return self.failed_nodes.excluded
 
     def check(self) -> None:
         """Raises what stops the campaign, if anything does.
@@ -95,31 +90,9 @@ class Stopping:
             failed = lost | self.queue.failed_nodes(nodes) or frozenset(nodes)
         except SlurmFault:
             failed = lost or frozenset(nodes)
-        before = self._failures.excluded
-        self._failures = self._failures.failed(number, failed)
-        self.say(
-            f"job {number} lost a node ({', '.join(sorted(failed))}): its runs are made again"
-        )
-        for node, words in zip(self._failures.excluded, self._failures.words(), strict=True):
-            if node not in before:
-                self.say(words)
-        _write(self.file, self._failures)
+        self.failed_nodes.failed(number, failed)
 
     def _say_once(self, key: str, words: str) -> None:
         if key not in self._told:
             self._told.add(key)
             self.say(words)
-
-
-def _read(file: Path) -> NodeFailures:
-    try:
-        known = json.loads(file.read_text())
-        return NodeFailures({node: frozenset(jobs) for node, jobs in known.items()})
-    except (OSError, ValueError, AttributeError, TypeError):
-        return NodeFailures()
-
-
-def _write(file: Path, failures: NodeFailures) -> None:
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps({node: sorted(jobs) for node, jobs in failures.jobs.items()}))
-    part.replace(file)
