@@ -154,12 +154,15 @@ bool speaks_for_all() {
   });
 }
 
+/// How long launchers need to pass on what a rank said, before the rank or its fellows end.
+constexpr std::chrono::milliseconds kTimeToBeHeard{300};
+
 int exit_of_all(ExitStatus status, const std::string& message, bool speak) {
   if (speak) {
     std::fprintf(stderr, "commtune-bench: %s\n", message.c_str());
   } else {
     // A launcher may end all ranks as soon as one has failed: that must be the one that spoke.
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::this_thread::sleep_for(kTimeToBeHeard);
   }
   return status;
 }
@@ -191,6 +194,7 @@ int run_under_mpi(const CommandLine& line, const std::vector<std::string>& argum
   } catch (const std::exception& error) {
     // The other ranks may be waiting for this one for ever: all have to go.
     std::fprintf(stderr, "commtune-bench: rank %d: %s\n", world.rank(), error.what());
+    std::this_thread::sleep_for(kTimeToBeHeard);
     MPI_Abort(MPI_COMM_WORLD, kExitFailure);
     return kExitFailure;
   }
