@@ -234,6 +234,7 @@ class OnSlurm:
             self.allocation_script(database),
             book,
             self._handing_in(book, queue, patience),
+            self._failed_nodes,
             time.time,
         )
 

@@ -25,6 +25,7 @@ from commtune.cluster.mpi import find_mpi
 from commtune.cluster.slurm import glance
 from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.cancelling import Cancelled, cancel_all
+from commtune.cluster.slurm.placement import expand_hosts
 from commtune.cluster.slurm.queries import Queue
 from commtune.cluster.slurm.steps import Steps
 from commtune.cluster.slurm.submitting import Submission, clean_environment
@@ -36,6 +37,7 @@ from commtune.db.records import CampaignRecord
 from commtune.db.store import Store
 from commtune.errors import (
     CampaignError,
+    CampaignLocked,
     DatabaseFault,
     EnvironmentFault,
     NoAnswer,
@@ -45,7 +47,9 @@ from commtune.errors import (
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import build
 from commtune.model import (
+    JobKind,
     JobRecord,
+    JobStage,
     MpiFlavour,
     MpiInstallation,
     RunRequest,
@@ -60,6 +64,8 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.replay import ReplayBenchmark, check_plan
 from commtune.tuner.runner import Runner
 
+#: How far the clocks of a cluster's machines may differ, seconds.
+_CLOCKS_S = 60.0
 #: The space that fits an MPI where the user names none.
 _PRESETS = {
     MpiFlavour.MPICH: "mpich-host",
@@ -301,17 +307,46 @@ def submit(on: OnSlurm, opened: Database) -> JobRecord:
     Raises:
         UserError: one is there already.
         CampaignChanged: the stored campaign of this name asks another question.
+        CampaignLocked: a controller works on it, not in a job that ``submit`` made.
         EnvironmentFault: Slurm takes no job.
     """
     store = Store(opened, say=on.say)
     campaign_id = store.open_campaign(slurm_record(on)).id
-    succession = on.succession(store.job_book(campaign_id), opened.whole_url)
+    book = store.job_book(campaign_id)
+    succession = on.succession(book, opened.whole_url)
     if there := succession.alive():
         raise UserError(
             f"campaign {on.spec.plan.name} is with Slurm already: job {there[0].job.number}",
             hint="'commtune status' shows it; 'commtune cancel' ends it",
         )
-    return succession.submit().job
+    dead = _dead_holder(store, campaign_id, book.all_jobs())
+    return succession.submit(after=dead, is_over=True).job
+
+
+def _dead_holder(store: Store, campaign_id: int, jobs: Sequence[JobRecord]) -> str:
+    """Number of an allocation that is over and whose controller still holds the campaign's lock.
+
+    It died on another machine, where nobody sees that. Empty where nobody holds the lock.
+
+    Raises:
+        CampaignLocked: somebody else holds it, and may live.
+    """
+    owner = LockOwner.current()
+    try:
+        store.lock(campaign_id, owner)
+    except CampaignLocked:
+        holder, since = store.holder(campaign_id) or (owner, 0.0)
+        for job in reversed(jobs):
+            ended = job.kind is JobKind.ALLOCATION and job.stage is JobStage.OVER and job.ended_at
+            if ended and since <= ended + _CLOCKS_S and _is_on(holder.host, job.nodes):
+                return job.number
+        raise
+    store.unlock(campaign_id, owner)
+    return ""
+
+
+def _is_on(host: str, nodes: str) -> bool:
+    return host.partition(".")[0] in {node.partition(".")[0] for node in expand_hosts(nodes)}
 
 
 def example_script(on: OnSlurm, db: str | None, *, block: bool) -> str:

@@ -111,6 +111,13 @@ def acquire(
     return ""
 
 
+def holder(connection: Connection, campaign_id: int) -> tuple[LockOwner, float] | None:
+    """Who holds the lock, and since when, seconds since 1970; ``None`` if nobody does."""
+    statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id)
+    row = connection.execute(statement).mappings().one_or_none()
+    return (_owner(row), row["since"]) if row else None
+
+
 def refresh(connection: Connection, campaign_id: int, owner: LockOwner | None) -> None:
     """Says that the owner lives.
 

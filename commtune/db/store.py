@@ -144,6 +144,11 @@ class Store:
         self._owners[campaign_id] = owner
         return reason
 
+    def holder(self, campaign_id: int) -> tuple[LockOwner, float] | None:
+        """Who holds the lock, dead or alive, and since when; ``None`` if nobody does."""
+        with self.database.read() as connection:
+            return locks.holder(connection, campaign_id)
+
     def touch(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Says that the holder of the lock lives; to be called more often than it gets stale.
 

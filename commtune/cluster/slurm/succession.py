@@ -9,15 +9,18 @@ campaign that is done cancels what waits.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune.cluster.slurm.allocation import Allocation
-from commtune.cluster.slurm.flight import Flight, job_name, new_key
+from commtune.cluster.slurm.failed_nodes import FailedNodes
+from commtune.cluster.slurm.flight import Flight, job_name, key_in, new_key
 from commtune.cluster.slurm.folders import Note
 from commtune.cluster.slurm.handing_in import HandingIn
-from commtune.cluster.slurm.queries import SlurmFault
+from commtune.cluster.slurm.placement import expand_hosts
+from commtune.cluster.slurm.queries import QueuedJob, SlurmFault
+from commtune.cluster.slurm.states import JobState
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
 from commtune.slurm_templates import Wish, job_for, render_allocation
@@ -57,11 +60,12 @@ class AllocationScript:
     time_s: float
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def render(self, key: str, after: str = "") -> str:
+    def render(self, key: str, after: str = "", exclude: Collection[str] = ()) -> str:
         """The script of the job with this key.
 
         Args:
-            after: number of the job that must be over before.
+            after: number of the job whose controller is dead when this one begins.
+            exclude: nodes to do without.
 
         Raises:
             UserError: a value can't be delivered, or the system doesn't allow such a job.
@@ -75,6 +79,7 @@ class AllocationScript:
             time_s=self.time_s,
             output=str(self.folder / key / "job.out"),
             comment=f"commtune:{self.campaign}",
+            exclude=exclude,
             warn_s=_WARN_S,
             environment={**passed, **self.environment, **ours},
         )
@@ -88,18 +93,21 @@ class Succession:
     script: AllocationScript
     book: JobBook
     handing_in: HandingIn
+    failed_nodes: FailedNodes
     clock: Callable[[], float]
+    _own: str = field(default="", init=False)
     _next: Flight | None = field(default=None, init=False)
     _again_at: float = field(default=0.0, init=False)
 
-    def submit(self, *, after: str = "") -> Flight:
+    def submit(self, *, after: str = "", is_over: bool = False) -> Flight:
         """Submits an allocation; returns it, with Slurm's number.
 
         Args:
-            after: number of the job that must be over before.
+            after: number of the job that it follows, and waits for unless that is over.
 
         Raises:
-            EnvironmentFault: Slurm doesn't take it now, or ever.
+            EnvironmentFault: Slurm doesn't take it now, or ever; or it may have taken it, which
+                ``alive`` finds out.
         """
         key = new_key()
         job = JobRecord(
@@ -110,11 +118,17 @@ class Succession:
             node_count=self.script.wish.nodes,
         )
         flight = Flight(job, (), 0.0)
-        flight.folder.write_script(self.script.render(key, after), Note())
+        script = self.script.render(key, after, self.failed_nodes.excluded)
+        flight.folder.write_script(script, Note())
         self.book.put_job(job)
-        options = [f"--dependency=afterany:{after}"] if after else []
+        options = [f"--dependency=afterany:{after}"] if after and not is_over else []
         replace(self.handing_in, options=options).attempt(flight)
         if not flight.job.number:
+            if flight.perhaps_known:
+                raise EnvironmentFault(
+                    "Slurm may have taken the job, and did not say so",
+                    hint="type the same command again later: it finds out",
+                )
             self.book.put_job(flight.noted(stage=JobStage.OVER, detail="Slurm did not take it"))
             raise EnvironmentFault(
                 "Slurm takes no job now", hint="type the same command again later"
@@ -131,10 +145,16 @@ class Succession:
         """
         jobs = [job for job in self.book.open_jobs() if job.kind is JobKind.ALLOCATION]
         flights = [Flight(job, (), 0.0) for job in jobs if job.key != own]
-        return [flight for flight in flights if self._is_alive(flight)]
+        alive = [flight for flight in flights if self._is_alive(flight)]
+        for flight in flights:
+            # One that has no number yet may be another controller's, which hands it in right now.
+            if flight not in alive and (flight.job.number or own or not alive):
+                self._close(flight)
+        return alive
 
     def began(self, own: str, allocation: Allocation) -> None:
         """Puts down that this allocation runs, and that earlier ones are over."""
+        self._own = own
         for job in self.book.open_jobs():
             if job.key == own:
                 running = replace(
@@ -146,24 +166,28 @@ class Succession:
                     started_at=allocation.began_at,
                 )
                 self.book.put_job(running)
-        # One that waits was made by a controller that died in this very job.
-        self._next = next(iter(self.alive(own)), None)
+        try:
+            # One that waits was made by a controller that died in this very job.
+            self._next = next(iter(self.alive(own)), None)
+        except SlurmFault as fault:
+            self.handing_in.say(f"{fault.message}; looking for further allocations later")
 
     def worked(self, allocation: Allocation) -> None:
         """A run went well: the next allocation may wait for this one's end, once."""
         if self._next is not None or self.clock() < self._again_at:
             return
         try:
-            self._next = self.submit(after=allocation.number)
+            # It may be there already: Slurm took it and its answer was lost.
+            there = self.alive(self._own)
+            self._next = there[0] if there else self.submit(after=allocation.number)
         except EnvironmentFault as fault:
             self._again_at = self.clock() + _AGAIN_S
             self.handing_in.say(f"the next allocation could not be asked for: {fault.message}")
 
     def ended(self, own: str, allocation: Allocation, *, done: bool) -> None:
         """Puts down what this allocation used; if the campaign is done, nothing follows."""
-        if done and self._next is not None:
-            self.handing_in.submission.cancel([self._next.job.number])
-            self.book.put_job(self._next.noted(stage=JobStage.OVER, detail="no more to do"))
+        if done:
+            self._take_back(own)
         now = self.clock()
         for job in self.book.open_jobs():
             if job.key == own:
@@ -176,20 +200,53 @@ class Succession:
                 )
                 self.book.put_job(over)
 
+    def _take_back(self, own: str) -> None:
+        """Cancels what waits; a job that runs all the same finds nothing to do."""
+        try:
+            there = self.alive(own)
+            self.handing_in.submission.cancel([flight.job.number for flight in there])
+        except SlurmFault as fault:
+            self.handing_in.say(f"the next allocation could not be taken back: {fault.message}")
+            return
+        for flight in there:
+            self.book.put_job(flight.noted(stage=JobStage.OVER, detail="no more to do"))
+
     def _is_alive(self, flight: Flight) -> bool:
         number = flight.job.number or self.handing_in.known(flight)
         flight.noted(number=number)
-        parts = self.handing_in.queue.look([number]).parts(number) if number else ()
-        if any(not part.sighting.state.is_over for part in parts):
-            return True
+        parts = self._parts(flight)
         for part in parts:
-            flight.noted(started_at=part.sighting.started_at, ended_at=part.ended_at)
+            flight.noted(
+                started_at=part.sighting.started_at or flight.job.started_at,
+                ended_at=part.ended_at,
+                nodes=part.node_list or flight.job.nodes,
+                node_count=part.node_count or flight.job.node_count,
+            )
+            if part.sighting.state is JobState.NODE_FAILURE:
+                self._lost_nodes(flight)
+        return any(not part.sighting.state.is_over for part in parts)
+
+    def _parts(self, flight: Flight) -> list[QueuedJob]:
+        """What the queue says of a job; another one may have its number now."""
+        number = flight.job.number
+        parts = self.handing_in.queue.look([number]).parts(number) if number else ()
+        return [part for part in parts if key_in(part.name) == flight.job.key]
+
+    def _lost_nodes(self, flight: Flight) -> None:
+        nodes = expand_hosts(flight.job.nodes)
+        try:
+            failed = self.handing_in.queue.failed_nodes(nodes) or frozenset(nodes)
+        except SlurmFault:
+            failed = frozenset(nodes)
+        self.failed_nodes.failed(flight.job.number, failed)
+
+    def _close(self, flight: Flight) -> None:
+        """Puts down that an allocation is over, and what it used as far as anybody knows."""
         job = flight.job
         ended_at = job.ended_at or self._ended_by_accounts(job)
         used_s = (ended_at or 0.0) - (job.started_at or ended_at or 0.0)
         hours = max(0.0, used_s) * job.node_count / 3600
         self.book.put_job(flight.noted(stage=JobStage.OVER, ended_at=ended_at, node_hours=hours))
-        return False
 
     def _ended_by_accounts(self, job: JobRecord) -> float | None:
         accounting = self.handing_in.accounting
