@@ -104,7 +104,11 @@ class Step:
 
 
 def render_block(
-    job: Job, steps: tuple[Step, ...], place: str | Path, folder: Path | None = None
+    job: Job,
+    steps: tuple[Step, ...],
+    place: str | Path,
+    folder: Path | None = None,
+    places: tuple[str, ...] = (),
 ) -> str:
     """The script of a job that makes the runs of one block, one after the other.
 
@@ -117,6 +121,8 @@ def render_block(
         place: the block's folder, which must exist when the job runs.
         folder: the user's own templates; one of the same name replaces a shipped one, which it
             can extend as ``commtune/NAME``.
+        places: words of a step that prints where each node stands, where nodes may know that;
+            what it prints is in ``PLACE/places``.
 
     Returns:
         The script, in ASCII; write it as bytes or with ``newline="\\n"``.
@@ -128,7 +134,9 @@ def render_block(
         quoting.check_environment(step.environment)
         if not 0 < step.time_limit_s < math.inf:
             raise UserError(f"{step.time_limit_s} is no time limit", hint="give seconds above 0")
-    return _render("block.sh.j2", job, folder, {"steps": steps, "place": str(place)})
+    return _render(
+        "block.sh.j2", job, folder, {"steps": steps, "place": str(place), "places": places}
+    )
 
 
 def render_allocation(job: Job, command: tuple[str, ...], folder: Path | None = None) -> str:

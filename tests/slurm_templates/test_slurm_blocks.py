@@ -15,6 +15,7 @@ from left_over import living, wait_until_living
 from slurm_cluster import Cluster
 from slurm_scripts import shown, submitted
 
+from commtune.cluster.slurm.placement import Distance, ask_places, farthest, read_places
 from commtune.errors import UserError
 from commtune.slurm_templates import Beside, Job, Step, Wish, launch, render_block
 from commtune.slurm_templates.beside import presence
@@ -64,6 +65,19 @@ def wait_until_gone(word: str) -> None:
     while (found := living(word)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not found
+
+
+def test_nodes_say_where_they_stand(cluster: Cluster) -> None:
+    """Where Slurm's description of the network is not to be had, its tasks know their place."""
+    block = Block(cluster, nodes=3)
+    places = ask_places(3)
+    script = render_block(block.job, (block.step(0, "true"),), block.place, places=places)
+    cluster.until(submitted(cluster, script), "COMPLETED")
+    topology = read_places(block.said("places"))
+    assert set(topology.positions) == {"n1", "n2", "n3"}
+    assert farthest(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
+    assert farthest(topology.of(["n1", "n3"])) is Distance.SAME_GROUP
+    assert block.ended("0.exit")[0] == 0
 
 
 def test_exit_files_say_status_and_times(cluster: Cluster) -> None:

@@ -5,8 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from commtune.cluster.slurm.placement import Topology, expand_hosts, farthest
+from commtune.cluster.slurm.placement import (
+    XNAME_FILE,
+    Topology,
+    ask_places,
+    expand_hosts,
+    farthest,
+    read_places,
+)
 from commtune.cluster.slurm.queries import SlurmFault, ask, read_time
 from commtune.errors import AllocationOver, EnvironmentFault
 
@@ -37,6 +45,14 @@ class Allocation:
         """
         if self.ends_at is not None and now + wanted_s + MARGIN_S > self.ends_at:
             raise AllocationOver(f"the time of job {self.number} is nearly over")
+
+    def trouble(self, environment: Mapping[str, str]) -> SlurmFault | None:
+        """Why Slurm gives no answer now; ``None`` if it does."""
+        try:
+            ask(["squeue", "--noheader", f"--jobs={self.number}"], environment, 60.0)
+        except SlurmFault as fault:
+            return fault
+        return None
 
     def hours(self, now: float) -> float:
         """Node-hours so far."""
@@ -76,6 +92,21 @@ def _end_by_queue(number: str) -> float | None:
         return read_time(ask(question, dict(os.environ), 60.0))
     except SlurmFault:
         return None
+
+
+def topology_of(allocation: Allocation, known: Topology) -> Topology:
+    """Where the allocation's nodes stand: as the site says, or else as they know themselves.
+
+    Args:
+        known: what Slurm's own description of the network says.
+    """
+    pattern = os.environ.get("SLURM_TOPOLOGY_ADDR_PATTERN", "")
+    if known.positions or not ("." in pattern or Path(XNAME_FILE).exists()):
+        return known
+    try:
+        return read_places(ask(ask_places(len(allocation.nodes)), dict(os.environ), 60.0))
+    except SlurmFault:
+        return known
 
 
 def end_steps(allocation: Allocation, environment: Mapping[str, str]) -> None:

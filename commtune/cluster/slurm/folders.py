@@ -140,6 +140,10 @@ class JobFolder:
         lines = _read(self.path / "nodes", _WHOLE_BYTES, from_end=False).splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
+    def places(self) -> str:
+        """What the job's nodes said of where they stand; see ``placement.read_places``."""
+        return _read(self.path / "places", _WHOLE_BYTES, from_end=False)
+
     def _ending(self, file: Path) -> Ending | None:
         found = _EXIT.fullmatch(_read(file, _TAIL_BYTES, from_end=False))
         return Ending(int(found[1]), float(found[2]), float(found[3])) if found else None

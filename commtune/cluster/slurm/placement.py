@@ -258,6 +258,40 @@ def _levels(
     return tuple(levels)
 
 
+#: Cray EX machines keep a node's xname in a file on it.
+XNAME_FILE = "/etc/cray/xname"
+_SAY_PLACE = (
+    'printf "%s %s %s %s\\n" "$SLURMD_NODENAME" "${SLURM_TOPOLOGY_ADDR:--}" '
+    f'"${{SLURM_TOPOLOGY_ADDR_PATTERN:--}}" "$(cat {XNAME_FILE} 2>/dev/null || echo -)"'
+)
+
+
+def ask_places(nodes: int) -> tuple[str, ...]:
+    """The words of a step that says, on each node of a job, where it stands: ``read_places``."""
+    shape = (f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1")
+    return ("srun", *shape, "--mpi=none", "--export=ALL", "sh", "-c", _SAY_PLACE)
+
+
+def read_places(text: str) -> Topology:
+    """Reads lines of node, its topology address, the address's pattern, and its xname.
+
+    What isn't known is a dash; nodes of which neither tells anything are left out, and so are
+    lines of anything else.
+    """
+    positions: dict[str, Position] = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) != 4:
+            continue
+        node, address, pattern, xname = words
+        by_address = position_from_address(address, pattern)
+        if by_address is not None and by_address.switches:
+            positions[node] = Position(node, by_address.switches)
+        elif by_xname := position_from_xname(node, xname):
+            positions[node] = by_xname
+    return Topology(positions)
+
+
 _XNAME = re.compile(r"(x\d{1,6})(c\d{1,2})s\d{1,2}b\d{1,2}n\d{1,2}", re.ASCII)
 
 

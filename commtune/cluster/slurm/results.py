@@ -15,7 +15,7 @@ from commtune import process
 from commtune.cluster.judging import OVER_TIME, judge, judge_content
 from commtune.cluster.slurm.beside import Beside, Place
 from commtune.cluster.slurm.folders import Ending, JobFolder
-from commtune.cluster.slurm.placement import Topology, expand_hosts, farthest
+from commtune.cluster.slurm.placement import Topology, expand_hosts, farthest, read_places
 from commtune.cluster.slurm.states import JobState
 from commtune.errors import EnvironmentFault
 from commtune.model import Outcome, RunRequest, RunResult
@@ -88,6 +88,7 @@ class Reader:
         nodes = self.nodes_of(folder, end)
         if self.beside is not None:
             nodes = nodes[: self.beside.wish.nodes]
+        distance = self._distance(folder, nodes)
         found: list[RunResult] = []
         for request in requests:
             ending = folder.ending(request.position)
@@ -98,7 +99,7 @@ class Reader:
                 if self.beside is not None:
                     place = Place.of_step(folder.step_output(request.position))
                     result = self.beside.checked(result, place)
-            found.append(replace(result, nodes=nodes, distance=self._distance(nodes)))
+            found.append(replace(result, nodes=nodes, distance=distance))
         if end.state is JobState.NODE_FAILURE or lost_nodes(found):
             return [_not_blamed(result) for result in found]
         return found
@@ -107,10 +108,11 @@ class Reader:
         """The names of a job's nodes; none where neither it nor Slurm said."""
         return _names(folder.nodes().get("SLURM_JOB_NODELIST", "") or end.nodes)
 
-    def _distance(self, nodes: Sequence[str]) -> str:
+    def _distance(self, folder: JobFolder, nodes: Sequence[str]) -> str:
         if not nodes:
             return ""
-        return str(farthest(self.topology.of(nodes), switch_is_group=self.switch_is_group))
+        topology = self.topology if self.topology.positions else read_places(folder.places())
+        return str(farthest(topology.of(nodes), switch_is_group=self.switch_is_group))
 
     def records_of(self, run_id: str) -> Path:
         """The record file of a run."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from commtune.cluster.slurm.beside import AROUND_A_RUN_S, Beside
 from commtune.cluster.slurm.flight import job_name
 from commtune.cluster.slurm.folders import JobFolder
+from commtune.cluster.slurm.placement import ask_places
 from commtune.model import RunRequest
 from commtune.slurm_templates import Step, Wish, job_for, launch, render_block
 from commtune.systems.schema import System
@@ -32,6 +33,7 @@ class Scripts:
         environment: variables of every run: pinned ones, guards and the MPI's own.
         mpi_launcher: path of its mpirun or mpiexec.
         records: where record files go.
+        asks_places: nodes are to say where they stand, as Slurm's own description does not.
         beside: an aggressor beside each timed run, on nodes behind theirs.
     """
 
@@ -44,6 +46,7 @@ class Scripts:
     mpi_launcher: str
     records: Path
     beside: Beside | None = None
+    asks_places: bool = False
 
     def block(
         self,
@@ -130,7 +133,8 @@ class Scripts:
             libraries=self.libraries,
             environment=self.environment,
         )
-        return render_block(job, steps, folder.path, wish.templates)
+        places = ask_places(wish.nodes) if self.asks_places else ()
+        return render_block(job, steps, folder.path, wish.templates, places)
 
 
 def time_limit_of_job(runs: int, typical_s: float | None, limit_s: float) -> float:

@@ -16,6 +16,7 @@ from commtune.cluster.slurm.placement import (
     farthest,
     position_from_address,
     position_from_xname,
+    read_places,
     read_topology,
     read_topology_yaml,
     read_xnames,
@@ -253,6 +254,25 @@ def test_topology_yaml() -> None:
     blocks = read_topology_yaml(YAML, "blocks")
     assert farthest(blocks.of(["node01", "node04"])) is Distance.SAME_SWITCH
     assert read_topology_yaml(YAML, "flat").positions == {}
+
+
+def test_places_as_nodes_say_them() -> None:
+    topology = read_places(
+        "n1 top.leaf1.n1 switch.switch.node -\nn2 top.leaf1.n2 switch.switch.node x1c0s0b0n0\n"
+        "n3 top.leaf2.n3 switch.switch.node -\nn4 n4 node x1000c0s0b0n0\n"
+        "n5 n5 node x1000c0s0b0n1\n"
+        "n6 n6 node -\nn7 - - -\nsrun: error: something else\n"
+    )
+    assert set(topology.positions) == {"n1", "n2", "n3", "n4", "n5"}
+    assert farthest(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
+    assert farthest(topology.of(["n1", "n3"])) is Distance.SAME_GROUP
+    assert farthest(topology.of(["n4", "n5"])) is Distance.SAME_SWITCH
+    assert farthest(topology.of(["n1", "n6"])) is Distance.UNKNOWN
+
+
+@given(st.text())
+def test_any_text_is_a_list_of_places(text: str) -> None:
+    assert read_places(text).positions is not None
 
 
 def test_xnames() -> None:
