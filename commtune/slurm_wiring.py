@@ -15,7 +15,7 @@ from typing import Any
 
 from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark
-from commtune.cluster.slurm.allocation import Allocation, this_allocation
+from commtune.cluster.slurm.allocation import Allocation, this_allocation, topology_of
 from commtune.cluster.slurm.beside import Beside, whole
 from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.failed_nodes import FailedNodes
@@ -174,8 +174,13 @@ class OnSlurm:
         return Steps(
             inner,
             allocation,
-            measured.distance(self.site.topology, switch_is_group=is_group),
+            measured.distance(
+                topology_of(allocation, self.site.topology), switch_is_group=is_group
+            ),
             worked=worked,
+            failed_nodes=self._failed_nodes,
+            patience=Patience(self.spec.plan.seed, shortest_s=self.wish.poll_s),
+            say=self.say,
             beside=beside,
         )
 
@@ -191,6 +196,7 @@ class OnSlurm:
             mpi_launcher=str(self.mpi.launcher),
             records=self._records,
             beside=self._beside,
+            asks_places=not self.site.topology.positions,
         )
 
     def example_block(self) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from commtune.cluster.launch import Launcher
 from commtune.cluster.local import LocalBenchmark, make_folder
-from commtune.cluster.slurm.allocation import Allocation, end_steps
+from commtune.cluster.slurm.allocation import MARGIN_S, Allocation, end_steps
 from commtune.cluster.slurm.beside import BEGINS_S, ENDS_S, Beside, Place
-from commtune.cluster.slurm.queries import SlurmFault
-from commtune.errors import EnvironmentFault
+from commtune.cluster.slurm.failed_nodes import FailedNodes
+from commtune.cluster.slurm.queries import Patience, SlurmFault
+from commtune.cluster.slurm.results import lost_nodes
+from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Execution, Outcome, RunRequest, RunResult
 from commtune.slurm_templates import Wish, launch
 from commtune.slurm_templates.beside import around
@@ -24,6 +27,8 @@ _KILL_AFTER_S = 10
 #: It had to kill.
 _KILLED = 137
 _REMEMBERED = 32
+#: Runs in a row that Slurm did not start or that lost a node, before the campaign stops.
+_MOST_LOST = 5
 #: Runs in a row without the aggressor that belongs beside them, before the campaign stops.
 _MOST_ALONE = 5
 
@@ -70,6 +75,9 @@ class Steps:
         block_runs: runs that a block has, at least: one that the time does not suffice for is
             not begun.
         worked: called after a run that ended well.
+        failed_nodes: nodes that the next allocations do without.
+        patience: between questions to a Slurm that gives no answer.
+        say: tells a person.
         beside: the aggressor that ``inner`` has beside each run, on the nodes behind those of
             the run.
     """
@@ -79,13 +87,19 @@ class Steps:
     distance: str
     block_runs: int = 4
     worked: Callable[[], None] = lambda: None
+    failed_nodes: FailedNodes | None = None
+    patience: Patience = field(default_factory=partial(Patience, 0))
+    say: Callable[[str], None] = lambda _: None
     beside: Beside | None = None
     simulated: bool = False
     clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
         self._walls: list[float] = []
         self._alone = 0
+        self._lost: list[RunResult] = []
+        self._is_begun = False
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -97,9 +111,11 @@ class Steps:
 
         Raises:
             AllocationOver: the allocation's time does not suffice for it.
-            EnvironmentFault: run after run has no aggressor beside it.
+            EnvironmentFault: it never sufficed; or run after run was lost, or had no aggressor
+                beside it.
         """
-        self.allocation.check_time(self._wanted_s(request, time_limit_s), self.clock())
+        self._after_lost()
+        self._check_time(request, time_limit_s)
         if self.beside is not None:
             make_folder(self._place(request).output.parent)
         try:
@@ -107,6 +123,7 @@ class Steps:
         except KeyboardInterrupt:
             self._end_steps()
             raise
+        self._lost = [*self._lost, result] if result.outcome.is_lost else []
         if result.exit_code == _KILLED or result.outcome is Outcome.TIMED_OUT:
             self._end_steps()
         if self.beside is not None:
@@ -126,8 +143,51 @@ class Steps:
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
         """Makes an untimed run in which the library says what it does."""
-        self.allocation.check_time(self._wanted_s(request, time_limit_s), self.clock())
+        self._check_time(request, time_limit_s)
         return self.inner.trace(request, time_limit_s)
+
+    def _check_time(self, request: RunRequest, limit_s: float) -> None:
+        wanted_s = self._wanted_s(request, limit_s)
+        try:
+            self.allocation.check_time(wanted_s, self.clock())
+        except AllocationOver as over:
+            if self._is_begun:
+                raise
+            # The next one would not be longer.
+            raise EnvironmentFault(
+                f"{over.message}: a run may take {wanted_s:.0f} s, and {MARGIN_S:.0f} s are kept "
+                "to end cleanly",
+                hint="ask for more time: 'time' below 'slurm' in the campaign file",
+            ) from over
+        self._is_begun = True
+
+    def _after_lost(self) -> None:
+        """After a run that Slurm did not start: waits until it answers, if it doesn't.
+
+        Raises:
+            AllocationOver: it did not answer in time.
+            EnvironmentFault: run after run was lost.
+        """
+        if not self._lost:
+            return
+        last = self._lost[-1]
+        if self.failed_nodes and (nodes := lost_nodes([last])):
+            self.failed_nodes.failed(self.allocation.number, nodes)
+        if len(self._lost) == _MOST_LOST:
+            raise EnvironmentFault(
+                f"{_MOST_LOST} runs in a row were lost; the last one: {last.detail}\n"
+                f"{last.output_tail.strip()}",
+                hint="what was measured is kept; once that is mended, the same command goes on",
+            )
+        looks = 0
+        while fault := self.allocation.trouble(self.inner.environment):
+            if not looks:
+                self.say(f"{fault.message}; waiting for it")
+            self.allocation.check_time(0.0, self.clock())
+            self.sleep(self.patience.wait_s(looks, looks))
+            looks += 1
+        if looks:
+            self.say("Slurm answers again")
 
     def _checked(self, beside: Beside, request: RunRequest, result: RunResult) -> RunResult:
         place = self._place(request)
