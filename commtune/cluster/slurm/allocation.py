@@ -80,18 +80,22 @@ def this_allocation(
             "SLURM_JOB_ID is set and SLURM_JOB_NODELIST is not",
             hint="start from a login shell, or in an allocation as Slurm made it",
         )
-    began = read_time(environment.get("SLURM_JOB_START_TIME", "")) or clock()
-    ends = read_time(environment.get("SLURM_JOB_END_TIME", "")) or _end_by_queue(number)
-    return Allocation(number, nodes, began, ends)
+    began = read_time(environment.get("SLURM_JOB_START_TIME", ""))
+    ends = read_time(environment.get("SLURM_JOB_END_TIME", ""))
+    if began is None or ends is None:
+        asked = _times_by_queue(number)
+        began, ends = began or asked[0], ends or asked[1]
+    return Allocation(number, nodes, began or clock(), ends)
 
 
-def _end_by_queue(number: str) -> float | None:
-    """When a job's time is over, for Slurm before 22.05, which doesn't tell the job itself."""
-    question = ["squeue", "--noheader", "--format=%e", f"--jobs={number}"]
+def _times_by_queue(number: str) -> tuple[float | None, float | None]:
+    """When a job began and will be over, for an older Slurm, which doesn't tell the job itself."""
+    question = ["squeue", "--noheader", "--format=%S %e", f"--jobs={number}"]
     try:
-        return read_time(ask(question, dict(os.environ), 60.0))
+        began, _, ends = ask(question, dict(os.environ), 60.0).partition(" ")
     except SlurmFault:
-        return None
+        return None, None
+    return read_time(began), read_time(ends)
 
 
 def topology_of(allocation: Allocation, known: Topology) -> Topology:
