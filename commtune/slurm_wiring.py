@@ -47,6 +47,8 @@ from commtune.tuner.ports import JobBook
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
+#: What the end of a campaign takes of its nodes' time, seconds.
+_ENDING_S = 3.0
 #: What an allocation has at most if nobody said how long, seconds.
 _LONGEST_S = 12 * 3600.0
 #: Configurations in a script that is only shown.
@@ -252,7 +254,7 @@ class OnSlurm:
             if limit is None or allocation is None:
                 return float("inf")
             used = book.node_hours() + allocation.hours(time.time())
-            return (limit - used) * 3600 / len(allocation.nodes)
+            return (limit - used) * 3600 / len(allocation.nodes) - _ENDING_S
 
         return left
 

@@ -60,6 +60,8 @@ class AblationPhase:
         self._ranges = tuple(ranges)
         self._whole: Blocks = ()
         self._read = 0
+        #: No node-hours are left for a block.
+        self._is_spent = False
 
     def run(
         self,
@@ -112,7 +114,7 @@ class AblationPhase:
         tried = min(len(field), _ROUNDS[0][0])
         for most, wanted in _ROUNDS:
             field = sorted(field, key=lambda other: -self._ahead(other, small, tried)[0])[:most]
-            while timer.left() > until_s:
+            while timer.left() > until_s and not self._is_spent:
                 field = [other for other in field if not self._fails(other)]
                 made = [self._effects(small, other).blocks for other in field]
                 if not made or min(made) >= wanted:
@@ -163,7 +165,7 @@ class AblationPhase:
     def _try_guesses(self, guesses: Mapping[Configuration, Configuration], timer: Timer) -> None:
         """Blocks of all candidates with their guesses, until each is clear."""
         until_s = timer.left() - _GUESSING_SHARE * timer.budget_s
-        while timer.left() > until_s:
+        while timer.left() > until_s and not self._is_spent:
             open_ = {
                 candidate: small
                 for candidate, small in guesses.items()
@@ -262,7 +264,7 @@ class AblationPhase:
                     self._effects(DEFAULT, candidate), self._plan.minimum_gain
                 ):
                     return said
-            if timer.left() <= until_s or made >= _MOST_BLOCKS:
+            if self._is_spent or timer.left() <= until_s or made >= _MOST_BLOCKS:
                 return said
             self._block([candidate, *dict.fromkeys(variants.values())], timer)
         return said
@@ -328,6 +330,8 @@ class AblationPhase:
         parts = units(self._plan.space, small)
         arms = [candidate, small, *(parts.values() if len(parts) > 1 else ())]
         while not self._is_clear(candidate, small) and timer.left() > until_s:
+            if self._is_spent:
+                break
             self._block(list(dict.fromkeys(arm for arm in arms if not arm.is_default)), timer)
         return self._shortfall(candidate, small)
 
@@ -335,7 +339,9 @@ class AblationPhase:
         def order() -> Sequence[Configuration]:
             return block_order(arms, self._plan.seed, self._runner.blocks)
 
+        before = self._runner.blocks
         fly(self._session, copies(self._session.width, order), Phase.ABLATE, timer)
+        self._is_spent = self._runner.blocks == before
 
     def _blocks(self) -> Blocks:
         runs = self._runner.evidence.of(Phase.ABLATE)

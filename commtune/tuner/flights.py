@@ -34,7 +34,7 @@ def fly(
     operation: Operation | None = None,
     planned: bool = True,
 ) -> None:
-    """Makes blocks until no further one is wanted and none is under way.
+    """Makes blocks until no further one is wanted, or fits the node-hours, and none is under way.
 
     Args:
         tell: called with each run that ended, in whatever order.
@@ -56,9 +56,13 @@ def _run_by_run(
     operation: Operation | None,
     planned: bool,
 ) -> None:
-    while (members := next_block()) is not None:
+    runner = session.runner
+    while runner.affords(1) and (members := next_block()) is not None:
         if planned:
-            session.run_block(tuple(members), phase, timer, operation)
+            members = tuple(members)
+            if not runner.affords(len(members)):
+                return
+            session.run_block(members, phase, timer, operation)
             continue
         block = session.runner.new_block()
         for position, configuration in enumerate(members):
@@ -79,7 +83,7 @@ def _together(
     while True:
         while batches.in_flight < batches.most_in_flight:
             members = tuple(next_block() or ())
-            if not members:
+            if not members or not runner.affords(len(members)):
                 break
             runner.submit(members, phase, operation, planned=planned)
         if not batches.in_flight:

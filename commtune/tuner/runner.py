@@ -100,6 +100,7 @@ class Runner:
     _flying: dict[str, RunRequest] = field(default_factory=dict)
     _lost_in_a_row: int = 0
     _run_s: float = 0.0
+    _is_spent: bool = False
 
     @property
     def batches(self) -> Batches | None:
@@ -118,14 +119,24 @@ class Runner:
 
     def committed_s(self) -> float:
         """Seconds that the runs under way will take, going by those that ended."""
-        if not self._flying:
-            return 0.0
-        walls = [run.wall_s for run in islice(self.evidence.good(*Phase), _LIMIT_RUNS)]
-        return len(self._flying) * (median(walls) if walls else 0.0) * self.cost()
+        return len(self._flying) * self._typical_s() if self._flying else 0.0
 
     def left_s(self) -> float:
         """Seconds of its nodes that the campaign may still use, where these are limited."""
+        if self._is_spent:
+            return 0.0
         return self.most_left_s() if self.batches is None else self.batches.left_s()
+
+    def affords(self, runs: int) -> bool:
+        """Whether what all limits leave suffices for so many runs; once not, nothing is left."""
+        left_s = self.left_s()
+        self._is_spent = left_s <= 0 or left_s < runs * self._typical_s()
+        return not self._is_spent
+
+    def _typical_s(self) -> float:
+        """Seconds of a budget that a run takes, going by some that ended; 0 before any did."""
+        walls = [run.wall_s for run in islice(self.evidence.good(*Phase), _LIMIT_RUNS)]
+        return self.cost() * median(walls) if walls else 0.0
 
     def flying(self, configuration: Configuration) -> int:
         """How many runs of a configuration are under way."""

@@ -162,7 +162,10 @@ class VerifyPhase:
             if self._timer.left() <= 0 and self._tried() >= FEWEST_BLOCKS:
                 return
             wanted = copies(min(self._session.width, max(1, due - self._made())), self._order)
+            before = self._runner.blocks
             fly(self._session, wanted, Phase.VERIFY, self._timer)
+            if self._runner.blocks == before:  # no node-hours are left
+                return
 
     def _order(self) -> Sequence[Configuration]:
         seed = self._session.plan.seed

@@ -37,6 +37,8 @@ from commtune.tuner.ports import JobBook
 _TYPICAL_OF = 32
 #: Why srun makes no more steps in a job whose time is over; Slurm ends it up to a minute later.
 _TIME_OVER = "Job/step already completing or completed"
+#: Slurm counts the time of a job in minutes.
+_LEAST_S = 60.0
 #: Seconds between two signs of life.
 _ALIVE_S = 30.0
 
@@ -94,7 +96,9 @@ class BlockJobs:
         self.stopping.check()
         self._tidy_up()
         typical = median(self._walls) if self._walls else None
-        time_s = self._stretch * time_limit_of_job(len(requests), typical, time_limit_s)
+        wanted_s = self._stretch * time_limit_of_job(len(requests), typical, time_limit_s)
+        # What hangs must not take more than there is.
+        time_s = min(wanted_s, max(_LEAST_S, self.left_s()))
         flight = self._new(JobKind.BLOCK, requests, time_limit_s)
         flight.expected_s = len(requests) * (time_limit_s if typical is None else typical)
         excluded = self.stopping.excluded
