@@ -366,7 +366,7 @@ def in_allocation(on: OnSlurm, book: JobBook, database: str) -> Iterator[Steps]:
         yield on.steps(None)
         return
     succession = on.succession(book, database)
-    succession.began(on.key, on.allocation)
+    succession.began(on.key, on.allocation, os.environ.get(AFTER_VARIABLE, ""))
     done = False
     try:
         yield on.steps(succession)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
 
-from commtune.errors import EnvironmentFault, UserError
+from commtune.errors import AllocationOver, EnvironmentFault, UserError
 from commtune.model import (
     BlockPlan,
     Configuration,
@@ -239,12 +239,19 @@ class Runner:
         request = self._request(configuration, phase, block, position, operation)
         self.store.start_run(self.campaign_id, request, self.session)
         try:
-            result = self.benchmark.measure(request, self.time_limit_s())
+            result = self._measured(self.benchmark, request)
             self._store(request, result)
         except KeyboardInterrupt:
             self._settle(self.benchmark, request, "ended from outside")
             raise
         return self._taken_in(FreshRun(request, result, self.session))
+
+    def _measured(self, benchmark: Benchmark, request: RunRequest) -> RunResult:
+        try:
+            return benchmark.measure(request, self.time_limit_s())
+        except (AllocationOver, EnvironmentFault) as stop:
+            self._settle(benchmark, request, f"never begun: {stop.message}")
+            raise
 
     def _taken_in(self, run: FreshRun) -> FreshRun:
         self.benchmark_s += run.wall_s

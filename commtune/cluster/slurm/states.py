@@ -345,7 +345,7 @@ class NodeFailures:
         """With one more failure.
 
         Args:
-            nodes: those that were down; all of the job's where that isn't known.
+            nodes: those that were down.
         """
         added = {node: self.jobs.get(node, frozenset()) | {job} for node in nodes}
         return replace(self, jobs={**self.jobs, **added})

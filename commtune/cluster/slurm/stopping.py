@@ -87,10 +87,16 @@ class Stopping:
 
     def _node_failed(self, number: str, nodes: Sequence[str], lost: frozenset[str]) -> None:
         try:
-            failed = lost | self.queue.failed_nodes(nodes) or frozenset(nodes)
+            failed = lost | self.queue.failed_nodes(nodes)
         except SlurmFault:
-            failed = lost or frozenset(nodes)
-        self.failed_nodes.failed(number, failed)
+            failed = lost
+        if not failed and len(nodes) == 1:
+            failed = frozenset(nodes)
+        if failed:
+            self.failed_nodes.failed(number, failed)
+            return
+        # To leave out all of them would soon leave none.
+        self.say(f"job {number} lost a node, which is up again: its runs are made again")
 
     def _say_once(self, key: str, words: str) -> None:
         if key not in self._told:

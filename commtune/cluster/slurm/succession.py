@@ -152,8 +152,12 @@ class Succession:
                 self._close(flight)
         return alive
 
-    def began(self, own: str, allocation: Allocation) -> None:
-        """Puts down that this allocation runs, and that earlier ones are over."""
+    def began(self, own: str, allocation: Allocation, after: str = "") -> None:
+        """Puts down that this allocation runs, and that earlier ones are over.
+
+        Args:
+            after: number of the one that it follows.
+        """
         self._own = own
         for job in self.book.open_jobs():
             if job.key == own:
@@ -169,6 +173,8 @@ class Succession:
         try:
             # One that waits was made by a controller that died in this very job.
             self._next = next(iter(self.alive(own)), None)
+            for part in self.handing_in.queue.look([after]).parts(after) if after else ():
+                self._look_at_nodes(part)
         except SlurmFault as fault:
             self.handing_in.say(f"{fault.message}; looking for further allocations later")
 
@@ -222,8 +228,7 @@ class Succession:
                 nodes=part.node_list or flight.job.nodes,
                 node_count=part.node_count or flight.job.node_count,
             )
-            if part.sighting.state is JobState.NODE_FAILURE:
-                self._lost_nodes(flight)
+            self._look_at_nodes(part)
         return any(not part.sighting.state.is_over for part in parts)
 
     def _parts(self, flight: Flight) -> list[QueuedJob]:
@@ -232,13 +237,12 @@ class Succession:
         parts = self.handing_in.queue.look([number]).parts(number) if number else ()
         return [part for part in parts if key_in(part.name) == flight.job.key]
 
-    def _lost_nodes(self, flight: Flight) -> None:
-        nodes = expand_hosts(flight.job.nodes)
-        try:
-            failed = self.handing_in.queue.failed_nodes(nodes) or frozenset(nodes)
-        except SlurmFault:
-            failed = frozenset(nodes)
-        self.failed_nodes.failed(flight.job.number, failed)
+    def _look_at_nodes(self, job: QueuedJob) -> None:
+        """Notes which nodes an allocation lost, if they are still down."""
+        if job.sighting.state is not JobState.NODE_FAILURE or not key_in(job.name):
+            return
+        if down := self.handing_in.queue.failed_nodes(expand_hosts(job.node_list)):
+            self.failed_nodes.failed(job.number, down)
 
     def _close(self, flight: Flight) -> None:
         """Puts down that an allocation is over, and what it used as far as anybody knows."""
