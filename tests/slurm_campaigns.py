@@ -158,6 +158,16 @@ class OnSlurm(CommandLine):
         """How many of the deaths that were ordered are still to come."""
         return len((self.folder / "die").read_text().splitlines())
 
+    def is_done(self) -> bool:
+        """Whether the campaign came to its end."""
+        return self.query("SELECT finished IS NULL FROM campaigns") == [(0,)]
+
+    def printed(self) -> str:
+        """What controllers in allocations said so far, one after the other."""
+        files = self.folder.glob("data/commtune/campaigns/*/jobs/*/job.out")
+        ordered = sorted(files, key=lambda file: file.stat().st_mtime)
+        return "".join(file.read_text() for file in ordered)
+
     def open_jobs(self) -> set[str]:
         """Numbers of jobs that are not over in the book."""
         return {

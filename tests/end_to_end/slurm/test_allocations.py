@@ -1,0 +1,157 @@
+"""Allocations one after the other, and what befalls them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from left_over import living
+from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm, with_long_runs
+
+#: In the place of sbatch: it hands the job in, and its answer is lost, once.
+_LOSES_ITS_ANSWER = """\
+#!/bin/sh
+if [ -e "$HOME/lose" ]; then
+  rm "$HOME/lose"
+  /usr/bin/sbatch "$@" >/dev/null
+  echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
+  exit 1
+fi
+exec /usr/bin/sbatch "$@"
+"""
+
+
+def _lossy(campaign: OnSlurm) -> Path:
+    """A folder to come first on PATH."""
+    programs = campaign.folder / "programs"
+    programs.mkdir()
+    (programs / "sbatch").write_text(_LOSES_ITS_ANSWER)
+    (programs / "sbatch").chmod(0o755)
+    return programs
+
+
+def _lasting(text: str, seconds: int) -> str:
+    """The campaign with allocations that seem this long, which is less than may be asked for."""
+    ends = f"export SLURM_JOB_END_TIME=$(($(date +%s) + {seconds})); "
+    return text.replace("before: ", f"before: {ends}") + "run_time_limit: 8s\n"
+
+
+def test_answers_of_sbatch_are_lost(campaign: OnSlurm) -> None:
+    programs = _lossy(campaign)
+    campaign.write(ONE_CANDIDATE.replace("before: ", f"before: export PATH={programs}:$PATH; "))
+    campaign.extra["PATH"] = f"{programs}:{campaign.environment()['PATH']}"
+    (campaign.folder / "lose").touch()
+    campaign.close_gate()
+    said = campaign("submit", "campaign.yaml")
+    assert said.code == 3
+    assert "Slurm may have taken the job, and did not say so" in said.err
+    (job,) = campaign.jobs()
+    again = campaign("submit", "campaign.yaml")
+    assert f"is with Slurm already: job {job.number}" in again.err
+    # The same again, where the allocation asks for the next one.
+    (campaign.folder / "lose").touch()
+    campaign.open_gate()
+    campaign.until_over()
+    assert len(campaign.jobs()) == 2
+    campaign.check_whole(lost=False)
+
+
+def test_a_dead_controller_on_another_node_is_followed(dying: OnSlurm) -> None:
+    dying.write(ONE_CANDIDATE)
+    dying.order_deaths([Death("commtune.db.store:Store.start_run")])
+    assert dying("submit", "campaign.yaml").code == 0
+    dying.until(lambda: not dying.deaths_left() and dying.all_over(), "its death")
+    # Nobody can look from another node whether the process that holds the lock lives.
+    dying.cluster.call("scontrol", "update", "nodename=n1", "state=drain", "reason=test")
+    assert dying("submit", "campaign.yaml").code == 0
+    dying.until_over()
+    dying.check_whole()
+    assert ("n2,n3",) in dying.query("SELECT DISTINCT nodes FROM runs")
+
+
+def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm) -> None:
+    # Forty seconds are kept for the end.
+    campaign.write(_lasting(with_long_runs(ONE_CANDIDATE, 0.2), 55))
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) > 2, "some runs")
+    # Slurm's warning comes in the middle of a run.
+    campaign.cluster.call("scancel", "--batch", "--signal=USR1", campaign.running())
+    campaign.until(campaign.is_done, "the campaign", 240)
+    campaign.until_over()
+    campaign.check_whole()
+    said = campaign.printed()
+    assert "commtune: the time of this job is nearly over; everything measured is kept\n" in said
+    jobs = campaign.query("SELECT number, ended_at - started_at, node_hours FROM jobs")
+    made = {number: (took_s, hours) for number, took_s, hours in jobs if took_s}
+    assert len(made) >= 3
+    for number in list(made)[1:-1]:
+        assert f"commtune: the time of job {number} is nearly over" in said
+    assert all(took_s <= 20 and hours == took_s * 2 / 3600 for took_s, hours in made.values())
+    hours = sum(hours for _, hours in made.values())
+    assert f"{hours:.2f} node-hours used" in campaign("status").out
+    assert {job.word for job in campaign.jobs()} == {"COMPLETED", "CANCELLED"}
+    assert set(campaign.outcomes()) == {"ok", "interrupted"}
+
+
+def test_an_allocation_that_no_run_fits_into_says_so(campaign: OnSlurm) -> None:
+    campaign.write(_lasting(ONE_CANDIDATE, 45))
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until_over()
+    (job,) = campaign.jobs()
+    assert campaign.printed().endswith(
+        f"commtune: the time of job {job.number} is nearly over: a run may take 8 s, and 40 s are "
+        "kept to end cleanly\n  ask for more time: 'time' below 'slurm' in the campaign file\n"
+    )
+
+
+def test_node_hours_hold_both_ways(campaign: OnSlurm) -> None:
+    times = "search: 100ms, ablation: 10ms, confirmation: 1s"
+    text = with_long_runs(ONE_CANDIDATE, 0.2).replace(times, "node_hours: 0.008")
+    campaign.write(text)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until_over()
+    campaign.check_whole(lost=False)
+    campaign.write(text.replace("name: small", "name: other"))
+    with campaign.tuning() as tuning:
+        tuning.ended()
+    campaign.until_over()
+    used = campaign.query("SELECT sum(node_hours) FROM jobs GROUP BY campaign_id")
+    # The rest would not have sufficed for another block.
+    assert all(0.003 < hours <= 0.008 for (hours,) in used), used
+
+
+def test_slurmctld_is_away_while_an_allocation_runs(campaign: OnSlurm) -> None:
+    campaign.write(ONE_CANDIDATE)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) > 6, "some runs")
+    # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
+    (controller,) = living(f"{campaign.folder}/campaign.yaml")
+    os.kill(controller, signal.SIGSTOP)
+    campaign.until(lambda: not living(f"{campaign.folder}/data"), "its step to end")
+    campaign.cluster.stop_controller()
+    os.kill(controller, signal.SIGCONT)
+    campaign.until(lambda: "; waiting for it\n" in campaign.printed(), "a word")
+    campaign.cluster.start_controller()
+    campaign.until_over()
+    assert "Slurm answers again\n" in campaign.printed()
+    campaign.check_whole()
+    assert set(campaign.outcomes()) == {"ok", "never-started"}
+
+
+def test_a_node_dies_under_an_allocation_again_and_is_left_out(campaign: OnSlurm) -> None:
+    campaign.write(with_long_runs(ONE_CANDIDATE, 0.2))
+    assert campaign("submit", "campaign.yaml").code == 0
+    known = campaign.folder / "data/commtune/campaigns/small/failed-nodes.json"
+    known.write_text('{"n2": ["9999"]}')
+    campaign.until(lambda: len(campaign.jobs()) == 2, "the next allocation")
+    number = campaign.running()
+    campaign.cluster.fail_node("n2")
+    campaign.until_over()
+    campaign.check_whole()
+    assert {job.number for job in campaign.jobs() if job.word == "NODE_FAIL"} == {number}
+    left_out = f"node n2 failed in 2 jobs ({number}, 9999) and is left out from now on\n"
+    assert left_out in campaign.printed()
+    assert ("n1,n3", "same-group") in campaign.query("SELECT nodes, distance FROM runs")
+    ((last,),) = campaign.query("SELECT folder FROM jobs ORDER BY prepared_at DESC LIMIT 1")
+    assert "#SBATCH --exclude=n2\n" in (Path(last) / "script.sh").read_text()
