@@ -55,6 +55,19 @@ _LOST = {"interrupted", "cancelled", "node-failure", "never-started"}
 _OVER = {"CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "TIMEOUT"}
 
 
+#: In the place of sbatch: it hands the job in, and its answer is lost, once.
+_LOSES_ITS_ANSWER = """\
+#!/bin/sh
+if [ -e "$HOME/lose" ]; then
+  rm "$HOME/lose"
+  /usr/bin/sbatch "$@" >/dev/null
+  echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
+  exit 1
+fi
+exec /usr/bin/sbatch "$@"
+"""
+
+
 def with_long_runs(text: str, seconds: float) -> str:
     """The campaign with runs that take this long or twice as long."""
     timing = f"{{max_samples: 100000, time_cap: {seconds}s, relative_ci: 0}}"
@@ -67,7 +80,7 @@ class Death:
 
     Attributes:
         method: ``module:Class.method``.
-        when: ``before`` or ``after`` a call of it.
+        when: ``before`` or ``after`` a call of it; or ``stop``: it is only stopped, before it.
         holds: what is in the call's arguments, as Python shows them.
         count: the how many-th of such calls.
         command: of ``commtune``, that dies.
@@ -98,6 +111,19 @@ class OnSlurm(CommandLine):
     """``commtune`` beside a cluster, with data, cache and settings of its own."""
 
     cluster: Cluster
+
+    def lossy_sbatch(self) -> Path:
+        """Puts an sbatch whose answer may be lost in front; returns its folder."""
+        programs = self.folder / "programs"
+        programs.mkdir()
+        (programs / "sbatch").write_text(_LOSES_ITS_ANSWER)
+        (programs / "sbatch").chmod(0o755)
+        self.extra["PATH"] = f"{programs}:{self.environment()['PATH']}"
+        return programs
+
+    def lose_an_answer(self) -> None:
+        """The next answer of such an sbatch is lost."""
+        (self.folder / "lose").touch()
 
     def jobs(self) -> list[Seen]:
         """The campaigns' jobs that Slurm still knows, also those that are over."""

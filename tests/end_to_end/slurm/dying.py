@@ -28,6 +28,8 @@ def _patched(method: Callable[..., Any], order: dict[str, Any], file: Path) -> C
         is_here = seen == order["count"] and order["holds"] in repr((arguments, named))
         if is_here and order["when"] == "before":
             _kill(file)
+        if is_here and order["when"] == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
         result = method(*arguments, **named)
         if is_here and order["when"] == "after":
             _kill(file)

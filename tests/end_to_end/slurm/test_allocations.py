@@ -9,27 +9,6 @@ from pathlib import Path
 from left_over import living
 from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm, with_long_runs
 
-#: In the place of sbatch: it hands the job in, and its answer is lost, once.
-_LOSES_ITS_ANSWER = """\
-#!/bin/sh
-if [ -e "$HOME/lose" ]; then
-  rm "$HOME/lose"
-  /usr/bin/sbatch "$@" >/dev/null
-  echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
-  exit 1
-fi
-exec /usr/bin/sbatch "$@"
-"""
-
-
-def _lossy(campaign: OnSlurm) -> Path:
-    """A folder to come first on PATH."""
-    programs = campaign.folder / "programs"
-    programs.mkdir()
-    (programs / "sbatch").write_text(_LOSES_ITS_ANSWER)
-    (programs / "sbatch").chmod(0o755)
-    return programs
-
 
 def _lasting(text: str, seconds: int) -> str:
     """The campaign with allocations that seem this long, which is less than may be asked for."""
@@ -38,10 +17,9 @@ def _lasting(text: str, seconds: int) -> str:
 
 
 def test_answers_of_sbatch_are_lost(campaign: OnSlurm) -> None:
-    programs = _lossy(campaign)
-    campaign.write(ONE_CANDIDATE.replace("before: ", f"before: export PATH={programs}:$PATH; "))
-    campaign.extra["PATH"] = f"{programs}:{campaign.environment()['PATH']}"
-    (campaign.folder / "lose").touch()
+    path = f"before: export PATH={campaign.lossy_sbatch()}:$PATH; "
+    campaign.write(ONE_CANDIDATE.replace("before: ", path))
+    campaign.lose_an_answer()
     campaign.close_gate()
     said = campaign("submit", "campaign.yaml")
     assert said.code == 3
@@ -50,7 +28,7 @@ def test_answers_of_sbatch_are_lost(campaign: OnSlurm) -> None:
     again = campaign("submit", "campaign.yaml")
     assert f"is with Slurm already: job {job.number}" in again.err
     # The same again, where the allocation asks for the next one.
-    (campaign.folder / "lose").touch()
+    campaign.lose_an_answer()
     campaign.open_gate()
     campaign.until_over()
     assert len(campaign.jobs()) == 2

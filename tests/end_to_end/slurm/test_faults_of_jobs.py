@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
+import psutil
+from left_over import living
 from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, Death, OnSlurm, with_long_runs
 
 #: Runs that last long enough to be hit by something.
@@ -151,3 +154,33 @@ def test_a_site_without_accounts(dying: OnSlurm) -> None:
     ((hours,),) = campaign.query("SELECT node_hours FROM jobs")
     ((spent,),) = campaign.query("SELECT sum(wall_s) * 2 / 3600 FROM runs")
     assert hours > spent
+
+
+def test_an_answer_of_sbatch_is_lost(campaign: OnSlurm) -> None:
+    campaign.lossy_sbatch()
+    campaign.lose_an_answer()
+    campaign.write(ONE_BLOCK)
+    with campaign.tuning() as tuning:
+        err = tuning.ended()
+    assert "Socket timed out on send/recv operation; trying again\n" in err
+    assert "Slurm takes jobs again\n" in err
+    campaign.check_whole(lost=False)
+    assert len(campaign.jobs()) == 1
+
+
+def test_an_sbatch_outlives_its_controller(dying: OnSlurm) -> None:
+    dying.write(ONE_BLOCK)
+    dying.order_deaths([Death("commtune.cluster.slurm.submitting:Submission.submit", "stop")])
+    with dying.tuning() as tuning:
+        tuning.until(lambda: psutil.Process(tuning.child.pid).status() == "stopped", "it stopped")
+        dying.cluster.pause_controller()
+        tuning.child.send_signal(signal.SIGCONT)
+        tuning.until(lambda: living(f"{dying.folder}/data"), "sbatch asks")
+        tuning.child.kill()
+        tuning.child.wait()
+    dying.order_deaths([])
+    dying.cluster.resume_controller()
+    with dying.tuning() as tuning:
+        tuning.ended()
+    dying.check_whole(lost=False)
+    assert len(dying.jobs()) == 1
