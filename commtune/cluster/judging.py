@@ -28,6 +28,8 @@ _NOT_LAUNCHED = re.compile(
     r".*step creation delayed).*)"
 )
 _NODE_LOST = re.compile(r"srun: error: (Node failure on .*)")
+#: srun ended a step, and a node did not say that it is gone there.
+_NO_END = "srun: error: Timed out waiting for job step to complete"
 
 
 def judge(
@@ -65,6 +67,8 @@ def _lost_by_srun(found: Records, completed: process.Completed) -> tuple[Outcome
     """What Slurm did to a run: no configuration can be blamed for that."""
     if said := _NODE_LOST.search(completed.output):
         return Outcome.NODE_FAILURE, said[1]
+    if completed.timed_out and _NO_END in completed.output:
+        return Outcome.NODE_FAILURE, "over its time, and a node does not answer"
     if found.header is None and (said := _NOT_LAUNCHED.search(completed.output)):
         return Outcome.NEVER_STARTED, f"Slurm did not start it: {said[1]}"
     return None

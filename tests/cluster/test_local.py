@@ -106,6 +106,14 @@ def measured(size: int, wrong: int = 0) -> Measurement:
             "Node failure on n2",
         ),
         (
+            Records(header={"record": "header"}),
+            completed(
+                137, "srun: error: Timed out waiting for job step to complete\n", timed_out=True
+            ),
+            Outcome.NODE_FAILURE,
+            "over its time, and a node does not answer",
+        ),
+        (
             Records(problems=("line 2: not JSON", "b", "c", "d")),
             completed(),
             Outcome.MALFORMED,

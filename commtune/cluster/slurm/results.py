@@ -100,9 +100,7 @@ class Reader:
                     place = Place.of_step(folder.step_output(request.position))
                     result = self.beside.checked(result, place)
             found.append(replace(result, nodes=nodes, distance=distance))
-        if end.state is JobState.NODE_FAILURE or lost_nodes(found):
-            return [_not_blamed(result) for result in found]
-        return found
+        return _without_blame(found, end)
 
     def nodes_of(self, folder: JobFolder, end: End) -> tuple[str, ...]:
         """The names of a job's nodes; none where neither it nor Slurm said."""
@@ -198,6 +196,22 @@ def lost_nodes(results: Sequence[RunResult]) -> frozenset[str]:
             for listed in _LOST_NODES.findall(result.detail):
                 found.update(_names(listed))
     return frozenset(found)
+
+
+def _without_blame(found: Sequence[RunResult], end: End) -> list[RunResult]:
+    """Where a node died, runs that failed may have hung on it.
+
+    Slurm learns of it late. Until then, nothing can be started after the run that hung.
+    """
+    if end.state is JobState.NODE_FAILURE or lost_nodes(found):
+        return [_not_blamed(result) for result in found]
+    behind = [*(result.outcome for result in found[1:]), Outcome.OK]
+    return [
+        _not_blamed(result)
+        if result.outcome is Outcome.TIMED_OUT and after is Outcome.NEVER_STARTED
+        else result
+        for result, after in zip(found, behind, strict=True)
+    ]
 
 
 def _not_blamed(result: RunResult) -> RunResult:

@@ -196,6 +196,19 @@ def test_who_hung_on_a_dead_node_is_not_blamed(job: Job) -> None:
     assert lost_nodes(found) == {"n2"}
 
 
+def test_who_was_over_time_and_left_no_room_for_others_is_not_blamed(job: Job) -> None:
+    job.run(137, wall_s=_LIMIT_S + 10, records=Records(HEADER))
+    job.run(137, wall_s=_LIMIT_S + 10, records=Records(HEADER))
+    words = "srun: error: Unable to create step for job 7: x"
+    job.run(124, wall_s=_LIMIT_S, records=Records(), output=words)
+    job.script_ended(0)
+    assert job.results(JobState.COMPLETED) == [
+        Outcome.TIMED_OUT,
+        Outcome.NODE_FAILURE,
+        Outcome.NEVER_STARTED,
+    ]
+
+
 def test_out_of_memory_is_the_run_that_says_so(job: Job) -> None:
     job.run(1, records=Records(HEADER), output="slurmstepd: error: Detected 1 oom-kill event(s)")
     job.run(1, records=Records(HEADER), output="another reason")
