@@ -160,7 +160,9 @@ class BlockJobs:
                     self._unknown += self._land(landed, end)
                     continue
                 del self._flights[flight.job.key]
-                self.stopping.seen(flight, end, self.reader.nodes_of(folder, end))
+                nodes = self.reader.nodes_of(folder, end)
+                flight.noted(nodes=flight.job.nodes or ",".join(nodes))
+                self.stopping.seen(flight, end, nodes)
                 self._done_with(flight)
                 execution = self.tracer.execution(request, folder)
         return execution

@@ -42,7 +42,10 @@ Fault parse_fault(std::string_view text) {
 
 void hang_or_crash(const std::optional<Fault>& fault, std::size_t bytes, bool is_last_rank) {
   while (is_due(fault, Fault::Kind::hang, bytes)) pause();
-  if (is_due(fault, Fault::Kind::crash, bytes) && is_last_rank) std::abort();
+  if (is_due(fault, Fault::Kind::crash, bytes) && is_last_rank) {
+    usleep(200'000);  // the first rank may still be writing the size before
+    std::abort();
+  }
 }
 
 void spoil_result(const std::optional<Fault>& fault, std::size_t bytes, void* received,
