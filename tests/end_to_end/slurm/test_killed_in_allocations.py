@@ -50,4 +50,4 @@ def test_killed_between_any_two_steps_allocations_go_on(dying: OnSlurm) -> None:
     dying.until_over()
     # Where no next allocation waits yet, or the campaign is nearly done; never in between.
     assert submitted <= 6
-    dying.check_whole()
+    dying.check_whole(killed_at_its_end=True)
