@@ -48,6 +48,10 @@ def test_killed_between_any_two_steps_allocations_go_on(dying: OnSlurm) -> None:
             submitted += 1
             assert dying("submit", "campaign.yaml").code == 0
     dying.until_over()
+    while dying.query("SELECT finished IS NULL FROM campaigns") == [(1,)]:
+        submitted += 1
+        assert dying("submit", "campaign.yaml").code == 0
+        dying.until_over()
     # Where no next allocation waits yet, or the campaign is nearly done; never in between.
     assert submitted <= 6
     dying.check_whole(killed_at_its_end=True)
