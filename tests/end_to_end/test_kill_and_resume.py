@@ -59,8 +59,8 @@ def _confirming(commtune: CommandLine) -> list[object]:
 def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(commtune: CommandLine) -> None:
     rng = random.Random(20)
     # Confirmation is long enough not to be over before the last kill.
-    longer = SMALL.replace("trials: 3", "trials: 10").replace("confirmation: 1s", "confirmation: 4s")
-    commtune.write(longer)
+    campaign = SMALL.replace("trials: 3", "trials: 10")
+    commtune.write(campaign.replace("confirmation: 1s", "confirmation: 4s"))
     phases = [
         _kill_somewhere(commtune, rng, late=i >= _KILLS - _LATE_KILLS) for i in range(_KILLS)
     ]
