@@ -14,6 +14,8 @@ from commtune.cluster.slurm.states import NodeFailures
 class FailedNodes:
     """Remembers which nodes failed in which jobs.
 
+    The file is read every time: several parts of a controller note what each of them sees.
+
     Attributes:
         file: where that is kept.
         say: tells a person.
@@ -21,35 +23,50 @@ class FailedNodes:
 
     file: Path
     say: Callable[[str], None]
-    _known: NodeFailures = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._known = _read(self.file)
+    _noted: NodeFailures = field(default_factory=NodeFailures, init=False)
 
     @property
     def excluded(self) -> tuple[str, ...]:
         """Nodes that jobs do without from now on."""
-        return self._known.excluded
+        return self._known().excluded
 
     def failed(self, job: str, nodes: Collection[str]) -> None:
         """Notes that a job lost nodes; one job counts once."""
-        before = self._known
-        self._known = before.failed(job, nodes)
-        if self._known == before:
+        before = self._known()
+        self._noted = before.failed(job, nodes)
+        if self._noted == before:
             return
         self.say(f"job {job} lost a node ({', '.join(sorted(nodes))}): its runs are made again")
-        for node, words in zip(self._known.excluded, self._known.words(), strict=True):
+        for node, words in zip(self._noted.excluded, self._noted.words(), strict=True):
             if node not in before.excluded:
                 self.say(words)
-        _write(self.file, self._known)
+        try:
+            _write(self.file, self._noted)
+        except OSError as error:
+            self.say(f"which nodes failed can't be kept: {self.file}: {error.strerror}")
+
+    def _known(self) -> NodeFailures:
+        """What the file says, and what could not be written there."""
+        known = _read(self.file)
+        for node, jobs in self._noted.jobs.items():
+            for job in jobs:
+                known = known.failed(job, [node])
+        return known
 
 
 def _read(file: Path) -> NodeFailures:
+    """What a file says; nothing where it can't be read or holds anything else."""
     try:
         known = json.loads(file.read_text())
-        return NodeFailures({node: frozenset(jobs) for node, jobs in known.items()})
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (OSError, ValueError):
         return NodeFailures()
+    if not isinstance(known, dict):
+        return NodeFailures()
+    return NodeFailures({n: frozenset(jobs) for n, jobs in known.items() if _are_jobs(jobs)})
+
+
+def _are_jobs(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(job, str) for job in found)
 
 
 def _write(file: Path, failures: NodeFailures) -> None:
