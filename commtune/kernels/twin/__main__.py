@@ -1,0 +1,33 @@
+"""``python -m commtune.kernels.twin``: the benchmark in Python, see docs/own-benchmark.md."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+_BEGAN = time.perf_counter()
+
+import commtune  # noqa: E402  # the clock runs already
+from commtune.kernels.twin.faults import USAGE, UsageFault  # noqa: E402
+from commtune.kernels.twin.layout import OPERATIONS  # noqa: E402
+from commtune.kernels.twin.options import USAGE as USAGE_TEXT  # noqa: E402
+from commtune.kernels.twin.options import parse  # noqa: E402
+from commtune.kernels.twin.running import exit_of_all, run, speaks_for_all  # noqa: E402
+
+
+def main() -> int:
+    """Reads the command line and does what it asks for."""
+    try:
+        options = parse(sys.argv[1:])
+    except UsageFault as fault:
+        return exit_of_all(USAGE, str(fault), speak=speaks_for_all())
+    if options.print == "help":
+        print(USAGE_TEXT.format(operations=", ".join(OPERATIONS)), end="")
+    elif options.print == "version":
+        print(f"commtune-bench {commtune.__version__} (Python {sys.version.split()[0]})")
+    else:
+        return run(options, [sys.argv[0], *sys.argv[1:]], _BEGAN)
+    return 0
+
+
+sys.exit(main())

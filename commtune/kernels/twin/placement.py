@@ -1,0 +1,105 @@
+"""Where ranks are: node, local rank, processors."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commtune.kernels.twin.world import World
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a rank says of itself.
+
+    Attributes:
+        boot: differs between machines that happen to have the same name; the same for
+            containers under one kernel.
+        environment: those of --env-names that it has.
+    """
+
+    host: str
+    boot: str
+    pid: int
+    cpus: tuple[int, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """All ranks; the same on each of them."""
+
+    places: tuple[Place, ...]
+
+    @classmethod
+    def of(cls, world: World, env_names: Sequence[str]) -> Placement:
+        return cls(tuple(world.from_first(world.gather(own_place(env_names)))))
+
+    @property
+    def nodes(self) -> list[int]:
+        """The node of every rank, numbered as they come."""
+        numbers: dict[tuple[str, str], int] = {}
+        return [numbers.setdefault((p.host, p.boot), len(numbers)) for p in self.places]
+
+    @property
+    def local_ranks(self) -> list[int]:
+        """The place of every rank on its node."""
+        taken: dict[int, int] = defaultdict(int)
+        found = []
+        for node in self.nodes:
+            found.append(taken[node])
+            taken[node] += 1
+        return found
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether ranks of some kernel outnumber the processors they may use together."""
+        cpus: dict[str, set[int]] = defaultdict(set)
+        count: dict[str, int] = defaultdict(int)
+        for place in self.places:
+            cpus[place.boot or place.host].update(place.cpus)
+            count[place.boot or place.host] += 1
+        return any(count[kernel] > len(cpus[kernel]) for kernel in count)
+
+    def rank_info(self) -> list[dict[str, Any]]:
+        """As the header has it."""
+        together = zip(self.places, self.nodes, self.local_ranks, strict=True)
+        return [
+            {
+                "rank": rank,
+                "node": node,
+                "local_rank": local_rank,
+                "host": place.host,
+                "pid": place.pid,
+                "cpus": cpu_list(place.cpus),
+                "environment": dict(place.environment),
+            }
+            for rank, (place, node, local_rank) in enumerate(together)
+        ]
+
+
+def own_place(env_names: Sequence[str]) -> Place:
+    """What this rank says of itself."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    seen = {name: os.environ[name] for name in env_names if name in os.environ}
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    return Place(socket.gethostname(), boot, os.getpid(), cpus, seen)
+
+
+def cpu_list(cpus: Collection[int]) -> str:
+    """0-3,8 and the like."""
+    spans: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if spans and spans[-1][1] == cpu - 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)

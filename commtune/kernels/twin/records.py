@@ -1,0 +1,162 @@
+"""Records of the contract, as src/records.cpp writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import commtune
+from commtune.kernels.twin.measuring import SizeResult
+from commtune.kernels.twin.options import Options
+from commtune.kernels.twin.placement import Placement
+from commtune.kernels.twin.statistics import summarise
+from commtune.kernels.twin.world import World
+
+CONTRACT = 1
+#: Beginnings and parts of file names of communication libraries (src/libraries.cpp).
+_STEMS = (
+    "libmpi", "libpmpi", "libopen-pal", "libopen-rte", "libpmi", "libprrte", "libuc", "libfabric",
+    "libefa", "libibverbs", "librdma", "libpsm", "libcxi", "libxpmem", "libhcoll", "libsharp",
+    "libmpcp", "libnuma", "libhwloc",
+)  # fmt: skip
+_PARTS = ("-fi.so", "libnccl", "librccl", "libcuda")
+
+
+class RecordFile:
+    """Writes a record at once, so that it is there whatever happens next."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "w", encoding="utf-8") if path else sys.stdout  # noqa: SIM115, PTH123  # it lives as long as the run
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        line = json.dumps(record, separators=(",", ":"), allow_nan=False)
+        self._file.write(line + "\n")
+        self._file.flush()
+
+
+def digest_of_twin(*further: Path) -> str:
+    """A key of the twin's sources, and of further files."""
+    digest = hashlib.sha256()
+    for path in [*sorted(Path(__file__).parent.glob("*.py")), *further]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def header(
+    options: Options,
+    arguments: Sequence[str],
+    world: World,
+    placement: Placement,
+    *,
+    arrays: str,
+    resolution_s: float,
+    init_s: float,
+) -> dict[str, Any]:
+    """The header.
+
+    Args:
+        arrays: what makes the arrays, in words.
+    """
+    import mpi4py
+
+    compiler = f"Python {platform.python_version()}, {arrays}, mpi4py {mpi4py.__version__}"
+    kernel = os.uname()
+    return {
+        "record": "header",
+        "contract": CONTRACT,
+        "run_id": options.run_id,
+        "benchmark": {
+            "version": commtune.__version__,
+            "compiler": compiler,
+            "flags": "",
+            "build_id": digest_of_twin(),
+        },
+        "argv": list(arguments),
+        "clock": {"name": "CLOCK_MONOTONIC", "resolution_s": resolution_s},
+        "seed": options.seed,
+        "backend": options.backend,
+        "operation": options.op,
+        "dtype": options.dtype,
+        "reduction": options.reduction,
+        "memory": "device" if options.backend == "python-device" else "host",
+        "timing": {"mode": "blocking", "timer": "wall"},
+        "ranks": world.size,
+        "nodes": max(placement.nodes) + 1,
+        "mpi": {"library": world.library(), "standard": world.standard()},
+        "libraries": communication_libraries(),
+        "started_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "kernel": f"{kernel.sysname} {kernel.release} {kernel.machine}",
+        "oversubscribed": placement.oversubscribed,
+        "init_s": init_s,
+        "rank_info": placement.rank_info(),
+    }
+
+
+def measurement(result: SizeResult, *, oversubscribed: bool) -> dict[str, Any]:
+    """The record of one size."""
+    layout = result.work.layout
+    found = summarise(result.samples_s)
+    bandwidth = layout.bytes_total / found.median
+    return {
+        "record": "measurement",
+        "bytes": layout.bytes,
+        "count": layout.count,
+        "bytes_meaning": layout.meaning,
+        "bytes_per_rank": layout.bytes_per_rank,
+        "bytes_per_peer": layout.bytes_per_peer,
+        "bytes_total": layout.bytes_total,
+        "warmup": result.warmup,
+        "samples": len(result.samples_s),
+        "batch": result.batch,
+        # Tenths of a nanosecond: finer than any clock.
+        "samples_ns": [round(sample * 1e9, 1) for sample in result.samples_s],
+        "time_s": found.times,
+        "median_ci_s": [found.median_low, found.median_high],
+        "stop": result.stop,
+        "algbw_Bps": bandwidth,
+        "busbw_Bps": bandwidth * result.work.bus_factor,
+        "first_call_s": result.first_call_s,
+        "rank_skew": result.rank_skew,
+        # Python is too slow to see a cache line travel.
+        "canary_ns": {"before": None, "after": None},
+        "wrong": result.wrong,
+        "checked": result.checked,
+        "status": "wrong" if result.wrong else "ok",
+        "oversubscribed": oversubscribed,
+        "elapsed_s": result.elapsed_s,
+    }
+
+
+def footer(
+    *, wrong: bool, measurements: int, elapsed_s: float, init_s: float, measure_s: float
+) -> dict[str, Any]:
+    """The last record."""
+    return {
+        "record": "footer",
+        "status": "wrong" if wrong else "ok",
+        "measurements": measurements,
+        "elapsed_s": elapsed_s,
+        "init_s": init_s,
+        "measure_s": measure_s,
+    }
+
+
+def communication_libraries() -> list[str]:
+    """Paths of the communication libraries that this process has loaded."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return []
+    paths = dict.fromkeys(line.split(None, 5)[5] for line in lines if "/" in line)
+    return [path for path in paths if _communicates(path.rpartition("/")[2])]
+
+
+def _communicates(name: str) -> bool:
+    return name.startswith(_STEMS) or any(part in name for part in _PARTS)

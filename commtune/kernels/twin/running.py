@@ -1,0 +1,197 @@
+"""A run of the twin, on every rank."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from commtune.kernels.twin import records
+from commtune.kernels.twin.faults import FAILURE, OK, USAGE, WRONG_RESULT, WRONG_WORLD, UsageFault
+from commtune.kernels.twin.loading import load_pattern
+from commtune.kernels.twin.measuring import Measurer
+from commtune.kernels.twin.memory import make_memory
+from commtune.kernels.twin.options import Options, of_words
+from commtune.kernels.twin.pattern import Pattern
+from commtune.kernels.twin.placement import Placement
+from commtune.kernels.twin.work import Operations, Patterns
+from commtune.kernels.twin.world import World
+
+#: How long launchers need to pass on what a rank said, before the rank or its fellows end.
+_TIME_TO_BE_HEARD_S = 0.3
+_RANK_NAMES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+_Made = TypeVar("_Made")
+Write = Callable[[Mapping[str, Any]], None]
+
+
+def speaks_for_all() -> bool:
+    """Whether this is rank 0, as far as the launcher's variables tell before MPI is up."""
+    return all(os.environ.get(name, "0") == "0" for name in _RANK_NAMES)
+
+
+def exit_of_all(status: int, message: str, *, speak: bool) -> int:
+    """One rank says what is wrong; the others wait, as a launcher may end all with the first."""
+    if speak:
+        print(f"commtune-bench: {message}", file=sys.stderr, flush=True)
+    else:
+        time.sleep(_TIME_TO_BE_HEARD_S)
+    return status
+
+
+def run(options: Options, arguments: Sequence[str], began: float) -> int:
+    """Begins MPI, measures all sizes, ends MPI; returns the exit status.
+
+    Args:
+        began: when the process started, on time.perf_counter.
+    """
+    world = World(options.libmpi)
+    if options.expect_ranks not in (0, world.size):
+        world.mpi.Finalize()
+        return exit_of_all(
+            WRONG_WORLD, _wrong_world(options.expect_ranks, world.size), speak=speaks_for_all()
+        )
+    try:
+        wrong = world.from_first(_measured_run(options, arguments, world, began))
+    except UsageFault as fault:
+        status = exit_of_all(USAGE, str(fault), speak=world.is_first)
+        world.mpi.Finalize()
+        return status
+    except Exception as error:
+        # The other ranks may be waiting for this one for ever: all have to go.
+        print(f"commtune-bench: rank {world.rank}: {_words(error)}", file=sys.stderr, flush=True)
+        time.sleep(_TIME_TO_BE_HEARD_S)
+        world.comm.Abort(FAILURE)
+        return FAILURE
+    world.mpi.Finalize()
+    return WRONG_RESULT if wrong else OK
+
+
+def _measured_run(options: Options, arguments: Sequence[str], world: World, began: float) -> bool:
+    kind = _together(world, lambda: load_pattern(options.python)) if options.python else None
+    file = records.RecordFile(options.records) if world.is_first else None
+    write = file.write if file else _unwritten
+    init_s = world.max_to_first([world.init_s])[0]
+    totals = measure_all(options, arguments, world, kind, write, init_s)
+    write(
+        records.footer(
+            wrong=totals["wrong"] > 0,
+            measurements=totals["measurements"],
+            elapsed_s=time.perf_counter() - began,
+            init_s=init_s,
+            measure_s=totals["measure_s"],
+        )
+    )
+    return bool(totals["wrong"])
+
+
+def measure_all(
+    options: Options,
+    arguments: Sequence[str],
+    world: World,
+    kind: type[Pattern] | None,
+    write: Write,
+    init_s: float,
+) -> dict[str, Any]:
+    """Header and measurements; what they come to."""
+    placement = Placement.of(world, options.env_names)
+    local_rank = placement.local_ranks[world.rank]
+    memory = _together(world, lambda: make_memory(options.backend, local_rank))
+    if kind is None:
+        layouts = Operations.layouts(options, world.size)
+    else:
+        layouts = Patterns.layouts(kind, options, world)
+    send = memory.allocate(max(layout.send_count for layout in layouts), options.dtype)
+    received = memory.allocate(max(layout.receive_count for layout in layouts), options.dtype)
+    maker = (
+        Operations(options, world, send, received)
+        if kind is None
+        else Patterns(kind, options, world, send, received)
+    )
+    measurer = Measurer(options, world, memory, send, received)
+    if world.is_first:
+        write(
+            records.header(
+                options,
+                arguments,
+                world,
+                placement,
+                arrays=memory.words(),
+                resolution_s=measurer.resolution_s,
+                init_s=init_s,
+            )
+        )
+    totals = {"wrong": 0, "measurements": 0, "measure_s": 0.0}
+    for layout in layouts:
+        result = measurer.measure(maker.work(layout))
+        if world.is_first:
+            write(records.measurement(result, oversubscribed=placement.oversubscribed))
+        totals["wrong"] += result.wrong
+        totals["measurements"] += 1
+        totals["measure_s"] += result.elapsed_s
+    return totals
+
+
+def _together(world: World, make: Callable[[], _Made]) -> _Made:
+    """What ``make`` gives on every rank; a fault of one of them is the fault of all.
+
+    Raises:
+        UsageFault: with the words of the first rank that failed.
+    """
+    made, words = None, ""
+    try:
+        made = make()
+    except UsageFault as fault:
+        words = str(fault)
+    first = world.from_first(next((w for w in world.gather(words) if w), ""))
+    if made is None or first:
+        raise UsageFault(first or words)
+    return made
+
+
+def measure_pattern(
+    kind: type[Pattern], sizes: Sequence[int], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """See ``Pattern.measure``; leaves MPI up, for whoever called it."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", kind.__name__)
+    words = {"--" + key.replace("_", "-"): str(value) for key, value in options.items()}
+    words["--sizes"] = ",".join(str(size) for size in sizes)
+    unknown = [word for word in words if word not in _KNOWN]
+    if unknown:
+        raise UsageFault(f"no such option: {unknown[0]}; options are: {' '.join(_KNOWN)}")
+    asked = replace(of_words({**words, "--op": "own:" + name, "--python": name}), python="")
+    world = World(asked.libmpi)
+    found: list[dict[str, Any]] = []
+    measure_all(asked, [name], world, kind, lambda record: found.append(dict(record)), 0.0)
+    return [record for record in found if record["record"] == "measurement"]
+
+
+_KNOWN = (
+    "--sizes", "--dtype", "--backend", "--warmup", "--min-samples", "--max-samples",
+    "--relative-ci", "--time-cap", "--seed", "--check", "--libmpi",
+)  # fmt: skip
+
+
+def _unwritten(record: Mapping[str, Any]) -> None:
+    del record  # rank 0's affair
+
+
+def _wrong_world(expected: int, size: int) -> str:
+    found = "each came up as a world of its own" if size == 1 else f"this world has {size}"
+    return (
+        f"asked for were {expected} ranks, but {found}: launcher and MPI library don't fit each "
+        "other. mpi4py may have loaded another MPI library than the launcher's: name the right "
+        "one with --libmpi"
+    )
+
+
+def _words(error: Exception) -> str:
+    """The error, and where in the user's own file it came from, if it did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "/commtune/kernels/twin/" not in frame.filename]
+    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {error}{place}"

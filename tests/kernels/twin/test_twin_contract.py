@@ -1,0 +1,121 @@
+"""The twin against the contract: every line valid, every number consistent, every check real."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_runs import Ended
+from jsonschema import Draft202012Validator
+
+from commtune.kernels.records import read
+from commtune.kernels.twin.layout import OPERATIONS, bus_factor
+from commtune.kernels.twin.program import TwinProgram, libmpi_of
+from commtune.model import DEFAULT, MpiInstallation, Operation, RunRequest, Timing, Workload
+
+RunTwin = Callable[..., Ended]
+_SCHEMA = json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
+_VALIDATOR = Draft202012Validator(_SCHEMA)
+
+
+def _valid_records(run: Ended) -> list[dict[str, Any]]:
+    assert run.completed.exit_code == 0, run.completed.output
+    records = [json.loads(line) for line in run.lines]
+    for record in records:
+        _VALIDATOR.validate(record)
+    return records
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_follows_the_contract(run_twin: RunTwin, operation: str) -> None:
+    run = run_twin(f"--op={operation}", "--sizes=8,4096,100000", "--run-id=one", ranks=3)
+    header, *measurements, footer = _valid_records(run)
+    assert (header["operation"], header["run_id"], header["backend"]) == (
+        operation, "one", "python-host",
+    )  # fmt: skip
+    assert header["benchmark"]["compiler"].startswith("Python ")
+    assert [rank["rank"] for rank in header["rank_info"]] == [0, 1, 2]
+    assert [m["bytes"] for m in measurements] == [8, 4096, 100000]
+    assert all(m["checked"] > 0 and m["wrong"] == 0 for m in measurements)
+    assert footer["status"] == "ok"
+    assert footer["measurements"] == 3
+    found = read(run.records)
+    assert not found.problems
+    assert [m.canary_s for m in found.measurements] == [None] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "uint8"])
+@pytest.mark.parametrize("operation", ["allreduce", "reduce-scatter", "alltoall"])
+def test_every_type_is_summed_exactly(run_twin: RunTwin, operation: str, dtype: str) -> None:
+    run = run_twin(f"--op={operation}", "--sizes=3000", f"--dtype={dtype}", ranks=3)
+    _, measurement, _ = _valid_records(run)
+    assert measurement["checked"] > 0
+    assert measurement["wrong"] == 0
+
+
+def test_numbers_agree_with_the_samples(run_twin: RunTwin) -> None:
+    run = run_twin("--op=allgather", "--sizes=1200", "--min-samples=3", ranks=3)
+    _, measurement, _ = _valid_records(run)
+    samples_s = [ns * 1e-9 for ns in measurement["samples_ns"]]
+    times = measurement["time_s"]
+    assert times["median"] == pytest.approx(statistics.median(samples_s), rel=1e-6, abs=1e-10)
+    assert times["stdev"] == pytest.approx(statistics.stdev(samples_s), rel=1e-6, abs=1e-10)
+    low, high = measurement["median_ci_s"]
+    assert low <= times["median"] <= high
+    assert measurement["algbw_Bps"] == pytest.approx(1200 / times["median"], rel=1e-6)
+    assert measurement["busbw_Bps"] == pytest.approx(
+        bus_factor("allgather", 3) * measurement["algbw_Bps"], rel=1e-6
+    )
+
+
+def test_the_program_asks_for_what_the_reader_expects(
+    run_twin: RunTwin, mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    workload = Workload(Operation.ALLREDUCE, (8, 1024), ranks=2, backend="python-host")
+    request = RunRequest("r-1", DEFAULT, workload, Timing(max_samples=10))
+    program = TwinProgram(libmpi_of(mpi), env_names=("HOME", "COMMTUNE_UNSET"))
+    records = tmp_path / "own.jsonl"
+    words = program.arguments(request, records)
+    completed = run_twin.run(words, 2)  # type: ignore[attr-defined]  # it is more than a function
+    assert completed.ok, completed.output
+    found = program.read(records, request)
+    assert not found.problems
+    assert [m.bytes for m in found.measurements] == [8, 1024]
+    assert found.header is not None
+    seen = [rank["environment"] for rank in found.header["rank_info"]]
+    assert seen == [{"HOME": os.environ["HOME"]}] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--op=allreduce"], "--sizes is missing"),
+        (["--op=sum", "--sizes=8"], "one of: ping-pong"),
+        (["--op=allreduce", "--sizes=8,8"], "8 is there twice"),
+        (["--op=allreduce", "--sizes=2"], "less than one element of float32"),
+        (["--op=allreduce", "--sizes=8", "--time-cap=x"], "'x' is not a number from"),
+        (["--op=allreduce", "--sizes=8", "--backend=xccl"], "one of: python-host, python-device"),
+        (["--op=allreduce", "--size=8"], "unknown option '--size'"),
+        (["--op=allreduce", "--sizes=8", "--backend=python-device"], "needs CuPy"),
+    ],
+)
+def test_what_is_wrong_is_said(run_twin: RunTwin, arguments: list[str], words: str) -> None:
+    completed = run_twin(*arguments).completed
+    if "needs CuPy" in words and "no GPU" in completed.output:
+        return  # CuPy is there, and no GPU
+    assert completed.exit_code == 2
+    assert words in completed.output
+    assert "Traceback" not in completed.output
+
+
+def test_nothing_is_done_with_another_number_of_ranks(run_twin: RunTwin) -> None:
+    run = run_twin("--op=allreduce", "--sizes=8", "--expect-ranks=3")
+    assert run.completed.exit_code == 4
+    assert "commtune-bench: asked for were 3 ranks" in run.completed.output
+    assert not run.records.exists()
