@@ -1,6 +1,9 @@
 """System descriptions: what is known of a machine, and who says so."""
 
-from commtune.systems.bandwidth import format_bandwidth, parse_bandwidth
+from commtune.systems.bandwidth import format_bandwidth, parse_bandwidth, short_bandwidth
+from commtune.systems.bounds import Nominal
+from commtune.systems.driver import fabric_of_ranks
+from commtune.systems.fabric import Fabric, Link, Ports, fabric_of
 from commtune.systems.links import (
     direct_bandwidth,
     injection_bandwidth,
@@ -8,17 +11,32 @@ from commtune.systems.links import (
     path_bandwidth,
 )
 from commtune.systems.loading import build_system, load_system, systems
+from commtune.systems.nominal import group_bandwidth, matrix, nominal, self_bounds
 from commtune.systems.schema import System
+from commtune.systems.traffic import Memory, Question
 
 __all__ = [
+    "Fabric",
+    "Link",
+    "Memory",
+    "Nominal",
+    "Ports",
+    "Question",
     "System",
     "build_system",
     "direct_bandwidth",
+    "fabric_of",
+    "fabric_of_ranks",
     "format_bandwidth",
+    "group_bandwidth",
     "injection_bandwidth",
     "load_system",
+    "matrix",
     "node_bandwidth",
+    "nominal",
     "parse_bandwidth",
     "path_bandwidth",
+    "self_bounds",
+    "short_bandwidth",
     "systems",
 ]

@@ -39,7 +39,12 @@ def parse_bandwidth(value: object) -> int:
 
 def format_bandwidth(bytes_per_s: float) -> str:
     """Bytes per second in both units that people use: ``200 Gb/s (25 GB/s)``."""
-    return f"{bytes_per_s * 8 / 1e9:g} Gb/s ({bytes_per_s / 1e9:g} GB/s)"
+    return f"{bytes_per_s * 8 / 1e9:.6g} Gb/s ({bytes_per_s / 1e9:.6g} GB/s)"
+
+
+def short_bandwidth(bytes_per_s: float) -> str:
+    """Bytes per second in one unit, with four digits: ``25 GB/s``."""
+    return f"{bytes_per_s / 1e9:.4g} GB/s"
 
 
 def _hint() -> str:

@@ -89,6 +89,7 @@ def _check_gpus(document: Document, system: System) -> None:
     count = system.gpus.count if system.gpus else 0
     for i, link in enumerate(system.links):
         _check_link(document, link, ("links", i, "pairs"), count)
+    _check_sharing(document, system, count)
     if system.gpus is None or not system.gpus.numa:
         return
     if len(system.gpus.numa) != count:
@@ -104,6 +105,19 @@ def _check_gpus(document: Document, system: System) -> None:
             f"{nodes or 'not given'}",
             ("gpus", "numa"),
             hint="NUMA nodes are counted from 0",
+        )
+
+
+def _check_sharing(document: Document, system: System, count: int) -> None:
+    sharing = system.nics.sharing
+    if not isinstance(sharing, list):
+        return
+    if len(sharing) != count or max(sharing, default=0) >= system.nics.count:
+        raise document.error(
+            f"nics.sharing names a port for {len(sharing)} of {count} GPUs, the highest "
+            f"{max(sharing, default=0)} of {system.nics.count} ports",
+            ("nics", "sharing"),
+            hint="give one for each GPU; ports are counted from 0",
         )
 
 

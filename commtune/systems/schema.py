@@ -89,6 +89,10 @@ class Gpus(Sourced):
     """GPUs in a node."""
     memory: Size
     """Memory of one GPU."""
+    memory_bandwidth: Bandwidth | None = None
+    """Nominal bandwidth of one GPU's memory, reads and writes together."""
+    host_link: Bandwidth | None = None
+    """Nominal bandwidth between one GPU and its processor, in one direction."""
     numa: list[Index] = []
     """NUMA node nearest to each GPU, by the GPU's index; empty where nobody says."""
 
@@ -113,6 +117,9 @@ class Nics(Sourced):
     """Ports in a node."""
     bandwidth: Bandwidth
     """Nominal bandwidth of one port, in one direction."""
+    sharing: Literal["packed", "round-robin"] | list[Index] | None = None
+    """Which port each GPU uses: neighbours share one (packed), in turn (round-robin), or the
+    number of each GPU's port; left out where nobody says."""
     devices: list[Text] = []
     """Names of the ports in the operating system, in order; empty where nobody says."""
 
