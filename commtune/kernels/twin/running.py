@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import sys
@@ -156,7 +157,7 @@ def _together(world: World, make: Callable[[], _Made]) -> _Made:
 def measure_pattern(
     kind: type[Pattern], sizes: Sequence[int], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """See ``Pattern.measure``; leaves MPI up, for whoever called it."""
+    """See ``Pattern.measure``; MPI stays up until Python ends."""
     name = re.sub(r"[^A-Za-z0-9._-]", "-", kind.__name__)
     words = {"--" + key.replace("_", "-"): str(value) for key, value in options.items()}
     words["--sizes"] = ",".join(str(size) for size in sizes)
@@ -165,6 +166,8 @@ def measure_pattern(
         raise UsageFault(f"no such option: {unknown[0]}; options are: {' '.join(_KNOWN)}")
     asked = replace(of_words({**words, "--op": "own:" + name, "--python": name}), python="")
     world = World(asked.libmpi)
+    if world.began_it:
+        atexit.register(world.mpi.Finalize)
     found: list[dict[str, Any]] = []
     measure_all(asked, [name], world, kind, lambda record: found.append(dict(record)), 0.0)
     return [record for record in found if record["record"] == "measurement"]

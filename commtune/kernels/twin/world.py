@@ -23,6 +23,7 @@ class World:
 
     Attributes:
         init_s: what MPI_Init took, seconds.
+        began_it: whether MPI was not up before.
         comm: all ranks; errors of MPI calls are exceptions.
 
     Args:
@@ -41,7 +42,8 @@ class World:
 
         self.mpi = MPI
         began = time.perf_counter()
-        if not MPI.Is_initialized():
+        self.began_it = not MPI.Is_initialized()
+        if self.began_it:
             MPI.Init()
         self.init_s = time.perf_counter() - began
         self.comm: MPI.Intracomm = MPI.COMM_WORLD

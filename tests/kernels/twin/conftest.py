@@ -24,7 +24,7 @@ class RunTwin:
     mpi: MpiInstallation
     folder: Path
 
-    def __call__(self, *arguments: str, ranks: int = 2, timeout_s: float = 60.0) -> Ended:
+    def __call__(self, *arguments: str, ranks: int = 2) -> Ended:
         records = self.folder / "records.jsonl"
         return Ended(self.start(f"--records={records}", *arguments, ranks=ranks), records)
 
@@ -40,7 +40,10 @@ class RunTwin:
         """Any program under this MPI."""
         return process.run(
             mpi_command(self.mpi, ranks, program),
-            environment=base_environment(os.environ, self.mpi),
+            environment={
+                **base_environment(os.environ, self.mpi),
+                "MPI4PY_LIBMPI": libmpi_of(self.mpi),
+            },
             timeout_s=60.0,
             whole_output=True,
         )

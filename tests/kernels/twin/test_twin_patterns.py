@@ -1,0 +1,135 @@
+"""Users' patterns, under real ranks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_runs import Ended
+from jsonschema import Draft202012Validator
+
+from commtune.kernels.records import read
+from commtune.kernels.twin import Pattern
+from commtune.kernels.twin.faults import UsageFault
+
+RunTwin = Callable[..., Ended]
+_EXAMPLE = Path(__file__).parents[3] / "examples" / "halo.py"
+_SCHEMA = Path(__file__).parents[3] / "commtune/kernels/contract/v1.schema.json"
+
+
+def _pattern(folder: Path, body: str) -> str:
+    file = folder / "mine.py"
+    lines = "\n".join("    " + line for line in body.splitlines())
+    file.write_text(
+        f"from commtune.kernels.twin import Pattern\n\n\nclass Mine(Pattern):\n{lines}\n"
+    )
+    return f"{file}:Mine"
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_the_example_runs_and_its_data_is_checked(run_twin: RunTwin, ranks: int) -> None:
+    run = run_twin(f"--python={_EXAMPLE}:Halo", "--op=own:Halo", "--sizes=8,10000", ranks=ranks)
+    assert run.completed.exit_code == 0, run.completed.output
+    validator = Draft202012Validator(json.loads(_SCHEMA.read_text()))
+    for line in run.lines:
+        validator.validate(json.loads(line))
+    found = read(run.records)
+    assert not found.problems
+    assert found.header is not None
+    assert found.header["operation"] == "own:Halo"
+    measurement = json.loads(run.lines[2])
+    assert measurement["bytes_total"] == 4 * 10000 * ranks
+    assert measurement["bytes_per_rank"] == 4 * 10000
+    # Twice, each element of each of the four edges of every rank.
+    assert measurement["checked"] == 2 * 4 * 2500 * ranks
+    assert measurement["wrong"] == 0
+
+
+def test_the_example_measures_itself(run_twin: RunTwin) -> None:
+    completed = run_twin.run([sys.executable, str(_EXAMPLE)], 2)  # type: ignore[attr-defined]  # more than a function
+    assert completed.ok, completed.output
+    lines = [line for line in completed.output.splitlines() if " us" in line]
+    assert [line.split()[0] for line in lines] == ["64", "4096", "262144"]
+
+
+def test_messages_that_run_does_not_send_are_wrong(run_twin: RunTwin, tmp_path: Path) -> None:
+    body = """\
+def define(self):
+    self.add(0, 1, self.size)
+    self.more = self.part()
+    self.more.add(1, 0, self.size)
+def run(self):
+    self.start()
+    self.wait()
+"""
+    run = run_twin(f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=400")
+    assert run.completed.exit_code == 3
+    measurement = json.loads(run.lines[1])
+    assert (measurement["checked"], measurement["wrong"]) == (400, 200)
+    assert (measurement["status"], json.loads(run.lines[2])["status"]) == ("wrong", "wrong")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("def define(self):\n    pass", "Mine adds no messages at 8 bytes"),
+        ("def define(self):\n    self.add(0, 2, 8)", "names rank 2; ranks are 0 to 1"),
+        ("def define(self):\n    self.add(0, 1, 2)", "less than one element (4 bytes)"),
+        (
+            "def define(self):\n    import os\n    self.add(0, 1, os.getpid() * 4)",
+            "different messages on different ranks",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_pattern_is_said(
+    run_twin: RunTwin, tmp_path: Path, body: str, words: str
+) -> None:
+    run = run_twin(f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=8")
+    assert run.completed.exit_code == 2
+    assert words in run.completed.output
+
+
+def test_an_error_of_the_pattern_names_its_line(run_twin: RunTwin, tmp_path: Path) -> None:
+    body = "def define(self):\n    self.add(0, 1, self.size)\ndef run(self):\n    1 / 0"
+    named = _pattern(tmp_path, body)
+    run = run_twin(f"--python={named}", "--op=own:Mine", "--sizes=8")
+    assert run.completed.exit_code != 0
+    assert "ZeroDivisionError" in run.completed.output
+    assert f"{tmp_path / 'mine.py'}:8" in run.completed.output
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("nowhere.py:Mine", "there is no file"),
+        ("{file}:Other", "subclasses of Pattern there: Mine"),
+    ],
+)
+def test_a_pattern_that_is_not_there(
+    run_twin: RunTwin, tmp_path: Path, named: str, words: str
+) -> None:
+    file = _pattern(tmp_path, "pass").removesuffix(":Mine")
+    run = run_twin(f"--python={named.format(file=file)}", "--op=own:Mine", "--sizes=8")
+    assert run.completed.exit_code == 2
+    assert words in run.completed.output
+
+
+def test_messages_lie_one_behind_the_other() -> None:
+    class Fan(Pattern):
+        def define(self) -> None:
+            for rank in range(1, self.ranks):
+                self.add(0, rank, self.size)
+                self.add(rank, 0, self.size)
+
+    found: Any = Fan(3, 8, element=4).messages
+    assert [(m.from_offset, m.to_offset, m.count) for m in found] == [
+        (0, 0, 2), (0, 0, 2), (2, 0, 2), (0, 2, 2),
+    ]  # fmt: skip
+    with pytest.raises(RuntimeError, match="while a pattern is measured"):
+        Fan(3, 8).start()
+    with pytest.raises(UsageFault, match="ranks are 0 to 1"):
+        Fan(2, 8).add(3, 0, 8)
