@@ -26,9 +26,9 @@ constexpr double kTellSeconds = 1.0;
 }  // namespace
 
 /// Messages of one pattern, from and to memory of the host.
-class Exchange {
+class AggressorTraffic {
  public:
-  virtual ~Exchange() = default;
+  virtual ~AggressorTraffic() = default;
 
   /// Does so many rounds; returns when this rank's part is complete.
   virtual void run(int rounds) = 0;
@@ -38,7 +38,7 @@ namespace {
 
 /// A round is a window of messages from each sender. The next message of a sender starts as soon
 /// as the oldest of its window has arrived, so that the receiver's link never falls silent.
-class Incast final : public Exchange {
+class Incast final : public AggressorTraffic {
  public:
   Incast(const World& world, std::size_t message, int window) {
     const auto slots = static_cast<std::size_t>(window);
@@ -92,7 +92,7 @@ class Incast final : public Exchange {
 };
 
 /// A round is one MPI_Alltoall.
-class AllToAll final : public Exchange {
+class AllToAll final : public AggressorTraffic {
  public:
   AllToAll(const World& world, std::size_t message)
       : count_(static_cast<int>(message)),
@@ -112,8 +112,8 @@ class AllToAll final : public Exchange {
   std::vector<std::byte> received_;
 };
 
-std::unique_ptr<Exchange> make_exchange(const World& world, const AggressorOptions& options,
-                                        int window) {
+std::unique_ptr<AggressorTraffic> make_exchange(const World& world, const AggressorOptions& options,
+                                                int window) {
   if (options.pattern == Pattern::alltoall) {
     return std::make_unique<AllToAll>(world, options.message);
   }

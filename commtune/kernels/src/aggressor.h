@@ -21,7 +21,7 @@ struct Traffic {
 };
 
 /// Messages of one pattern, from and to memory of the host.
-class Exchange;
+class AggressorTraffic;
 
 /// Sends for ever, until it is told to end.
 class Aggressor {
@@ -56,7 +56,7 @@ class Aggressor {
   int window_;
   Traffic round_;  ///< bytes of one round
   Traffic traffic_;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<AggressorTraffic> exchange_;
   double began_s_ = 0.0;
   int rounds_ = 0;        ///< done last
   double spent_s_ = 0.0;  ///< by them

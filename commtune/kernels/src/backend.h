@@ -3,45 +3,88 @@
 #include <cstddef>
 #include <memory>
 #include <string_view>
+#include <vector>
 
+#include "memories.h"
+#include "messages.h"
 #include "operations.h"
 
 namespace commtune {
 
 class World;
 
+/// Where a communication reads and writes; in the backend's memory.
+struct Buffers {
+  std::byte* send;
+  std::byte* received;
+};
+
+/// A communication that is ready to go: whatever can be decided before the clock runs was decided.
+class Action {
+ public:
+  virtual ~Action() = default;
+
+  /// Begins this rank's part. Law: it allocates nothing and looks nothing up.
+  virtual void start() = 0;
+
+  /// Returns when this rank's part of all that was started is complete, its buffers readable.
+  virtual void wait() = 0;
+};
+
+/// Time that passes on the device, between two points of what is enqueued there.
+class DeviceTimer {
+ public:
+  virtual ~DeviceTimer() = default;
+  virtual void begin() = 0;
+  virtual void end() = 0;
+  /// Seconds from `begin` to `end`, once the work between them is complete.
+  virtual double elapsed_s() = 0;
+};
+
+/// Whether other communication goes on at the same time.
+enum class Company { alone, beside_others };
+
 /// A way to communicate: a library and the kind of memory it works on. One folder under
-/// backends/ each; CMake puts exactly one into the executable.
+/// backends/ each.
 class Backend {
  public:
   virtual ~Backend() = default;
 
+  /// As in records and on the command line: "mpi-host", "xccl", "mpi-device", "mpi-staged",
+  /// "ipc-put", "ipc-get".
   virtual std::string_view name() const = 0;
 
-  /// Send and receive buffers, readable and writable by the host. They are allocated once, for
-  /// the largest size, and every page was touched by the rank that owns it.
-  virtual std::byte* send() = 0;
-  virtual std::byte* received() = 0;
+  virtual Memory& memory() = 0;
 
-  /// Gets ready for one size: whatever can be decided before the clock runs is decided here.
-  virtual void prepare(const Layout& layout) = 0;
+  /// Whether work is enqueued on the device: a second `start` may follow before the first `wait`,
+  /// and actions of the same backend are done in the order in which they were started.
+  virtual bool enqueues() const { return false; }
 
-  /// Does the prepared operation `times` times. Law: it returns when this rank's part is complete,
-  /// its buffers readable; it allocates nothing and looks nothing up.
-  virtual void run(int times) = 0;
+  /// Seconds that it took to set the library up, beside MPI's own start (ncclCommInitRank, say).
+  virtual double init_s() const { return 0.0; }
 
-  /// Lets all ranks go on at nearly the same time.
-  virtual void barrier() = 0;
+  /// The library's name and version where it is not MPI ("NCCL 2.28.9"); else empty.
+  virtual std::string_view library() const { return {}; }
+
+  /// Messages between ranks. A rank alone with a single message may use blocking calls.
+  /// All ranks call it, in the same order and with the same messages; UsageError where the
+  /// backend doesn't reach one of them.
+  virtual std::unique_ptr<Action> exchange(const Exchange& messages, const Buffers& buffers,
+                                           DataType type, Company company) = 0;
+
+  /// An operation that the library has a call of its own for; null where it has none: it is made
+  /// of messages then.
+  virtual std::unique_ptr<Action> collective(const Layout& layout, const Buffers& buffers,
+                                             Reduction reduction) = 0;
+
+  /// Null where the backend has no clock on a device.
+  virtual DeviceTimer* device_timer() { return nullptr; }
 };
 
-/// What a backend has to hold memory for.
-struct BackendSpace {
-  std::size_t send_bytes;
-  std::size_t receive_bytes;
-  Reduction reduction;
-};
+/// The backends of this executable, those of the host first.
+std::vector<std::string_view> backend_names();
 
-/// The backend that this executable was built with.
-std::unique_ptr<Backend> make_backend(const World& world, const BackendSpace& space);
+/// Sets a backend up, on all ranks. UsageError lists the names where there is none of this name.
+std::unique_ptr<Backend> make_backend(std::string_view name, const World& world);
 
 }  // namespace commtune

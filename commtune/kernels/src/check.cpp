@@ -1,8 +1,8 @@
 #include "check.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
+#include <type_traits>
 #include <vector>
 
 #include "error.h"
@@ -13,19 +13,10 @@ namespace {
 
 constexpr int kPoison = 0xA5;
 constexpr std::uint64_t kLeastVariety = 8;
-constexpr int kTableBits = 12;
-constexpr std::size_t kTableSize = std::size_t{1} << kTableBits;
-
 std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 33)) * 0xFF51AFD7ED558CCDULL;
   value = (value ^ (value >> 33)) * 0xC4CEB9FE1A85EC53ULL;
   return value ^ (value >> 33);
-}
-
-/// Which table entry element `index` takes: multiplication by 2^64 / golden ratio spreads
-/// neighbours and all strides, so that no shift of the data looks like the data.
-std::size_t entry_of(std::size_t index) {
-  return (static_cast<std::uint64_t>(index) * 0x9E3779B97F4A7C15ULL) >> (64 - kTableBits);
 }
 
 /// Largest value that every kind of arithmetic on the type leaves exact.
@@ -46,58 +37,65 @@ class TypedPattern final : public DataPattern {
   TypedPattern(Reduction reduction, std::uint64_t seed, int rank, int ranks)
       : reduction_(reduction), seed_(seed), rank_(rank), ranks_(ranks) {}
 
-  void fill(void* send, std::size_t count) const override {
-    T* data = static_cast<T*>(send);
-    const Table& table = table_of(rank_);
-    for (std::size_t i = 0; i < count; ++i) data[i] = table[entry_of(i)];
+  void fill(Memory& memory, void* send, std::size_t count) const override {
+    memory.fill(layout_type(), send, count, table_of(rank_).data(), 0);
   }
 
-  CheckResult check(const void* received, const Layout& layout) const override {
+  CheckResult check(Memory& memory, const void* received, const Layout& layout,
+                    const std::vector<Message>& messages) const override {
     const T* data = static_cast<const T*>(received);
     const std::size_t own = static_cast<std::size_t>(rank_) * layout.count;
     switch (layout.operation) {
-      case Operation::ping_pong:
-      case Operation::bidirectional:
-        return check_from_partner(data, layout.count);
       case Operation::broadcast:
-        return rank_ == 0 ? CheckResult{} : compare(data, layout.count, table_of(0), 0);
+        return rank_ == 0 ? CheckResult{} : compare(memory, data, layout.count, table_of(0), 0);
+      case Operation::reduce:
+        return rank_ == 0 ? compare(memory, data, layout.count, reduced_table(), 0) : CheckResult{};
       case Operation::allreduce:
-        return compare(data, layout.count, reduced_table(), 0);
+        return compare(memory, data, layout.count, reduced_table(), 0);
       case Operation::reduce_scatter:
-        return compare(data, layout.count, reduced_table(), own);
+        return compare(memory, data, layout.count, reduced_table(), own);
       case Operation::allgather:
-        return check_blocks(data, layout.count, 0);
+        return check_blocks(memory, data, layout.count, 0);
       case Operation::alltoall:
-        return check_blocks(data, layout.count, own);
+        return check_blocks(memory, data, layout.count, own);
+      default:
+        return check_messages(memory, data, messages);
     }
-    throw Error("an operation without a check");
   }
 
  private:
   using Table = std::vector<T>;
 
+  static constexpr DataType layout_type() {
+    if constexpr (std::is_same_v<T, float>) return DataType::float32;
+    if constexpr (std::is_same_v<T, double>) return DataType::float64;
+    if constexpr (std::is_same_v<T, std::int32_t>) return DataType::int32;
+    return DataType::uint8;
+  }
+
   /// `first` is the place of the block in the sender's buffer.
-  static CheckResult compare(const T* data, std::size_t count, const Table& table,
+  static CheckResult compare(Memory& memory, const T* data, std::size_t count, const Table& table,
                              std::size_t first) {
-    CheckResult result{count, 0};
-    for (std::size_t i = 0; i < count; ++i) {
-      result.wrong += data[i] == table[entry_of(first + i)] ? 0 : 1;
+    return {count, memory.count_different(layout_type(), data, count, table.data(), first)};
+  }
+
+  CheckResult check_messages(Memory& memory, const T* data,
+                             const std::vector<Message>& messages) const {
+    CheckResult sum;
+    for (const Message& message : messages) {
+      if (message.to != rank_) continue;
+      sum += compare(memory, data + message.to_offset, message.count, table_of(message.from),
+                     message.from_offset);
     }
-    return result;
+    return sum;
   }
 
-  CheckResult check_from_partner(const T* data, std::size_t count) const {
-    if (rank_ == 0) return compare(data, count, table_of(ranks_ - 1), 0);
-    if (rank_ == ranks_ - 1) return compare(data, count, table_of(0), 0);
-    return {};
-  }
-
-  CheckResult check_blocks(const T* data, std::size_t count, std::size_t first) const {
+  CheckResult check_blocks(Memory& memory, const T* data, std::size_t count,
+                           std::size_t first) const {
     CheckResult sum;
     for (int source = 0; source < ranks_; ++source) {
-      const CheckResult block = compare(data + source * count, count, table_of(source), first);
-      sum.checked += block.checked;
-      sum.wrong += block.wrong;
+      sum += compare(memory, data + static_cast<std::size_t>(source) * count, count,
+                     table_of(source), first);
     }
     return sum;
   }
@@ -148,8 +146,8 @@ class TypedPattern final : public DataPattern {
 
 }  // namespace
 
-void DataPattern::poison(void* received, std::size_t bytes) {
-  std::memset(received, kPoison, bytes);
+void DataPattern::poison(Memory& memory, void* received, std::size_t bytes) {
+  memory.set(received, kPoison, bytes);
 }
 
 std::unique_ptr<DataPattern> make_pattern(DataType type, Reduction reduction, std::uint64_t seed,

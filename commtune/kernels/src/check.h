@@ -3,7 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "memories.h"
+#include "messages.h"
 #include "operations.h"
 
 namespace commtune {
@@ -12,6 +15,12 @@ namespace commtune {
 struct CheckResult {
   std::uint64_t checked = 0;
   std::uint64_t wrong = 0;
+
+  CheckResult& operator+=(const CheckResult& other) {
+    checked += other.checked;
+    wrong += other.wrong;
+    return *this;
+  }
 };
 
 /// The data that ranks send, and what they must receive for it.
@@ -24,13 +33,15 @@ class DataPattern {
   virtual ~DataPattern() = default;
 
   /// Writes the send data of this rank; a prefix serves every smaller size as well.
-  virtual void fill(void* send, std::size_t count) const = 0;
+  virtual void fill(Memory& memory, void* send, std::size_t count) const = 0;
 
   /// Compares all that this rank must have received. Ranks that receive nothing check nothing.
-  virtual CheckResult check(const void* received, const Layout& layout) const = 0;
+  /// @param messages what receive buffers hold; of collective operations nothing need be said
+  virtual CheckResult check(Memory& memory, const void* received, const Layout& layout,
+                            const std::vector<Message>& messages) const = 0;
 
   /// Overwrites the receive buffer, so that an operation that does nothing is found out.
-  static void poison(void* received, std::size_t bytes);
+  static void poison(Memory& memory, void* received, std::size_t bytes);
 };
 
 std::unique_ptr<DataPattern> make_pattern(DataType type, Reduction reduction, std::uint64_t seed,

@@ -48,10 +48,14 @@ void hang_or_crash(const std::optional<Fault>& fault, std::size_t bytes, bool is
   }
 }
 
-void spoil_result(const std::optional<Fault>& fault, std::size_t bytes, void* received,
-                  std::size_t received_bytes) {
+void spoil_result(const std::optional<Fault>& fault, std::size_t bytes, Memory& memory,
+                  std::byte* received, std::size_t received_bytes) {
   if (!is_due(fault, Fault::Kind::wrong, bytes) || received_bytes == 0) return;
-  static_cast<unsigned char*>(received)[received_bytes / 2] ^= 0x40;
+  std::byte* place = received + received_bytes / 2;
+  std::byte value{};
+  memory.copy_out(&value, place, 1);
+  value ^= std::byte{0x40};
+  memory.copy_in(place, &value, 1);
 }
 
 std::string babble(const std::optional<Fault>& fault, std::size_t bytes) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "memories.h"
+
 namespace commtune {
 
 /// Faults made on purpose, for the tests of programs that run this benchmark and have to cope
@@ -21,9 +23,9 @@ Fault parse_fault(std::string_view text);
 /// Makes a hang (all ranks stop for ever) or a crash (the last rank aborts), if it is time.
 void hang_or_crash(const std::optional<Fault>& fault, std::size_t bytes, bool is_last_rank);
 
-/// Spoils the middle element of what was received, before the check, if it is time.
-void spoil_result(const std::optional<Fault>& fault, std::size_t bytes, void* received,
-                  std::size_t received_bytes);
+/// Spoils the middle of what was received, before the check, if it is time.
+void spoil_result(const std::optional<Fault>& fault, std::size_t bytes, Memory& memory,
+                  std::byte* received, std::size_t received_bytes);
 
 /// What a babbling benchmark adds to its records before this size; empty if it is not time.
 /// It is a 1 MiB piece without sense, to be written `kBabblePieces` times.

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "aggressor.h"
@@ -18,9 +19,11 @@
 #include "canary.h"
 #include "clock.h"
 #include "controls.h"
+#include "devices.h"
 #include "ending.h"
 #include "error.h"
 #include "fault_injection.h"
+#include "launcher.h"
 #include "measure.h"
 #include "options.h"
 #include "placement.h"
@@ -31,19 +34,59 @@
 namespace commtune {
 namespace {
 
-BackendSpace space_for(const Options& options, int ranks) {
-  BackendSpace space{0, 0, options.reduction};
+/// The largest send and receive buffers of the run, bytes.
+struct Space {
+  std::size_t send = 0;
+  std::size_t received = 0;
+};
+
+Space space_for(const Options& options, int ranks) {
+  Space space;
   const std::size_t element = size_of(options.type);
   for (const std::size_t bytes : options.sizes) {
-    const Layout layout = lay_out(options.operation, options.type, bytes, ranks);
-    space.send_bytes = std::max(space.send_bytes, layout.send_count * element);
-    space.receive_bytes = std::max(space.receive_bytes, layout.receive_count * element);
+    const Layout layout = lay_out(options.operation, options.type, bytes, ranks, options.shape);
+    space.send = std::max(space.send, layout.send_count * element);
+    space.received = std::max(space.received, layout.receive_count * element);
   }
   return space;
 }
 
-double longest_init(const World& world) {
-  std::vector<double> longest{world.init_s()};
+Backends make_backends(const Options& options, const World& world) {
+  Backends backends;
+  backends.main = make_backend(options.backend, world);
+  if (!options.inside.empty()) backends.inside = make_backend(options.inside, world);
+  if (!options.between.empty()) backends.between = make_backend(options.between, world);
+  for (Backend* other : {backends.inside.get(), backends.between.get()}) {
+    if (other != nullptr && other->memory().name() != backends.main->memory().name()) {
+      throw UsageError(std::string(other->name()) + " and " + std::string(backends.main->name()) +
+                       " don't work on the same memory: name backends for the host or for GPUs");
+    }
+  }
+  if (options.timer == Timer::device && backends.main->device_timer() == nullptr) {
+    throw UsageError("--timer device: " + options.backend + " has no clock on a device");
+  }
+  if (options.timing == Timing::batched && !backends.main->enqueues()) {
+    throw UsageError("--timing batched: " + options.backend + " enqueues nothing on a device");
+  }
+  return backends;
+}
+
+Bench make_bench(const Options& options, const World& world, const Placement& placement) {
+  const Space space = space_for(options, world.size());
+  Bench bench;
+  bench.backends = make_backends(options, world);
+  Memory& memory = bench.backends.main->memory();
+  bench.buffers = {memory.allocate(space.send), memory.allocate(space.received)};
+  for (const RankPlace& rank : placement.ranks()) bench.node_of.push_back(rank.node);
+  return bench;
+}
+
+bool uses_gpu(const Options& options) {
+  return options.mode != Mode::aggress && options.backend != "mpi-host";
+}
+
+double longest_over_ranks(const World& world, double seconds) {
+  std::vector<double> longest{seconds};
   world.max_to_first(longest);
   return longest[0];
 }
@@ -53,23 +96,53 @@ void write_babble(RecordFile& records, const Options& options, std::size_t bytes
   for (int i = 0; i < kBabblePieces && !piece.empty(); ++i) records.write_raw(piece);
 }
 
-Totals measure_all(Measurer& measurer, const Options& options, bool oversubscribed,
-                   std::optional<RecordFile>& records) {
+/// What is measured at each size: parts of an operation, or one pair of ranks after the other.
+struct Case {
+  Part part;
+  Shape shape;
+  std::optional<std::pair<int, int>> pair;
+};
+
+std::vector<Case> cases_of(const Options& options, const Bench& bench, int ranks) {
+  std::vector<Case> cases;
+  if (options.operation != Operation::pairs) {
+    for (const Part part : parts_of(options, bench.backends)) {
+      cases.push_back({part, options.shape, std::nullopt});
+    }
+    return cases;
+  }
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      if (from == to) continue;
+      Shape shape = options.shape;
+      shape.first = from;
+      shape.second = to;
+      cases.push_back({Part::whole, shape, std::pair{from, to}});
+    }
+  }
+  return cases;
+}
+
+Totals measure_all(Measurer& measurer, const Options& options, const std::vector<Case>& cases,
+                   bool oversubscribed, std::optional<RecordFile>& records) {
   Totals totals;
   for (const std::size_t bytes : options.sizes) {
     if (records) write_babble(*records, options, bytes);
-    const SizeResult result = measurer.measure(bytes);
-    if (records) records->write_line(measurement_record(result, oversubscribed));
-    totals.wrong = totals.wrong || result.check.wrong > 0;
-    totals.measure_s += result.elapsed_s;
-    ++totals.measurements;
+    for (const Case& one : cases) {
+      SizeResult result = measurer.measure(bytes, one.part, one.shape);
+      result.pair = one.pair;
+      if (records) records->write_line(measurement_record(result, oversubscribed));
+      totals.wrong = totals.wrong || result.check.wrong > 0;
+      totals.measure_s += result.elapsed_s;
+      ++totals.measurements;
+    }
   }
   return totals;
 }
 
-Totals trace_all(Backend& backend, const World& world, const Options& options,
+Totals trace_all(const Bench& bench, const World& world, const Options& options,
                  std::optional<RecordFile>& records) {
-  Tracer tracer(backend, world, options);
+  Tracer tracer(bench, world, options);
   for (const std::size_t bytes : options.sizes) {
     const TraceResult result = tracer.trace(bytes);
     if (records) records->write_line(trace_record(result));
@@ -77,21 +150,23 @@ Totals trace_all(Backend& backend, const World& world, const Options& options,
   return {};
 }
 
-Totals measure_run(Backend& backend, const World& world, const Clock& clock, const Options& options,
-                   const Placement& placement, std::optional<RecordFile>& records) {
+Totals measure_run(const Bench& bench, const World& world, const Clock& clock,
+                   const Options& options, const Placement& placement,
+                   std::optional<RecordFile>& records) {
   Canary canary(world, placement, clock);
   canary.settle(world);
-  Measurer measurer(backend, world, clock, options, canary);
-  return measure_all(measurer, options, placement.oversubscribed(), records);
+  Measurer measurer(bench, world, clock, options, canary);
+  const auto cases = cases_of(options, bench, world.size());
+  return measure_all(measurer, options, cases, placement.oversubscribed(), records);
 }
 
 RunFacts facts_of(const Options& options, const std::vector<std::string>& arguments,
                   const World& world, std::string_view backend) {
-  RunFacts facts{arguments,
-                 backend,
-                 longest_init(world),
-                 world.gather(environment_json(options.env_names)),
-                 {}};
+  RunFacts facts;
+  facts.arguments = arguments;
+  facts.backend = backend;
+  facts.init_s = longest_over_ranks(world, world.init_s());
+  facts.environments = world.gather(environment_json(options.env_names));
   if (!options.controls.empty()) facts.controls = world.gather(controls_json(options.controls));
   return facts;
 }
@@ -114,28 +189,49 @@ int aggress(const Options& options, const std::vector<std::string>& arguments, c
     sends = true;
   });
   hurry();
-  const Totals totals{0, false, clock.now(), facts.init_s, 0.0};
+  Totals totals;
+  totals.elapsed_s = clock.now();
+  totals.init_s = facts.init_s;
   if (records) records->write_line(aggressor_footer_record(totals, aggressor.traffic(), ending));
   return kExitOk;
+}
+
+/// Adds what is known of backends and GPUs.
+RunFacts bench_facts(const Options& options, const std::vector<std::string>& arguments,
+                     const World& world, const Bench& bench) {
+  const Backend& main = *bench.backends.main;
+  RunFacts facts = facts_of(options, arguments, world, main.name());
+  facts.memory = bench.backends.main->memory().name();
+  facts.library = main.library();
+  facts.library_init_s = longest_over_ranks(world, main.init_s());
+  if (uses_gpu(options)) facts.gpus = world.gather(device_facts_json());
+  return facts;
 }
 
 /// The run, on every rank; returns the exit status.
 int run(const Options& options, const std::vector<std::string>& arguments, const World& world,
         const Clock& clock) {
-  if (between_two_ranks(options.operation) && world.size() < 2) {
-    throw UsageError(std::string(word(options.operation)) + " needs at least 2 ranks");
-  }
-  const auto backend = make_backend(world, space_for(options, world.size()));
+  check_ranks(options.operation, world.size(), options.shape);
   const Placement placement(world);
-  const RunFacts facts = facts_of(options, arguments, world, backend->name());
+  if (uses_gpu(options)) {
+    choose_device(placement.ranks()[static_cast<std::size_t>(world.rank())].local_rank);
+  }
+  const Bench bench = make_bench(options, world, placement);
+  const RunFacts facts = bench_facts(options, arguments, world, bench);
   std::optional<RecordFile> records;
   if (world.is_first()) {
     records.emplace(options.records);
     records->write_line(header_record(facts, options, placement));
   }
+  const bool on_gpus = uses_gpu(options) && options.mode == Mode::measure;
+  const std::string before = on_gpus ? device_state_json() : "";
   Totals totals = options.mode == Mode::trace
-                      ? trace_all(*backend, world, options, records)
-                      : measure_run(*backend, world, clock, options, placement, records);
+                      ? trace_all(bench, world, options, records)
+                      : measure_run(bench, world, clock, options, placement, records);
+  if (on_gpus) {
+    totals.gpus_before = world.gather(before);
+    totals.gpus_after = world.gather(device_state_json());
+  }
   totals.init_s = facts.init_s;
   totals.elapsed_s = clock.now();
   if (records) records->write_line(footer_record(totals));
@@ -214,6 +310,14 @@ int main(int argc, char** argv) {
     }
     if (line.options.mode == commtune::Mode::aggress) {
       commtune::heed_signals(line.options.aggressor.longest_s);
+    }
+    if (commtune::uses_gpu(line.options)) {
+      // Before MPI_Init: libraries that are aware of GPUs look there which one is ours.
+      const int local_rank = commtune::local_rank_from_launcher();
+      if (local_rank >= 0) commtune::choose_device(local_rank);
+      if (line.options.bind == commtune::Bind::gpu && local_rank >= 0) {
+        commtune::stay_near_device();
+      }
     }
     return commtune::run_under_mpi(line, arguments, &argc, &argv, clock);
   } catch (const commtune::UsageError& error) {

@@ -5,6 +5,7 @@
 
 #include "fault_injection.h"
 #include "statistics.h"
+#include "steps.h"
 
 namespace commtune {
 
@@ -23,7 +24,8 @@ struct Decision {
 std::size_t largest_send(const Options& options, int ranks) {
   std::size_t count = 0;
   for (const std::size_t bytes : options.sizes) {
-    count = std::max(count, lay_out(options.operation, options.type, bytes, ranks).send_count);
+    const Layout layout = lay_out(options.operation, options.type, bytes, ranks, options.shape);
+    count = std::max(count, layout.send_count);
   }
   return count;
 }
@@ -40,9 +42,9 @@ std::optional<double> skew(const std::vector<double>& longest_s,
 
 }  // namespace
 
-Measurer::Measurer(Backend& backend, const World& world, const Clock& clock, const Options& options,
-                   Canary& canary)
-    : backend_(backend),
+Measurer::Measurer(const Bench& bench, const World& world, const Clock& clock,
+                   const Options& options, Canary& canary)
+    : bench_(bench),
       world_(world),
       clock_(clock),
       options_(options),
@@ -51,47 +53,67 @@ Measurer::Measurer(Backend& backend, const World& world, const Clock& clock, con
       clock_resolution_s_(world.from_first(Clock::resolution_s())),
       pattern_(
           make_pattern(options.type, options.reduction, options.seed, world.rank(), world.size())) {
-  pattern_->fill(backend_.send(), largest_send(options, world.size()));
+  pattern_->fill(bench.backends.main->memory(), bench.buffers.send,
+                 largest_send(options, world.size()));
 }
 
-SizeResult Measurer::measure(std::size_t bytes) {
+SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
   const double began = clock_.now();
   SizeResult result;
-  result.layout = lay_out(options_.operation, options_.type, bytes, world_.size());
-  backend_.prepare(result.layout);
+  result.layout = lay_out(options_.operation, options_.type, bytes, world_.size(), shape);
+  result.part = part;
+  Options options = options_;
+  options.shape = shape;
+  work_.emplace(bench_.backends, world_, bench_.node_of, result.layout, options, part,
+                bench_.buffers);
+  // A part by itself passes on whatever lies there.
+  const bool checks = options_.check && (part == Part::whole);
+  const auto messages = checks && !is_collective(options_.operation)
+                            ? received_in(result.layout, shape)
+                            : std::vector<Message>{};
   hang_or_crash(options_.fault, bytes, world_.is_last());
 
   result.canary_before_ns = canary_.measure();
-  poison_received(result.layout);
+  if (checks) poison_received(result.layout);
   result.first_call_s = longest_over_ranks(timed(1));
-  check_received(result);
+  if (checks) check_result(result, messages);
 
   const double warm_began = clock_.now();
   const double operation_s = warm_up(result);
-  result.batch = choose_batch(operation_s);
-  poison_received(result.layout);
+  result.batch =
+      options_.timing == Timing::batched ? options_.operations : choose_batch(operation_s);
+  if (checks) poison_received(result.layout);
   const double spent_s = result.first_call_s + clock_.now() - warm_began;
   Samples samples = take_samples(result, spent_s, result.batch * operation_s);
 
   result.canary_after_ns = canary_.measure();
-  check_received(result);
+  if (checks) check_result(result, messages);
   result.rank_skew = world_.size() > 1 ? skew(samples.longest_s, samples.shortest_s) : std::nullopt;
   result.samples_s = std::move(samples.longest_s);
   result.elapsed_s = clock_.now() - began;
   return result;
 }
 
-/// The timed interval: this rank's seconds per operation.
+/// This rank's seconds per operation.
 double Measurer::timed(int times) {
-  backend_.barrier();
-  const double begin = clock_.now();
-  backend_.run(times);
-  const double end = clock_.now();
-  return (end - begin) * time_share(options_.operation) / times;
+  world_.barrier();
+  return interval(times) * time_share(options_.operation) / times;
 }
 
-bool Measurer::takes_part() const {
-  return !between_two_ranks(options_.operation) || world_.is_first() || world_.is_last();
+/// The timed interval, seconds.
+double Measurer::interval(int times) {
+  const bool batched = options_.timing == Timing::batched;
+  DeviceTimer* timer = options_.timer == Timer::device ? work_->device_timer() : nullptr;
+  const double begin = clock_.now();
+  if (timer != nullptr) timer->begin();
+  if (batched) {
+    work_->together(times);
+  } else {
+    work_->one_by_one(times);
+  }
+  if (timer == nullptr) return clock_.now() - begin;
+  timer->end();
+  return timer->elapsed_s();
 }
 
 /// The same number on every rank, so that all decide alike.
@@ -141,7 +163,8 @@ Measurer::Samples Measurer::take_samples(SizeResult& result, double spent_s, dou
     for (int i = 0; i < decision.next; ++i) own.push_back(timed(result.batch));
     std::vector<double> longest = own;
     world_.max_to_first(longest);
-    if (!takes_part()) std::fill(own.begin(), own.end(), std::numeric_limits<double>::infinity());
+    if (!work_->takes_part())
+      std::fill(own.begin(), own.end(), std::numeric_limits<double>::infinity());
     world_.min_to_first(own);
     samples.longest_s.insert(samples.longest_s.end(), longest.begin(), longest.end());
     samples.shortest_s.insert(samples.shortest_s.end(), own.begin(), own.end());
@@ -158,21 +181,31 @@ Measurer::Samples Measurer::take_samples(SizeResult& result, double spent_s, dou
 }
 
 void Measurer::poison_received(const Layout& layout) {
-  if (!options_.check) return;
-  DataPattern::poison(backend_.received(), layout.receive_count * size_of(layout.type));
+  DataPattern::poison(bench_.backends.main->memory(), bench_.buffers.received,
+                      layout.receive_count * size_of(layout.type));
 }
 
-void Measurer::check_received(SizeResult& result) {
-  if (!options_.check) return;
-  const std::size_t received_bytes = result.layout.receive_count * size_of(result.layout.type);
-  if (world_.is_last()) {
-    spoil_result(options_.fault, result.layout.bytes, backend_.received(), received_bytes);
-  }
-  const CheckResult own = pattern_->check(backend_.received(), result.layout);
+/// A fault that was asked for, at one rank that receives something.
+void Measurer::spoil(const Layout& layout, const std::vector<Message>& messages) {
+  Memory& memory = bench_.backends.main->memory();
+  const std::size_t element = size_of(layout.type);
+  std::byte* received = bench_.buffers.received;
+  const int root = layout.operation == Operation::reduce ? 0 : world_.size() - 1;
+  const int receiver = messages.empty() ? root : messages.back().to;
+  if (world_.rank() != receiver) return;
+  const std::size_t offset = messages.empty() ? 0 : messages.back().to_offset;
+  const std::size_t count = messages.empty() ? layout.receive_count : messages.back().count;
+  spoil_result(options_.fault, layout.bytes, memory, received + offset * element, count * element);
+}
+
+void Measurer::check_result(SizeResult& result, const std::vector<Message>& messages) {
+  const Layout& layout = result.layout;
+  Memory& memory = bench_.backends.main->memory();
+  spoil(layout, messages);
+  const CheckResult own = pattern_->check(memory, bench_.buffers.received, layout, messages);
   std::vector<std::uint64_t> sums{own.checked, own.wrong};
   world_.sum_to_first(sums);
-  result.check.checked += sums[0];
-  result.check.wrong += sums[1];
+  result.check += {sums[0], sums[1]};
 }
 
 }  // namespace commtune

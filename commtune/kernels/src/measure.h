@@ -1,16 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "backend.h"
 #include "canary.h"
 #include "check.h"
 #include "clock.h"
 #include "operations.h"
 #include "options.h"
 #include "stopping.h"
+#include "work.h"
 #include "world.h"
 
 namespace commtune {
@@ -18,6 +20,8 @@ namespace commtune {
 /// What was measured at one size; complete on rank 0 only.
 struct SizeResult {
   Layout layout{};
+  Part part = Part::whole;
+  std::optional<std::pair<int, int>> pair;  ///< of Operation::pairs: sender and receiver
   int warmup = 0;
   int batch = 1;
   std::vector<double> samples_s;  ///< per operation, maximum over ranks, in the order taken
@@ -30,14 +34,21 @@ struct SizeResult {
   double elapsed_s = 0.0;
 };
 
+/// What communicates, and where.
+struct Bench {
+  Backends backends;
+  Buffers buffers;
+  std::vector<int> node_of;  ///< the node of each rank
+};
+
 /// Measures one size after the other.
 class Measurer {
  public:
-  Measurer(Backend& backend, const World& world, const Clock& clock, const Options& options,
+  Measurer(const Bench& bench, const World& world, const Clock& clock, const Options& options,
            Canary& canary);
 
-  /// All ranks call it with the same size. Error if a call fails; a wrong result is a result.
-  SizeResult measure(std::size_t bytes);
+  /// All ranks call it with the same arguments. Error if a call fails; a wrong result is a result.
+  SizeResult measure(std::size_t bytes, Part part, const Shape& shape);
 
  private:
   struct Samples {
@@ -46,15 +57,16 @@ class Measurer {
   };
 
   double timed(int times);
-  bool takes_part() const;
+  double interval(int times);
   double longest_over_ranks(double seconds) const;
   double warm_up(SizeResult& result);
   int choose_batch(double operation_s);
+  void spoil(const Layout& layout, const std::vector<Message>& messages);
+  void check_result(SizeResult& result, const std::vector<Message>& messages);
   Samples take_samples(SizeResult& result, double spent_s, double sample_s);
   void poison_received(const Layout& layout);
-  void check_received(SizeResult& result);
 
-  Backend& backend_;
+  const Bench& bench_;
   const World& world_;
   const Clock& clock_;
   const Options& options_;
@@ -62,6 +74,7 @@ class Measurer {
   StoppingRule rule_;
   double clock_resolution_s_;
   std::unique_ptr<DataPattern> pattern_;
+  std::optional<Work> work_;  ///< of the size that is measured
 };
 
 }  // namespace commtune

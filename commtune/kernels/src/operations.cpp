@@ -4,6 +4,7 @@
 #include <array>
 
 #include "error.h"
+#include "steps.h"
 
 namespace commtune {
 
@@ -15,14 +16,26 @@ struct Word {
   std::string_view text;
 };
 
-constexpr std::array<Word<Operation>, 7> kOperations{{
+constexpr std::array<Word<Operation>, 19> kOperations{{
     {Operation::ping_pong, "ping-pong"},
     {Operation::bidirectional, "bidirectional"},
+    {Operation::stream, "stream"},
     {Operation::allreduce, "allreduce"},
-    {Operation::alltoall, "alltoall"},
+    {Operation::reduce, "reduce"},
+    {Operation::broadcast, "broadcast"},
     {Operation::allgather, "allgather"},
     {Operation::reduce_scatter, "reduce-scatter"},
-    {Operation::broadcast, "broadcast"},
+    {Operation::alltoall, "alltoall"},
+    {Operation::ring, "ring"},
+    {Operation::incast, "incast"},
+    {Operation::one_to_many, "one-to-many"},
+    {Operation::self, "self"},
+    {Operation::rail, "rail"},
+    {Operation::asymmetric, "asymmetric"},
+    {Operation::symmetric, "symmetric"},
+    {Operation::pairs, "pairs"},
+    {Operation::matrix, "matrix"},
+    {Operation::striping, "striping"},
 }};
 
 constexpr std::array<Word<DataType>, 4> kDataTypes{{
@@ -86,6 +99,52 @@ bool counts_total(Operation operation) {
          operation == Operation::reduce_scatter;
 }
 
+/// How many others each sender of a pattern shares its bytes among.
+std::size_t receivers_of_one(Operation operation, int ranks, const Shape& shape) {
+  const auto others = static_cast<std::size_t>(ranks / shape.group_size - 1);
+  if (operation == Operation::rail) return others;
+  if (operation == Operation::asymmetric) {
+    return others * static_cast<std::size_t>(shape.group_size);
+  }
+  return operation == Operation::symmetric ? others * static_cast<std::size_t>(shape.active) : 1;
+}
+
+/// What bandwidths are computed from; see docs/benchmark.md.
+std::size_t counted_bytes(const Layout& layout, const Shape& shape, std::size_t element,
+                          const std::vector<Exchange>& steps) {
+  const auto ranks = static_cast<std::size_t>(layout.ranks);
+  switch (layout.operation) {
+    case Operation::stream:
+      return static_cast<std::size_t>(shape.window) * layout.bytes_per_peer;
+    case Operation::incast:
+    case Operation::one_to_many:
+      return (ranks - 1) * layout.bytes_per_peer;
+    case Operation::rail:
+    case Operation::asymmetric:
+    case Operation::symmetric:
+      return boundary_count(steps, shape) * element;
+    case Operation::matrix:
+      return whole_count(steps) * element;
+    default:
+      return layout.bytes_per_rank;
+  }
+}
+
+Layout pattern_layout(Layout layout, std::size_t element, const Shape& shape) {
+  const std::size_t whole = layout.bytes / element;
+  const std::size_t receivers = receivers_of_one(layout.operation, layout.ranks, shape);
+  layout.count = std::max<std::size_t>(1, whole / receivers);
+  layout.bytes_per_peer = layout.count * element;
+  layout.bytes_per_rank = layout.bytes_per_peer * receivers;
+  layout.meaning = "per-rank";
+  const auto steps = steps_of(layout, shape);
+  const Extent extent = extent_of(steps);
+  layout.send_count = extent.send;
+  layout.receive_count = extent.receive;
+  layout.bytes_total = counted_bytes(layout, shape, element, steps);
+  return layout;
+}
+
 }  // namespace
 
 std::string_view word(Operation operation) { return word_in(kOperations, operation); }
@@ -115,14 +174,16 @@ std::size_t size_of(DataType type) {
 }
 
 bool reduces(Operation operation) {
-  return operation == Operation::allreduce || operation == Operation::reduce_scatter;
+  return operation == Operation::allreduce || operation == Operation::reduce ||
+         operation == Operation::reduce_scatter;
 }
 
-bool between_two_ranks(Operation operation) {
-  return operation == Operation::ping_pong || operation == Operation::bidirectional;
+bool is_collective(Operation operation) {
+  return counts_total(operation) || reduces(operation) || operation == Operation::broadcast;
 }
 
-Layout lay_out(Operation operation, DataType type, std::size_t bytes, int ranks) {
+Layout lay_out(Operation operation, DataType type, std::size_t bytes, int ranks,
+               const Shape& shape) {
   const std::size_t element = size_of(type);
   if (bytes < element) {
     throw UsageError("size " + std::to_string(bytes) + " is less than one element of " +
@@ -133,7 +194,32 @@ Layout lay_out(Operation operation, DataType type, std::size_t bytes, int ranks)
   layout.type = type;
   layout.ranks = ranks;
   layout.bytes = bytes;
-  return counts_total(operation) ? total_layout(layout, element) : per_rank_layout(layout, element);
+  if (counts_total(operation)) return total_layout(layout, element);
+  if (is_collective(operation)) return per_rank_layout(layout, element);
+  check_ranks(operation, ranks, shape);
+  return pattern_layout(layout, element, shape);
+}
+
+void check_ranks(Operation operation, int ranks, const Shape& shape) {
+  if (is_collective(operation) || operation == Operation::ring || operation == Operation::self) {
+    return;
+  }
+  const std::string name(word(operation));
+  if (ranks < 2) throw UsageError(name + " needs at least 2 ranks");
+  if (operation == Operation::matrix) check_flows(shape, ranks);
+  if (!is_grouped(operation)) return;
+  const int groups = ranks / shape.group_size;
+  if (ranks % shape.group_size != 0 || groups < 2) {
+    throw UsageError(name + " needs 2 or more groups of --group-size " +
+                     std::to_string(shape.group_size) + ": " + std::to_string(ranks) +
+                     " ranks don't make them");
+  }
+  if (operation == Operation::striping && groups != 2) {
+    throw UsageError("striping is between 2 groups: --group-size has to be half of the ranks");
+  }
+  if (shape.active > shape.group_size) {
+    throw UsageError("--active is more than --group-size");
+  }
 }
 
 double bus_factor(Operation operation, int ranks) {

@@ -6,16 +6,30 @@
 #include <string_view>
 #include <vector>
 
+#include "shape.h"
+
 namespace commtune {
 
 enum class Operation {
   ping_pong,
   bidirectional,
+  stream,
   allreduce,
-  alltoall,
+  reduce,
+  broadcast,
   allgather,
   reduce_scatter,
-  broadcast
+  alltoall,
+  ring,
+  incast,
+  one_to_many,
+  self,
+  rail,
+  asymmetric,
+  symmetric,
+  pairs,
+  matrix,
+  striping
 };
 
 enum class DataType { float32, float64, int32, uint8 };
@@ -36,8 +50,8 @@ std::size_t size_of(DataType type);
 
 bool reduces(Operation operation);
 
-/// Whether only rank 0 and the last rank take part, so that at least two ranks are needed.
-bool between_two_ranks(Operation operation);
+/// Whether MPI or *CCL have a call for it; the others are made of messages, alltoall can be.
+bool is_collective(Operation operation);
 
 /// What a message size means for an operation and a number of ranks.
 struct Layout {
@@ -56,7 +70,11 @@ struct Layout {
 
 /// Lays out `bytes` over `ranks`. Where bytes are a total they are rounded down to whole elements
 /// for every rank, but never to none. UsageError if `bytes` don't hold a single element.
-Layout lay_out(Operation operation, DataType type, std::size_t bytes, int ranks);
+Layout lay_out(Operation operation, DataType type, std::size_t bytes, int ranks,
+               const Shape& shape = {});
+
+/// UsageError where an operation can't be done by so many ranks.
+void check_ranks(Operation operation, int ranks, const Shape& shape);
 
 /// Bus bandwidth / algorithm bandwidth (factors of nccl-tests, doc/PERFORMANCE.md there).
 double bus_factor(Operation operation, int ranks);

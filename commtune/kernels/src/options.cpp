@@ -4,9 +4,12 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <set>
+#include <utility>
 
+#include "backend.h"
 #include "build_info.h"
 #include "error.h"
 
@@ -17,10 +20,15 @@ namespace {
 constexpr const char* kUsage =
     R"(usage: mpiexec -n N commtune-bench --op OPERATION --sizes BYTES[,BYTES...] [option...]
 
-Measures one communication operation over host memory and writes JSON Lines.
+Measures one communication operation and writes JSON Lines.
 
-  --op OPERATION      ping-pong, bidirectional, allreduce, alltoall, allgather,
-                      reduce-scatter or broadcast
+  --op OPERATION      between rank 0 and the last: ping-pong, bidirectional, stream;
+                      of all: allreduce, reduce, broadcast, allgather, reduce-scatter,
+                      alltoall, ring, incast, one-to-many, self;
+                      of groups: rail, asymmetric, symmetric, striping;
+                      others: pairs (one rank to one other, all pairs in turn), matrix
+  --backend NAME      mpi-host (default); with GPUs: xccl, mpi-device, mpi-staged, ipc-put,
+                      ipc-get. 'commtune-bench --backends' lists those of this executable
   --sizes B[,B...]    message sizes in bytes, one element to 1073741824, each once
   --dtype TYPE        float32 (default), float64, int32 or uint8
   --reduction WHAT    sum (default) or max
@@ -37,6 +45,21 @@ Measures one communication operation over host memory and writes JSON Lines.
   --relative-ci X     stop when the 95 % confidence interval of the median is narrower than
                       this share of it (0.01)
   --time-cap SECONDS  stop after this time once there are enough samples (0.05)
+  --timing HOW        blocking (default): each operation is waited for; batched: so many are
+                      enqueued on the device, then waited for together
+  --operations N      with --timing batched (20)
+  --timer CLOCK       wall (default), or device: events on the device
+  --window N          of stream: messages under way (64)
+  --group-size N      of rail, asymmetric, symmetric, striping: ranks of a group, as a rule of a
+                      node (1)
+  --active N          of rail, asymmetric, symmetric: ranks of a group that send (1)
+  --direction WAY     of these: outbound (default: from the first group), bidirectional,
+                      omnidirectional
+  --matrix FILE       of matrix: lines "FROM TO BYTES"; they are scaled so that the largest
+                      message has the size asked for
+  --inside NAME       of matrix and striping: backend of messages inside nodes
+  --between NAME      likewise of messages between nodes
+  --bind WHERE        none (default), or gpu: run on the CPUs near this rank's GPU
   --seed N            of the data pattern (1)
   --check full|none   compare every received element, outside the timed part (full)
   --fault KIND@BYTES  test only: hang, crash, wrong or babble at this size
@@ -53,7 +76,7 @@ Measures nothing: moves messages until SIGTERM or SIGINT, as traffic beside anot
   --longest SECONDS   ends after this time in any case (3600)
   --records, --run-id, --env-names and --expect-ranks as above
 
-  --help, --version
+  --help, --version, --backends
 )";
 
 std::vector<std::string> split(const std::string& text) {
@@ -106,6 +129,24 @@ Mode parse_mode(const std::string& text) {
   throw UsageError("--mode: '" + text + "' is neither measure nor trace nor aggress");
 }
 
+Timing parse_timing(const std::string& text) {
+  if (text == "blocking") return Timing::blocking;
+  if (text == "batched") return Timing::batched;
+  throw UsageError("--timing: '" + text + "' is neither blocking nor batched");
+}
+
+Timer parse_timer(const std::string& text) {
+  if (text == "wall") return Timer::wall;
+  if (text == "device") return Timer::device;
+  throw UsageError("--timer: '" + text + "' is neither wall nor device");
+}
+
+Bind parse_bind(const std::string& text) {
+  if (text == "none") return Bind::none;
+  if (text == "gpu") return Bind::gpu;
+  throw UsageError("--bind: '" + text + "' is neither none nor gpu");
+}
+
 std::vector<std::string> parse_names(const std::string& text) {
   return text.empty() ? std::vector<std::string>{} : split(text);
 }
@@ -132,8 +173,25 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 24> kOptions{{
+constexpr std::array<Option, 36> kOptions{{
     {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
+    {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
+    {"--inside", [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
+    {"--between", [](Options& o, Name, Value v) { o.between = v; }, For::operations},
+    {"--timing", [](Options& o, Name, Value v) { o.timing = parse_timing(v); }, For::operations},
+    {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},
+    {"--operations", [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); },
+     For::operations},
+    {"--window", [](Options& o, Name n, Value v) { o.shape.window = parse_count(n, v, 1); },
+     For::operations},
+    {"--group-size", [](Options& o, Name n, Value v) { o.shape.group_size = parse_count(n, v, 1); },
+     For::operations},
+    {"--active", [](Options& o, Name n, Value v) { o.shape.active = parse_count(n, v, 1); },
+     For::operations},
+    {"--direction", [](Options& o, Name, Value v) { o.shape.direction = parse_direction(v); },
+     For::operations},
+    {"--matrix", [](Options& o, Name, Value v) { o.shape.flows = read_flows(v); }, For::operations},
+    {"--bind", [](Options& o, Name, Value v) { o.bind = parse_bind(v); }, For::operations},
     {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
     {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }, For::operations},
     {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); },
@@ -213,6 +271,44 @@ void check_aggressor(const Given& given) {
   }
 }
 
+bool is_any_of(Operation operation, std::initializer_list<Operation> some) {
+  return std::find(some.begin(), some.end(), operation) != some.end();
+}
+
+/// Options of some patterns are a mistake with the others.
+void check_patterns(const Options& options, const Given& given) {
+  using O = Operation;
+  const O operation = options.operation;
+  const bool grouped = is_any_of(operation, {O::rail, O::asymmetric, O::symmetric});
+  const bool mixed = is_any_of(operation, {O::matrix, O::striping});
+  const std::array<std::pair<const char*, bool>, 8> allowed{{
+      {"--window", operation == O::stream},
+      {"--group-size", grouped || operation == O::striping},
+      {"--active", grouped},
+      {"--direction", grouped},
+      {"--matrix", operation == O::matrix},
+      {"--inside", mixed},
+      {"--between", mixed},
+      {"--operations", options.timing == Timing::batched},
+  }};
+  for (const auto& [name, is_allowed] : allowed) {
+    if (given.count(name) == 0 || is_allowed) continue;
+    throw UsageError(name == std::string("--operations")
+                         ? "--operations needs --timing batched"
+                         : std::string(name) + " is not for --op " + std::string(word(operation)));
+  }
+  if (operation == O::matrix && given.count("--matrix") == 0) {
+    throw UsageError("matrix needs --matrix FILE");
+  }
+  if (grouped && options.shape.active > options.shape.group_size) {
+    throw UsageError("--active is more than --group-size");
+  }
+  if (options.mode == Mode::trace && !is_collective(operation) && operation != O::ping_pong &&
+      operation != O::bidirectional && operation != O::ring) {
+    throw UsageError("--mode trace is not for --op " + std::string(word(operation)));
+  }
+}
+
 void check_operation(const Options& options, const Given& given) {
   if (given.count("--op") == 0) throw UsageError("--op is missing: say which operation");
   if (options.sizes.empty()) throw UsageError("--sizes is missing: give sizes in bytes");
@@ -223,7 +319,10 @@ void check_operation(const Options& options, const Given& given) {
     throw UsageError("--min-samples is more than --max-samples");
   }
   // Any number of ranks serves here: only whether one element fits is asked.
-  for (const std::size_t bytes : options.sizes) lay_out(options.operation, options.type, bytes, 1);
+  for (const std::size_t bytes : options.sizes) {
+    lay_out(Operation::allreduce, options.type, bytes, 1);
+  }
+  check_patterns(options, given);
 }
 
 void check_whole(const Options& options, const Given& given) {
@@ -241,7 +340,17 @@ std::string version_text() {
          info.build_id + ")\n";
 }
 
+std::string backends_text() {
+  std::string text;
+  for (const std::string_view name : backend_names()) text.append(name).append("\n");
+  return text;
+}
+
 }  // namespace
+
+std::string_view word(Timing timing) { return timing == Timing::blocking ? "blocking" : "batched"; }
+
+std::string_view word(Timer timer) { return timer == Timer::wall ? "wall" : "device"; }
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   CommandLine line;
@@ -250,6 +359,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     const std::string& argument = arguments[i];
     if (argument == "--help") return {{}, kUsage};
     if (argument == "--version") return {{}, version_text()};
+    if (argument == "--backends") return {{}, backends_text()};
     const std::size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
     const Option& option = find_option(name);

@@ -9,6 +9,7 @@
 #include "fault_injection.h"
 #include "operations.h"
 #include "pattern.h"
+#include "shape.h"
 #include "stopping.h"
 
 namespace commtune {
@@ -16,9 +17,31 @@ namespace commtune {
 /// What a run is made for: times, what the library does (untimed), or traffic beside another run.
 enum class Mode { measure, trace, aggress };
 
+/// How operations are timed. `blocking`: each is waited for before the next. `batched`: so many are
+/// enqueued on the device, then waited for together, as nccl-tests does.
+enum class Timing { blocking, batched };
+
+/// The clock of the processor, or of the device that the work is enqueued on.
+enum class Timer { wall, device };
+
+/// Where ranks run: as they were started, or on the CPUs near their GPU.
+enum class Bind { none, gpu };
+
+/// The words for records.
+std::string_view word(Timing timing);
+std::string_view word(Timer timer);
+
 /// What the command line asks for.
 struct Options {
   Mode mode = Mode::measure;
+  std::string backend = "mpi-host";
+  std::string inside;   ///< backend of messages inside nodes; empty: `backend`
+  std::string between;  ///< backend of messages between nodes; empty: `backend`
+  Shape shape;
+  Timing timing = Timing::blocking;
+  Timer timer = Timer::wall;
+  int operations = 20;  ///< Timing::batched: how many are enqueued together
+  Bind bind = Bind::none;
   Operation operation = Operation::allreduce;
   DataType type = DataType::float32;
   Reduction reduction = Reduction::sum;

@@ -13,6 +13,7 @@
 #include "json.h"
 #include "libraries.h"
 #include "statistics.h"
+#include "steps.h"
 
 namespace commtune {
 
@@ -63,6 +64,7 @@ std::string rank_info_json(const Placement& placement, const RunFacts& facts) {
         .text("cpus", cpu_list(rank.cpus))
         .raw("environment", facts.environments[i]);
     if (!facts.controls.empty()) info.raw("controls", facts.controls[i]);
+    if (!facts.gpus.empty()) info.raw("gpu", facts.gpus[i]);
     ranks.push_back(info.str());
   }
   return json::array(ranks);
@@ -118,6 +120,46 @@ json::Object begin_header(const RunFacts& facts, const Options& options) {
       .raw("argv", text_array(facts.arguments))
       .raw("clock", clock)
       .text("backend", facts.backend);
+}
+
+/// What the shape of an operation made of messages depends on; only what it uses.
+std::string shape_json(const Options& options) {
+  const Shape& shape = options.shape;
+  const Operation operation = options.operation;
+  json::Object object;
+  if (operation == Operation::stream) {
+    object.integer("window", static_cast<std::uint64_t>(shape.window));
+  }
+  if (is_grouped(operation)) {
+    object.integer("group_size", static_cast<std::uint64_t>(shape.group_size));
+    if (operation != Operation::striping) {
+      object.integer("active", static_cast<std::uint64_t>(shape.active))
+          .text("direction", word(shape.direction));
+    }
+  }
+  if (!options.inside.empty()) object.text("inside", options.inside);
+  if (!options.between.empty()) object.text("between", options.between);
+  return object.str();
+}
+
+std::string timing_json(const Options& options) {
+  json::Object object;
+  object.text("mode", word(options.timing)).text("timer", word(options.timer));
+  if (options.timing == Timing::batched) {
+    object.integer("operations", static_cast<std::uint64_t>(options.operations));
+  }
+  return object.str();
+}
+
+std::string gpus_json(const Totals& totals) {
+  std::vector<std::string> gpus;
+  for (std::size_t i = 0; i < totals.gpus_before.size(); ++i) {
+    gpus.push_back(json::Object()
+                       .raw("before", totals.gpus_before[i])
+                       .raw("after", totals.gpus_after[i])
+                       .str());
+  }
+  return json::array(gpus);
 }
 
 std::string end_header(json::Object& record, const RunFacts& facts, const Placement& placement) {
@@ -185,7 +227,15 @@ std::string header_record(const RunFacts& facts, const Options& options,
   record.integer("seed", options.seed)
       .text("operation", word(options.operation))
       .text("dtype", word(options.type))
-      .text("reduction", word(options.reduction));
+      .text("reduction", word(options.reduction))
+      .text("memory", facts.memory)
+      .raw("timing", timing_json(options))
+      .raw("shape", shape_json(options));
+  if (!facts.library.empty()) {
+    record.raw(
+        "library",
+        json::Object().text("name", facts.library).number("init_s", facts.library_init_s).str());
+  }
   return end_header(record, facts, placement);
 }
 
@@ -196,6 +246,11 @@ std::string measurement_record(const SizeResult& result, bool oversubscribed) {
   json::Object record;
   record.text("record", "measurement");
   add_layout(record, layout);
+  if (result.part != Part::whole) record.text("part", word(result.part));
+  if (result.pair) {
+    record.raw("pair", json::array({std::to_string(result.pair->first),
+                                    std::to_string(result.pair->second)}));
+  }
   return record.integer("warmup", static_cast<std::uint64_t>(result.warmup))
       .integer("samples", result.samples_s.size())
       .integer("batch", static_cast<std::uint64_t>(result.batch))
@@ -229,14 +284,15 @@ std::string trace_record(const TraceResult& result) {
 }
 
 std::string footer_record(const Totals& totals) {
-  return json::Object()
-      .text("record", "footer")
+  json::Object record;
+  record.text("record", "footer")
       .text("status", totals.wrong ? "wrong" : "ok")
       .integer("measurements", static_cast<std::uint64_t>(totals.measurements))
       .number("elapsed_s", totals.elapsed_s)
       .number("init_s", totals.init_s)
-      .number("measure_s", totals.measure_s)
-      .str();
+      .number("measure_s", totals.measure_s);
+  if (!totals.gpus_before.empty()) record.raw("gpus", gpus_json(totals));
+  return record.str();
 }
 
 std::string aggressor_header_record(const RunFacts& facts, const Options& options,

@@ -40,9 +40,13 @@ class RecordFile {
 struct RunFacts {
   std::vector<std::string> arguments;
   std::string_view backend;
-  double init_s;
+  double init_s = 0.0;
   std::vector<std::string> environments;  ///< of each rank, as JSON objects
   std::vector<std::string> controls;      ///< likewise; empty where none was asked for
+  std::vector<std::string> gpus;          ///< likewise; empty where none is used
+  std::string_view memory = "host";
+  std::string_view library;     ///< the backend's, where it is not MPI
+  double library_init_s = 0.0;  ///< longest over ranks
 };
 
 /// The variables among `names` that this process has, as a JSON object.
@@ -56,9 +60,11 @@ std::string trace_record(const TraceResult& result);
 struct Totals {
   int measurements = 0;
   bool wrong = false;
-  double elapsed_s = 0.0;  ///< since the process started
-  double init_s = 0.0;     ///< MPI_Init, longest over ranks
-  double measure_s = 0.0;  ///< all sizes together
+  double elapsed_s = 0.0;                ///< since the process started
+  double init_s = 0.0;                   ///< MPI_Init, longest over ranks
+  double measure_s = 0.0;                ///< all sizes together
+  std::vector<std::string> gpus_before;  ///< state of each rank's GPU, as JSON; empty: none is used
+  std::vector<std::string> gpus_after;
 };
 std::string footer_record(const Totals& totals);
 

@@ -22,16 +22,17 @@ std::uint64_t rounds_for(const Layout& layout) {
 }  // namespace
 
 TraceResult Tracer::trace(std::size_t bytes) {
-  const Layout layout = lay_out(options_.operation, options_.type, bytes, world_.size());
-  backend_.prepare(layout);
-  settle();
+  const Layout layout =
+      lay_out(options_.operation, options_.type, bytes, world_.size(), options_.shape);
+  Work work(bench_.backends, world_, bench_.node_of, layout, options_, Part::whole, bench_.buffers);
+  settle(work);
   if (world_.is_first()) std::fprintf(stderr, "commtune-bench: size %zu\n", bytes);
   if (!shows_order(layout.operation, layout.type, options_.reduction, layout.ranks)) {
-    backend_.run(1);
+    work.one_by_one(1);
     return {bytes, 1, std::nullopt, std::nullopt};
   }
   const std::uint64_t rounds = rounds_for(layout);
-  const auto digests = world_.gather(hexadecimal(digest_of(layout, rounds)));
+  const auto digests = world_.gather(hexadecimal(digest_of(work, layout, rounds)));
   Digest all;
   for (const std::string& digest : digests) all.add(digest.data(), digest.size());
   TraceResult result{bytes, rounds, hexadecimal(all.value()), std::nullopt};
@@ -42,18 +43,25 @@ TraceResult Tracer::trace(std::size_t bytes) {
   return result;
 }
 
-void Tracer::settle() {
-  if (!is_settled_) backend_.run(kSettlingCalls);
+void Tracer::settle(Work& work) {
+  if (!is_settled_) work.one_by_one(kSettlingCalls);
   is_settled_ = true;
   world_.barrier();
 }
 
-std::uint64_t Tracer::digest_of(const Layout& layout, std::uint64_t rounds) {
+std::uint64_t Tracer::digest_of(Work& work, const Layout& layout, std::uint64_t rounds) {
+  Memory& memory = bench_.backends.main->memory();
+  const std::size_t element = size_of(layout.type);
+  std::vector<std::byte> sent(layout.send_count * element);
+  std::vector<std::byte> received(layout.receive_count * element);
   Digest digest;
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    fill_wide(layout.type, backend_.send(), layout.send_count, world_.rank(), round);
-    backend_.run(1);
-    digest.add(backend_.received(), layout.receive_count * size_of(layout.type));
+    fill_wide(layout.type, sent.data(), layout.send_count, world_.rank(), round);
+    memory.copy_in(bench_.buffers.send, sent.data(), sent.size());
+    memory.set(bench_.buffers.received, 0, received.size());  // not all ranks receive
+    work.one_by_one(1);
+    memory.copy_out(received.data(), bench_.buffers.received, received.size());
+    digest.add(received.data(), received.size());
   }
   return digest.value();
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "backend.h"
+#include "measure.h"
 #include "options.h"
 #include "world.h"
 
@@ -23,8 +23,8 @@ struct TraceResult {
 /// the order of a sum can be told from its result.
 class Tracer {
  public:
-  Tracer(Backend& backend, const World& world, const Options& options)
-      : backend_(backend), world_(world), options_(options) {}
+  Tracer(const Bench& bench, const World& world, const Options& options)
+      : bench_(bench), world_(world), options_(options) {}
 
   /// All ranks call it with the same size. The first call does the operation a few times more
   /// beforehand: libraries may begin with another algorithm (MPICH's release_gather comes into
@@ -33,10 +33,10 @@ class Tracer {
   TraceResult trace(std::size_t bytes);
 
  private:
-  std::uint64_t digest_of(const Layout& layout, std::uint64_t rounds);
-  void settle();
+  std::uint64_t digest_of(Work& work, const Layout& layout, std::uint64_t rounds);
+  void settle(Work& work);
 
-  Backend& backend_;
+  const Bench& bench_;
   const World& world_;
   const Options& options_;
   bool is_settled_ = false;

@@ -5,6 +5,8 @@
 
 #include "check.h"
 #include "harness.h"
+#include "memories.h"
+#include "steps.h"
 
 using namespace commtune;
 
@@ -12,13 +14,22 @@ namespace {
 
 constexpr std::size_t kCount = 5000;
 
+Memory& host() {
+  static const std::unique_ptr<Memory> memory = host_memory();
+  return *memory;
+}
+
+std::vector<Message> messages_of(const Layout& layout) {
+  return is_collective(layout.operation) ? std::vector<Message>{} : received_in(layout, {});
+}
+
 /// What every rank sends, by running each rank's own fill.
 template <class T>
 std::vector<std::vector<T>> sent(DataType type, Reduction reduction, int ranks, std::size_t count) {
   std::vector<std::vector<T>> all;
   for (int rank = 0; rank < ranks; ++rank) {
     all.emplace_back(count);
-    make_pattern(type, reduction, 1, rank, ranks)->fill(all.back().data(), count);
+    make_pattern(type, reduction, 1, rank, ranks)->fill(host(), all.back().data(), count);
   }
   return all;
 }
@@ -42,6 +53,7 @@ std::vector<T> received(const Layout& layout, Reduction reduction, int rank,
     const std::size_t source = i / count;
     switch (layout.operation) {
       case Operation::allreduce:
+      case Operation::reduce:
         result[i] = reduced(i);
         break;
       case Operation::reduce_scatter:
@@ -63,21 +75,26 @@ std::vector<T> received(const Layout& layout, Reduction reduction, int rank,
   return result;
 }
 
+bool receives(Operation operation, int rank, int ranks) {
+  if (operation == Operation::broadcast) return rank != 0;
+  if (operation == Operation::reduce) return rank == 0;
+  return is_collective(operation) || rank == 0 || rank == ranks - 1;
+}
+
 template <class T>
 void expect_right_results_pass(DataType type, Reduction reduction, int ranks) {
-  for (const auto operation :
-       {Operation::ping_pong, Operation::bidirectional, Operation::allreduce, Operation::alltoall,
-        Operation::allgather, Operation::reduce_scatter, Operation::broadcast}) {
+  for (const auto operation : {Operation::ping_pong, Operation::bidirectional, Operation::allreduce,
+                               Operation::reduce, Operation::alltoall, Operation::allgather,
+                               Operation::reduce_scatter, Operation::broadcast}) {
+    if (ranks < 2 && !is_collective(operation)) continue;
     const Layout layout = lay_out(operation, type, kCount * sizeof(T), ranks);
     const auto all = sent<T>(type, reduction, ranks, kCount);
     for (int rank = 0; rank < ranks; ++rank) {
       const auto data = received<T>(layout, reduction, rank, all);
-      const auto result = make_pattern(type, reduction, 1, rank, ranks)->check(data.data(), layout);
+      const auto result = make_pattern(type, reduction, 1, rank, ranks)
+                              ->check(host(), data.data(), layout, messages_of(layout));
       EXPECT(result.wrong == 0);
-      const bool receives = between_two_ranks(operation)        ? rank == 0 || rank == ranks - 1
-                            : operation == Operation::broadcast ? rank != 0
-                                                                : true;
-      EXPECT(result.checked == (receives ? layout.receive_count : 0));
+      EXPECT(result.checked == (receives(operation, rank, ranks) ? layout.receive_count : 0));
     }
   }
 }
@@ -89,7 +106,7 @@ struct Allreduced {
 
   std::uint64_t wrong() const {
     return make_pattern(DataType::float32, Reduction::sum, 1, 0, 2)
-        ->check(data.data(), layout)
+        ->check(host(), data.data(), layout, {})
         .wrong;
   }
 };
@@ -153,8 +170,8 @@ TEST(blocks_in_the_order_of_other_ranks_are_found) {
   const auto all = sent<std::uint8_t>(DataType::uint8, Reduction::sum, 2, 4096);
   auto data = received<std::uint8_t>(layout, Reduction::sum, 0, all);
   std::rotate(data.begin(), data.begin() + 2048, data.end());
-  const auto result =
-      make_pattern(DataType::uint8, Reduction::sum, 1, 0, 2)->check(data.data(), layout);
+  const auto result = make_pattern(DataType::uint8, Reduction::sum, 1, 0, 2)
+                          ->check(host(), data.data(), layout, {});
   EXPECT(result.wrong > 4000);
 }
 
@@ -169,7 +186,7 @@ TEST(a_rank_counted_twice_or_not_at_all_is_found) {
 
 TEST(an_untouched_buffer_is_found) {
   Allreduced result;
-  DataPattern::poison(result.data.data(), kCount * sizeof(float));
+  DataPattern::poison(host(), result.data.data(), kCount * sizeof(float));
   EXPECT(result.wrong() == kCount);
 }
 
@@ -207,7 +224,7 @@ TEST(float_sums_are_exact_whatever_the_order) {
 TEST(another_seed_gives_other_data) {
   std::vector<float> one(100);
   std::vector<float> two(100);
-  make_pattern(DataType::float32, Reduction::sum, 1, 0, 2)->fill(one.data(), 100);
-  make_pattern(DataType::float32, Reduction::sum, 2, 0, 2)->fill(two.data(), 100);
+  make_pattern(DataType::float32, Reduction::sum, 1, 0, 2)->fill(host(), one.data(), 100);
+  make_pattern(DataType::float32, Reduction::sum, 2, 0, 2)->fill(host(), two.data(), 100);
   EXPECT(one != two);
 }

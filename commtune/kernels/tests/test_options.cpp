@@ -1,3 +1,6 @@
+#include <cstdio>
+#include <fstream>
+
 #include "error.h"
 #include "harness.h"
 #include "options.h"
@@ -127,12 +130,12 @@ TEST(an_aggressor_is_told_what_is_missing_or_wrong) {
 }
 
 TEST(complaints_say_what_is_legal) {
-  EXPECT(complaint({"--op", "allredduce", "--sizes", "8"}) ==
-         "unknown operation 'allredduce'; one of: ping-pong, bidirectional, allreduce, alltoall, "
-         "allgather, reduce-scatter, broadcast");
+  EXPECT(harness::contains(complaint({"--op", "allredduce", "--sizes", "8"}),
+                           "unknown operation 'allredduce'; one of: ping-pong, bidirectional, "
+                           "stream, allreduce, reduce, broadcast"));
   EXPECT(harness::contains(complaint(with("--dtype", "half")), "float32, float64, int32, uint8"));
   EXPECT(harness::contains(complaint(with("--reduction", "prod")), "one of: sum, max"));
-  EXPECT(harness::contains(complaint(with("--size", "8")), "options are: --op --sizes"));
+  EXPECT(harness::contains(complaint(with("--size", "8")), "options are: --op --backend"));
   EXPECT(harness::contains(complaint(with("--check", "some")), "neither full nor none"));
   EXPECT(harness::contains(complaint(with("--mode", "watch")), "neither measure nor trace"));
   EXPECT(harness::contains(complaint(with("--fault", "burn@8")), "hang, crash, wrong, babble"));
@@ -161,7 +164,46 @@ TEST(contradictions_and_gaps_are_found) {
   EXPECT(harness::contains(complaint(with("--max-samples", "5")), "more than --max-samples"));
 }
 
+TEST(options_of_patterns_belong_to_them) {
+  EXPECT(complaint(with("--window", "8")) == "--window is not for --op allreduce");
+  EXPECT(complaint(with("--active", "2")) == "--active is not for --op allreduce");
+  EXPECT(complaint(with("--inside", "mpi-host")) == "--inside is not for --op allreduce");
+  EXPECT(complaint(with("--operations", "8")) == "--operations needs --timing batched");
+  EXPECT(complaint({"--op=matrix", "--sizes=8"}) == "matrix needs --matrix FILE");
+  EXPECT(complaint({"--op=rail", "--sizes=8", "--group-size=2", "--active=3"}) ==
+         "--active is more than --group-size");
+  EXPECT(complaint({"--op=incast", "--sizes=8", "--mode=trace"}) ==
+         "--mode trace is not for --op incast");
+  EXPECT(harness::contains(complaint(with("--timing", "quick")), "neither blocking nor batched"));
+  EXPECT(harness::contains(complaint(with("--timer", "sun")), "neither wall nor device"));
+  EXPECT(harness::contains(complaint({"--op=rail", "--sizes=8", "--direction=up"}),
+                           "neither outbound nor bidirectional"));
+}
+
+TEST(a_matrix_file_is_read_line_by_line) {
+  const std::string path = "test_options_matrix.txt";
+  const auto with_lines = [&](const char* lines) {
+    std::ofstream(path) << lines;
+    return std::vector<std::string>{"--op=matrix", "--sizes=8", "--matrix=" + path};
+  };
+  const auto flows =
+      parse_command_line(with_lines("# a comment\n0 1 10\n\n1 0 0\n2 2 5.5 # self\n"))
+          .options.shape.flows;
+  EXPECT(flows.size() == 2);
+  EXPECT(flows[1].from == 2 && flows[1].to == 2 && flows[1].bytes == 5.5);
+  const std::string needs = ": needs three numbers from 0: sender, receiver, bytes";
+  EXPECT(complaint(with_lines("0 1 10\n0 1\n")) == path + ":2" + needs);
+  EXPECT(complaint(with_lines("0 -1 10\n")) == path + ":1" + needs);
+  EXPECT(complaint(with_lines("0 1 10 11\n")) == path + ":1" + needs);
+  EXPECT(complaint(with_lines("0 1 nan\n")) == path + ":1" + needs);
+  EXPECT(complaint(with_lines("# none\n")) == "--matrix: nobody sends anything in " + path);
+  std::remove(path.c_str());
+  EXPECT(complaint({"--op=matrix", "--sizes=8", "--matrix=" + path}) ==
+         "--matrix: can't read " + path);
+}
+
 TEST(help_and_version_need_nothing_else) {
+  EXPECT(harness::contains(parse_command_line({"--backends"}).print, "mpi-host"));
   EXPECT(harness::contains(parse_command_line({"--help"}).print, "usage:"));
   EXPECT(harness::contains(parse_command_line({"--version"}).print, "commtune-bench"));
 }

@@ -1,0 +1,235 @@
+#include "backends/mpi/mpi.h"
+
+#include <mpi.h>
+
+#include <utility>
+#include <vector>
+
+#include "error.h"
+#include "world.h"
+
+namespace commtune {
+
+namespace {
+
+/// Far from the tags of World.
+constexpr int kFirstTag = 100;
+constexpr int kTags = 16'000;
+
+MPI_Datatype mpi_type(DataType type) {
+  switch (type) {
+    case DataType::float32:
+      return MPI_FLOAT;
+    case DataType::float64:
+      return MPI_DOUBLE;
+    case DataType::int32:
+      return MPI_INT32_T;
+    case DataType::uint8:
+      return MPI_UINT8_T;
+  }
+  throw Error("a data type that MPI doesn't have");
+}
+
+/// One message of this rank, as MPI wants it.
+struct Half {
+  void* data;
+  int count;
+  int peer;
+};
+
+struct Halves {
+  std::vector<Half> sends;
+  std::vector<Half> receives;
+  MPI_Datatype type;
+  int tag;
+};
+
+Halves halves_of(const Exchange& messages, const Buffers& buffers, DataType type, int rank,
+                 int tag) {
+  Halves halves{{}, {}, mpi_type(type), tag};
+  const std::size_t element = size_of(type);
+  for (const Message& message : messages) {
+    const int count = static_cast<int>(message.count);
+    if (message.to == rank) {
+      halves.receives.push_back(
+          {buffers.received + message.to_offset * element, count, message.from});
+    }
+    if (message.from == rank) {
+      halves.sends.push_back({buffers.send + message.from_offset * element, count, message.to});
+    }
+  }
+  return halves;
+}
+
+/// Any number of messages, all under way at once.
+class NonBlocking final : public Action {
+ public:
+  explicit NonBlocking(Halves halves)
+      : halves_(std::move(halves)), requests_(halves_.sends.size() + halves_.receives.size()) {}
+
+  void start() override {
+    MPI_Request* request = requests_.data();
+    for (const Half& half : halves_.receives) {
+      COMMTUNE_MPI(MPI_Irecv(half.data, half.count, halves_.type, half.peer, halves_.tag,
+                             MPI_COMM_WORLD, request++));
+    }
+    for (const Half& half : halves_.sends) {
+      COMMTUNE_MPI(MPI_Isend(half.data, half.count, halves_.type, half.peer, halves_.tag,
+                             MPI_COMM_WORLD, request++));
+    }
+  }
+
+  void wait() override {
+    COMMTUNE_MPI(
+        MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE));
+  }
+
+ private:
+  Halves halves_;
+  std::vector<MPI_Request> requests_;
+};
+
+/// A single message of a rank that has nothing else to do meanwhile: as ping-pongs are written.
+class Blocking final : public Action {
+ public:
+  explicit Blocking(const Halves& halves)
+      : half_(halves.sends.empty() ? halves.receives.front() : halves.sends.front()),
+        sends_(!halves.sends.empty()),
+        type_(halves.type),
+        tag_(halves.tag) {}
+
+  void start() override {
+    if (sends_) {
+      COMMTUNE_MPI(MPI_Send(half_.data, half_.count, type_, half_.peer, tag_, MPI_COMM_WORLD));
+    } else {
+      COMMTUNE_MPI(MPI_Recv(half_.data, half_.count, type_, half_.peer, tag_, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE));
+    }
+  }
+  void wait() override {}
+
+ private:
+  Half half_;
+  bool sends_;
+  MPI_Datatype type_;
+  int tag_;
+};
+
+/// Everything that a collective call needs, decided before the clock runs.
+struct Call {
+  void* send;
+  void* received;
+  int count;
+  MPI_Datatype type;
+  MPI_Op reduction;
+  bool is_root;
+};
+
+void allreduce(const Call& call) {
+  COMMTUNE_MPI(MPI_Allreduce(call.send, call.received, call.count, call.type, call.reduction,
+                             MPI_COMM_WORLD));
+}
+
+void reduce(const Call& call) {
+  COMMTUNE_MPI(MPI_Reduce(call.send, call.received, call.count, call.type, call.reduction, 0,
+                          MPI_COMM_WORLD));
+}
+
+void alltoall(const Call& call) {
+  COMMTUNE_MPI(MPI_Alltoall(call.send, call.count, call.type, call.received, call.count, call.type,
+                            MPI_COMM_WORLD));
+}
+
+void allgather(const Call& call) {
+  COMMTUNE_MPI(MPI_Allgather(call.send, call.count, call.type, call.received, call.count, call.type,
+                             MPI_COMM_WORLD));
+}
+
+void reduce_scatter(const Call& call) {
+  COMMTUNE_MPI(MPI_Reduce_scatter_block(call.send, call.received, call.count, call.type,
+                                        call.reduction, MPI_COMM_WORLD));
+}
+
+void broadcast(const Call& call) {
+  void* data = call.is_root ? call.send : call.received;
+  COMMTUNE_MPI(MPI_Bcast(data, call.count, call.type, 0, MPI_COMM_WORLD));
+}
+
+using Function = void (*)(const Call&);
+
+Function function_of(Operation operation) {
+  switch (operation) {
+    case Operation::allreduce:
+      return allreduce;
+    case Operation::reduce:
+      return reduce;
+    case Operation::alltoall:
+      return alltoall;
+    case Operation::allgather:
+      return allgather;
+    case Operation::reduce_scatter:
+      return reduce_scatter;
+    case Operation::broadcast:
+      return broadcast;
+    default:
+      return nullptr;
+  }
+}
+
+class Collective final : public Action {
+ public:
+  Collective(Function function, const Call& call) : function_(function), call_(call) {}
+  void start() override { function_(call_); }
+  void wait() override {}
+
+ private:
+  Function function_;
+  Call call_;
+};
+
+class MpiBackend final : public Backend {
+ public:
+  MpiBackend(std::string_view name, const World& world, std::unique_ptr<Memory> memory)
+      : name_(name), world_(world), memory_(std::move(memory)) {}
+
+  std::string_view name() const override { return name_; }
+  Memory& memory() override { return *memory_; }
+
+  std::unique_ptr<Action> exchange(const Exchange& messages, const Buffers& buffers, DataType type,
+                                   Company company) override {
+    // Actions may be under way together: each has a tag of its own, the same on all ranks.
+    const int tag = kFirstTag + made_++ % kTags;
+    Halves halves = halves_of(messages, buffers, type, world_.rank(), tag);
+    const std::size_t mine = halves.sends.size() + halves.receives.size();
+    if (company == Company::alone && mine == 1) return std::make_unique<Blocking>(halves);
+    return std::make_unique<NonBlocking>(std::move(halves));
+  }
+
+  std::unique_ptr<Action> collective(const Layout& layout, const Buffers& buffers,
+                                     Reduction reduction) override {
+    const Function function = function_of(layout.operation);
+    if (function == nullptr) return nullptr;
+    const Call call{buffers.send,
+                    buffers.received,
+                    static_cast<int>(layout.count),
+                    mpi_type(layout.type),
+                    reduction == Reduction::sum ? MPI_SUM : MPI_MAX,
+                    world_.is_first()};
+    return std::make_unique<Collective>(function, call);
+  }
+
+ private:
+  std::string_view name_;
+  const World& world_;
+  std::unique_ptr<Memory> memory_;
+  int made_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_mpi(std::string_view name, const World& world,
+                                  std::unique_ptr<Memory> memory) {
+  return std::make_unique<MpiBackend>(name, world, std::move(memory));
+}
+
+}  // namespace commtune

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+namespace commtune {
+
+/// Chooses this process's GPU: the only one that is visible, else the one of its local rank. Does
+/// nothing in an executable without GPUs, and the second time. UsageError where a node has more
+/// local ranks than GPUs.
+void choose_device(int local_rank);
+
+/// Narrows this process's CPU mask to the allowed CPUs near its GPU, if there are any.
+void stay_near_device();
+
+/// The GPU of this process, its state now, and its links, as JSON; "null" without one.
+std::string device_facts_json();
+std::string device_state_json();
+std::string device_links_json();
+
+}  // namespace commtune

@@ -1,0 +1,13 @@
+/// For executables without GPUs.
+
+#include "devices.h"
+
+namespace commtune {
+
+void choose_device(int /*local_rank*/) {}
+void stay_near_device() {}
+std::string device_facts_json() { return "null"; }
+std::string device_state_json() { return "null"; }
+std::string device_links_json() { return "null"; }
+
+}  // namespace commtune

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace commtune {
+
+/// What one rank sends to another, or to itself. Offsets and count are in elements.
+struct Message {
+  int from;
+  int to;
+  std::size_t from_offset;  ///< in the sender's send buffer
+  std::size_t to_offset;    ///< in the receiver's receive buffer
+  std::size_t count;
+};
+
+/// Messages that may all be under way at once. Every rank knows all of them, in the same order:
+/// between two ranks they are matched by it.
+using Exchange = std::vector<Message>;
+
+}  // namespace commtune

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "messages.h"
+#include "operations.h"
+
+namespace commtune {
+
+/// An operation as messages: exchanges that follow each other, each after the one before is
+/// complete. Needs operation, ranks and count of the layout only. Error for collective operations
+/// other than alltoall.
+std::vector<Exchange> steps_of(const Layout& layout, const Shape& shape);
+
+/// What receive buffers hold in the end, each place once: a message whose data was not passed on.
+std::vector<Message> received_in(const Layout& layout, const Shape& shape);
+
+/// Whether the pattern is one of groups.
+bool is_grouped(Operation operation);
+
+/// Elements that the largest send and receive buffers need.
+struct Extent {
+  std::size_t send;
+  std::size_t receive;
+};
+Extent extent_of(const std::vector<Exchange>& steps);
+
+/// Elements that enter or leave the first group; all elements of all messages.
+std::size_t boundary_count(const std::vector<Exchange>& steps, const Shape& shape);
+std::size_t whole_count(const std::vector<Exchange>& steps);
+
+}  // namespace commtune

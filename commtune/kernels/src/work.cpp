@@ -1,0 +1,183 @@
+#include "work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "error.h"
+#include "steps.h"
+#include "world.h"
+
+namespace commtune {
+
+namespace {
+
+using Actions = std::vector<std::unique_ptr<Action>>;
+
+bool touches(const std::vector<Exchange>& steps, int rank) {
+  for (const Exchange& step : steps) {
+    const auto mine = [rank](const Message& m) { return m.from == rank || m.to == rank; };
+    if (std::any_of(step.begin(), step.end(), mine)) return true;
+  }
+  return false;
+}
+
+/// Makes the stages of one operation.
+class Maker {
+ public:
+  Maker(const Backends& backends, const World& world, const std::vector<int>& node_of,
+        const Layout& layout, const Buffers& buffers)
+      : backends_(backends), world_(world), node_of_(node_of), layout_(layout), buffers_(buffers) {}
+
+  Stages of_messages(const std::vector<Exchange>& steps) {
+    Stages stages;
+    for (const Exchange& step : steps) {
+      stages.push_back(single(exchange(*backends_.main, step, buffers_, Company::alone)));
+    }
+    return stages;
+  }
+
+  /// Messages inside nodes and between them, each on a backend of its own.
+  Stages of_matrix(const Exchange& all, Part part) {
+    Exchange inside;
+    Exchange between;
+    for (const Message& message : all) {
+      (node(message.from) == node(message.to) ? inside : between).push_back(message);
+    }
+    const Company company = part == Part::whole ? Company::beside_others : Company::alone;
+    Stages stages(1);
+    if (part != Part::between) add(stages[0], backends_.for_inside(), inside, company);
+    if (part != Part::inside) add(stages[0], backends_.for_between(), between, company);
+    return stages;
+  }
+
+  Stages of_striping(const std::vector<Exchange>& steps, Part part, int group_size) {
+    const bool is_second_group = world_.rank() >= group_size;
+    const bool is_head = world_.rank() % group_size == 0;
+    // Ranks in between pass on what they received.
+    const Buffers passing{buffers_.received, buffers_.received};
+    Stages stages;
+    if (part == Part::split || part == Part::whole) {
+      add_stage(stages, backends_.for_inside(), steps[0], buffers_);
+    }
+    if (part == Part::translate || part == Part::whole) {
+      const bool passes = !is_second_group && !is_head;
+      add_stage(stages, backends_.for_between(), steps[1], passes ? passing : buffers_);
+    }
+    if (part == Part::assemble || part == Part::whole) {
+      const bool passes = is_second_group && !is_head;
+      add_stage(stages, backends_.for_inside(), steps[2], passes ? passing : buffers_);
+    }
+    return stages;
+  }
+
+ private:
+  int node(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
+
+  std::unique_ptr<Action> exchange(Backend& backend, const Exchange& messages,
+                                   const Buffers& buffers, Company company) {
+    return backend.exchange(messages, buffers, layout_.type, company);
+  }
+
+  static Actions single(std::unique_ptr<Action> action) {
+    Actions actions;
+    actions.push_back(std::move(action));
+    return actions;
+  }
+
+  void add(Actions& actions, Backend& backend, const Exchange& messages, Company company) {
+    if (!messages.empty()) actions.push_back(exchange(backend, messages, buffers_, company));
+  }
+
+  void add_stage(Stages& stages, Backend& backend, const Exchange& step, const Buffers& buffers) {
+    stages.push_back(single(exchange(backend, step, buffers, Company::alone)));
+  }
+
+  const Backends& backends_;
+  const World& world_;
+  const std::vector<int>& node_of_;
+  const Layout& layout_;
+  const Buffers& buffers_;
+};
+
+}  // namespace
+
+std::string_view word(Part part) {
+  switch (part) {
+    case Part::whole:
+      return "whole";
+    case Part::inside:
+      return "inside";
+    case Part::between:
+      return "between";
+    case Part::split:
+      return "split";
+    case Part::translate:
+      return "translate";
+    case Part::assemble:
+      return "assemble";
+  }
+  throw Error("a part without a word");
+}
+
+std::vector<Part> parts_of(const Options& options, const Backends& backends) {
+  if (options.operation == Operation::striping) {
+    return {Part::split, Part::translate, Part::assemble, Part::whole};
+  }
+  if (options.operation == Operation::matrix && (backends.inside || backends.between)) {
+    return {Part::inside, Part::between, Part::whole};
+  }
+  return {Part::whole};
+}
+
+Work::Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
+           const Layout& layout, const Options& options, Part part, const Buffers& buffers) {
+  Backend& main = *backends.main;
+  enqueues_ = main.enqueues() && !backends.inside && !backends.between;
+  timer_ = enqueues_ ? main.device_timer() : nullptr;
+  if (is_collective(layout.operation)) {
+    if (auto action = main.collective(layout, buffers, options.reduction)) {
+      stages_.emplace_back();
+      stages_.back().push_back(std::move(action));
+      return;
+    }
+    if (layout.operation != Operation::alltoall) {
+      throw UsageError(std::string(main.name()) + " has no " + std::string(word(layout.operation)));
+    }
+  }
+  Maker maker(backends, world, node_of, layout, buffers);
+  const auto steps = steps_of(layout, options.shape);
+  takes_part_ = touches(steps, world.rank());
+  if (layout.operation == Operation::striping) {
+    stages_ = maker.of_striping(steps, part, options.shape.group_size);
+  } else if (layout.operation == Operation::matrix) {
+    stages_ = maker.of_matrix(steps.front(), part);
+  } else {
+    stages_ = maker.of_messages(steps);
+  }
+}
+
+void Work::one_by_one(int times) {
+  for (int i = 0; i < times; ++i) once();
+}
+
+void Work::together(int times) {
+  if (!enqueues_) return one_by_one(times);
+  for (int i = 0; i < times; ++i) enqueue_once();
+  if (!stages_.empty()) stages_.back().back()->wait();
+}
+
+void Work::once() {
+  if (enqueues_) return together(1);
+  for (auto& stage : stages_) {
+    for (auto& action : stage) action->start();
+    for (auto& action : stage) action->wait();
+  }
+}
+
+void Work::enqueue_once() {
+  for (auto& stage : stages_) {
+    for (auto& action : stage) action->start();
+  }
+}
+
+}  // namespace commtune

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend.h"
+#include "operations.h"
+#include "options.h"
+
+namespace commtune {
+
+class World;
+
+/// The backends of a run. Most operations use the first one for everything.
+struct Backends {
+  std::unique_ptr<Backend> main;
+  std::unique_ptr<Backend> inside;   ///< matrix, striping: inside a node; null: main
+  std::unique_ptr<Backend> between;  ///< matrix, striping: between nodes; null: main
+
+  Backend& for_inside() const { return inside ? *inside : *main; }
+  Backend& for_between() const { return between ? *between : *main; }
+};
+
+/// Which part of an operation is measured.
+enum class Part {
+  whole,
+  inside,     ///< matrix: messages inside nodes, by themselves
+  between,    ///< matrix: messages between nodes, by themselves
+  split,      ///< striping: its first step by itself
+  translate,  ///< its second
+  assemble    ///< its third
+};
+
+/// The word in the records.
+std::string_view word(Part part);
+
+/// The parts that an operation is measured in, the whole last.
+std::vector<Part> parts_of(const Options& options, const Backends& backends);
+
+/// Stages that follow each other; the actions of one are under way together.
+using Stages = std::vector<std::vector<std::unique_ptr<Action>>>;
+
+/// An operation at one size, ready to be done.
+class Work {
+ public:
+  /// All ranks make it, with the same arguments. UsageError where a backend can't do it.
+  /// @param node_of the node of each rank
+  Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
+       const Layout& layout, const Options& options, Part part, const Buffers& buffers);
+
+  /// Does it so often; returns each time when this rank's part is complete.
+  void one_by_one(int times);
+
+  /// Where work is enqueued: all of it first, then one wait. Elsewhere as one by one.
+  void together(int times);
+
+  /// Whether this rank sends or receives anything.
+  bool takes_part() const { return takes_part_; }
+
+  DeviceTimer* device_timer() const { return timer_; }
+
+ private:
+  void enqueue_once();
+  void once();
+
+  Stages stages_;
+  bool enqueues_ = false;
+  bool takes_part_ = true;
+  DeviceTimer* timer_ = nullptr;
+};
+
+}  // namespace commtune
