@@ -339,6 +339,8 @@ def _remarks(found: Versus) -> list[str]:
     if found.repeats:
         runs = "1 run, which was" if found.repeats == 1 else f"{found.repeats} runs, which were"
         said.append(f"others used the cores during {runs} made again")
+    if found.lost:
+        said.append(f"runs were lost, for which neither is blamed: {_counts(found.lost)}")
     for side, failures in found.failures.items():
         failed = sum(failures.values())
         if 0 < failed < found.blocks:
@@ -366,6 +368,7 @@ def plain(question: Question, found: Versus) -> dict[str, Any]:
         "interrupted": found.interrupted,
         "oversubscribed": found.oversubscribed,
         "repeats": found.repeats,
+        "lost": {str(outcome): count for outcome, count in found.lost.items()},
         "failures": {
             str(side): {str(outcome): count for outcome, count in failures.items()}
             for side, failures in found.failures.items()

@@ -304,6 +304,9 @@ def _remarks(question: Question, found: Verification) -> list[str]:
     if found.failures:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in found.failures.items())
         said.append(f"runs of the profile's settings failed: {counts}: {found.detail}")
+    if found.lost:
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in found.lost.items())
+        said.append(f"runs were lost, for which nothing is blamed: {counts}")
     if limits := found.speeds.thresholds_s:
         said.append(f"compared within each of {len(limits) + 1} machine speeds{_moved(found)}")
     if found.finding is Finding.UNDECIDED and not found.oversubscribed:
@@ -352,6 +355,7 @@ def plain(question: Question, found: Verification, where: str) -> dict[str, Any]
         "planned_blocks": found.planned,
         "more_blocks": found.more,
         "failures": {str(outcome): count for outcome, count in found.failures.items()},
+        "lost": {str(outcome): count for outcome, count in found.lost.items()},
         "failure": found.detail,
         "oversubscribed": found.oversubscribed,
         "speed_shares": {"then": dict(found.then), "now": dict(found.now)},

@@ -2,6 +2,7 @@
 
 A block runs both, close together, in random order. There is one look, at the end of the time, so
 that looking costs nothing: all intervals, one a size, hold together at the asked-for level.
+A run that was lost (its node died, say) is neither side's fault: its block is made anew.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from commtune.tuner.stats import FEWEST_PAIRS, combined, corrected_level, interv
 
 #: A side that failed so often and never worked won't.
 _MOST_FAILURES = 3
+#: Blocks in a row that may be lost before it ends.
+_MOST_LOST = 5
 #: How often disturbed runs are made again: one of them, and all: a floor and a share.
 _MOST_REPEATS, _REPEATS_FLOOR, _REPEATS_SHARE = 2, 10, 0.1
 
@@ -74,8 +77,9 @@ class Versus:
     """What came of a comparison.
 
     Attributes:
-        blocks: pairs of runs, whatever their outcome.
+        blocks: pairs of runs, whatever their outcome, but for lost ones.
         failures: failed runs by side and outcome.
+        lost: runs that were lost, by outcome; nobody is blamed for them.
         details: of each side's last failure: why, and the end of its output.
         level: level of each interval.
         repeats: runs made again because others used the cores.
@@ -90,6 +94,7 @@ class Versus:
     speeds: Speeds
     oversubscribed: bool
     repeats: int
+    lost: Mapping[Outcome, int] = field(default_factory=dict)
     interrupted: bool = False
 
 
@@ -114,12 +119,14 @@ class Contest:
     evidence: Evidence = field(default_factory=Evidence)
     blocks: list[dict[Side, FreshRun]] = field(default_factory=list)
     _repeats: int = 0
+    _lost: Counter[Outcome] = field(default_factory=Counter)
+    _lost_in_a_row: int = 0
 
     def run(self) -> Versus:
         """Makes blocks until the time is over, or a side has shown that it does not work.
 
         Raises:
-            EnvironmentFault: the benchmark can't be started at all.
+            EnvironmentFault: the benchmark can't be started at all, or run after run was lost.
         """
         started = self.clock()
         interrupted = False
@@ -137,7 +144,7 @@ class Contest:
         if any(self._is_failing(side) for side in Side):
             return True
         # A block that would end past the time is not begun.
-        pace = used_s / made if made else 0.0
+        pace = used_s / (made + self._lost.total()) if made else 0.0
         return made >= FEWEST_PAIRS and used_s + pace > self.time_s
 
     def _is_failing(self, side: Side) -> bool:
@@ -145,14 +152,28 @@ class Contest:
         return len(outcomes) >= _MOST_FAILURES and Outcome.OK not in outcomes
 
     def _make_block(self, started: float) -> None:
-        number = len(self.blocks)
+        number = len(self.blocks) + self._lost.total()
         order = list(Side)
         random.Random(f"{self.seed}:{number}").shuffle(order)
         members = {}
         for position, side in enumerate(order):
             members[side] = self._run(side, number, position)
             self._tell(members[side], started)
+            if members[side].outcome.is_lost:
+                self._note_lost(members[side].result)
+                return
+        self._lost_in_a_row = 0
         self.blocks.append(members)
+
+    def _note_lost(self, last: RunResult) -> None:
+        self._lost[last.outcome] += 1
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row == _MOST_LOST:
+            raise EnvironmentFault(
+                f"{_MOST_LOST} runs in a row were lost; the last one: "
+                f"{last.detail or last.outcome}\n{last.output_tail.strip()}".rstrip(),
+                hint="once that is mended, type the same command again",
+            )
 
     def _run(self, side: Side, block: int, position: int) -> FreshRun:
         """A run, made again a few times at most if others used the cores meanwhile."""
@@ -219,6 +240,7 @@ class Contest:
             speeds=speeds,
             oversubscribed=any(run.oversubscribed for run in self.evidence.runs),
             repeats=self._repeats,
+            lost=dict(self._lost),
             interrupted=interrupted,
         )
 

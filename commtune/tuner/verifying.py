@@ -54,6 +54,7 @@ class Verification:
         stopped: ``clear``, ``time``, ``failing`` (the configuration does not work) or
             ``interrupted``.
         failures: runs of the configuration that failed, by outcome.
+        lost: runs of today that were lost, by outcome; nothing is blamed for them.
         detail: of the last failure, with the end of its output.
         run_s: wall seconds of a typical run.
         then, now: share of the measurements at each machine speed, when the campaign confirmed
@@ -69,6 +70,7 @@ class Verification:
     planned: int
     stopped: str
     failures: Mapping[Outcome, int]
+    lost: Mapping[Outcome, int]
     detail: str
     run_s: float
     speeds: Speeds
@@ -237,6 +239,7 @@ class VerifyPhase:
             planned=self._decision.blocks,
             stopped=stopped,
             failures=Counter(run.outcome for run in failed),
+            lost=Counter(run.outcome for run in self._fresh() if run.outcome.is_lost),
             detail=_detail(failed[-1]) if failed else "",
             run_s=self.run_s(),
             speeds=speeds,

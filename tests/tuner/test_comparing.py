@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.tuner.comparing import Contest, Side, Versus
+from commtune.tuner.stats import FEWEST_PAIRS
 
 SIZES = (8, 65536)
 OTHER = Configuration({"OTHER": "1"})
@@ -41,15 +42,21 @@ class Machine(SyntheticBenchmark):
     Attributes:
         changed: what is different of every result.
         interrupt_at: run at which Ctrl-C comes.
+        lost: whether the run of this number loses its node.
     """
 
     changed: Mapping[str, Any] = field(default_factory=dict)
     interrupt_at: int = -1
+    lost: Callable[[int], bool] = lambda _: False
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         if len(self.runs) == self.interrupt_at:
             raise KeyboardInterrupt
-        return replace(super().measure(request, time_limit_s), **self.changed)
+        is_lost = self.lost(len(self.runs))
+        result = replace(super().measure(request, time_limit_s), **self.changed)
+        if not is_lost:
+            return result
+        return replace(result, outcome=Outcome.NODE_FAILURE, measurements=(), detail="n1 died")
 
 
 def machine(**changes: Any) -> Machine:
@@ -118,6 +125,34 @@ def test_a_side_that_never_works_ends_it() -> None:
     assert found.failures == {Side.A: {}, Side.B: {Outcome.CRASHED: 3}}
     assert set(found.details) == {Side.B}
     assert found.differences == ()
+
+
+def test_lost_runs_are_no_failures_and_their_blocks_are_made_anew() -> None:
+    made = machine(lost=lambda number: number % 5 == 3 or number < 4)
+    found = compare(made)
+    assert found.failures == {Side.A: {}, Side.B: {}}
+    assert found.details == {}
+    lost = found.lost[Outcome.NODE_FAILURE]
+    assert lost == sum(number % 5 == 3 or number < 4 for number in range(len(made.runs)))
+    assert all(d.ratio.pairs == found.blocks for d in found.differences)
+    assert [d.faster for d in found.differences] == [Side.A, Side.B]
+
+
+def test_little_time_makes_the_fewest_pairs_beside_lost_ones() -> None:
+    assert compare(machine(lost=lambda number: number % 3 == 0), time_s=0.1).blocks == FEWEST_PAIRS
+
+
+def test_a_side_that_never_works_ends_it_beside_lost_runs() -> None:
+    made = machine(outcomes={("OTHER", "1"): Outcome.CRASHED}, lost=lambda number: number % 4 == 0)
+    found = compare(made)
+    assert (found.blocks, found.failures[Side.B]) == (3, {Outcome.CRASHED: 3})
+
+
+def test_run_after_run_lost_ends_it() -> None:
+    made = machine(lost=lambda number: number >= 2)
+    with pytest.raises(EnvironmentFault, match="5 runs in a row were lost; the last one: n1 died"):
+        compare(made)
+    assert len(made.runs) < 2 + 2 * 5 + 1
 
 
 def test_a_benchmark_that_is_not_there_is_an_error() -> None:

@@ -24,6 +24,7 @@ from commtune.model import (
     Phase,
     PointEvidence,
     Profile,
+    RunRequest,
     RunResult,
     Verdict,
     Workload,
@@ -372,6 +373,25 @@ def test_settings_that_do_not_work_any_more_are_worse(laboratory: Laboratory) ->
     assert verification.finding is Finding.WORSE
     assert verification.stopped == "failing"
     assert verification.failures == {Outcome.CRASHED: 3}
+
+
+def test_lost_runs_are_no_failures(laboratory: Laboratory) -> None:
+    lost = {("BUFFER", "65536"): Outcome.NODE_FAILURE}
+    found = laboratory.becomes(gains(1, 1.3, 1.3), outcomes=lost).verify()
+    assert (found.finding, found.stopped) == (Finding.UNDECIDED, "time")
+    assert (found.failures, found.detail, found.blocks) == ({}, "", 0)
+    assert set(found.lost) == {Outcome.NODE_FAILURE}
+    measure = laboratory.becomes(gains(1, 1.3, 1.3), outcomes={}).today.measure
+
+    def now_and_then(request: RunRequest, limit: float) -> RunResult:
+        result = measure(request, limit)
+        is_lost = len(laboratory.today.runs) % 7 == 0
+        return replace(result, outcome=Outcome.PREEMPTED, measurements=()) if is_lost else result
+
+    laboratory.today.measure = now_and_then  # type: ignore[method-assign,assignment]  # for this test
+    found = laboratory.verify()
+    assert (found.finding, found.failures) == (Finding.HOLDS, {})
+    assert found.lost[Outcome.PREEMPTED] > 2
 
 
 def test_interrupted_it_says_what_is_known_and_keeps_it(laboratory: Laboratory) -> None:
