@@ -22,6 +22,7 @@ from commtune.model import MpiFlavour, MpiInstallation, content_key
 from commtune.slurm_templates import Wish
 from commtune.slurm_wiring import OnSlurm
 from commtune.spaces import Space
+from commtune.systems import FABRIC, fabric_of
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
 from commtune.tuner.plan import Plan
@@ -191,6 +192,7 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "time_limit_s": plan.time_limit_s,
         "node_hours": plan.budget.node_hours,
         **({"slurm": _of_slurm(spec, spec.slurm)} if spec.slurm else {}),
+        **({FABRIC: fabric_of(spec.system).plain()} if spec.system else {}),
     }
 
 

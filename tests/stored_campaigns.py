@@ -77,6 +77,8 @@ class Made:
         broken: whether a block of confirmation was interrupted, and a run of another one failed
             when it was made again.
         refined: whether the ablation came to another value, and to more gain by it.
+        workload, settings: put over those that campaigns have here.
+        header: of every run.
     """
 
     name: str = "made-up"
@@ -98,6 +100,9 @@ class Made:
     refined: bool = False
     whole: bool = False
     broken: bool = False
+    workload: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    header: Mapping[str, Any] | None = None
 
     def store(self, store: Store) -> int:
         """Stores it; returns its number."""
@@ -140,12 +145,13 @@ class _Maker:
     def _record(self) -> CampaignRecord:
         made = self.made
         workload = {"operation": "allreduce", "backend": "mpi-host", "sizes": list(made.sizes),
-                    "ranks": 2, "nodes": 1, "dtype": "float32", "reduction": "sum"}  # fmt: skip
+                    "ranks": 2, "nodes": 1, "dtype": "float32", "reduction": "sum",
+                    **made.workload}  # fmt: skip
         return CampaignRecord(
             name=made.name,
             what={"workload": workload},
             settings={"budget": {"search_s": 30.0, "confirmation_s": 10.0}, "level": 0.95,
-                      "minimum_gain": 0.02, "tolerance": 0.05},
+                      "minimum_gain": 0.02, "tolerance": 0.05, **made.settings},
             space={"name": "made-up", "version": 1, "pinned": {}, "parameters": PARAMETERS},
             space_key="k",
             seed=made.seed,
@@ -226,7 +232,10 @@ class _Maker:
             for m in result.measurements
         )
         detail = "" if result.outcome is Outcome.OK else "rank 1 ended by signal 11"
-        return replace(result, other_load=load, measurements=measured, detail=detail)
+        header = self.made.header or result.header
+        return replace(
+            result, other_load=load, measurements=measured, detail=detail, header=header
+        )
 
     def _after(self, canary_s: float | None) -> float | None:
         """The canary after a size; now and then the speed changed meanwhile."""

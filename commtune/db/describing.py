@@ -22,6 +22,13 @@ WHERE c.name = :name
 """
 
 
+#: Any run that came to its end: all runs of a campaign see the same machine.
+_HEADER = """
+SELECT header FROM runs WHERE campaign_id = :campaign AND outcome = 'ok' AND header IS NOT NULL
+ORDER BY id LIMIT 1
+"""
+
+
 @dataclass(frozen=True)
 class CampaignDescription:
     """A stored campaign.
@@ -59,6 +66,18 @@ def describe(url: str, name: str) -> CampaignDescription:
         if not found:
             raise _unknown(rows, name)
         return _description(found[0])
+
+
+def header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
+    """The header that the benchmark wrote in a good run of a campaign; ``None`` without one.
+
+    Raises:
+        DatabaseFault: the database can't be read.
+    """
+    with reader(url) as rows:
+        found = rows(_HEADER, {"campaign": campaign_id})
+    read: Mapping[str, Any] | None = _json(found[0]["header"]) if found else None
+    return read
 
 
 def _description(row: Mapping[str, Any]) -> CampaignDescription:

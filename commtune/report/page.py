@@ -21,9 +21,11 @@ from commtune.report.borders import Border, borders
 from commtune.report.figures import course as course_figures
 from commtune.report.figures import evidence, variables
 from commtune.report.figures.style import Picture, svg
+from commtune.report.nominal import busbw_of, limit_words, nominal_of
 from commtune.report.points import SizePoint, size_points
 from commtune.report.record import Record
 from commtune.report.scheduled import Scheduled, scheduled
+from commtune.systems import Nominal
 from commtune.tuner.evidence import Cell, baseline, log_gains
 from commtune.tuner.importance import Importance, importance
 from commtune.tuner.scoring import split_ranges
@@ -35,8 +37,6 @@ MOST_BLOCKS = 60
 _MANY_PAIRS = 2000
 #: An interval whose ends are so far apart, as a factor, says nothing.
 _WILD = 10.0
-#: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
-NOMINAL = "nominal_bandwidth"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Page:
     Attributes:
         importance: by range of sizes.
         blocks: numbers of the blocks whose pairs are listed; ``more_blocks`` are not.
-        nominal: bus bandwidth, bytes per second, where the system's description has it.
+        nominal: what the links could carry; without a number where nothing is known of them.
+        busbw: bus bandwidth at a point from a time; ``None`` where no run was good.
     """
 
     record: Record
@@ -65,8 +66,13 @@ class Page:
     borders: tuple[Border, ...]
     blocks: tuple[int, ...]
     more_blocks: int
-    nominal: float | None
+    nominal: Nominal
+    busbw: Callable[[SizePoint, float], float] | None
     pictures: Mapping[str, Picture]
+
+    def share(self, point: SizePoint, seconds: float) -> float | None:
+        """The share of the nominal bandwidth that a time comes to."""
+        return self.nominal.share(self.busbw(point, seconds)) if self.busbw else None
 
     @property
     def detectable(self) -> dict[int, float]:
@@ -87,7 +93,6 @@ def compose(record: Record) -> Page:
     runs = course.default_runs(record)
     found = _importance(record)
     phases, outside = course.costs(record), course.outside_s(record)
-    nominal = _nominal(record)
     blocks = tuple(sorted({pair.block for p in points for pair in p.pairs}))
     page = Page(
         record=record,
@@ -106,7 +111,8 @@ def compose(record: Record) -> Page:
         borders=borders(record.profiles),
         blocks=blocks[:MOST_BLOCKS],
         more_blocks=max(0, len(blocks) - MOST_BLOCKS),
-        nominal=nominal,
+        nominal=nominal_of(record),
+        busbw=busbw_of(record),
         pictures={},
     )
     return _with_pictures(page, runs)
@@ -131,8 +137,8 @@ def _pictures(page: Page, runs: Sequence[course.DefaultRun]) -> list[Picture]:
     found = []
     if any(p.is_judged for p in page.points):
         found.append(evidence.gains(page.points, _minimum_gain(page.record)))
-        if page.nominal:
-            found.append(evidence.bandwidth(page.points, _busbw(page.record), page.nominal))
+        if page.nominal.bytes_per_s and page.busbw:
+            found.append(evidence.bandwidth(page.points, page.busbw, page.nominal))
     if any(p.pairs and p.is_judged for p in page.points):
         found.append(evidence.runs(page.points))
     found += [
@@ -151,24 +157,6 @@ def _pictures(page: Page, runs: Sequence[course.DefaultRun]) -> list[Picture]:
 
 def _minimum_gain(record: Record) -> float:
     return record.profiles[0].minimum_gain
-
-
-def _nominal(record: Record) -> float | None:
-    value = record.campaign.system.description.get(NOMINAL)
-    if isinstance(value, int | float) and math.isfinite(value) and value > 0:
-        return float(value)
-    return None
-
-
-def _busbw(record: Record) -> Callable[[SizePoint, float], float]:
-    """Bus bandwidth from a time: bytes per time, by a factor that only the operation decides."""
-    factor = next(
-        m.busbw * m.median_s / m.bytes
-        for run in record.runs
-        if run.outcome is Outcome.OK and run.operation == record.operation
-        for m in run.measurements
-    )
-    return lambda point, seconds: factor * point.bytes / seconds
 
 
 def _importance(record: Record) -> dict[str, list[Importance]]:
@@ -208,7 +196,7 @@ def render(page: Page) -> str:
     environment.filters |= {
         "size": text.size, "duration": text.duration, "wall": text.wall,
         "percent": text.percent, "node_hours": text.node_hours, "gain": _gain, "time": _time,
-        "verdict": _verdict, "grouped": _grouped,
+        "verdict": _verdict, "grouped": _grouped, "limit": limit_words,
     }  # fmt: skip
     template = environment.get_template("report.html")
     drawn = {name: Markup(svg(picture, page.banner)) for name, picture in page.pictures.items()}

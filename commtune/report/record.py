@@ -9,7 +9,7 @@ from typing import Any
 
 from commtune import text
 from commtune.db.answers import ProfileAnswer
-from commtune.db.describing import CampaignDescription
+from commtune.db.describing import CampaignDescription, header
 from commtune.db.queries import profile, profiles
 from commtune.db.records import StoredRun, StoredTrial
 from commtune.db.store import Store
@@ -38,6 +38,7 @@ class Record:
         first_block: blocks before it were run before the last decision what to confirm.
         traffic: what an aggressor sent beside its runs, least and most, 10^9 bits a second.
         concluded: whether a conclusion is stored; campaigns of older versions have none.
+        header: what the benchmark said at the beginning of a good run; ``None`` without one.
     """
 
     campaign: CampaignDescription
@@ -52,6 +53,7 @@ class Record:
     speeds: Speeds
     jobs: tuple[JobRecord, ...] = ()
     traffic: tuple[float, float] | None = None
+    header: Mapping[str, Any] | None = None
 
     @property
     def workload(self) -> Mapping[str, Any]:
@@ -118,6 +120,7 @@ def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
         speeds=_speeds(runs),
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
+        header=header(url, campaign.id),
     )
 
 

@@ -13,9 +13,11 @@ from commtune.systems.links import (
 from commtune.systems.loading import build_system, load_system, systems
 from commtune.systems.nominal import group_bandwidth, matrix, nominal, self_bounds
 from commtune.systems.schema import System
+from commtune.systems.stored import FABRIC, stored_fabric, stored_nominal
 from commtune.systems.traffic import Memory, Question
 
 __all__ = [
+    "FABRIC",
     "Fabric",
     "Link",
     "Memory",
@@ -38,5 +40,7 @@ __all__ = [
     "path_bandwidth",
     "self_bounds",
     "short_bandwidth",
+    "stored_fabric",
+    "stored_nominal",
     "systems",
 ]

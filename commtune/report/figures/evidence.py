@@ -21,6 +21,7 @@ from commtune.report.figures.style import (
     size_axis,
 )
 from commtune.report.points import SPEED_ORDER, SizePoint
+from commtune.systems import Nominal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,16 +104,17 @@ def runs(points: Points) -> Picture:
     )
 
 
-def bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], nominal: float
+def bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], nominal: Nominal
               ) -> Picture:  # fmt: skip
     """Bus bandwidth of both by size, with what the machine is built for.
 
     Args:
         busbw: bytes per second at a point, from a time in seconds.
-        nominal: bytes per second.
+        nominal: with a number.
     """
     sound = [p for p in points if p.is_judged]
     speeds = _speeds(sound)
+    line = nominal.bytes_per_s or 0.0
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(1, len(speeds), sharey=True, squeeze=False)[0]
@@ -123,7 +125,7 @@ def bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], nomina
             tuned = [busbw(p, p.evidence.tuned_s) / 1e9 for p in here]
             axis.plot(x, default, "o--", color=INK, mfc=PAPER, label="default")
             axis.plot(x, tuned, "s-", color=BLUE, ms=5, label="best candidate")
-            axis.axhline(nominal / 1e9, color=GREEN, lw=1.2, label="nominal")
+            axis.axhline(line / 1e9, color=GREEN, lw=1.2, label="nominal")
             axis.set_ylim(0)
             axis.set_title(speed_title(speed, len(speeds)))
             size_axis(axis, sorted(set(x)))
@@ -134,7 +136,7 @@ def bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], nomina
         name="bandwidth",
         title="Bus bandwidth against the nominal one",
         alt="Bus bandwidth of the default and the best candidate over the message size, "
-        f"with a line at the nominal {nominal / 1e9:.3g} GB/s.",
+        f"with a line at the nominal {line / 1e9:.3g} GB/s.",
         draw=draw,
         height=3.4,
     )

@@ -1,0 +1,56 @@
+"""Nominal bandwidth of what is stored: worked out again from stored links, never stored itself.
+
+A campaign keeps the links and ports of its system's description (`FABRIC` in its settings), a run
+the links that its GPUs' driver named (`rank_info` in its header). So a model that was mended
+judges old measurements as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from commtune.systems.bounds import Nominal, nothing
+from commtune.systems.driver import fabric_of_ranks
+from commtune.systems.fabric import Fabric
+from commtune.systems.nominal import nominal
+from commtune.systems.traffic import Memory, Question
+
+#: Key of a campaign's settings that holds a fabric as plain data.
+FABRIC = "fabric"
+
+
+def stored_fabric(
+    settings: Mapping[str, Any], header: Mapping[str, Any] | None = None
+) -> Fabric | None:
+    """The links and ports of a campaign's system: as described, else as the driver named them."""
+    if described := settings.get(FABRIC):
+        return Fabric.of_plain(described)
+    ranks = (header or {}).get("rank_info")
+    return fabric_of_ranks(ranks) if ranks else None
+
+
+def stored_nominal(
+    workload: Mapping[str, Any], fabric: Fabric | None, header: Mapping[str, Any] | None = None
+) -> Nominal:
+    """The nominal bandwidth of a workload as it is stored, or why there is none.
+
+    Args:
+        workload: operation, ranks, nodes, backend, as plain data.
+        header: of a run of it; patterns of groups need its shape.
+    """
+    if fabric is None:
+        return nothing("neither a system description nor links that a driver names")
+    if workload.get("emulated_nodes"):
+        return nothing("its nodes are emulated on one machine, over sockets")
+    shape = (header or {}).get("shape") or {}
+    question = Question(
+        operation=str(workload["operation"]),
+        ranks=int(workload["ranks"]),
+        nodes=int(workload.get("nodes", 1)),
+        memory=Memory.of_backend(str(workload.get("backend", "mpi-host"))),
+        group_size=int(shape.get("group_size", 0)),
+        active=int(shape.get("active", 0)),
+        direction=str(shape.get("direction", "outbound")),
+    )
+    return nominal(fabric, question)

@@ -1,0 +1,96 @@
+"""What a report says of nominal bandwidth: from stored links, and honest where there are none."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_campaigns import Made
+
+from commtune.db.describing import describe
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.report.page import Page, compose, render
+from commtune.report.record import read
+from commtune.systems import FABRIC, fabric_of, load_system
+from commtune.text import percent
+
+pytest.importorskip("matplotlib")
+
+LEONARDO = {FABRIC: fabric_of(load_system("leonardo")).plain()}
+
+
+def page_of(folder: Path, made: Made) -> tuple[Page, str]:
+    """A campaign's page, and its words."""
+    url = f"sqlite:///{folder}/commtune.db"
+    database = open_database(url)
+    store = Store(database)
+    made.store(store)
+    page = compose(read(store, url, describe(url, made.name)))
+    database.close()
+    return page, unescape(re.sub(r"<[^>]+>", "", render(page)))
+
+
+def header(links: list[dict[str, Any]], memory: str = "device") -> dict[str, Any]:
+    ranks = [
+        {"rank": i, "node": 0, "local_rank": i,
+         "gpu": {"name": "NVIDIA H200", "pci": f"0000:1{i}:00.0", "links": links}}
+        for i in range(2)
+    ]  # fmt: skip
+    return {"record": "header", "memory": memory, "rank_info": ranks}
+
+
+def test_a_described_system(tmp_path: Path) -> None:
+    workload = {"ranks": 64, "nodes": 2}
+    page, words = page_of(tmp_path, Made(trials=5, settings=LEONARDO, workload=workload))
+    nominal = page.nominal.bytes_per_s
+    assert nominal is not None and nominal == pytest.approx(50e9 * 2 * 63 / 64)  # all ports of a node
+    assert "hierarchical, ports of a node" in words
+    assert "from description leonardo 1" in words
+    assert "ranks reduce, not switches" in words
+    assert "bandwidth" in page.pictures
+    largest = page.points[-1]
+    seconds = largest.evidence.default_s
+    # The made-up runs have no bus factor: bus bandwidth is their size over their time.
+    share = largest.bytes / seconds / nominal
+    assert page.share(largest, seconds) == pytest.approx(share)
+    assert f"{percent(share)} → " in words
+
+
+def test_links_that_the_driver_named(tmp_path: Path) -> None:
+    links = [{"peer": "switch", "count": 18, "bytes_per_s_each": 25e9}]
+    made = Made(trials=5, header=header(links), workload={"backend": "xccl"})
+    page, words = page_of(tmp_path, made)
+    assert page.nominal.bytes_per_s == 450e9
+    assert "from links that the driver names" in words
+
+
+def test_gpus_without_known_links(tmp_path: Path) -> None:
+    made = Made(trials=5, header=header([]), workload={"backend": "xccl"})
+    page, words = page_of(tmp_path, made)
+    assert page.nominal.bytes_per_s is None
+    assert "No nominal bandwidth to compare with: neither a system description" in words
+    assert "of nominal" not in words
+    assert "bandwidth" not in page.pictures
+
+
+def test_emulated_nodes_have_none(tmp_path: Path) -> None:
+    workload = {"backend": "xccl", "emulated_nodes": 2}
+    page, _ = page_of(tmp_path, Made(trials=5, settings=LEONARDO, workload=workload))
+    assert "emulated" in page.nominal.why
+
+
+def test_ranks_in_host_memory_of_one_node_are_not_compared(tmp_path: Path) -> None:
+    page, words = page_of(tmp_path, Made(trials=5))
+    assert page.nominal.bytes_per_s is None
+    assert "ominal" not in words
+
+
+def test_what_is_stored_is_links_and_not_a_share() -> None:
+    stored = json.loads(json.dumps(LEONARDO))[FABRIC]
+    assert [link["count"] for link in stored["links"]] == [4] * 6
+    assert "bytes_per_s" not in stored
