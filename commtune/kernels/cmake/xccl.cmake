@@ -1,0 +1,97 @@
+# Finds NCCL (for CUDA) or RCCL (for HIP): header and library of one place, which compile and link.
+# Reads COMMTUNE_XCCL (auto, on, off) and COMMTUNE_XCCL_ROOT; sets COMMTUNE_WITH_XCCL to 0 or 1,
+# COMMTUNE_XCCL_SUMMARY to what was found or why nothing was, and makes the target commtune_xccl.
+
+set(COMMTUNE_XCCL "auto" CACHE STRING "NCCL or RCCL: auto, on (an error without), off")
+set_property(CACHE COMMTUNE_XCCL PROPERTY STRINGS auto on off)
+set(COMMTUNE_XCCL_ROOT "" CACHE PATH "the NCCL or RCCL to use, the folder above include and lib")
+
+if(COMMTUNE_GPU STREQUAL "cuda")
+  set(xccl_name NCCL)
+  set(xccl_header nccl.h)
+  set(xccl_library nccl)
+  # Beside CUDA's wheels, and in NVIDIA's HPC SDK.
+  set(xccl_places $ENV{NCCL_HOME} $ENV{NCCL_ROOT} $ENV{NCCL_DIR} ${beside_include}
+    ${beside_include}/../nccl ${beside_include}/../../comm_libs/nccl)
+else()
+  set(xccl_name RCCL)
+  set(xccl_header rccl/rccl.h)
+  set(xccl_library rccl)
+  set(xccl_places $ENV{RCCL_HOME} $ENV{RCCL_ROOT} $ENV{RCCL_PATH} ${rocm_roots})
+endif()
+list(APPEND xccl_places /usr /usr/local)
+if(COMMTUNE_XCCL_ROOT)
+  set(xccl_places ${COMMTUNE_XCCL_ROOT})
+endif()
+
+# A header of one version must not be compiled with a library of another: both come from one place.
+function(find_xccl_in place)
+  find_path(include ${xccl_header} PATHS ${place}/include NO_DEFAULT_PATH NO_CACHE)
+  # A wheel has only libnccl.so.2.
+  find_library(library NAMES ${xccl_library} lib${xccl_library}.so.2 lib${xccl_library}.so.1
+    PATHS ${place}/lib ${place}/lib64 ${place}/lib/${CMAKE_LIBRARY_ARCHITECTURE}
+    NO_DEFAULT_PATH NO_CACHE)
+  if(include AND library)
+    get_filename_component(library "${library}" ABSOLUTE)
+    get_filename_component(include "${include}" ABSOLUTE)
+    set(xccl_include ${include} PARENT_SCOPE)
+    set(xccl_file ${library} PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(xccl_version variable)
+  set(version "")
+  foreach(part MAJOR MINOR PATCH)
+    file(STRINGS ${xccl_include}/${xccl_header} line REGEX "^#define NCCL_${part} +[0-9]+")
+    string(REGEX MATCH "[0-9]+" number "${line}")
+    list(APPEND version "${number}")
+  endforeach()
+  list(JOIN version "." version)
+  set(${variable} "${version}" PARENT_SCOPE)
+endfunction()
+
+set(COMMTUNE_WITH_XCCL 0)
+set(xccl_file "")
+if(COMMTUNE_XCCL STREQUAL "off")
+  set(COMMTUNE_XCCL_SUMMARY "it was left out by COMMTUNE_XCCL=off")
+elseif(NOT COMMTUNE_XCCL MATCHES "^(auto|on)$")
+  message(FATAL_ERROR "COMMTUNE_XCCL is auto, on or off, not '${COMMTUNE_XCCL}'")
+else()
+  foreach(place IN LISTS xccl_places)
+    if(NOT xccl_file)
+      find_xccl_in(${place})
+    endif()
+  endforeach()
+  if(NOT xccl_file)
+    string(REPLACE ";" " " places_in_words "${xccl_places}")
+    set(COMMTUNE_XCCL_SUMMARY
+      "${xccl_header} and lib${xccl_library}.so were not found together in any of: ${places_in_words}")
+  else()
+    set(CMAKE_REQUIRED_INCLUDES ${xccl_include} ${gpu_include})
+    set(CMAKE_REQUIRED_LIBRARIES ${xccl_file} ${gpu_libraries})
+    set(CMAKE_REQUIRED_DEFINITIONS -D__HIP_PLATFORM_AMD__=1)
+    unset(COMMTUNE_XCCL_LINKS CACHE) # another XCCL may have been named since
+    check_cxx_source_compiles("#include <${xccl_header}>
+      int main() { int version = 0; return ncclGetVersion(&version); }" COMMTUNE_XCCL_LINKS)
+    unset(CMAKE_REQUIRED_INCLUDES)
+    unset(CMAKE_REQUIRED_LIBRARIES)
+    unset(CMAKE_REQUIRED_DEFINITIONS)
+    xccl_version(version)
+    if(COMMTUNE_XCCL_LINKS)
+      set(COMMTUNE_WITH_XCCL 1)
+      set(COMMTUNE_XCCL_SUMMARY "${xccl_name} ${version} ${xccl_file}")
+    else()
+      set(COMMTUNE_XCCL_SUMMARY "${xccl_name} ${version} ${xccl_file} doesn't compile and link")
+    endif()
+  endif()
+  if(COMMTUNE_XCCL STREQUAL "on" AND NOT COMMTUNE_WITH_XCCL)
+    message(FATAL_ERROR "xccl: ${COMMTUNE_XCCL_SUMMARY}. Name its folder by -DCOMMTUNE_XCCL_ROOT, "
+      "or build without by -DCOMMTUNE_XCCL=off")
+  endif()
+endif()
+
+if(COMMTUNE_WITH_XCCL)
+  add_library(commtune_xccl INTERFACE)
+  target_include_directories(commtune_xccl SYSTEM INTERFACE ${xccl_include})
+  target_link_libraries(commtune_xccl INTERFACE ${xccl_file})
+endif()
