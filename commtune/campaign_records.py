@@ -17,14 +17,17 @@ from commtune.cluster.machine import Machine, describe_machine
 from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.gpu_wiring import stack_of, stack_words
 from commtune.kernels.build import digest_of_sources
 from commtune.model import MpiFlavour, MpiInstallation, content_key
 from commtune.slurm_templates import Wish
 from commtune.slurm_wiring import OnSlurm
 from commtune.spaces import Space
 from commtune.systems import FABRIC, fabric_of
+from commtune.text import emulated
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
+from commtune.tuner.guarding import guards_of
 from commtune.tuner.plan import Plan
 
 #: What people call them.
@@ -72,26 +75,34 @@ def record_of(
     folder: Path,
 ) -> CampaignRecord:
     plan = spec.plan
-    stack = _stack(mpi, machine)
+    backend = plan.workload.backend
     return CampaignRecord(
         name=plan.name,
-        what=plan.comparable(_surroundings(mpi, machine, spec.guard_variables)),
+        what=plan.comparable(_surroundings(mpi, machine, spec.guard_variables, backend)),
         settings=_settings(plan, spec),
         space=_space_plain(plan.space),
         space_key=plan.space.key,
         seed=plan.seed,
-        system=_system(machine),
-        stack=stack,
+        system=_system(machine, plan.workload.emulated_nodes),
+        stack=_stack(mpi, machine, backend),
         folder=str(folder),
     )
 
 
-def _surroundings(mpi: MpiInstallation, machine: Machine, guards: Sequence[str]) -> dict[str, Any]:
+def _surroundings(
+    mpi: MpiInstallation, machine: Machine, guards: Sequence[str], backend: str
+) -> dict[str, Any]:
+    gpu = stack_of(backend)
     return {
         "machine": machine.shape(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
         "benchmark": {"sources": digest_of_sources()[:16]},
-        "guards": {name: os.environ.get(name) for name in guards},
+        "guards": {
+            **{name: os.environ.get(name) for name in guards},
+            # Always passed, but of no matter to MPI on host memory.
+            **(guards_of(tuple(guards), os.environ) if gpu else {}),
+        },
+        **({"gpu": gpu} if gpu else {}),
     }
 
 
@@ -125,15 +136,17 @@ def record_of_today(stored: CampaignDescription, mpi: MpiInstallation) -> Campai
     """A stored campaign as it would be begun here and now."""
     machine = describe_machine()
     guards = tuple(stored.what.get("guards", {}))
+    workload = stored.what["workload"]
+    backend = workload["backend"]
     return CampaignRecord(
         name=stored.name,
-        what=plain({**stored.what, **_surroundings(mpi, machine, guards)}),
+        what=plain({**stored.what, **_surroundings(mpi, machine, guards, backend)}),
         settings=stored.settings,
         space=stored.space,
         space_key=stored.what["space"]["content"],
         seed=stored.seed,
-        system=_system(machine),
-        stack=_stack(mpi, machine),
+        system=_system(machine, workload.get("emulated_nodes", 0)),
+        stack=_stack(mpi, machine, backend),
         simulated=stored.simulated,
         folder=str(runs_folder(stored.name)),
     )
@@ -191,9 +204,15 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "mpi": spec.mpi,
         "time_limit_s": plan.time_limit_s,
         "node_hours": plan.budget.node_hours,
+        # For lists of campaigns; it can't change, being a part of the workload.
+        **_nonzero(emulated_nodes=plan.workload.emulated_nodes),
         **({"slurm": _of_slurm(spec, spec.slurm)} if spec.slurm else {}),
         **({FABRIC: fabric_of(spec.system).plain()} if spec.system else {}),
     }
+
+
+def _nonzero(**values: int) -> dict[str, int]:
+    return {name: value for name, value in values.items() if value}
 
 
 def _of_slurm(spec: CampaignSpec, wish: Wish) -> dict[str, Any]:
@@ -202,12 +221,20 @@ def _of_slurm(spec: CampaignSpec, wish: Wish) -> dict[str, Any]:
     return {"exclude": list(wish.exclude), "file": file}
 
 
-def _system(machine: Machine) -> SystemRecord:
+def _system(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:
+    """A machine; one that plays several nodes is never taken for the machine itself."""
     name = f"{machine.cpu_model}, {machine.cores_usable} cores"
-    return SystemRecord(machine.fingerprint(), name, machine.shape())
+    for model in dict.fromkeys(gpu.model for gpu in machine.gpus):
+        name += f", {sum(gpu.model == model for gpu in machine.gpus)} x {model}"
+    if not emulated_nodes:
+        return SystemRecord(machine.fingerprint(), name, machine.shape())
+    shape = {**machine.shape(), "emulated_nodes": emulated_nodes}
+    key = content_key({"machine": machine.fingerprint(), "emulated_nodes": emulated_nodes})
+    return SystemRecord(key, f"{name} ({emulated(emulated_nodes)})", shape)
 
 
-def _stack(mpi: MpiInstallation, machine: Machine) -> StackRecord:
-    description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack()}
-    text = f"{MPI_NAMES[mpi.flavour]} {mpi.version}"
-    return StackRecord(content_key(description), text, description)
+def _stack(mpi: MpiInstallation, machine: Machine, backend: str) -> StackRecord:
+    gpu = stack_of(backend)
+    description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack(), **gpu}
+    words = [stack_words(gpu), f"{MPI_NAMES[mpi.flavour]} {mpi.version}"]
+    return StackRecord(content_key(description), ", ".join(filter(None, words)), description)

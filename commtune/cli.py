@@ -37,6 +37,13 @@ Db = Annotated[
     str | None, typer.Option("--db", help="database file or SQLAlchemy URL [env: COMMTUNE_DB]")
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON, for programs")]
+Backend = Annotated[
+    str | None,
+    typer.Option(help="mpi-host, or on GPUs: xccl, mpi-device, mpi-staged, ipc-put, ipc-get"),
+]
+Emulate = Annotated[
+    int, typer.Option("--emulate-nodes", help="xccl: make one machine so many nodes, by sockets")
+]
 Op = Annotated[str | None, typer.Option("--op", help="operation: allreduce, broadcast, ...")]
 
 
@@ -134,6 +141,7 @@ def tune(
         list[str] | None, typer.Option(help="another operation that winners must not hurt")
     ] = None,
     name: Annotated[str | None, typer.Option(help="name of the campaign")] = None,
+    backend: Backend = None,
     db: Db = None,
     json_output: Json = False,
     take_over: Annotated[
@@ -149,7 +157,7 @@ def tune(
 
     flags = Flags(
         name, space, mpi, op, ranks, sizes, search, ablation, confirmation, trials, seed,
-        minimum_gain, tuple(guard or ()),
+        minimum_gain, tuple(guard or ()), backend,
     )  # fmt: skip
     command.run(
         campaign, flags, db, json_output=json_output, take_over=take_over, program=_program(),
@@ -284,13 +292,35 @@ def bench(
     mpi: Annotated[str, typer.Option(help="which MPI")] = "auto",
     dtype: Annotated[str, typer.Option(help="float32, float64, int32 or uint8")] = "float32",
     time_cap: Annotated[str, typer.Option(help="time for each size")] = "0.2s",
+    backend: Backend = None,
+    emulate_nodes: Emulate = 0,
     json_output: Json = False,
 ) -> None:
     """Run the benchmark once and show what it measured."""
     from commtune.commands import bench as command
 
-    settings = command.Settings(op, ranks, sizes, tuple(setting or ()), mpi, dtype, time_cap)
+    settings = command.Settings(
+        op, ranks, sizes, tuple(setting or ()), mpi, dtype, time_cap, backend or "mpi-host",
+        emulate_nodes,
+    )  # fmt: skip
     command.run(settings, json_output=json_output)
+
+
+@app.command()
+def build(
+    mpi: Annotated[str, typer.Option(help="which MPI, as for tune")] = "auto",
+    gpu: Annotated[str, typer.Option(help="auto, none, cuda or hip")] = "auto",
+    arch: Annotated[
+        list[str] | None,
+        typer.Option(help="architecture of GPUs to build for, such as 90 or gfx90a; repeatable"),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="file for what CMake and compilers say")] = None,
+    json_output: Json = False,
+) -> None:
+    """Build the benchmark, and say which backends are in it and why others are not."""
+    from commtune.commands import build as command
+
+    command.run(mpi, gpu, tuple(arch or ()), log, json_output=json_output)
 
 
 @app.command()
@@ -303,12 +333,16 @@ def trace(
     sizes: Annotated[str, typer.Option(help="message sizes [8,1KiB,64KiB,1MiB]")] = "",
     mpi: Annotated[str, typer.Option(help="which MPI")] = "auto",
     dtype: Annotated[str, typer.Option(help="float32, float64, int32 or uint8")] = "float32",
+    backend: Backend = None,
+    emulate_nodes: Emulate = 0,
     json_output: Json = False,
 ) -> None:
     """What the library makes of settings: which it took, ignored or replaced. Times nothing."""
     from commtune.commands import trace as command
 
-    written = command.Settings(tuple(settings or ()), op, ranks, sizes, mpi, dtype)
+    written = command.Settings(
+        tuple(settings or ()), op, ranks, sizes, mpi, dtype, backend or "mpi-host", emulate_nodes
+    )
     command.run(written, json_output=json_output)
 
 

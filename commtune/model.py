@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -82,6 +82,53 @@ class Operation(StrEnum):
     ALLGATHER = "allgather"
     REDUCE_SCATTER = "reduce-scatter"
     BROADCAST = "broadcast"
+    REDUCE = "reduce"
+    STREAM = "stream"
+    RING = "ring"
+    INCAST = "incast"
+    ONE_TO_MANY = "one-to-many"
+    SELF = "self"
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether libraries have a call of its own for it; else it is made of messages."""
+        return self in _COLLECTIVES
+
+
+_COLLECTIVES = frozenset(
+    {
+        Operation.ALLREDUCE,
+        Operation.ALLTOALL,
+        Operation.ALLGATHER,
+        Operation.REDUCE_SCATTER,
+        Operation.BROADCAST,
+        Operation.REDUCE,
+    }
+)
+
+
+class Backend(StrEnum):
+    """How the benchmark communicates: a library, and the memory that it works on."""
+
+    MPI_HOST = "mpi-host"  # MPI, host memory
+    MPI_DEVICE = "mpi-device"  # GPU-aware MPI, given pointers to GPU memory
+    MPI_STAGED = "mpi-staged"  # copy to the host, MPI, copy to the GPU
+    IPC_PUT = "ipc-put"  # copies between GPUs of one node, written by the sender
+    IPC_GET = "ipc-get"  # the same, read by the receiver
+    XCCL = "xccl"  # NCCL or RCCL
+
+    @property
+    def uses_gpu(self) -> bool:
+        """Whether every rank has a GPU."""
+        return self is not Backend.MPI_HOST
+
+
+class GpuKind(StrEnum):
+    """What the benchmark's GPU code is built for; the words of CMake and the command line."""
+
+    NONE = "none"
+    CUDA = "cuda"
+    HIP = "hip"
 
 
 class MpiFlavour(StrEnum):
@@ -112,6 +159,23 @@ class MpiInstallation:
     origin: str = "path"
 
 
+#: Values of ``Timing.mode`` and ``Timing.timer`` for what has always been done.
+BLOCKING, BATCHED = "blocking", "batched"
+WALL, DEVICE = "wall", "device"
+
+
+def _without_defaults(value: Timing | Workload, names: Collection[str]) -> dict[str, Any]:
+    """The fields as plain data, but for those named that have their default.
+
+    So results from before there was such a field compare with today's.
+    """
+    return {
+        f.name: getattr(value, f.name)
+        for f in fields(value)
+        if f.name not in names or getattr(value, f.name) != f.default
+    }
+
+
 @dataclass(frozen=True)
 class Timing:
     """How long the benchmark measures each size.
@@ -122,6 +186,11 @@ class Timing:
         relative_ci: stop when the 95 % confidence interval of the median is narrower than this
             share of the median, on both sides together.
         time_cap_s: wall seconds a size may take, warm-up included, once min_samples is reached.
+        mode: ``blocking``: each sample waits for the end of what it measures; ``batched``:
+            ``operations`` are enqueued, and waited for together.
+        operations: of a batch, where ``mode`` is ``batched``; else 0.
+        timer: ``wall``: the clock of the host, around waiting for the device; ``device``: events
+            on the device.
     """
 
     warmup: int = 5
@@ -129,19 +198,40 @@ class Timing:
     max_samples: int = 200
     relative_ci: float = 0.01
     time_cap_s: float = 0.05
+    mode: str = BLOCKING
+    operations: int = 0
+    timer: str = WALL
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data; what came later is left out where it is as it always was before."""
+        return _without_defaults(self, {"mode", "operations", "timer"})
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What is measured: operation, backend, sizes (bytes), ranks, nodes."""
+    """What is measured: operation, backend, sizes (bytes), ranks, nodes.
+
+    Attributes:
+        emulated_nodes: groups of ranks on one machine that the library takes for different
+            nodes, so that it uses its network transport between them; 0 for none.
+        window: messages under way together, of streams; 0 for the benchmark's own choice.
+    """
 
     operation: Operation
     sizes: tuple[int, ...]
     ranks: int = 2
     nodes: int = 1
-    backend: str = "mpi-host"
+    backend: str = Backend.MPI_HOST
     dtype: str = "float32"
     reduction: str = "sum"
+    emulated_nodes: int = 0
+    window: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data; what came later is left out where it is as it always was before."""
+        data = _without_defaults(self, {"emulated_nodes", "window"})
+        words = {"operation": str(self.operation), "backend": str(self.backend)}
+        return {**data, **words, "sizes": list(self.sizes)}
 
 
 class Outcome(StrEnum):

@@ -80,14 +80,22 @@ def beside(aggressor: Aggressor) -> str:
     return f"{said}, {aggressor.burst_s:g} s on and {aggressor.pause_s:g} s off"
 
 
-def split_note(note: str) -> tuple[str, str]:
-    """A profile's note: what its runs were measured beside on purpose, and what else it says.
+def emulated(nodes: int) -> str:
+    """``emulated nodes: 2, over sockets on one machine``."""
+    return f"emulated nodes: {nodes}, over sockets on one machine"
 
-    The first is empty, or ``measured beside an aggressor: ...``.
+
+def split_note(note: str) -> tuple[str, str]:
+    """A profile's note: what was odd on purpose about its runs, and what else it says.
+
+    The first is empty, or ``measured beside an aggressor: ...``, or as ``emulated`` says.
     """
     lines = note.splitlines()
-    noise = lines.pop(0) if lines and lines[0].startswith("measured beside") else ""
+    noise = lines.pop(0) if lines and lines[0].startswith(_ON_PURPOSE) else ""
     return noise, "; ".join(lines)
+
+
+_ON_PURPOSE = ("measured beside", "emulated nodes")
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> str:

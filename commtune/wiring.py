@@ -18,7 +18,7 @@ from commtune.campaign_records import (
     runs_folder,
     slurm_record,
 )
-from commtune.cluster.launch import base_environment
+from commtune.cluster.launch import base_environment, local
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.machine import describe_machine
 from commtune.cluster.mpi import find_mpi
@@ -44,9 +44,18 @@ from commtune.errors import (
     UnknownName,
     UserError,
 )
+from commtune.gpu_wiring import (
+    MPI_LIBRARIES,
+    check_launch,
+    libraries_of,
+    shown_names,
+    toolchain_for,
+)
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import build
+from commtune.kernels.build import backends_in, build
+from commtune.kernels.toolchains import Toolchain
 from commtune.model import (
+    Backend,
     JobKind,
     JobRecord,
     JobStage,
@@ -54,12 +63,14 @@ from commtune.model import (
     MpiInstallation,
     RunRequest,
     RunResult,
+    Workload,
 )
 from commtune.slurm_wiring import OnSlurm, follows, in_allocation, on_slurm
 from commtune.spaces import Space
 from commtune.tuner.campaign import Campaign, Report
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
+from commtune.tuner.guarding import guarded, guards_of
 from commtune.tuner.ports import Reporter
 from commtune.tuner.replay import ReplayBenchmark, check_plan
 from commtune.tuner.runner import Runner
@@ -71,6 +82,13 @@ _PRESETS = {
     MpiFlavour.MPICH: "mpich-host",
     MpiFlavour.OPENMPI: "openmpi-host",
     MpiFlavour.INTEL: "intel-host",
+}
+#: The spaces that fit a library.
+_SPACES = {
+    **{MPI_LIBRARIES[flavour]: preset for flavour, preset in _PRESETS.items()},
+    "nccl": "nccl",
+    "rccl": "rccl",
+    "ucx": "ucx",
 }
 #: What to look at where no run on Slurm works.
 LOOK_AT = (
@@ -84,8 +102,14 @@ _ANSWER_S = 10.0
 _NODES_SAID = 4
 
 
-def preset_for(mpi: MpiInstallation, operation: str) -> str:
-    """The name of the search space for an MPI on one machine and an operation."""
+def preset_for(mpi: MpiInstallation, operation: str, backend: str = Backend.MPI_HOST) -> str:
+    """The name of the search space for a backend on one machine, an MPI and an operation.
+
+    Raises:
+        MissingComponent: there is nothing to build the backend with.
+    """
+    if backend == Backend.XCCL:
+        return _SPACES[next(iter(libraries_of(backend, mpi)))]
     if mpi.flavour is MpiFlavour.MPICH and operation == "allreduce":
         return "mpich-host-allreduce"
     return _PRESETS[mpi.flavour]
@@ -99,35 +123,57 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
 
     Raises:
         CampaignError: with the place in its file, and the space that would fit.
+        MissingComponent: there is nothing to build the backend with.
     """
-    space = spec.plan.space
-    known = {
-        "mpich": MpiFlavour.MPICH,
-        "openmpi": MpiFlavour.OPENMPI,
-        "intel-mpi": MpiFlavour.INTEL,
-    }
-    if space.library not in known:
+    space, backend = spec.plan.space, spec.plan.workload.backend
+    found = libraries_of(backend, mpi)
+    if space.library in found:
+        return _version_warning(space, found[space.library])
+    uses_mpi = space.library in MPI_LIBRARIES.values() and backend != Backend.XCCL
+    fitting = [_SPACES[library] for library in found]
+    if not uses_mpi:
         raise CampaignError(
-            f"space {space.name} is for {space.library}, which the backend mpi-host does not use: "
-            "its variables would have no effect",
+            f"space {space.name} is for {space.library}, which the backend {backend} does not "
+            "use: its variables would have no effect",
             file=spec.file,
             line=spec.space_line,
-            hint="spaces for MPI over host memory: " + ", ".join(sorted(_PRESETS.values())),
+            hint=_other_spaces(space, backend, fitting),
         )
-    if known[space.library] is not mpi.flavour:
-        raise CampaignError(
-            f"space {space.name} is for {space.library}, but the MPI found is "
-            f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
-            file=spec.file,
-            line=spec.space_line,
-            hint=f"use 'space: {_PRESETS[mpi.flavour]}', or name another MPI with 'mpi:'",
-        )
-    if is_version_in(mpi.version, space.versions):
+    raise CampaignError(
+        f"space {space.name} is for {space.library}, but the MPI found is "
+        f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
+        file=spec.file,
+        line=spec.space_line,
+        hint=f"use 'space: {_PRESETS[mpi.flavour]}', or name another MPI with 'mpi:'",
+    )
+
+
+def _other_spaces(space: Space, backend: str, fitting: Sequence[str]) -> str:
+    if space.library in ("nccl", "rccl"):
+        return f"write 'backend: xccl' under 'workload', or use the space {fitting[0]}"
+    if backend == Backend.MPI_HOST:
+        return "spaces for MPI over host memory: " + ", ".join(sorted(_PRESETS.values()))
+    return f"use 'space: {fitting[0]}'"
+
+
+def _version_warning(space: Space, version: str) -> str:
+    if not version or is_version_in(version, space.versions):
         return ""
     return (
         f"note: space {space.name} was made for {space.library} {space.versions}, and this is "
-        f"{mpi.version};\n  names that it does not know have no effect"
+        f"{version};\n  names that it does not know have no effect"
     )
+
+
+def here(spec: CampaignSpec) -> CampaignSpec:
+    """The campaign as it can be run in this environment, with what is to say of that.
+
+    On Slurm nothing is cut: the variables of jobs are not those of the login node.
+
+    Raises:
+        CampaignError: it pins what this environment guards.
+    """
+    return guarded(spec, os.environ) if spec.slurm is None else spec
 
 
 def is_version_in(version: str, versions: str) -> bool:
@@ -141,34 +187,55 @@ def is_version_in(version: str, versions: str) -> bool:
         return True
 
 
+def build_for(
+    mpi: MpiInstallation, toolchain: Toolchain | None, log: Path | None
+) -> tuple[Path, tuple[str, ...]]:
+    """The benchmark's executable, built if it wasn't, and the backends that it has."""
+    executable = build(mpi, Folders.of_user().cache, toolchain=toolchain, log=log)
+    return executable, backends_in(executable)
+
+
 def prepare_benchmark(
-    mpi: MpiInstallation, space: Space | None, folder: Path, guards: Sequence[str] = ()
+    mpi: MpiInstallation,
+    space: Space | None,
+    workload: Workload,
+    folder: Path,
+    guards: Sequence[str] = (),
 ) -> LocalBenchmark:
     """Builds the native benchmark against an MPI, and makes a port of it.
 
     Args:
+        workload: its backend says what is built, its ranks what this machine must have.
         folder: where record files go.
         guards: variables that pass from our environment to every run.
+
+    Raises:
+        MissingComponent, UserError: this machine lacks what the backend needs.
     """
     pinned: Mapping[str, str] = space.pinned if space else {}
-    return prepare_pinned(mpi, pinned, space.variables if space else (), folder, guards)
+    return prepare_pinned(mpi, pinned, space.variables if space else (), workload, folder, guards)
 
 
 def prepare_pinned(
     mpi: MpiInstallation,
     pinned: Mapping[str, str],
     watched: Sequence[str],
+    workload: Workload,
     folder: Path,
     guards: Sequence[str] = (),
 ) -> LocalBenchmark:
     """The same from what a database knows of a space: its pins and its variables' names."""
-    executable = build(mpi, Folders.of_user().cache)
+    check_launch(workload, os.environ)
+    toolchain = toolchain_for(workload.backend)
+    executable = build(mpi, Folders.of_user().cache, toolchain=toolchain)
+    safe = tuple(guards_of(tuple(guards), os.environ)) if toolchain else ()
     return LocalBenchmark(
         mpi=mpi,
-        program=NativeProgram(executable, watched),
+        program=NativeProgram(executable, shown_names(watched, workload, safe)),
         environment={**base_environment(os.environ, mpi, guards), **pinned},
         watched=watched,
         folder=folder,
+        launcher=local(mpi, bound=toolchain is None, emulated_nodes=workload.emulated_nodes),
     )
 
 
@@ -176,7 +243,8 @@ def watching(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:
     """The same benchmark, with other variables watched: for settings that no space declares."""
     program = benchmark.program
     if isinstance(program, NativeProgram):
-        program = replace(program, env_names=tuple(names))
+        others = [name for name in program.env_names if name not in benchmark.watched]
+        program = replace(program, env_names=tuple(dict.fromkeys([*names, *others])))
     return replace(benchmark, program=program, watched=tuple(names))
 
 
@@ -205,13 +273,14 @@ def tune(
         CampaignLocked: another controller works on it.
     """
     plan = spec.plan
-    if warning := check_library(spec, mpi):
-        reporter.say(warning)
+    for remark in (*spec.remarks, check_library(spec, mpi)):
+        if remark:
+            reporter.say(remark)
     if spec.slurm is not None:
         return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
     machine = describe_machine()
     folder = runs_folder(plan.name)
-    benchmark = prepare_benchmark(mpi, plan.space, folder, spec.guard_variables)
+    benchmark = prepare_benchmark(mpi, plan.space, plan.workload, folder, spec.guard_variables)
     record = record_of(spec, mpi, machine, folder)
     with _controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
         return Campaign(plan, Runner(plan, campaign_id, benchmark, store), reporter).run()
@@ -277,7 +346,9 @@ def slurm_campaign(
     spec: CampaignSpec, mpi: MpiInstallation, say: Callable[[str], None]
 ) -> OnSlurm:
     """A campaign on Slurm, with its benchmark built; see ``slurm_wiring.on_slurm``."""
-    program = NativeProgram(build(mpi, Folders.of_user().cache), spec.plan.space.variables)
+    toolchain = toolchain_for(spec.plan.workload.backend)
+    executable = build(mpi, Folders.of_user().cache, toolchain=toolchain)
+    program = NativeProgram(executable, spec.plan.space.variables)
     folder = runs_folder(spec.plan.name).parent
     return on_slurm(spec, mpi, program, folder, say)
 

@@ -21,12 +21,12 @@ from pathlib import Path
 import platformdirs
 
 from commtune import process
-from commtune.cluster.launch import GUARD_NAMES
 from commtune.cluster.machine import Machine, describe_machine, load_now
 from commtune.cluster.mpi import data_root, find_mpi
 from commtune.cluster.wheels import WHEELS, install_command
 from commtune.errors import CommtuneError, MissingComponent
 from commtune.model import MpiInstallation
+from commtune.tuner.guarding import GUARD_NAMES
 
 _LEAST_PYTHON = (3, 11)
 _LEAST_SHM_BYTES = 64 * 2**20

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.model import MpiFlavour, MpiInstallation
+from commtune.tuner.guarding import GUARD_NAMES
 
 #: What a run takes over from the controller's environment. Everything else stays outside: what
 #: happens to be set in somebody's shell neither changes a campaign nor leaks into it.
@@ -16,9 +17,14 @@ BASE_NAMES = (
     "USER", "XDG_RUNTIME_DIR",
 )  # fmt: skip
 
-#: Set by administrators to keep hardware safe; they pass to every run unchanged wherever they
-#: are set, and no space may search them: NVLink multicast can take shared GPUs out of service.
-GUARD_NAMES = ("NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST")
+#: Which GPUs are ours, in which order: set by schedulers and users, for all that we start.
+DEVICE_NAMES = (
+    "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+)  # fmt: skip
+
+#: By which NCCL knows a node; two values on one machine make it two nodes.
+HOST_ID = "NCCL_HOSTID"
 
 
 @dataclass(frozen=True)
@@ -42,14 +48,42 @@ class Launcher:
     around: Callable[[str, Mapping[str, str], Sequence[str], float], Sequence[str]] | None = None
 
 
-def local(mpi: MpiInstallation) -> Launcher:
-    """Starts the ranks on this machine."""
-    return Launcher(lambda ranks, program, limit_s: mpi_command(mpi, ranks, program))  # noqa: ARG005  # ours to keep
+def local(mpi: MpiInstallation, *, bound: bool = True, emulated_nodes: int = 0) -> Launcher:
+    """Starts the ranks on this machine; arguments as for ``mpi_command``."""
+
+    def command(ranks: int, program: Sequence[str], limit_s: float) -> Sequence[str]:
+        del limit_s  # ours to keep
+        return mpi_command(mpi, ranks, program, bound=bound, emulated_nodes=emulated_nodes)
+
+    return Launcher(command)
 
 
-def mpi_command(mpi: MpiInstallation, ranks: int, program: Sequence[str]) -> list[str]:
-    """The command line that starts ``ranks`` ranks of a program on this machine."""
-    return [str(mpi.launcher), *_OPTIONS[mpi.flavour](ranks), *program]
+def mpi_command(
+    mpi: MpiInstallation,
+    ranks: int,
+    program: Sequence[str],
+    *,
+    bound: bool = True,
+    emulated_nodes: int = 0,
+) -> list[str]:
+    """The command line that starts ``ranks`` ranks of a program on this machine.
+
+    Args:
+        bound: whether the launcher may bind ranks to cores by its own lights. Not where ranks
+            bind themselves: what it took away they can't have back.
+        emulated_nodes: so many groups of ranks in a row, equally large, that NCCL takes for
+            different nodes; 0 for none.
+    """
+    launcher = [str(mpi.launcher), *_OPTIONS[mpi.flavour], *(() if bound else _LOOSE[mpi.flavour])]
+    if not emulated_nodes:
+        return [*launcher, "-n", str(ranks), *program]
+    each = str(ranks // emulated_nodes)
+    words: list[str] = []
+    for group in range(emulated_nodes):
+        # Launchers have options for a group's variables, each its own; env is the same for all.
+        named = ["-n", each, "env", f"{HOST_ID}=commtune-{group}", *program]
+        words += [":", *named] if words else named
+    return [*launcher, *words]
 
 
 def base_environment(
@@ -58,10 +92,11 @@ def base_environment(
     """The environment under every run, before pinned variables and the configuration.
 
     Args:
-        inherited: the controller's environment; only ``BASE_NAMES`` and guards are taken from it.
+        inherited: the controller's environment; only ``BASE_NAMES``, ``DEVICE_NAMES`` and guards
+            are taken from it.
         guards: names of further variables that pass unchanged where they are set.
     """
-    names = (*BASE_NAMES, *GUARD_NAMES, *guards)
+    names = (*BASE_NAMES, *DEVICE_NAMES, *GUARD_NAMES, *guards)
     environment = {name: inherited[name] for name in names if name in inherited}
     environment["PATH"] = _prepended(mpi.launcher.parent, environment.get("PATH", os.defpath))
     return {**environment, **mpi.environment}
@@ -71,18 +106,17 @@ def _prepended(folder: Path, path: str) -> str:
     return os.pathsep.join([str(folder), path]) if path else str(folder)
 
 
-def _mpich(ranks: int) -> list[str]:
-    # Inside a batch job hydra would start its proxies through the scheduler; here is one machine.
-    return ["-launcher", "fork", "-n", str(ranks)]
-
-
-def _open_mpi(ranks: int) -> list[str]:
+#: Inside a batch job hydra would start its proxies through the scheduler; here is one machine.
+_HYDRA = ("-launcher", "fork")
+_OPTIONS: Mapping[MpiFlavour, tuple[str, ...]] = {
+    MpiFlavour.MPICH: _HYDRA,
+    MpiFlavour.INTEL: _HYDRA,
     # More ranks than cores is our business to flag, not the launcher's to refuse.
-    return ["--map-by", ":OVERSUBSCRIBE", "-n", str(ranks)]
-
-
-_OPTIONS = {
-    MpiFlavour.MPICH: _mpich,
-    MpiFlavour.INTEL: _mpich,
-    MpiFlavour.OPENMPI: _open_mpi,
+    MpiFlavour.OPENMPI: ("--map-by", ":OVERSUBSCRIBE"),
+}
+#: Leaves ranks unbound; MPICH's launcher does so by itself.
+_LOOSE: Mapping[MpiFlavour, tuple[str, ...]] = {
+    MpiFlavour.MPICH: (),
+    MpiFlavour.INTEL: ("-genv", "I_MPI_PIN", "0"),
+    MpiFlavour.OPENMPI: ("--bind-to", "none"),
 }

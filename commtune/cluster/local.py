@@ -74,7 +74,7 @@ class LocalBenchmark:
         """Makes an untimed run in which the library says what it does."""
         if not isinstance(self.program, tracing.TracingProgram):
             return None
-        library = library_of(self.mpi.flavour)
+        library = library_of(self.mpi.flavour, request.workload.backend)
         names = tracing.names_of(request, self.watched)
         # Apart from those of runs: a trace is no run, and nothing looks for it later.
         records = self.folder / "traces" / f"{request.run_id}.jsonl"

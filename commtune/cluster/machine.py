@@ -1,7 +1,8 @@
 """What this machine is: the part of a system's fingerprint that hardware and kernel make.
 
 Everything is read from /proc and /sys below a root that can be named, so that recorded trees of
-other machines are read by the same code. Only Slurm is asked by starting a program.
+other machines are read by the same code. Only Slurm, and nvidia-smi where the driver shows no
+files, are asked by starting a program.
 """
 
 from __future__ import annotations
@@ -17,18 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from commtune import process
+from commtune.cluster.gpus import Gpu as Gpu  # part of what a Machine is
+from commtune.cluster.gpus import ask_nvidia
 from commtune.model import content_key
 
 _GIB = 2**30
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """A GPU. ``model`` as the driver names it: ``NVIDIA H200``, or ``gfx90a`` for AMD."""
-
-    vendor: str
-    model: str
-    driver: str
 
 
 @dataclass(frozen=True)
@@ -148,7 +142,7 @@ def describe_machine(root: Path = Path("/")) -> Machine:
         os_name=parse_os_name(_read(root / "etc/os-release")),
         cpu_quota=parse_quota(_read(root / "sys/fs/cgroup/cpu.max")),
         virtualization=_virtualization(root, cpuinfo),
-        gpus=(*_nvidia(root), *_amd(root)),
+        gpus=_gpus(root),
         nics=(*_rdma(root), *_ethernet(root)),
         slurm=_slurm() if root == Path("/") else "",
     )
@@ -224,6 +218,11 @@ def _virtualization(root: Path, cpuinfo: str) -> str:
         return " ".join(["virtual machine", *(name for name in names if name)])
     xen = _read(root / "sys/hypervisor/type").strip()
     return f"virtual machine {xen}" if xen else ""
+
+
+def _gpus(root: Path) -> tuple[Gpu, ...]:
+    found = (*_nvidia(root), *_amd(root))
+    return tuple(ask_nvidia()) if not found and root == Path("/") else found
 
 
 def _nvidia(root: Path) -> Iterator[Gpu]:

@@ -14,6 +14,7 @@ from commtune import wiring
 from commtune.commands import text
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
+    Backend,
     Configuration,
     Operation,
     Outcome,
@@ -24,7 +25,7 @@ from commtune.model import (
 )
 from commtune.nearest import quoted, suggestion
 from commtune.spaces import QuantityError, parse_seconds
-from commtune.tuner.campaign_file import ELEMENT_BYTES, parse_sizes
+from commtune.tuner.workload_part import ELEMENT_BYTES, parse_sizes
 
 _LIMIT_S = 600.0
 _T = TypeVar("_T")
@@ -41,6 +42,8 @@ class Settings:
     mpi: str
     dtype: str
     time_cap: str
+    backend: str = Backend.MPI_HOST
+    emulate_nodes: int = 0
 
 
 def run(settings: Settings, *, json_output: bool) -> None:
@@ -48,12 +51,12 @@ def run(settings: Settings, *, json_output: bool) -> None:
     request = request_of(settings)
     mpi = wiring.find(settings.mpi)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        benchmark = wiring.prepare_benchmark(mpi, None, Path(folder))
+        benchmark = wiring.prepare_benchmark(mpi, None, request.workload, Path(folder))
         result = wiring.bench(benchmark, request, _LIMIT_S)
     if json_output:
         print(json.dumps(_plain(result), indent=2))
     else:
-        print(f"{request.workload.operation}, {settings.ranks} ranks, {mpi.flavour} {mpi.version}")
+        print(_headline(request.workload, f"{mpi.flavour} {mpi.version}"))
         print(_table(result))
     if result.outcome is not Outcome.OK:
         raise EnvironmentFault(
@@ -63,6 +66,13 @@ def run(settings: Settings, *, json_output: bool) -> None:
         print("the ranks did not always run at the same time: other load disturbs these times")
     if result.oversubscribed and not json_output:
         print("more ranks than cores: these times say nothing of a machine with enough cores")
+
+
+def _headline(workload: Workload, mpi: str) -> str:
+    backend = [workload.backend] if workload.backend != Backend.MPI_HOST else []
+    said = [workload.operation, f"{workload.ranks} ranks", *backend, mpi]
+    said += [text.emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
+    return ", ".join(said)
 
 
 def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
@@ -75,9 +85,29 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
     least = 2 if operation in (Operation.PING_PONG, Operation.BIDIRECTIONAL) else 1
     if settings.ranks < least:
         raise UserError(f"--ranks: {settings.ranks} is out of range", hint=f"from {least}")
-    workload = Workload(operation, sizes, settings.ranks, dtype=dtype)
+    backend = Backend(_one_of("--backend", settings.backend, list(Backend)))
+    workload = Workload(
+        operation,
+        sizes,
+        settings.ranks,
+        backend=backend,
+        dtype=dtype,
+        emulated_nodes=_emulated(settings, backend),
+    )
     timing = Timing(max_samples=1000, time_cap_s=time_cap_s)
     return RunRequest(uuid.uuid4().hex, _configuration(settings.settings, flag), workload, timing)
+
+
+def _emulated(settings: Settings, backend: Backend) -> int:
+    nodes = settings.emulate_nodes
+    if nodes and backend is not Backend.XCCL:
+        raise UserError("--emulate-nodes is for --backend xccl only", hint="leave it out")
+    if nodes and (nodes < 2 or settings.ranks % nodes):
+        raise UserError(
+            f"--emulate-nodes: {settings.ranks} ranks can't be shared evenly by {nodes} nodes",
+            hint="give each of two nodes or more as many ranks as the others",
+        )
+    return nodes
 
 
 def _one_of(flag: str, word: str, known: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ def load(file: Path) -> tuple[CampaignSpec, MpiInstallation]:
     Raises:
         CampaignError: with the line of what is wrong.
     """
-    spec = load_campaign(file)
+    spec = wiring.here(load_campaign(file))
     try:
         return spec, wiring.find(spec.mpi)
     except UserError as error:

@@ -29,11 +29,11 @@ from commtune.model import Configuration, MpiInstallation, Operation, Outcome, T
 from commtune.nearest import quoted, suggestion
 from commtune.quantities import QuantityError
 from commtune.slurm_wiring import OnSlurm
-from commtune.tuner.campaign_file import DEFAULT_SIZES, parse_sizes
 from commtune.tuner.comparing import Contest, Difference, Side, Versus
 from commtune.tuner.ports import Benchmark
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.tuner.workload_part import DEFAULT_SIZES, parse_sizes
 
 _EXPORT = "export "
 _FILE = "name a file with a NAME=VALUE on each line"
@@ -270,7 +270,7 @@ def _benchmark(question: Question) -> Iterator[Benchmark]:
         place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="commtune-", dir=place) as folder:
         if on is None:
-            yield wiring.prepare_pinned(question.mpi, {}, names, Path(folder))
+            yield wiring.prepare_pinned(question.mpi, {}, names, question.workload, Path(folder))
         else:
             yield wiring.steps_on_slurm(on, names, Path(folder))
 

@@ -30,6 +30,7 @@ class Flags:
     seed: int | None = None
     minimum_gain: str | None = None
     guards: Sequence[str] = ()
+    backend: str | None = None
 
 
 def flag(name: str) -> str:
@@ -45,7 +46,12 @@ def quick_campaign(flags: Flags, space: str, mpi: str) -> CampaignSpec:
         space: the space to use where the flags name none.
         mpi: which MPI was found, for the campaign's name.
     """
-    workload = _given(operation=flags.operation, ranks=flags.ranks, sizes=_sizes(flags.sizes))
+    workload = _given(
+        operation=flags.operation,
+        ranks=flags.ranks,
+        sizes=_sizes(flags.sizes),
+        backend=flags.backend,
+    )
     budget = _given(
         search=flags.search,
         ablation=flags.ablation,

@@ -40,7 +40,7 @@ _EVERY = 8
 def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> None:
     """Records a campaign's whole space, or goes on with it."""
     longest_s = _checked(out, rounds, limit)
-    spec = load_campaign(campaign)
+    spec = wiring.here(load_campaign(campaign))
     if spec.slurm is not None:
         raise UserError(
             f"{campaign} asks for Slurm, and recordings are made on one machine so far",
@@ -48,8 +48,9 @@ def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> 
         )
     mpi = wiring.find(spec.mpi)
     tell = reporter()
-    if warning := wiring.check_library(spec, mpi):
-        tell.say(warning)
+    for remark in (*spec.remarks, wiring.check_library(spec, mpi)):
+        if remark:
+            tell.say(remark)
     recording = Recording(
         plan=spec.plan,
         header=_header(spec, mpi, campaign.read_text(encoding="utf-8")),
@@ -235,7 +236,9 @@ def _checked(out: Path, rounds: int, limit: str) -> float:
 
 def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
     folder = campaign_records.Folders.of_user().data / "recordings" / spec.plan.name
-    return wiring.prepare_benchmark(mpi, spec.plan.space, folder, spec.guard_variables)
+    return wiring.prepare_benchmark(
+        mpi, spec.plan.space, spec.plan.workload, folder, spec.guard_variables
+    )
 
 
 def _header(spec: CampaignSpec, mpi: MpiInstallation, campaign: str) -> GridHeader:

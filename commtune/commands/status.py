@@ -73,7 +73,9 @@ def _row(campaign: CampaignSummary) -> tuple[str, ...]:
 
 
 def _made_up(campaign: CampaignSummary) -> str:
-    """What must be said of a campaign that measured nothing."""
+    """What must be said of a campaign that measured nothing, or no real nodes."""
+    if nodes := campaign.settings.get("emulated_nodes"):
+        return f" ({text.emulated(nodes)})"
     if recording := campaign.settings.get("replayed"):
         return f" (replayed from {recording})"
     return " (simulated)" if campaign.simulated else ""

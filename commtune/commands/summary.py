@@ -84,6 +84,8 @@ def _headline(plan: Plan, report: Report) -> str:
     ]
     if plan.beside:
         said.append(f"every run stood {plan.beside};\ngains are for such a network")
+    if plan.emulated:
+        said.append(f"{plan.emulated};\ngains are for no real network")
     if limits := report.speeds.thresholds_s:
         between = " and ".join(text.duration(limit) for limit in limits)
         said.append(

@@ -12,7 +12,7 @@ from pathlib import Path
 from commtune import wiring
 from commtune.commands import bench, text
 from commtune.errors import EnvironmentFault
-from commtune.model import DEFAULT, Configuration, Execution, RunRequest, Workload
+from commtune.model import DEFAULT, Backend, Configuration, Execution, RunRequest, Workload
 from commtune.tuner.executed import DID, NOTE, Told, effective, group, settings_of
 from commtune.tuner.ports import Benchmark
 
@@ -37,6 +37,8 @@ class Settings:
     sizes: str
     mpi: str
     dtype: str
+    backend: str = Backend.MPI_HOST
+    emulate_nodes: int = 0
 
 
 def run(settings: Settings, *, json_output: bool) -> None:
@@ -49,11 +51,13 @@ def run(settings: Settings, *, json_output: bool) -> None:
         settings.mpi,
         settings.dtype,
         "1s",
+        settings.backend,
+        settings.emulate_nodes,
     )
     request = bench.request_of(written, flag="")
     mpi = wiring.find(settings.mpi)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        prepared = wiring.prepare_benchmark(mpi, None, Path(folder))
+        prepared = wiring.prepare_benchmark(mpi, None, request.workload, Path(folder))
         benchmark = wiring.watching(prepared, tuple(request.configuration))
         traces = [_traced(benchmark, request, c) for c in _both(request.configuration)]
     default, execution = group(traces)[0], group(traces)[-1]

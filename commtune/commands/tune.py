@@ -21,7 +21,8 @@ from commtune.commands.quick import Flags, flag, quick_campaign
 from commtune.commands.summary import plain, summary
 from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.errors import AllocationOver, CommtuneError, DatabaseFault, UserError
-from commtune.model import MpiInstallation
+from commtune.model import Backend, MpiInstallation
+from commtune.nearest import quoted, suggestion
 from commtune.tuner.campaign import Report
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
 from commtune.tuner.replay import Grid, load_grid
@@ -115,8 +116,12 @@ def _refuse_flags(flags: Flags, campaign: Path | None) -> None:
 def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiInstallation]:
     if campaign is None:
         mpi = wiring.find(flags.mpi or "auto")
-        space = wiring.preset_for(mpi, flags.operation or "allreduce")
-        return quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}"), mpi
+        backend = flags.backend or Backend.MPI_HOST
+        if backend not in list(Backend):
+            known = suggestion(backend, list(Backend))
+            raise UserError(f"--backend: {quoted(backend)} is not known here", hint=known)
+        space = flags.space or wiring.preset_for(mpi, flags.operation or "allreduce", backend)
+        return wiring.here(quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}")), mpi
     _refuse_flags(flags, campaign)
     return load(campaign)
 

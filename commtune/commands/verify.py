@@ -226,6 +226,7 @@ def _benchmark(question: Question, store: Store, campaign_id: int) -> Benchmark 
         question.mpi,
         answer.pinned,
         (*answer.pinned, *answer.variables),
+        question.plan.workload,
         Path(question.record.folder),
         tuple(question.stored.what.get("guards", {})),
     )

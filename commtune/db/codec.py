@@ -65,15 +65,7 @@ def dump_json(value: Any) -> str:
 
 def workload_json(workload: Workload) -> dict[str, Any]:
     """A workload as plain data."""
-    return {
-        "operation": str(workload.operation),
-        "sizes": list(workload.sizes),
-        "ranks": workload.ranks,
-        "nodes": workload.nodes,
-        "backend": workload.backend,
-        "dtype": workload.dtype,
-        "reduction": workload.reduction,
-    }
+    return workload.plain()
 
 
 def workload_from(data: Mapping[str, Any]) -> Workload:

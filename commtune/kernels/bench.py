@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.kernels.records import Records, read
-from commtune.model import Aggressor, RunRequest, Timing
+from commtune.model import (
+    BLOCKING,
+    WALL,
+    Aggressor,
+    Backend,
+    Operation,
+    RunRequest,
+    Timing,
+    Workload,
+)
 
 #: What an aggressor prints, once, as soon as it has moved messages.
 AGGRESSOR_SIGN = "commtune-bench: sending"
@@ -58,6 +67,8 @@ def arguments(
         f"--records={records}",
         f"--run-id={request.run_id}",
         f"--expect-ranks={workload.ranks}",
+        *_backend(workload.backend),
+        *_window(workload),
         *_timing(request.timing),
     ]
     return [*command, f"--env-names={','.join(env_names)}"] if env_names else command
@@ -93,8 +104,24 @@ def aggressor_arguments(
     return [*command, f"--stop-file={stop_file}"] if stop_file else command
 
 
+def _backend(backend: str) -> list[str]:
+    if not Backend(backend).uses_gpu:
+        return []
+    # Each rank near its GPU; launchers, which know nothing of GPUs, leave them unbound.
+    return [f"--backend={backend}", "--bind=gpu"]
+
+
+def _window(workload: Workload) -> list[str]:
+    # Guard operations have the same workload otherwise.
+    is_stream = workload.operation is Operation.STREAM
+    return [f"--window={workload.window}"] if workload.window and is_stream else []
+
+
 def _timing(timing: Timing) -> list[str]:
+    mode = [f"--timing={timing.mode}", f"--operations={timing.operations}"]
     return [
+        *(mode if timing.mode != BLOCKING else ()),
+        *([f"--timer={timing.timer}"] if timing.timer != WALL else ()),
         f"--warmup={timing.warmup}",
         f"--min-samples={timing.min_samples}",
         f"--max-samples={timing.max_samples}",

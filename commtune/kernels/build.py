@@ -1,7 +1,8 @@
 """Building the native benchmark for an MPI, once: a cache by content.
 
-The key covers sources, compiler, its flags and the MPI, so that the executable is made again
-when one of them changes, and found again when nothing did.
+The key covers sources, compiler, its flags, the MPI, and for GPUs the toolkit, NCCL or RCCL and
+the architectures, so that the executable is made again when one of them changes, and found again
+when nothing did.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from pathlib import Path
 import commtune
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent
+from commtune.kernels.toolchains import Toolchain
 from commtune.model import MpiInstallation, content_key
 
 _EXECUTABLE = "commtune-bench"
-_BUILD_LIMIT_S = 300.0
+#: GPU code for several architectures on a busy machine takes minutes.
+_BUILD_LIMIT_S = 900.0
 _PROBE_LIMIT_S = 30.0
 
 #: Variables by which a user or a module system changes what a compiler wrapper does.
@@ -29,9 +32,18 @@ _COMPILER_VARIABLES = (
     "CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
     "MPICH_CXX", "OMPI_CXX", "OMPI_CXXFLAGS", "I_MPI_CXX", "I_MPI_ROOT", "PE_ENV",
 )  # fmt: skip
+_GPU_VARIABLES = (
+    "CUDAFLAGS", "HIPFLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS",
+)  # fmt: skip
 
 
-def build(mpi: MpiInstallation, cache: Path, *, log: Path | None = None) -> Path:
+def build(
+    mpi: MpiInstallation,
+    cache: Path,
+    *,
+    toolchain: Toolchain | None = None,
+    log: Path | None = None,
+) -> Path:
     """Returns the benchmark's executable for an MPI, building it if the cache doesn't have it.
 
     Several processes may build at once: each builds in a folder of its own, and the first to
@@ -39,6 +51,7 @@ def build(mpi: MpiInstallation, cache: Path, *, log: Path | None = None) -> Path
 
     Args:
         cache: folder for executables, made if need be.
+        toolchain: for the backends on GPUs; without it there are none.
         log: file to keep the output of CMake and the compiler in.
 
     Raises:
@@ -47,14 +60,31 @@ def build(mpi: MpiInstallation, cache: Path, *, log: Path | None = None) -> Path
         EnvironmentFault: the cache can't be written.
     """
     environment = {**os.environ, **mpi.environment}
-    key = _key(mpi, _compiler_version(mpi, environment), environment)
+    key = _key(mpi, toolchain, _compiler_version(mpi, environment), environment)
     executable = cache / key / _EXECUTABLE
     if executable.is_file():
         return executable
     with _scratch(cache) as scratch:
-        made = _compile(mpi, key, scratch, environment, log)
+        made = _compile(mpi, toolchain, key, scratch, environment, log)
         _put_in_place(made, executable)
     return executable
+
+
+def backends_in(executable: Path) -> tuple[str, ...]:
+    """The backends that a built benchmark lists.
+
+    Raises:
+        BuildFailed: it doesn't start.
+    """
+    done = process.run(
+        [str(executable), "--backends"], environment=os.environ, timeout_s=_PROBE_LIMIT_S
+    )
+    if not done.ok:
+        raise BuildFailed(
+            f"{executable} doesn't start:\n{_tail(done.output)}",
+            hint="load the modules that it was built with",
+        )
+    return tuple(done.output.split())
 
 
 def sources() -> Path:
@@ -62,21 +92,30 @@ def sources() -> Path:
     return Path(__file__).parent
 
 
-def _key(mpi: MpiInstallation, compiler_version: str, environment: Mapping[str, str]) -> str:
+def _key(
+    mpi: MpiInstallation,
+    toolchain: Toolchain | None,
+    compiler_version: str,
+    environment: Mapping[str, str],
+) -> str:
+    names = (*_COMPILER_VARIABLES, *(_GPU_VARIABLES if toolchain else ()))
     return content_key(
         {
             "sources": digest_of_sources(),
             "version": commtune.__version__,
             "compiler": [str(mpi.compiler), compiler_version],
             "mpi": [str(mpi.flavour), mpi.version, str(mpi.prefix)],
-            "variables": {n: environment[n] for n in _COMPILER_VARIABLES if n in environment},
+            "variables": {n: environment[n] for n in names if n in environment},
+            "gpu": toolchain.plain() if toolchain else None,
         }
     )
 
 
 def digest_of_sources() -> str:
     digest = hashlib.sha256()
-    for path in [sources() / "CMakeLists.txt", *sorted((sources() / "src").rglob("*"))]:
+    folders = (sources() / name for name in ("cmake", "src"))
+    files = [path for folder in folders for path in sorted(folder.rglob("*"))]
+    for path in [sources() / "CMakeLists.txt", *files]:
         if path.is_file():
             digest.update(f"{path.relative_to(sources())}\0".encode())
             digest.update(path.read_bytes() + b"\0")
@@ -105,6 +144,7 @@ def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> s
 
 def _compile(
     mpi: MpiInstallation,
+    toolchain: Toolchain | None,
     key: str,
     scratch: Path,
     environment: Mapping[str, str],
@@ -120,11 +160,26 @@ def _compile(
         f"-DCMAKE_BUILD_RPATH={';'.join(_library_folders(mpi.prefix))}",
         f"-DCOMMTUNE_VERSION={commtune.__version__}",
         f"-DCOMMTUNE_BUILD_ID={key}",
+        *_gpu_options(toolchain),
     ]  # fmt: skip
     executable = folder / _EXECUTABLE
     for step in (configure, [cmake, "--build", str(folder)], [str(executable), "--version"]):
         _run(step, environment, log)
     return executable
+
+
+def _gpu_options(toolchain: Toolchain | None) -> list[str]:
+    if toolchain is None:
+        return ["-DCOMMTUNE_GPU=none"]
+    xccl, kind = toolchain.xccl, str(toolchain.kind)
+    return [
+        f"-DCOMMTUNE_GPU={kind}",
+        f"-DCMAKE_{kind.upper()}_COMPILER={toolchain.compiler}",
+        f"-DCOMMTUNE_GPU_ROOT={toolchain.root}",
+        f"-DCOMMTUNE_GPU_ARCHITECTURES={';'.join(toolchain.architectures)}",
+        *(["-DCOMMTUNE_XCCL=off"] if xccl is None else []),
+        *(["-DCOMMTUNE_XCCL=on", f"-DCOMMTUNE_XCCL_ROOT={xccl.root}"] if xccl else []),
+    ]
 
 
 def _run(step: Sequence[str], environment: Mapping[str, str], log: Path | None) -> None:

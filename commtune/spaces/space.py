@@ -19,8 +19,7 @@ from commtune.spaces.enumeration import Assignment, Enumeration
 from commtune.spaces.parameter import Lookup, Parameter, Value
 
 #: Words of `Parameter.applies_to` that are operations; other words are transports or hardware.
-_OPERATIONS = {*Operation, "reduce"}
-_POINT_TO_POINT = {Operation.PING_PONG, Operation.BIDIRECTIONAL}
+_OPERATIONS = set(Operation)
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,8 @@ class Space:
 
     def without_effect_on(self, operation: Operation) -> tuple[str, ...]:
         """Parameters that say of themselves that they are for other operations only."""
-        meant = {operation, Operation.PING_PONG} if operation in _POINT_TO_POINT else {operation}
+        # Spaces call all that is made of messages between two ranks by the name of the plainest.
+        meant = {operation} if operation.is_collective else {operation, Operation.PING_PONG}
         return tuple(
             p.name
             for p in self.parameters

@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from commtune.errors import CampaignError, UnknownName
-from commtune.model import Aggressor, Configuration, Operation, Timing, Workload
+from commtune.model import Aggressor, Configuration, Operation
 from commtune.nearest import quoted
 from commtune.slurm_templates import Wish
 from commtune.spaces import (
@@ -21,16 +21,14 @@ from commtune.spaces import (
     QuantityError,
     Space,
     Text,
-    format_bytes,
     load_document,
     load_space,
-    parse_bytes,
     parse_document,
     validated,
 )
 from commtune.systems import System
 from commtune.tuner.budget_part import BudgetPart, budget
-from commtune.tuner.campaign_values import Level, Part, Seconds, Share, within
+from commtune.tuner.campaign_values import Level, Seconds, Share, within
 from commtune.tuner.plan import Plan
 from commtune.tuner.slurm_part import (
     AggressorPart,
@@ -41,15 +39,15 @@ from commtune.tuner.slurm_part import (
     wish_of,
     with_pins,
 )
-
-#: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
-DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
-LARGEST_SIZE = 2**30
-_SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
+from commtune.tuner.workload_part import (
+    TimingPart,
+    WorkloadPart,
+    parse_sizes,
+    timing,
+    workload,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-#: Data types, with the size of one element.
-ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 
 
 def _campaign_name(name: str) -> str:
@@ -62,41 +60,6 @@ def _campaign_name(name: str) -> str:
 
 
 Assignment = dict[str, Text]
-
-
-def parse_sizes(written: object) -> tuple[int, ...]:
-    """Sizes in bytes, ascending, from a list or from ``"8 .. 4MiB x2"`` (each twice the last).
-
-    Raises:
-        QuantityError: with what is legal.
-    """
-    if isinstance(written, str) and ".." in written:
-        return _size_range(written)
-    items: Sequence[Any] = written if isinstance(written, list | tuple) else [written]
-    sizes = sorted({parse_bytes(item) for item in items})
-    if not sizes:
-        raise QuantityError("no size is given", hint=_SIZES_HINT)
-    for size in sizes:
-        if not 1 <= size <= LARGEST_SIZE:
-            raise QuantityError(f"{format_bytes(size)} is out of range", hint="from 1 B to 1 GiB")
-    return tuple(sizes)
-
-
-def _size_range(written: str) -> tuple[int, ...]:
-    match = re.fullmatch(r"\s*(\S+)\s*\.\.\s*(\S+)(?:\s+x\s*(\d+))?\s*", written)
-    if match is None:
-        raise QuantityError(f"{quoted(written)} is no range of sizes", hint=_SIZES_HINT)
-    low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
-    if not (0 < low <= high <= LARGEST_SIZE) or factor < 2:
-        raise QuantityError(
-            f"{quoted(written)} holds no sizes",
-            hint="sizes go up, from 1 B to 1 GiB, by a factor of 2 or more",
-        )
-    sizes = []
-    while low <= high:
-        sizes.append(low)
-        low *= factor
-    return tuple(sizes)
 
 
 def _messages(written: object) -> dict[int, float]:
@@ -116,30 +79,6 @@ def _messages(written: object) -> dict[int, float]:
         (bytes_,) = sizes
         found[bytes_] = found.get(bytes_, 0.0) + count
     return found
-
-
-class WorkloadPart(Part):
-    """What is measured."""
-
-    operation: Operation = Operation.ALLREDUCE
-    ranks: Annotated[int, within(2, 4096)] = Field(
-        default=2, description="MPI processes, on all nodes together"
-    )
-    nodes: Annotated[int, within(1, 4096)] = 1
-    sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
-    dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
-    reduction: Literal["sum", "max"] = "sum"
-    backend: Literal["mpi-host"] = "mpi-host"
-
-
-class TimingPart(Part):
-    """How long each size is measured in a run."""
-
-    warmup: Annotated[int, within(0, 10_000)] = 5
-    min_samples: Annotated[int, within(3, 100_000)] = 10
-    max_samples: Annotated[int, within(3, 100_000)] = 200
-    relative_ci: Share = 0.01
-    time_cap: Seconds = 0.05
 
 
 class CampaignFile(CustomizationDocument):
@@ -180,6 +119,7 @@ class CampaignSpec:
         system: the description of the system that it runs on.
         file: the file itself.
         mpi_line, space_line: where the file says which MPI and which space.
+        remarks: what is to be said of it before it runs.
     """
 
     plan: Plan
@@ -190,6 +130,7 @@ class CampaignSpec:
     system: System | None = None
     file: Path | None = None
     space_line: int | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def aggressor(self) -> Aggressor | None:
@@ -238,8 +179,8 @@ def _plan(document: Document, file: CampaignFile, space: Space) -> Plan:
     return Plan(
         name=file.name,
         space=space,
-        workload=_workload(document, file),
-        timing=_timing(document, file.timing),
+        workload=workload(document, file.workload, on_slurm=file.slurm is not None),
+        timing=timing(document, file.timing, file.workload.backend),
         budget=budget(document, file.budget, file.workload.nodes),
         seed=file.seed,
         minimum_gain=file.minimum_gain,
@@ -278,42 +219,6 @@ def _named_space(document: Document, name: str, folder: Path) -> Space:
         return load_space(name)
     except UnknownName as error:
         raise document.error(error.message, ("space",), hint=error.hint) from error
-
-
-def _workload(document: Document, file: CampaignFile) -> Workload:
-    part = file.workload
-    if part.dtype == "uint8" and part.reduction == "sum":
-        raise document.error(
-            "a sum of uint8 overflows and can't be checked",
-            ("workload", "dtype"),
-            hint="use reduction: max, or dtype: int32",
-        )
-    element = ELEMENT_BYTES[part.dtype]
-    if part.sizes[0] < element:
-        raise document.error(
-            f"{format_bytes(part.sizes[0])} is less than one element of {part.dtype}",
-            ("workload", "sizes"),
-            hint=f"sizes begin at {element} B there",
-        )
-    return Workload(
-        operation=part.operation,
-        sizes=part.sizes,
-        ranks=part.ranks,
-        nodes=part.nodes,
-        backend=part.backend,
-        dtype=part.dtype,
-        reduction=part.reduction,
-    )
-
-
-def _timing(document: Document, part: TimingPart) -> Timing:
-    if part.max_samples < part.min_samples:
-        raise document.error(
-            f"max_samples {part.max_samples} is less than min_samples {part.min_samples}",
-            ("timing", "max_samples"),
-            hint=f"write at least {part.min_samples}",
-        )
-    return Timing(part.warmup, part.min_samples, part.max_samples, part.relative_ci, part.time_cap)
 
 
 def _first(document: Document, file: CampaignFile, space: Space) -> tuple[Configuration, ...]:

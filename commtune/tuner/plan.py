@@ -70,6 +70,12 @@ class Plan:
         """What runs stand beside, for people; empty where nothing is there on purpose."""
         return text.beside(self.aggressor) if self.aggressor else ""
 
+    @property
+    def emulated(self) -> str:
+        """That nodes are emulated, for people; empty where they aren't. Never with ``beside``."""
+        nodes = self.workload.emulated_nodes
+        return text.emulated(nodes) if nodes else ""
+
     def comparable(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:
         """What must stay the same for results to be compared, as plain data.
 
@@ -78,25 +84,10 @@ class Plan:
         Args:
             surroundings: the machine, the MPI and the benchmark, from the adapters.
         """
-        workload = self.workload
         return {
             "space": {"name": self.space.name, "content": self.space.key},
-            "workload": {
-                "operation": str(workload.operation),
-                "backend": workload.backend,
-                "sizes": list(workload.sizes),
-                "ranks": workload.ranks,
-                "nodes": workload.nodes,
-                "dtype": workload.dtype,
-                "reduction": workload.reduction,
-            },
-            "timing": {
-                "warmup": self.timing.warmup,
-                "min_samples": self.timing.min_samples,
-                "max_samples": self.timing.max_samples,
-                "relative_ci": self.timing.relative_ci,
-                "time_cap_s": self.timing.time_cap_s,
-            },
+            "workload": self.workload.plain(),
+            "timing": self.timing.plain(),
             # Not there without one: campaigns from before they could be asked for are the same.
             **({"aggressor": self.aggressor.plain()} if self.aggressor else {}),
             **surroundings,

@@ -134,8 +134,8 @@ def _verdict(part: Range, comparison: Comparison) -> Verdict:
 def _note(
     part: Range, points: Sequence[PointEvidence], plan: Plan, detectable: Mapping[int, float]
 ) -> str:
-    """What runs stood beside, and what could still be hidden; see ``text.split_note``."""
-    noise = f"measured {plan.beside}" if plan.beside else ""
+    """What was odd on purpose, and what could still be hidden; see ``text.split_note``."""
+    noise = f"measured {plan.beside}" if plan.beside else plan.emulated
     return "\n".join(filter(None, [noise, _hidden(part, points, plan, detectable)]))
 
 

@@ -37,7 +37,8 @@ class Tracer:
     def asked(self, request: RunRequest) -> tuple[list[str], dict[str, str]]:
         """The command line of a rank, and variables that make the library talk."""
         assert isinstance(self.program, tracing.TracingProgram)
-        library, names = library_of(self.flavour), tracing.names_of(request, self.watched)
+        library = library_of(self.flavour, request.workload.backend)
+        names = tracing.names_of(request, self.watched)
         self.folder.mkdir(parents=True, exist_ok=True)
         controls = tracing.controls_for(library, names)
         command = self.program.trace_arguments(request, self._records(request), controls)
@@ -50,7 +51,8 @@ class Tracer:
         ending = folder.ending(0)
         if ending is None or ending.status != 0:
             return None
-        library, names = library_of(self.flavour), tracing.names_of(request, self.watched)
+        library = library_of(self.flavour, request.workload.backend)
+        names = tracing.names_of(request, self.watched)
         found = self.program.read(self._records(request), request)
         output = folder.whole(folder.step_output(0))
         return tracing.execution_of(library, request, names, found, output)

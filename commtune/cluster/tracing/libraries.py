@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from commtune.cluster.tracing.library import Library
 from commtune.cluster.tracing.mpich import MPICH
+from commtune.cluster.tracing.nccl import NCCL
 from commtune.cluster.tracing.openmpi import OPENMPI
-from commtune.model import MpiFlavour
+from commtune.model import Backend, MpiFlavour
 
 #: Intel MPI's control variables don't have the names of its environment variables, so that
 #: nothing can be told there beyond fingerprints.
@@ -16,6 +17,6 @@ _LIBRARIES = {
 }
 
 
-def library_of(flavour: MpiFlavour) -> Library:
-    """How an MPI family is traced."""
-    return _LIBRARIES[flavour]
+def library_of(flavour: MpiFlavour, backend: str = Backend.MPI_HOST) -> Library:
+    """How what a backend communicates by is traced: an MPI family, or NCCL and its kin."""
+    return NCCL if backend == Backend.XCCL else _LIBRARIES[flavour]

@@ -45,10 +45,12 @@ class Verdict:
     Attributes:
         unused: variables that are held but make no difference, and why.
         replaced: variables in whose place something else was used: what, and why.
+        settings: what became of variables, where the library itself says all that is known.
         did: what the library did, for comparing configurations.
         notes: what else is worth saying.
     """
 
+    settings: Mapping[str, Setting] = field(default_factory=dict)
     unused: Mapping[str, str] = field(default_factory=dict)
     replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     did: tuple[str, ...] = ()
@@ -101,7 +103,7 @@ def judge(library: Library, evidence: Evidence) -> tuple[list[Setting], Verdict]
 
 def _setting(library: Library, evidence: Evidence, verdict: Verdict, name: str) -> Setting:
     asked = evidence.configuration.get(name)
-    setting = _by_control(library, evidence, name, asked)
+    setting = verdict.settings.get(name) or _by_control(library, evidence, name, asked)
     if asked is None or not setting.told.has_effect:
         return setting
     if elsewhere := _seen_otherwise(evidence.seen, name, asked):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from commtune.cluster.tracing.library import Evidence, Library, Verdict
 from commtune.cluster.tracing.values import agrees
 from commtune.model import Configuration, Execution, Operation
 from commtune.tuner.executed import Setting, Told, executed
@@ -33,6 +34,7 @@ _CHOICE = re.compile(
 )
 _TRANSPORT = re.compile(r"Channel \S+ : \d+\[\w+\] -> \d+\[\w+\](?: \[\w+\])? via (\S+)")
 _CHANNELS = re.compile(r"(\d+) coll channels, .*")
+_PER_PEER = re.compile(r".* (\d+) p2p channels per peer")
 _LIMITED = re.compile(r"User asked for a (minimum|maximum) of \d+ channels, limiting to (\d+)")
 _INVALID = re.compile(r"Invalid ((?:NCCL|RCCL)_\w+) .*")
 _LIMITS = {"minimum": "NCCL_MIN_NCHANNELS", "maximum": "NCCL_MAX_NCHANNELS"}
@@ -41,6 +43,7 @@ _FUNCTIONS = {
     Operation.ALLGATHER: "AllGather",
     Operation.REDUCE_SCATTER: "ReduceScatter",
     Operation.BROADCAST: "Broadcast",
+    Operation.REDUCE: "Reduce",
 }
 
 
@@ -73,6 +76,7 @@ class Log:
         invalid: variables whose value it did not take, with its words.
         transports: ways between ranks, in the order of first use (``P2P/CUMEM``).
         channels: channels for collectives, as set up; ``None`` where it isn't said.
+        channels_per_peer: likewise, for sends and receives between two ranks.
         warnings: what NCCL calls a warning; most of them end the run.
     """
 
@@ -83,6 +87,7 @@ class Log:
     choices: tuple[Choice, ...] = ()
     transports: tuple[str, ...] = ()
     channels: int | None = None
+    channels_per_peer: int | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -92,6 +97,7 @@ def parse(text: str) -> Log:
     said = [line[2].strip() for line in lines if line[1] == "INFO"]
     versions = [found[1] for found in map(_VERSION.fullmatch, said) if found]
     channels = [int(found[1]) for found in map(_CHANNELS.fullmatch, said) if found]
+    per_peer = [int(found[1]) for found in map(_PER_PEER.fullmatch, said) if found]
     invalid = [found for found in map(_INVALID.fullmatch, said) if found]
     return Log(
         version=versions[0] if versions else "",
@@ -101,6 +107,7 @@ def parse(text: str) -> Log:
         choices=_unique(_choice(found) for found in map(_CHOICE.fullmatch, said) if found),
         transports=_unique(_transport(f[1]) for f in map(_TRANSPORT.fullmatch, said) if f),
         channels=channels[0] if channels else None,
+        channels_per_peer=per_peer[0] if per_peer else None,
         warnings=_unique(line[2].strip() for line in lines if line[1] == "WARN"),
     )
 
@@ -131,13 +138,37 @@ def trace(
         _setting(name, configuration.get(name), operation, log)
         for name in sorted({*names, *configuration})
     ]
-    did = [
+    said = done(operation, log)
+    return executed(configuration, str(operation), settings, did=said, notes=log.warnings)
+
+
+def done(operation: Operation, log: Log) -> tuple[str, ...]:
+    """What NCCL did: algorithm, protocol and channels by size, and how it connected the ranks."""
+    calls = [
         f"{c.function} {c.bytes} bytes: {c.algorithm} {c.protocol}, {c.channels} channels"
         for c in log.choices
     ]
-    did += [f"transport {transport}" for transport in log.transports]
-    did += [] if log.channels is None else [f"{log.channels} channels set up"]
-    return executed(configuration, str(operation), settings, did=did, notes=log.warnings)
+    calls += [f"transport {transport}" for transport in log.transports]
+    if not operation.is_collective or operation is Operation.ALLTOALL:
+        # Made of sends and receives, of which the log says no more than this.
+        each = log.channels_per_peer
+        calls += [] if each is None else [f"{each} channels for each peer set up"]
+    elif log.channels is not None:
+        calls.append(f"{log.channels} channels set up")
+    return tuple(calls)
+
+
+def _listen(evidence: Evidence) -> Verdict:
+    log = parse(evidence.output)
+    operation = evidence.operation
+    return Verdict(
+        settings={
+            name: _setting(name, evidence.configuration.get(name), operation, log)
+            for name in evidence.names
+        },
+        did=done(operation, log),
+        notes=log.warnings,
+    )
 
 
 def _setting(name: str, asked: str | None, operation: Operation, log: Log) -> Setting:
@@ -179,3 +210,7 @@ def _other_choice(name: str, asked: str, operation: Operation, log: Log) -> str:
 
 def _plain(word: str) -> str:
     return word.replace("_", "").lower()
+
+
+#: A run ends at a word that NCCL doesn't know, for its algorithms and protocols.
+NCCL = Library(diagnosing=DIAGNOSING, listen=_listen)

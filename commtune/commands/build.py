@@ -1,0 +1,75 @@
+"""``commtune build``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from commtune import gpu_wiring, wiring
+from commtune.commands import text
+from commtune.errors import UserError
+from commtune.kernels.toolchains import Toolchain
+from commtune.model import Backend, GpuKind, MpiInstallation
+from commtune.nearest import quoted, suggestion
+
+_GPUS = ("auto", *GpuKind)
+
+
+def run(
+    mpi: str, gpu: str, architectures: Sequence[str], log: Path | None, *, json_output: bool
+) -> None:
+    """Builds the benchmark, unless that was done before, and prints what is in it."""
+    if gpu not in _GPUS:
+        raise UserError(f"--gpu: {quoted(gpu)} is not known here", hint=suggestion(gpu, _GPUS))
+    if architectures and gpu == GpuKind.NONE:
+        raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
+    found = wiring.find(mpi)
+    toolchain, why = gpu_wiring.toolchain_of(gpu, architectures)
+    executable, there = wiring.build_for(found, toolchain, log)
+    waived = gpu_wiring.waived(toolchain, why, there)
+    if json_output:
+        print(json.dumps(_plain(found, toolchain, executable, there, waived), indent=2))
+        return
+    print(f"{found.flavour} {found.version}, {found.compiler}")
+    for line in _gpu_lines(toolchain):
+        print(line)
+    print(f"{executable}\n")
+    rows = [(backend, _state(backend, waived)) for backend in Backend]
+    print(text.columns(("backend", "state"), rows))
+
+
+def _gpu_lines(toolchain: Toolchain | None) -> list[str]:
+    if toolchain is None:
+        return []
+    kind, xccl = str(toolchain.kind).upper(), toolchain.xccl
+    lines = [
+        f"{kind} {toolchain.version}, {toolchain.compiler}, "
+        f"for {', '.join(toolchain.architectures)}"
+    ]
+    return [*lines, f"{xccl.name} {xccl.version}, {xccl.library}"] if xccl else lines
+
+
+def _state(backend: Backend, waived: dict[Backend, str]) -> str:
+    return f"waived: {waived[backend]}" if backend in waived else "built"
+
+
+def _plain(
+    mpi: MpiInstallation,
+    toolchain: Toolchain | None,
+    executable: Path,
+    there: Sequence[str],
+    waived: dict[Backend, str],
+) -> dict[str, Any]:
+    return {
+        "mpi": {
+            "flavour": str(mpi.flavour),
+            "version": mpi.version,
+            "compiler": str(mpi.compiler),
+        },
+        "gpu": toolchain.plain() if toolchain else None,
+        "executable": str(executable),
+        "backends": list(there),
+        "waived": {str(backend): why for backend, why in waived.items()},
+    }

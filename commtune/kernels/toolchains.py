@@ -1,0 +1,282 @@
+"""Finding what the benchmark's GPU code is built with: CUDA or HIP, and NCCL or RCCL.
+
+Everything is looked for in the environment that is given, so that what a module system loaded
+counts. Only version numbers, Python's folders and the GPUs' architectures are asked of programs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune import process
+from commtune.errors import MissingComponent
+from commtune.model import GpuKind
+
+_PROBE_LIMIT_S = 30.0
+#: Folders of libraries below a prefix.
+_LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
+
+
+@dataclass(frozen=True)
+class Xccl:
+    """NCCL or RCCL, to compile and link with.
+
+    Attributes:
+        name: ``NCCL`` or ``RCCL``.
+        version: of the header, ``2.28.9``.
+        root: the folder above ``include`` and ``lib``.
+        header, library: the files.
+    """
+
+    name: str
+    version: str
+    root: Path
+    header: Path
+    library: Path
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What GPU code is compiled with.
+
+    Attributes:
+        root: the folder above ``bin`` of CUDA or ROCm.
+        compiler: nvcc or hipcc.
+        version: of the toolkit, ``13.0``.
+        architectures: to build for: ``90``, ``gfx90a``.
+        xccl: ``None`` where there is none; then the backend xccl is left out.
+    """
+
+    kind: GpuKind
+    root: Path
+    compiler: Path
+    version: str
+    architectures: tuple[str, ...]
+    xccl: Xccl | None = None
+
+    def plain(self) -> dict[str, object]:
+        """What tells one toolchain from another, as plain data."""
+        x = self.xccl
+        return {
+            "kind": str(self.kind),
+            "compiler": str(self.compiler),
+            "version": self.version,
+            "architectures": list(self.architectures),
+            "xccl": [x.name, x.version, str(x.header), str(x.library)] if x else None,
+        }
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Where one vendor's things are."""
+
+    words: str
+    compiler: str
+    roots: tuple[str, ...]
+    places: tuple[str, ...]
+    packaged: tuple[str, ...]
+    xccl: str
+    xccl_roots: tuple[str, ...]
+    xccl_packaged: tuple[str, ...]
+    header: tuple[str, ...]
+    example: str
+    load: str
+
+
+_FAMILIES = {
+    GpuKind.CUDA: _Family(
+        words="CUDA compiler (nvcc)",
+        compiler="nvcc",
+        roots=("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"),
+        places=("/usr/local/cuda", "/opt/cuda"),
+        packaged=("nvidia/cu13", "nvidia/cu12"),
+        xccl="nccl",
+        xccl_roots=("NCCL_HOME", "NCCL_ROOT", "NCCL_DIR"),
+        xccl_packaged=("nvidia/nccl",),
+        header=("nccl.h",),
+        example="90 for H100 and H200, 80 for A100",
+        load="load your site's module for CUDA, set CUDA_HOME, or: "
+        "python -m pip install nvidia-cuda-nvcc",
+    ),
+    GpuKind.HIP: _Family(
+        words="HIP compiler (hipcc)",
+        compiler="hipcc",
+        roots=("ROCM_PATH", "HIP_PATH", "ROCM_HOME"),
+        places=("/opt/rocm", "/usr"),
+        packaged=(),
+        xccl="rccl",
+        xccl_roots=("RCCL_HOME", "RCCL_ROOT", "RCCL_PATH"),
+        xccl_packaged=(),
+        header=("rccl/rccl.h", "rccl.h"),
+        example="gfx942 for MI300X, gfx90a for MI250X",
+        load="load your site's module for ROCm, set ROCM_PATH, or install hipcc",
+    ),
+}
+
+
+def find_toolchain(
+    kind: GpuKind, environment: Mapping[str, str], architectures: Sequence[str] = ()
+) -> Toolchain:
+    """The toolchain of a kind.
+
+    Args:
+        architectures: to build for; those of this machine's GPUs where none are given.
+
+    Raises:
+        MissingComponent: there is no compiler; or no GPU, and no architecture was given.
+    """
+    family = _FAMILIES[kind]
+    packages = _package_folders(environment)
+    root, compiler = _compiler(family, environment, packages)
+    return Toolchain(
+        kind=kind,
+        root=root,
+        compiler=compiler,
+        version=_version(kind, compiler, environment),
+        architectures=tuple(architectures) or _architectures(kind, root, environment),
+        xccl=_xccl(family, root, environment, packages),
+    )
+
+
+def why_no_xccl(kind: GpuKind) -> str:
+    """What to say where a toolchain has no NCCL or RCCL."""
+    family = _FAMILIES[kind]
+    name, (variable, *_) = family.xccl, family.xccl_roots
+    return (
+        f"{family.header[0]} and lib{name}.so were not found together; "
+        f"module load {name}, or {variable}"
+    )
+
+
+def _compiler(
+    family: _Family, environment: Mapping[str, str], packages: Sequence[Path]
+) -> tuple[Path, Path]:
+    """The toolkit's folder, and its compiler."""
+    for name in family.roots:
+        if name in environment:
+            compiler = Path(environment[name]) / "bin" / family.compiler
+            if _is_program(compiler):
+                return compiler.parent.parent, compiler
+    if found := shutil.which(family.compiler, path=environment.get("PATH", os.defpath)):
+        # A link in /usr/bin says nothing of where the toolkit is; where it points to does.
+        compiler = Path(found).resolve()
+        return compiler.parent.parent, compiler
+    places = [Path(place) for place in family.places]
+    for root in (*places, *(folder / name for folder in packages for name in family.packaged)):
+        compiler = root / "bin" / family.compiler
+        if _is_program(compiler):
+            return root, compiler
+    raise MissingComponent(f"there is no {family.words}", hint=family.load)
+
+
+def _xccl(
+    family: _Family, toolkit: Path, environment: Mapping[str, str], packages: Sequence[Path]
+) -> Xccl | None:
+    """The first place that has both header and library."""
+    named = [Path(environment[name]) for name in family.xccl_roots if environment.get(name)]
+    wheels = [folder / name for folder in packages for name in family.xccl_packaged]
+    for root in (*named, toolkit, Path("/usr"), Path("/usr/local"), *wheels):
+        headers = (root / "include" / header for header in family.header)
+        header = next((path for path in headers if path.is_file()), None)
+        library = _library(root, family.xccl)
+        if header and library:
+            version = parse_xccl_version(header.read_text(errors="replace"))
+            return Xccl(family.xccl.upper(), version, root, header, library)
+    return None
+
+
+def _library(root: Path, name: str) -> Path | None:
+    """The wheels have no libnccl.so without a number behind it."""
+    for folder in _LIBRARY_FOLDERS:
+        found = sorted((root / folder).glob(f"lib{name}.so*"))
+        if found:
+            return found[0]
+    return None
+
+
+def parse_xccl_version(header: str) -> str:
+    """The version in nccl.h or rccl.h; ``unknown`` where it isn't said."""
+    macros = dict(re.findall(r"^#define NCCL_(MAJOR|MINOR|PATCH) (\d+)", header, re.MULTILINE))
+    parts = [macros.get(part) for part in ("MAJOR", "MINOR", "PATCH")]
+    return ".".join(part for part in parts if part) if all(parts) else "unknown"
+
+
+def parse_version(kind: GpuKind, text: str) -> str:
+    """The toolkit's version in what ``nvcc --version`` or ``hipcc --version`` prints."""
+    pattern = r"release [\d.]+, V([\d.]+)" if kind is GpuKind.CUDA else r"HIP version: (\S+)"
+    found = re.search(pattern, text)
+    return found[1] if found else "unknown"
+
+
+def parse_compute_capabilities(text: str) -> list[str]:
+    """From ``nvidia-smi --query-gpu=compute_cap --format=csv,noheader``: ``9.0`` is 90."""
+    found = re.findall(r"^\s*(\d+)\.(\d+)\s*$", text, re.MULTILINE)
+    return sorted({major + minor for major, minor in found}, key=int)
+
+
+def parse_agents(text: str) -> list[str]:
+    """From ``rocm_agent_enumerator`` or ``rocminfo``; gfx000 is the processor."""
+    return sorted(set(re.findall(r"\bgfx[0-9a-f]+\b", text)) - {"gfx000"})
+
+
+def _version(kind: GpuKind, compiler: Path, environment: Mapping[str, str]) -> str:
+    return parse_version(kind, _ask([str(compiler), "--version"], environment))
+
+
+def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
+    found = list(_detected(kind, root, environment))
+    if not found:
+        raise MissingComponent(
+            "no GPU is here that tells which architecture to build for",
+            hint=f"name it: 'commtune build --gpu {kind} --arch {_FAMILIES[kind].example}'",
+        )
+    return tuple(found)
+
+
+def _detected(kind: GpuKind, root: Path, environment: Mapping[str, str]) -> list[str]:
+    if kind is GpuKind.CUDA:
+        query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+        return parse_compute_capabilities(_ask(query, environment))
+    for name in ("rocm_agent_enumerator", "rocminfo"):
+        own = root / "bin" / name
+        program = str(own) if _is_program(own) else name
+        if found := parse_agents(_ask([program], environment)):
+            return found
+    return []
+
+
+def _ask(words: Sequence[str], environment: Mapping[str, str]) -> str:
+    """What a program prints; nothing where it isn't there or fails."""
+    program = shutil.which(words[0], path=environment.get("PATH", os.defpath))
+    if program is None:
+        return ""
+    done = process.run(
+        [program, *words[1:]],
+        environment=environment,
+        timeout_s=_PROBE_LIMIT_S,
+        whole_output=True,
+    )
+    return done.output if done.ok else ""
+
+
+def _package_folders(environment: Mapping[str, str]) -> list[Path]:
+    """Where packages of this Python are, then those of the Pythons below it and on PATH."""
+    return list(dict.fromkeys(_all_package_folders(environment)))
+
+
+def _all_package_folders(environment: Mapping[str, str]) -> Iterator[Path]:
+    yield from (Path(folder) for folder in sys.path if folder.endswith("-packages"))
+    code = "import sys; print('\\n'.join(p for p in sys.path if p.endswith('-packages')))"
+    for program in (str(Path(sys.base_prefix) / "bin" / "python3"), "python3"):
+        for line in _ask([program, "-c", code], environment).splitlines():
+            yield Path(line)
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

@@ -1,0 +1,94 @@
+"""Variables that keep hardware safe: they pass to every run, and spaces are cut by them.
+
+Pure: the environment is given, and nothing is read from this process's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from commtune.errors import CampaignError
+
+if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
+    from commtune.spaces import Space
+    from commtune.tuner.campaign_file import CampaignSpec
+
+#: Set by administrators; they pass to every run unchanged wherever they are set, and nothing may
+#: search them: NVLink multicast can take shared GPUs out of service.
+GUARD_NAMES = (
+    "NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST",
+)  # fmt: skip
+
+#: Values that need what a guard switches off, or are about nothing else: for a guard and its
+#: value, the parameter and the word in its values, in lower case.
+_ABOUT = {("NCCL_NVLS_ENABLE", "0"): (("NCCL_ALGO", "nvls"), ("RCCL_ALGO", "nvls"))}
+
+
+def guards_of(spec_guards: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, str]:
+    """The guard variables that are set, with their values.
+
+    Args:
+        spec_guards: further names, from a campaign and the description of its system.
+    """
+    names = dict.fromkeys([*spec_guards, *GUARD_NAMES])
+    return {name: environment[name] for name in names if name in environment}
+
+
+def guarded(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
+    """The campaign with its space cut by the guard variables that are set, and what is to say.
+
+    Raises:
+        CampaignError: the campaign pins a guard variable to another value.
+    """
+    space, said = spec.plan.space, list(spec.remarks)
+    for name in GUARD_NAMES:
+        value = environment.get(name)
+        if value is None:
+            continue
+        if space.pinned.get(name, value) != value:
+            raise CampaignError(
+                f"{name}={value} is set in this environment to keep hardware safe, and the "
+                f"campaign pins it to {space.pinned[name]}",
+                file=spec.file,
+                hint=f"take {name} out of the campaign's pins and of its space",
+            )
+        space = _without(space, name, value, said)
+        for parameter, word in _ABOUT.get((name, value), ()):
+            space = _without_values(space, parameter, word, f"{name}={value}", said)
+    first = tuple(c for c in spec.plan.first if not space.check(c))
+    said += [
+        f"note: {left} is not tried first: this environment's guard variables rule it out"
+        for left in spec.plan.first
+        if left not in first
+    ]
+    return replace(spec, plan=replace(spec.plan, space=space, first=first), remarks=tuple(said))
+
+
+def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:
+    """The space without the parameter that sets a guarded variable."""
+    owner = next((p for p in space.parameters if variable in p.variables), None)
+    if owner is None:
+        return space
+    said.append(
+        f"note: {variable}={value} is set in this environment to keep hardware safe: it passes "
+        f"unchanged, and {owner.name} is not searched"
+    )
+    return space.customized(pin={owner.name: "unset"})
+
+
+def _without_values(space: Space, name: str, word: str, guard: str, said: list[str]) -> Space:
+    """The space without the values of a parameter in which a word occurs."""
+    parameter = space.by_name.get(name)
+    if parameter is None:
+        return space
+    values = [value for value in parameter.values if value is not None]
+    kept = [value for value in values if word not in value.lower()]
+    if len(kept) == len(values):
+        return space
+    gone = ", ".join(f"'{value}'" for value in values if value not in kept)
+    said.append(f"note: {guard} is set in this environment: {name} is searched without {gone}")
+    if not kept:
+        return space.customized(pin={name: "unset"})
+    return space.customized(narrow={name: kept})

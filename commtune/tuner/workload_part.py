@@ -1,0 +1,196 @@
+"""The parts of a campaign file that say what is measured, and for how long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from commtune.model import BATCHED, DEVICE, Backend, Operation, Timing, Workload
+from commtune.nearest import quoted
+from commtune.spaces import Document, QuantityError, format_bytes, parse_bytes
+from commtune.tuner.campaign_values import Part, Seconds, Share, within
+
+#: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
+DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
+LARGEST_SIZE = 2**30
+#: Operations of a batch, as in nccl-tests.
+DEFAULT_BATCH = 20
+#: Data types, with the size of one element.
+ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
+
+_SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
+
+
+def parse_sizes(written: object) -> tuple[int, ...]:
+    """Sizes in bytes, ascending, from a list or from ``"8 .. 4MiB x2"`` (each twice the last).
+
+    Raises:
+        QuantityError: with what is legal.
+    """
+    if isinstance(written, str) and ".." in written:
+        return _size_range(written)
+    items: Sequence[Any] = written if isinstance(written, list | tuple) else [written]
+    sizes = sorted({parse_bytes(item) for item in items})
+    if not sizes:
+        raise QuantityError("no size is given", hint=_SIZES_HINT)
+    for size in sizes:
+        if not 1 <= size <= LARGEST_SIZE:
+            raise QuantityError(f"{format_bytes(size)} is out of range", hint="from 1 B to 1 GiB")
+    return tuple(sizes)
+
+
+def _size_range(written: str) -> tuple[int, ...]:
+    match = re.fullmatch(r"\s*(\S+)\s*\.\.\s*(\S+)(?:\s+x\s*(\d+))?\s*", written)
+    if match is None:
+        raise QuantityError(f"{quoted(written)} is no range of sizes", hint=_SIZES_HINT)
+    low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
+    if not (0 < low <= high <= LARGEST_SIZE) or factor < 2:
+        raise QuantityError(
+            f"{quoted(written)} holds no sizes",
+            hint="sizes go up, from 1 B to 1 GiB, by a factor of 2 or more",
+        )
+    sizes = []
+    while low <= high:
+        sizes.append(low)
+        low *= factor
+    return tuple(sizes)
+
+
+class WorkloadPart(Part):
+    """What is measured."""
+
+    operation: Operation = Operation.ALLREDUCE
+    ranks: Annotated[int, within(2, 4096)] = Field(
+        default=2, description="MPI processes, on all nodes together"
+    )
+    nodes: Annotated[int, within(1, 4096)] = 1
+    sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
+    dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
+    reduction: Literal["sum", "max"] = "sum"
+    backend: Backend = Backend.MPI_HOST
+    emulate_nodes: Annotated[int, within(2, 4096)] | None = Field(
+        default=None, description="groups of ranks that NCCL takes for different nodes"
+    )
+    window: Annotated[int, within(1, 4096)] | None = Field(
+        default=None, description="of stream: messages under way together"
+    )
+
+
+class TimingPart(Part):
+    """How long each size is measured in a run."""
+
+    warmup: Annotated[int, within(0, 10_000)] = 5
+    min_samples: Annotated[int, within(3, 100_000)] = 10
+    max_samples: Annotated[int, within(3, 100_000)] = 200
+    relative_ci: Share = 0.01
+    time_cap: Seconds = 0.05
+    mode: Literal["blocking", "batched"] = "blocking"
+    operations: Annotated[int, within(1, 100_000)] = Field(
+        default=DEFAULT_BATCH, description="of a batch, with mode: batched"
+    )
+    timer: Literal["wall", "device"] = "wall"
+
+
+def workload(document: Document, part: WorkloadPart, *, on_slurm: bool) -> Workload:
+    """What a campaign measures.
+
+    Raises:
+        DocumentError: parts that don't go together, with their place.
+    """
+    if part.dtype == "uint8" and part.reduction == "sum":
+        raise document.error(
+            "a sum of uint8 overflows and can't be checked",
+            ("workload", "dtype"),
+            hint="use reduction: max, or dtype: int32",
+        )
+    element = ELEMENT_BYTES[part.dtype]
+    if part.sizes[0] < element:
+        raise document.error(
+            f"{format_bytes(part.sizes[0])} is less than one element of {part.dtype}",
+            ("workload", "sizes"),
+            hint=f"sizes begin at {element} B there",
+        )
+    if part.window is not None and part.operation is not Operation.STREAM:
+        raise document.error(
+            f"{part.operation} has no window of messages",
+            ("workload", "window"),
+            hint="take it out, or write operation: stream",
+        )
+    return Workload(
+        operation=part.operation,
+        sizes=part.sizes,
+        ranks=part.ranks,
+        nodes=part.nodes,
+        backend=part.backend,
+        dtype=part.dtype,
+        reduction=part.reduction,
+        emulated_nodes=_emulated_nodes(document, part, on_slurm=on_slurm),
+        window=part.window or 0,
+    )
+
+
+def timing(document: Document, part: TimingPart, backend: Backend) -> Timing:
+    """How long a campaign measures each size.
+
+    Raises:
+        DocumentError: parts that don't go together, with their place.
+    """
+    if part.max_samples < part.min_samples:
+        raise document.error(
+            f"max_samples {part.max_samples} is less than min_samples {part.min_samples}",
+            ("timing", "max_samples"),
+            hint=f"write at least {part.min_samples}",
+        )
+    is_batched = part.mode == BATCHED
+    if not is_batched and "operations" in part.model_fields_set:
+        raise document.error(
+            "operations are counted for batches only",
+            ("timing", "operations"),
+            hint="add `mode: batched`, or take it out",
+        )
+    if part.timer == DEVICE and backend is not Backend.XCCL:
+        raise document.error(
+            f"the backend {backend} has no clock on the device",
+            ("timing", "timer"),
+            hint="write timer: wall, or measure with backend: xccl",
+        )
+    return Timing(
+        warmup=part.warmup,
+        min_samples=part.min_samples,
+        max_samples=part.max_samples,
+        relative_ci=part.relative_ci,
+        time_cap_s=part.time_cap,
+        mode=part.mode,
+        operations=part.operations if is_batched else 0,
+        timer=part.timer,
+    )
+
+
+def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -> int:
+    """How many nodes are emulated; 0 for none."""
+    if part.emulate_nodes is None:
+        return 0
+    at = ("workload", "emulate_nodes")
+    if part.backend is not Backend.XCCL:
+        raise document.error(
+            f"nodes can be emulated for the backend xccl only, and this is {part.backend}",
+            at,
+            hint="it sets NCCL_HOSTID; take it out, or write backend: xccl",
+        )
+    if on_slurm or part.nodes > 1:
+        raise document.error(
+            "nodes are emulated on one machine, without Slurm",
+            at,
+            hint="take it out: the campaign has nodes of its own",
+        )
+    nodes = part.emulate_nodes
+    if part.ranks % nodes:
+        raise document.error(
+            f"{part.ranks} ranks can't be shared evenly by {nodes} emulated nodes",
+            at,
+            hint=f"nearest: ranks: {max(1, part.ranks // nodes) * nodes}",
+        )
+    return nodes
