@@ -8,20 +8,25 @@ from typing import Any
 
 from commtune.systems.fabric import Fabric, Link
 
-#: What stands for a peer where links lead to a switch.
-SWITCH = "switch"
+#: What stands for the other end of links that lead to a switch.
+_SWITCH = "switch"
 _PCI = re.compile(r"([0-9a-f]+):([0-9a-f]{2}):([0-9a-f]{2})\.[0-9a-f]\Z", re.IGNORECASE)
-#: Two vertices, the lower first: links side by side, and bytes per second of each.
+#: Nominal bytes per second of one NVLink in one direction, by version: NVIDIA's figures for P100
+#: (4 links, 160 GB/s both ways), V100 (6, 300), A100 (12, 600), H100 (18, 900), B200 (18, 1800).
+#: Drivers say what the wires carry (26.6 GB/s for 4.0), which is more than data can use.
+_NVLINK = {"1": 20e9, "2": 25e9, "3": 25e9, "4": 25e9, "5": 50e9}
+#: By vertices, the lower first: links side by side, and bytes per second of each.
 _Found = dict[tuple[int, int], tuple[int, float]]
 
 
 def fabric_of_ranks(rank_info: Sequence[Mapping[str, Any]]) -> Fabric | None:
     """The links between GPUs of rank 0's node, from the `rank_info` of a record's header.
 
-    Each rank's ``gpu`` has its ``pci`` address and ``links``: ``peer`` (another GPU's address, or
-    ``switch``), ``count`` and ``bytes_per_s_each``. GPUs are numbered by local rank, and GPUs that
-    no rank uses follow. Switches count as one that lets everything through. What leads out of the
-    node is not known.
+    Each rank's ``gpu`` has its ``pci`` address and ``links``, bundles of equal ones: ``to``
+    (``gpu``, ``switch``, ``cpu``, ``unknown``), ``pci`` of the other end, number of ``links``,
+    ``version`` of NVLink, ``link_Bps``. GPUs are numbered by local rank, and GPUs that no rank
+    uses follow. All switches count as one that lets everything through, and an end that the driver
+    can't name is taken for a switch. What leads out of the node is not known.
 
     Returns:
         ``None`` where a rank of the node has no GPU, no links were read, or ranks share a GPU.
@@ -33,17 +38,17 @@ def fabric_of_ranks(rank_info: Sequence[Mapping[str, Any]]) -> Fabric | None:
         return None
     numbers = {pci: number for number, pci in enumerate(own)}
     links = [_links(gpu) for gpu in gpus]
-    for idle in sorted({peer for found in links for peer, _, _ in found} - {SWITCH, *numbers}):
+    for idle in sorted({peer for found in links for peer in found} - {_SWITCH, *numbers}):
         numbers[idle] = len(numbers)
     found: _Found = {}
     for number, here in enumerate(links):
-        for peer, count, bandwidth in here:
-            end = len(numbers) if peer == SWITCH else numbers[peer]
+        for peer, (count, bandwidth) in here.items():
+            end = len(numbers) if peer == _SWITCH else numbers[peer]
             _join(found, number, end, count, bandwidth)
     if not found:
         return None
     return Fabric(
-        origin="links that the driver names",
+        origin="links that the driver names" + _guessed(gpus),
         gpus=len(numbers),
         links=tuple(Link(a, b, *sides) for (a, b), sides in sorted(found.items())),
     )
@@ -57,15 +62,34 @@ def address(written: object) -> str | None:
     return f"{int(match[1], 16):04x}:{match[2]}:{match[3]}".lower()
 
 
-def _links(gpu: Mapping[str, Any]) -> list[tuple[str, int, float]]:
-    """Peer, number and bandwidth of each; links to processors and unknown things are left out."""
-    found = []
-    for link in gpu.get("links") or ():
-        peer = SWITCH if link.get("peer") == SWITCH else address(link.get("peer"))
-        count, bandwidth = int(link.get("count") or 0), float(link.get("bytes_per_s_each") or 0)
-        if peer and count > 0 and bandwidth > 0:
-            found.append((peer, count, bandwidth))
+def _links(gpu: Mapping[str, Any]) -> dict[str, tuple[int, float]]:
+    """Number and bandwidth by the other end; bundles to several switches are put together."""
+    found: dict[str, tuple[int, float]] = {}
+    for bundle in gpu.get("links") or ():
+        peer = _peer(bundle)
+        count, bandwidth = int(bundle.get("links") or 0), _bandwidth(bundle)
+        if peer is None or count < 1 or bandwidth <= 0:
+            continue
+        before, theirs = found.get(peer, (0, bandwidth))
+        found[peer] = (before + count, min(theirs, bandwidth))
     return found
+
+
+def _peer(bundle: Mapping[str, Any]) -> str | None:
+    """The address of another GPU, or the switch; ``None`` for what is neither."""
+    if bundle.get("to") == "gpu":
+        return address(bundle.get("pci"))
+    return _SWITCH if bundle.get("to") in (_SWITCH, "unknown") else None
+
+
+def _bandwidth(bundle: Mapping[str, Any]) -> float:
+    known = _NVLINK.get(str(bundle.get("version") or "").split(".")[0])
+    return known or float(bundle.get("link_Bps") or 0)
+
+
+def _guessed(gpus: Sequence[Mapping[str, Any]]) -> str:
+    ends = [bundle.get("to") for gpu in gpus for bundle in gpu.get("links") or ()]
+    return ", whose other ends are taken for a switch" if "unknown" in ends else ""
 
 
 def _join(found: _Found, a: int, b: int, count: int, bandwidth: float) -> None:

@@ -48,7 +48,9 @@ def test_a_described_system(tmp_path: Path) -> None:
     workload = {"ranks": 64, "nodes": 2}
     page, words = page_of(tmp_path, Made(trials=5, settings=LEONARDO, workload=workload))
     nominal = page.nominal.bytes_per_s
-    assert nominal is not None and nominal == pytest.approx(50e9 * 2 * 63 / 64)  # all ports of a node
+    assert nominal is not None and nominal == pytest.approx(
+        50e9 * 2 * 63 / 64
+    )  # all ports of a node
     assert "hierarchical, ports of a node" in words
     assert "from description leonardo 1" in words
     assert "ranks reduce, not switches" in words
@@ -62,7 +64,7 @@ def test_a_described_system(tmp_path: Path) -> None:
 
 
 def test_links_that_the_driver_named(tmp_path: Path) -> None:
-    links = [{"peer": "switch", "count": 18, "bytes_per_s_each": 25e9}]
+    links = [{"to": "switch", "pci": None, "links": 18, "version": "4.0", "link_Bps": 26.56e9}]
     made = Made(trials=5, header=header(links), workload={"backend": "xccl"})
     page, words = page_of(tmp_path, made)
     assert page.nominal.bytes_per_s == 450e9

@@ -12,19 +12,25 @@ from commtune.systems.driver import address
 GBYTE = 1e9
 
 
-def rank(number: int, pci: str, *links: tuple[str, int, float], node: int = 0) -> dict[str, Any]:
-    said = [{"peer": p, "count": c, "bytes_per_s_each": b} for p, c, b in links]
+def bundle(to: str, links: int, pci: str | None = None, **more: object) -> dict[str, Any]:
+    """As the benchmark writes it; H100 and H200 say 26.6 GB/s for a link of nominally 25."""
+    return {"to": to, "pci": pci, "links": links, "version": "4.0", "link_Bps": 26.562e9, **more}
+
+
+def rank(number: int, pci: str, *links: dict[str, Any], node: int = 0) -> dict[str, Any]:
     return {
         "rank": number, "node": node, "local_rank": number,
-        "gpu": {"name": "NVIDIA H200", "pci": pci, "links": said},
+        "gpu": {"name": "NVIDIA H200", "pci": pci, "links": list(links)},
     }  # fmt: skip
 
 
 def h200s(count: int) -> list[dict[str, Any]]:
-    return [rank(i, f"0000:{0x18 + i:02x}:00.0", ("switch", 18, 25 * GBYTE)) for i in range(count)]
+    """Their 18 links lead to 4 switches."""
+    switches = [bundle("switch", n, f"0000:0{n}:0{i}.0") for i, n in enumerate((4, 5, 4, 5))]
+    return [rank(i, f"0000:{0x18 + i:02x}:00.0", *switches) for i in range(count)]
 
 
-def test_a_node_with_a_switch() -> None:
+def test_a_node_with_switches() -> None:
     fabric = fabric_of_ranks(h200s(4))
     assert fabric is not None and fabric.gpus == 4
     for operation in ("ping-pong", "allreduce", "alltoall", "ring", "incast", "broadcast"):
@@ -36,11 +42,19 @@ def test_a_node_with_a_switch() -> None:
     assert nominal(fabric, Question("allreduce", 8, 2)).bytes_per_s is None
 
 
+def test_ends_that_the_driver_cannot_name_are_said() -> None:
+    fabric = fabric_of_ranks([rank(i, f"0000:1{i}:00.0", bundle("unknown", 18)) for i in (0, 1)])
+    assert fabric is not None
+    found = nominal(fabric, Question("ping-pong", 2))
+    assert found.bytes_per_s == 450 * GBYTE
+    assert "taken for a switch" in found.origin
+
+
 def test_links_between_gpus_are_counted_once() -> None:
     a, b, c = "0000:07:00.0", "00000000:0F:00.0", "0000:47:00.0"
     ranks = [
-        rank(0, a, (b.lower(), 4, 25 * GBYTE), (c, 4, 25 * GBYTE)),
-        rank(1, b, (a, 4, 25 * GBYTE), (c, 2, 25 * GBYTE), ("cpu", 1, 32 * GBYTE)),
+        rank(0, a, bundle("gpu", 4, b.lower()), bundle("gpu", 4, c)),
+        rank(1, b, bundle("gpu", 4, a), bundle("gpu", 2, c), bundle("cpu", 1)),
     ]
     fabric = fabric_of_ranks(ranks)
     assert fabric is not None and fabric.gpus == 3  # the third is used by no rank
@@ -50,9 +64,26 @@ def test_links_between_gpus_are_counted_once() -> None:
     assert nominal(fabric, Question("ping-pong", 2)).bytes_per_s == 100 * GBYTE
 
 
+@pytest.mark.parametrize(
+    ("version", "said", "used"),
+    [("1.0", 20e9, 20), ("2.2", None, 25), ("3.1", 25.781e9, 25), ("5.0", 53.125e9, 50),
+     (None, 40e9, 40), ("9.0", 100e9, 100)],
+)  # fmt: skip
+def test_bandwidth_is_what_a_version_is_sold_for(
+    version: str | None, said: float | None, used: float
+) -> None:
+    links = bundle("switch", 2, version=version, link_Bps=said)
+    fabric = fabric_of_ranks([rank(i, f"0000:1{i}:00.0", links) for i in (0, 1)])
+    assert fabric is not None
+    assert {link.bandwidth for link in fabric.links} == {used * GBYTE}
+
+
 def test_only_the_node_of_rank_0_is_read() -> None:
     other = [{**r, "rank": r["rank"] + 4, "node": 1} for r in h200s(4)]
     assert fabric_of_ranks([*h200s(4), *other]) == fabric_of_ranks(h200s(4))
+
+
+ONE = bundle("switch", 1)
 
 
 @pytest.mark.parametrize(
@@ -61,12 +92,11 @@ def test_only_the_node_of_rank_0_is_read() -> None:
         [{"rank": 0, "node": 0, "local_rank": 0}],
         [{"rank": 0, "node": 0, "local_rank": 0, "gpu": None}],
         [{"rank": 0, "node": 0, "local_rank": 0, "gpu": {"name": "x"}}],
+        [{"rank": 0, "node": 0, "local_rank": 0, "gpu": {"pci": "0000:18:00.0", "links": None}}],
         [rank(0, "0000:18:00.0"), rank(1, "0000:19:00.0")],
-        [
-            rank(0, "0000:18:00.0", ("switch", 18, 1.0)),
-            rank(1, "0000:18:00.0", ("switch", 1, 1.0)),
-        ],
-        [rank(0, "0000:18:00.0", ("switch", 0, 25 * GBYTE))],
+        [rank(0, "0000:18:00.0", ONE), rank(1, "0000:18:00.0", ONE)],
+        [rank(0, "0000:18:00.0", bundle("switch", 0))],
+        [rank(0, "0000:18:00.0", bundle("switch", 2, version=None, link_Bps=None))],
     ],
 )
 def test_what_says_too_little(ranks: list[dict[str, Any]]) -> None:
