@@ -1,0 +1,158 @@
+"""A user's command as a program that the tuner can use.
+
+What rank 0 prints to standard output is kept in the run's record file and read from there. A few
+words of shell around the command see to that, so that no process is added to those of the ranks:
+they start the command, and note at the end how it ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from commtune.kernels.adapters.imb import read_imb
+from commtune.kernels.adapters.json_line import read_json_lines
+from commtune.kernels.adapters.nccl_tests import read_json, read_table
+from commtune.kernels.adapters.osu import read_osu
+from commtune.kernels.adapters.readings import Read, Reading
+from commtune.kernels.records import Records
+from commtune.model import RunRequest
+
+#: Words of ``benchmark: output:``, and what reads them.
+OUTPUTS: Mapping[str, Read] = {
+    "nccl-tests": read_table,
+    "nccl-tests-in-place": partial(read_table, in_place=True),
+    "osu": read_osu,
+    "imb": read_imb,
+    "json-line": read_json_lines,
+}
+#: Words in a command that are replaced.
+PLACEHOLDERS = ("{sizes}", "{smallest}", "{largest}", "{ranks}", "{run_id}", "{json}")
+
+_LARGEST_FILE = 64 * 2**20
+_END = re.compile(r"^#commtune: ended (\d+) after (\S*) (\S*)$", re.MULTILINE)
+#: Status 3 means wrong results where the native benchmark is meant, and anything here.
+_CAPTURE = """\
+folder=$1 records=$2
+shift 2
+cd "$folder" || exit 1
+first=yes
+for rank in "${PMI_RANK-}" "${PMIX_RANK-}" "${OMPI_COMM_WORLD_RANK-}" "${SLURM_PROCID-}"; do
+    case $rank in '' | 0) ;; *) first=no ;; esac
+done
+if [ $first = no ]; then
+    "$@"
+    status=$?
+else
+    began=$(date +%s.%N)
+    "$@" >"$records"
+    status=$?
+    [ $status -eq 0 ] || tail -c 2000 "$records"
+    printf '\\n#commtune: ended %s after %s %s\\n' $status "$began" "$(date +%s.%N)" >>"$records"
+fi
+[ $status -ne 3 ] || status=1
+exit $status
+"""
+
+
+@dataclass(frozen=True)
+class CommandProgram:
+    """The command; implements ``tuner.ports.Program``.
+
+    Attributes:
+        command: its words; ``PLACEHOLDERS`` in them are replaced.
+        output: one of ``OUTPUTS``.
+        folder: where it is started.
+        env_names: none: such a program doesn't say what its ranks see.
+    """
+
+    command: Sequence[str]
+    output: str
+    folder: Path
+    env_names: Sequence[str] = field(default=(), init=False)
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        """The command line of one rank."""
+        workload = request.workload
+        values = {
+            "{sizes}": ",".join(str(size) for size in workload.sizes),
+            "{smallest}": str(min(workload.sizes)),
+            "{largest}": str(max(workload.sizes)),
+            "{ranks}": str(workload.ranks),
+            "{run_id}": request.run_id,
+            "{json}": str(_json_of(records)),
+        }
+        words = [_replaced(word, values) for word in self.command]
+        kept = [str(self.folder), str(records)]
+        return ["/bin/sh", "-c", _CAPTURE, "commtune", *kept, *words]
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        """Reads what the command printed; sizes that nobody asked for are left out."""
+        text = _text(records)
+        if text is None:
+            return Records()
+        ended = _END.search(text)
+        reading = self._reading(records, text)
+        status = int(ended[1]) if ended else None
+        asked = set(request.workload.sizes)
+        measurements = tuple(m for m in reading.measurements if m.bytes in asked)
+        wrong = reading.is_wrong or any(m.wrong for m in reading.measurements)
+        footer = None
+        # Without the last line it was cut short; with another status than 0 it failed, whatever
+        # the output says, unless that explains it.
+        if ended and (status == 0 or wrong) and reading.ended is not False:
+            footer = _footer(len(measurements), ended, wrong=wrong)
+        problems = reading.problems if status == 0 else ()
+        return Records(self._header(request), measurements, footer, problems)
+
+    def _reading(self, records: Path, text: str) -> Reading:
+        as_json = _text(_json_of(records)) if self.output.startswith("nccl-tests") else None
+        if as_json is not None:
+            return read_json(as_json, in_place=self.output.endswith("in-place"))
+        return OUTPUTS[self.output](text)
+
+    def _header(self, request: RunRequest) -> dict[str, Any]:
+        workload = request.workload
+        return {
+            "record": "header",
+            "run_id": request.run_id,
+            "benchmark": {"command": list(self.command), "output": self.output},
+            "backend": workload.backend,
+            "operation": str(workload.operation),
+            "ranks": workload.ranks,
+        }
+
+
+def _replaced(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(name, value)
+    return word
+
+
+def _json_of(records: Path) -> Path:
+    return records.with_suffix(".json")
+
+
+def _text(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LARGEST_FILE).decode(errors="replace")
+    except OSError:
+        return None
+
+
+def _footer(measurements: int, ended: re.Match[str], *, wrong: bool) -> dict[str, Any]:
+    try:
+        elapsed_s = max(0.0, float(ended[3]) - float(ended[2]))
+    except ValueError:  # a date that knows no nanoseconds
+        elapsed_s = 0.0
+    return {
+        "record": "footer",
+        "status": "wrong" if wrong else "ok",
+        "measurements": measurements,
+        "elapsed_s": elapsed_s,
+    }

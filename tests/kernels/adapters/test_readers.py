@@ -1,0 +1,225 @@
+"""Readers of other programs' output, held against what these programs really printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator, ValidationError
+
+from commtune.kernels.adapters import json_line
+from commtune.kernels.adapters.imb import read_imb
+from commtune.kernels.adapters.json_line import read_json_lines
+from commtune.kernels.adapters.nccl_tests import read_json, read_table
+from commtune.kernels.adapters.osu import read_osu
+from commtune.kernels.adapters.program import OUTPUTS
+from commtune.kernels.adapters.readings import Reading
+
+_RECORDED = Path(__file__).parent / "recorded"
+_SCHEMA = json.loads((Path(json_line.__file__).parent / "line.schema.json").read_text())
+
+
+def _recorded(name: str) -> str:
+    return (_RECORDED / name).read_text()
+
+
+def _times(reading: Reading) -> dict[int, float]:
+    assert reading.problems == ()
+    return {m.bytes: pytest.approx(m.median_s * 1e6) for m in reading.measurements}  # type: ignore[misc]  # approx compares as the number
+
+
+def test_nccl_tests_out_of_place_and_in_place() -> None:
+    text = _recorded("nccl-tests-2.17.txt")
+    reading = read_table(text)
+    assert _times(reading) == {8: 17.93, 65536: 61.03, 1048576: 164.3, 134217728: 1916.4}
+    assert _times(read_table(text, in_place=True))[8] == 17.72
+    assert (reading.ended, reading.is_wrong) == (True, False)
+    large, small = reading.measurements[-1], reading.measurements[0]
+    assert large.algbw == pytest.approx(70.04e9, rel=1e-3)
+    assert large.busbw == pytest.approx(122.57e9, rel=1e-3)
+    # Printed as 0.00; the factor is that of the large sizes.
+    assert small.busbw == pytest.approx(8 / 17.93e-6 * 7 / 4, rel=1e-3)
+    assert small.samples_s == ()
+    assert small.canary_s is None
+
+
+def test_nccl_tests_with_words_of_the_launcher_between_the_rows() -> None:
+    reading = read_table(_recorded("nccl-tests-2.18-alltoall.txt"))
+    assert _times(reading) == {1024: 38.30, 1048576: 80.37, 8589934592: 234524}
+    assert [m.wrong for m in reading.measurements] == [0, 0, 0]
+
+
+def test_nccl_tests_before_there_was_a_number_of_wrong_elements() -> None:
+    reading = read_table(_recorded("nccl-tests-2.0-error.txt"))
+    assert _times(reading) == {8: 2193.5, 16: 84.54}
+    assert [m.wrong for m in reading.measurements] == [0, 0]
+    assert reading.ended is False  # the excerpt is cut off before its last lines
+
+
+def test_rccl_tests() -> None:
+    reading = read_table(_recorded("rccl-tests.txt"))
+    assert _times(reading) == {8: 58.63, 8589934592: 41644}
+    assert reading.ended
+
+
+def test_nccl_tests_with_single_iterations_and_wrong_elements() -> None:
+    reading = read_table(_recorded("nccl-tests-2.19-per-iteration-made.txt"))
+    assert _times(reading) == {1024: 12.0, 1048576: 40.0}
+    first, second = reading.measurements
+    assert (first.min_s, first.max_s) == pytest.approx((11e-6, 15e-6))
+    assert (first.wrong, second.wrong) == (0, 4)
+    assert reading.is_wrong
+    assert _times(read_table(_recorded("nccl-tests-2.19-per-iteration-made.txt"), in_place=True))[
+        1048576
+    ] == pytest.approx(39.8)
+
+
+def test_json_of_nccl_tests() -> None:
+    reading = read_json(_recorded("nccl-tests-2.19-made.json"))
+    first, second = reading.measurements
+    assert (first.bytes, first.samples_s) == (1024, ())
+    assert first.median_s == pytest.approx(12e-6)
+    assert second.samples_s == pytest.approx((39e-6, 40e-6, 40e-6, 39.5e-6, 45e-6))
+    assert second.median_s == pytest.approx(40e-6)
+    assert second.busbw / second.algbw == pytest.approx(1.75)
+    assert (reading.ended, reading.is_wrong) == (True, False)
+    assert read_json('{"results": 1}').problems
+    assert read_json("{").problems
+
+
+def test_osu_latency_and_collectives() -> None:
+    assert _times(read_osu(_recorded("osu-latency-5.0.txt"))) == {
+        1: 1.85, 1024: 2.18, 65536: 18.49, 4194304: 497.37,
+    }  # fmt: skip
+    assert _times(read_osu(_recorded("osu-allreduce-7.5.txt"))) == {
+        4: 10.05, 1024: 23.24, 1048576: 1064.92,
+    }  # fmt: skip
+    full = read_osu(_recorded("osu-reduce-full-6.2.txt")).measurements[0]
+    assert (full.median_s, full.min_s, full.max_s) == pytest.approx(
+        (132.14e-6, 31.23e-6, 831.04e-6)
+    )
+
+
+def test_osu_bandwidths_become_times() -> None:
+    found = read_osu(_recorded("osu-bw-5.6.2.txt"))
+    assert found.measurements[1].median_s == pytest.approx(1024 / 1262.07e6)
+    assert found.measurements[1].algbw == pytest.approx(1262.07e6)
+    rates = read_osu(_recorded("osu-mbw-mr-5.7.1.txt"))
+    assert rates.measurements[1].algbw == pytest.approx(51844.46e6)
+    both = (
+        "# OSU MPI Bi-Directional Bandwidth Test v5.6.2\n# Size      Bandwidth (MB/s)\n8  16.0\n"
+    )
+    (measurement,) = read_osu(both).measurements
+    assert measurement.median_s == pytest.approx(1e-6)  # each direction has half of it
+
+
+def test_osu_says_that_a_size_failed() -> None:
+    text = (
+        "# OSU MPI Allreduce Latency Test v7.4\n# Size       Avg Latency(us)        Validation\n"
+        "4                       1.00              Pass\n"
+        "8                       1.00              Fail\n"
+    )
+    assert [m.wrong for m in read_osu(text).measurements] == [0, 1]
+
+
+def test_imb() -> None:
+    text = _recorded("imb-2021.txt")
+    reading = read_imb(text)
+    assert sorted(m.bytes for m in reading.measurements) == [8, 16, 32, 64]
+    row = next(line.split() for line in text.splitlines() if line.split()[:1] == ["16"])
+    found = reading.measurements[1]
+    assert found.median_s == pytest.approx(float(row[3]) * 1e-6)
+    assert found.min_s == pytest.approx(float(row[2]) * 1e-6)
+    assert reading.ended
+    assert read_imb(text[: text.index("# All processes")]).ended is False
+    assert len(read_imb(_recorded("imb-2021-pingpong.txt")).measurements) == 4
+
+
+@pytest.mark.parametrize("output", sorted(OUTPUTS))
+def test_labels_of_launchers_are_no_part_of_a_line(output: str) -> None:
+    names = {
+        "osu": "osu-allreduce-7.5.txt", "imb": "imb-2021.txt", "nccl-tests": "rccl-tests.txt",
+        "nccl-tests-in-place": "rccl-tests.txt",
+    }  # fmt: skip
+    text = _recorded(names[output]) if output in names else '{"bytes": 8, "time_s": 1e-6}\n'
+    labelled = "".join(f"[1,0]<stdout>:{line}\n" for line in text.splitlines())
+    assert OUTPUTS[output](labelled).measurements == OUTPUTS[output](text).measurements != ()
+
+
+@pytest.mark.parametrize("output", sorted(OUTPUTS))
+@pytest.mark.parametrize(
+    "text", ["", "Hello\n", "# Size\n", "#bytes\n1\n", "size count time\n8 2"]
+)
+def test_output_without_results_is_a_problem(output: str, text: str) -> None:
+    reading = OUTPUTS[output](text)
+    assert reading.problems
+    assert not reading.measurements
+
+
+@pytest.mark.parametrize("output", sorted(OUTPUTS))
+@given(text=st.text(alphabet='# \n0189.e-{}":,bytesSizetcoun_NaN/[]()', max_size=200))
+def test_no_text_makes_a_reader_fail(output: str, text: str) -> None:
+    OUTPUTS[output](text)
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in _RECORDED.glob("*.txt")))
+def test_output_cut_anywhere_makes_no_reader_fail(name: str) -> None:
+    text = _recorded(name)
+    for end in range(0, len(text), 7):
+        for read in OUTPUTS.values():
+            read(text[:end])
+
+
+def test_two_tables_are_a_problem() -> None:
+    text = _recorded("osu-allreduce-7.5.txt")
+    reading = read_osu(text + text)
+    assert reading.problems == ("4 bytes are printed 2 times; run one benchmark, once",)
+    assert len(reading.measurements) == 3
+
+
+_LINES: list[tuple[dict[str, Any], bool]] = [
+    ({"bytes": 8, "time_s": 1e-6}, True),
+    ({"bytes": 8, "times_s": [1e-6, 3, 2e-6], "wrong": 1, "bus_factor": 2}, True),
+    ({"bytes": 8}, False),
+    ({"bytes": 8, "time_s": 1e-6, "times_s": [1e-6]}, False),
+    ({"bytes": 0, "time_s": 1e-6}, False),
+    ({"bytes": 8, "time_s": 0}, False),
+    ({"bytes": 8, "time_s": -1}, False),
+    ({"bytes": 8, "time_s": "1"}, False),
+    ({"bytes": 8, "time_s": True}, False),
+    ({"bytes": 8, "times_s": []}, False),
+    ({"bytes": 8, "times_s": [1e-6, 0]}, False),
+    ({"bytes": 8, "time_s": 1e-6, "wrong": -1}, False),
+    ({"bytes": 8, "time_s": 1e-6, "time_us": 1}, False),
+    ({"bytes": 1.5, "time_s": 1e-6}, False),
+]
+
+
+@pytest.mark.parametrize(("line", "is_sound"), _LINES)
+def test_lines_and_their_schema_agree(line: dict[str, Any], is_sound: bool) -> None:
+    reading = read_json_lines(f"epoch 1\n{json.dumps(line)}\n")
+    assert bool(reading.measurements) is is_sound
+    assert bool(reading.problems) is not is_sound
+    validator = Draft202012Validator(_SCHEMA)
+    if is_sound:
+        validator.validate(line)
+    else:
+        with pytest.raises(ValidationError):
+            validator.validate(line)
+
+
+def test_lines_of_json() -> None:
+    text = (
+        'step 1\n{"loss": 2.5}\n{"bytes": 8, "times_s": [4e-6, 1e-6, 2e-6]}\n'
+        '{"bytes": 64, "time_s": 5e-6, "wrong": 2}\n{"bytes": broken\n'
+    )
+    reading = read_json_lines(text)
+    assert reading.problems == ()
+    first, second = reading.measurements
+    assert (first.median_s, first.min_s, first.max_s) == (2e-6, 1e-6, 4e-6)
+    assert first.samples_s == (4e-6, 1e-6, 2e-6)
+    assert (second.median_s, second.wrong, second.samples_s) == (5e-6, 2, ())
