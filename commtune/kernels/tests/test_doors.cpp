@@ -1,11 +1,10 @@
 /// Runs under mpiexec: ranks are processes here, and nothing but the doors holds them together.
 
-#include "backends/ipc/doors.h"
-
 #include <sched.h>
 
 #include <cstdio>
 
+#include "backends/ipc/doors.h"
 #include "error.h"
 #include "placement.h"
 #include "world.h"

@@ -1,5 +1,4 @@
 #include "backends/own_messages.h"
-
 #include "backends/xccl/version.h"
 #include "harness.h"
 

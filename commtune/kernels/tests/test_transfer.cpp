@@ -1,5 +1,3 @@
-#include "backends/ipc/transfer.h"
-
 #include <sched.h>
 
 #include <cstring>
@@ -8,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "backends/ipc/transfer.h"
 #include "error.h"
 #include "harness.h"
 
@@ -151,9 +150,8 @@ std::size_t sum_over_ranks(int ranks, const Body& body) {
   std::vector<std::size_t> results(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&body, &results, rank] {
-      results[static_cast<std::size_t>(rank)] = body(rank);
-    });
+    threads.emplace_back(
+        [&body, &results, rank] { results[static_cast<std::size_t>(rank)] = body(rank); });
   }
   for (std::thread& thread : threads) thread.join();
   return std::accumulate(results.begin(), results.end(), std::size_t{0});
@@ -267,6 +265,9 @@ TEST(nobody_copies_before_the_owner_has_started) {
       owner.start();
       owner.advance();
       EXPECT(!owner.is_complete());
+      mover.advance();  // begins to copy
+      owner.advance();
+      EXPECT(!mover.is_complete() && !owner.is_complete());
       mover.wait();
       EXPECT(!owner.is_complete());
       owner.wait();
@@ -319,8 +320,7 @@ TEST(ranks_begin_with_the_ones_after_them) {
   std::vector<std::byte> memory(4 * kBlock);
   const Buffers own{memory.data(), memory.data()};
   const std::vector<std::byte*> exposed(4, memory.data());
-  const auto plan =
-      plan_transfer(everyone_to_everyone(4), IpcDirection::put, 2, 1, own, exposed);
+  const auto plan = plan_transfer(everyone_to_everyone(4), IpcDirection::put, 2, 1, own, exposed);
   EXPECT(plan.moved.size() == 4 && plan.owned == (std::vector<int>{0, 1, 3}));
   EXPECT(plan.moved[0].peer == 2 && plan.moved[1].peer == 3);
   EXPECT(plan.moved[2].peer == 0 && plan.moved[3].peer == 1);

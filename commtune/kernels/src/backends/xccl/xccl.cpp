@@ -1,0 +1,312 @@
+#include "backends/xccl/xccl.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/own_messages.h"
+#include "backends/xccl/version.h"
+#include "clock.h"
+#include "error.h"
+#include "gpu/gpu.h"
+#include "gpu/memory.h"
+#include "gpu/stream.h"
+#include "world.h"
+
+#if COMMTUNE_WITH_HIP
+#include <rccl/rccl.h>
+#else
+#include <nccl.h>
+#endif
+
+namespace commtune {
+
+namespace {
+
+#if COMMTUNE_WITH_HIP
+constexpr const char* kLibrary = "RCCL";
+#else
+constexpr const char* kLibrary = "NCCL";
+#endif
+
+[[noreturn]] void fail_xccl(ncclResult_t code, const char* expression, const char* file, int line) {
+  std::string message = std::string(file) + ":" + std::to_string(line) + ": " + expression + ": " +
+                        ncclGetErrorString(code);
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 13, 0)
+  const char* const more = ncclGetLastError(nullptr);
+  if (more != nullptr && *more != '\0') message.append(" (").append(more).append(")");
+#endif
+  throw Error(message);
+}
+
+inline void check_xccl(ncclResult_t code, const char* expression, const char* file, int line) {
+  if (code != ncclSuccess) fail_xccl(code, expression, file, line);
+}
+
+#define COMMTUNE_XCCL(call) ::commtune::check_xccl((call), #call, __FILE__, __LINE__)
+
+ncclDataType_t xccl_type(DataType type) {
+  switch (type) {
+    case DataType::float32:
+      return ncclFloat32;
+    case DataType::float64:
+      return ncclFloat64;
+    case DataType::int32:
+      return ncclInt32;
+    case DataType::uint8:
+      return ncclUint8;
+  }
+  throw Error("a data type that NCCL doesn't have");
+}
+
+/// The stream of all work and the communicator whose work it is.
+class Lane {
+ public:
+  explicit Lane(const World& world) {
+    ncclUniqueId id{};
+    if (world.is_first()) COMMTUNE_XCCL(ncclGetUniqueId(&id));
+    id = world.from_first(id);
+    const Clock clock;
+    world.barrier();
+    const double began = clock.now();
+    COMMTUNE_XCCL(ncclCommInitRank(&communicator_, world.size(), id, world.rank()));
+    init_s_ = clock.now() - began;
+    world.barrier();
+  }
+
+  ~Lane() {
+    if (communicator_ == nullptr) return;
+    // After a failure kernels may wait for other ranks for ever: freeing memory would wait with
+    // them. A destructor can't report; what was measured is written already.
+    if (std::uncaught_exceptions() > 0) {
+      static_cast<void>(ncclCommAbort(communicator_));
+    } else {
+      static_cast<void>(ncclCommDestroy(communicator_));
+    }
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  gpuStream_t stream() const { return stream_.get(); }
+  ncclComm_t communicator() const { return communicator_; }
+  double init_s() const { return init_s_; }
+
+  /// Returns when all that was started is complete. Failures that happen meanwhile, of a network
+  /// for instance, are told by the communicator and not by the stream.
+  void wait() const {
+    stream_.synchronize();
+    ncclResult_t state = ncclSuccess;
+    COMMTUNE_XCCL(ncclCommGetAsyncError(communicator_, &state));
+    if (state != ncclSuccess) fail_xccl(state, "communication on the device", __FILE__, __LINE__);
+  }
+
+ private:
+  const Stream stream_;
+  ncclComm_t communicator_ = nullptr;
+  double init_s_ = 0.0;
+};
+
+/// One message of this rank, as the library wants it.
+struct Half {
+  bool sends;
+  void* data;
+  std::size_t count;
+  int peer;
+};
+
+class ExchangeAction final : public Action {
+ public:
+  ExchangeAction(const Lane& lane, std::vector<Half> halves, ncclDataType_t type)
+      : lane_(lane), halves_(std::move(halves)), type_(type) {}
+
+  void start() override {
+    if (halves_.empty()) return;
+    COMMTUNE_XCCL(ncclGroupStart());
+    for (const Half& half : halves_) {
+      if (half.sends) {
+        COMMTUNE_XCCL(ncclSend(half.data, half.count, type_, half.peer, lane_.communicator(),
+                               lane_.stream()));
+      } else {
+        COMMTUNE_XCCL(ncclRecv(half.data, half.count, type_, half.peer, lane_.communicator(),
+                               lane_.stream()));
+      }
+    }
+    COMMTUNE_XCCL(ncclGroupEnd());
+  }
+
+  void wait() override { lane_.wait(); }
+
+ private:
+  const Lane& lane_;
+  std::vector<Half> halves_;
+  ncclDataType_t type_;
+};
+
+/// Everything that a collective call needs, decided before the clock runs.
+struct Call {
+  void* send;
+  void* received;
+  std::size_t count;
+  ncclDataType_t type;
+  ncclRedOp_t reduction;
+  bool is_root;
+  ncclComm_t communicator;
+  gpuStream_t stream;
+};
+
+void allreduce(const Call& call) {
+  COMMTUNE_XCCL(ncclAllReduce(call.send, call.received, call.count, call.type, call.reduction,
+                              call.communicator, call.stream));
+}
+
+void reduce(const Call& call) {
+  COMMTUNE_XCCL(ncclReduce(call.send, call.received, call.count, call.type, call.reduction, 0,
+                           call.communicator, call.stream));
+}
+
+/// In place at the root, which has its data already: as MPI_Bcast.
+void broadcast(const Call& call) {
+  void* const data = call.is_root ? call.send : call.received;
+  COMMTUNE_XCCL(
+      ncclBroadcast(data, data, call.count, call.type, 0, call.communicator, call.stream));
+}
+
+void allgather(const Call& call) {
+  COMMTUNE_XCCL(ncclAllGather(call.send, call.received, call.count, call.type, call.communicator,
+                              call.stream));
+}
+
+void reduce_scatter(const Call& call) {
+  COMMTUNE_XCCL(ncclReduceScatter(call.send, call.received, call.count, call.type, call.reduction,
+                                  call.communicator, call.stream));
+}
+
+using Function = void (*)(const Call&);
+
+/// Null where it is made of messages.
+Function function_of(Operation operation) {
+  switch (operation) {
+    case Operation::allreduce:
+      return allreduce;
+    case Operation::reduce:
+      return reduce;
+    case Operation::broadcast:
+      return broadcast;
+    case Operation::allgather:
+      return allgather;
+    case Operation::reduce_scatter:
+      return reduce_scatter;
+    default:
+      return nullptr;
+  }
+}
+
+class CollectiveAction final : public Action {
+ public:
+  CollectiveAction(const Lane& lane, Function function, const Call& call)
+      : lane_(lane), function_(function), call_(call) {}
+
+  void start() override { function_(call_); }
+  void wait() override { lane_.wait(); }
+
+ private:
+  const Lane& lane_;
+  Function function_;
+  Call call_;
+};
+
+/// Events on the stream of all work.
+class StreamTimer final : public DeviceTimer {
+ public:
+  explicit StreamTimer(gpuStream_t stream) : stream_(stream) {
+    COMMTUNE_GPU_CALL(gpuEventCreate(&begin_));
+    COMMTUNE_GPU_CALL(gpuEventCreate(&end_));
+  }
+  ~StreamTimer() override {
+    static_cast<void>(gpuEventDestroy(begin_));
+    static_cast<void>(gpuEventDestroy(end_));
+  }
+  StreamTimer(const StreamTimer&) = delete;
+  StreamTimer& operator=(const StreamTimer&) = delete;
+
+  void begin() override { COMMTUNE_GPU_CALL(gpuEventRecord(begin_, stream_)); }
+  void end() override { COMMTUNE_GPU_CALL(gpuEventRecord(end_, stream_)); }
+
+  double elapsed_s() override {
+    COMMTUNE_GPU_CALL(gpuEventSynchronize(end_));
+    float milliseconds = 0;
+    COMMTUNE_GPU_CALL(gpuEventElapsedTime(&milliseconds, begin_, end_));
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
+
+ private:
+  gpuStream_t stream_;
+  gpuEvent_t begin_ = nullptr;
+  gpuEvent_t end_ = nullptr;
+};
+
+std::string library_words() {
+  int code = 0;
+  COMMTUNE_XCCL(ncclGetVersion(&code));
+  return std::string(kLibrary) + " " + version_of(code);
+}
+
+class XcclBackend final : public Backend {
+ public:
+  explicit XcclBackend(const World& world)
+      : world_(world),
+        library_(library_words()),
+        memory_(device_memory()),
+        lane_(world),
+        timer_(lane_.stream()) {}
+
+  std::string_view name() const override { return "xccl"; }
+  Memory& memory() override { return *memory_; }
+  bool enqueues() const override { return true; }
+  double init_s() const override { return lane_.init_s(); }
+  std::string_view library() const override { return library_; }
+  DeviceTimer* device_timer() override { return &timer_; }
+
+  std::unique_ptr<Action> exchange(const Exchange& messages, const Buffers& buffers, DataType type,
+                                   Company /*company*/) override {
+    const std::size_t element = size_of(type);
+    std::vector<Half> halves;
+    for (const OwnMessage& own : own_messages(messages, world_.rank())) {
+      std::byte* const buffer = own.sends ? buffers.send : buffers.received;
+      halves.push_back({own.sends, buffer + own.offset * element, own.count, own.peer});
+    }
+    return std::make_unique<ExchangeAction>(lane_, std::move(halves), xccl_type(type));
+  }
+
+  std::unique_ptr<Action> collective(const Layout& layout, const Buffers& buffers,
+                                     Reduction reduction) override {
+    const Function function = function_of(layout.operation);
+    if (function == nullptr) return nullptr;
+    const Call call{buffers.send,
+                    buffers.received,
+                    layout.count,
+                    xccl_type(layout.type),
+                    reduction == Reduction::sum ? ncclSum : ncclMax,
+                    world_.is_first(),
+                    lane_.communicator(),
+                    lane_.stream()};
+    return std::make_unique<CollectiveAction>(lane_, function, call);
+  }
+
+ private:
+  const World& world_;
+  std::string library_;
+  // What is below uses it, and goes before it.
+  std::unique_ptr<Memory> memory_;
+  Lane lane_;
+  StreamTimer timer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_xccl(const World& world) {
+  return std::make_unique<XcclBackend>(world);
+}
+
+}  // namespace commtune
