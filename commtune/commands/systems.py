@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from commtune.commands import text
+from commtune.commands import system_nominal, text
 from commtune.errors import CommtuneError
 from commtune.systems import (
     System,
+    fabric_of,
     format_bandwidth,
     load_system,
+    matrix,
     node_bandwidth,
-    path_bandwidth,
     systems,
 )
 from commtune.systems.schema import Partition, Qos, Sourced
@@ -38,12 +39,13 @@ def show(name: str, *, json_output: bool) -> None:
     """Prints a system, by name or path."""
     system = load_system(name)
     if json_output:
-        print(json.dumps(system.model_dump(mode="json"), indent=2))
+        nominal = system_nominal.plain(fabric_of(system))
+        print(json.dumps({**system.model_dump(mode="json"), "nominal": nominal}, indent=2))
         return
     print(f"{system.name} {system.version}: {system.summary}")
     origin = "measured" if system.measured_here else "read, not measured;"
     print(f"{origin} facts checked {system.checked}; bandwidths are nominal, one direction")
-    for part in (_node, _paths, _slurm, _launch, _variables, _disputes):
+    for part in (_node, _paths, _nominal, _slurm, _launch, _variables, _disputes):
         for line in part(system):
             print(line)
     print("\nsources")
@@ -106,29 +108,47 @@ def _node(system: System) -> Iterator[str]:
     )
     if gpus:
         near = f"; NUMA nodes {', '.join(map(str, gpus.numa))}" if gpus.numa else ""
+        if gpus.host_link:
+            near += f"; {format_bandwidth(gpus.host_link)} to the processor"
         yield _fact(f"{gpus.count} x {gpus.model}, {text.size(gpus.memory)} each{near}", gpus)
     total = format_bandwidth(node_bandwidth(system))
     port = format_bandwidth(nics.bandwidth)
-    yield _fact(f"{nics.count} x {nics.model}, {port} each, {total} together", nics)
+    shared = f"; {_sharing(system)}" if gpus else ""
+    yield _fact(f"{nics.count} x {nics.model}, {port} each, {total} together{shared}", nics)
     yield _fact(f"network: {system.network.fabric}, {system.network.topology}", system.network)
 
 
+def _sharing(system: System) -> str:
+    ports = fabric_of(system).ports
+    numbers = ", ".join(str(port) for port in ports.of_gpu) if ports else ""
+    return f"ports of the GPUs {numbers}{' (a guess)' if ports and ports.assumed else ''}"
+
+
 def _paths(system: System) -> Iterator[str]:
-    count = system.gpus.count if system.gpus else 0
     if not system.links:
         return
-    yield "\nbetween GPUs: Gb/s of the widest of the shortest paths"
-    numbers = [str(gpu) for gpu in range(count)]
-    rows = [(n, *(_width(system, int(n), end) for end in range(count))) for n in numbers]
-    table = text.columns(("GPU", *numbers), rows, right=",".join(numbers))
+    fabric = fabric_of(system)
+    yield "\nbetween GPUs: Gb/s of the widest of the shortest paths; sent: of all links of a GPU"
+    numbers = [str(gpu) for gpu in range(fabric.gpus)]
+    widths = matrix(fabric)
+    rows = [
+        (str(a), *(_gbits(widths.get((a, b))) for b in range(fabric.gpus)),
+         _gbits(fabric.injection(a)))
+        for a in range(fabric.gpus)
+    ]  # fmt: skip
+    table = text.columns(("GPU", *numbers, "sent"), rows, right=",".join([*numbers, "sent"]))
     yield textwrap.indent(table, "    ")
     for link in system.links:
         pairs = "all pairs" if link.pairs == "all" else f"{len(link.pairs)} pairs"
         yield _fact(f"{pairs}: {link.links} x {format_bandwidth(link.bandwidth)}", link)
 
 
-def _width(system: System, start: int, end: int) -> str:
-    return "-" if start == end else f"{path_bandwidth(system, start, end) * 8 / 1e9:g}"
+def _gbits(bytes_per_s: float | None) -> str:
+    return "-" if bytes_per_s is None else f"{bytes_per_s * 8 / 1e9:g}"
+
+
+def _nominal(system: System) -> Iterator[str]:
+    yield from system_nominal.lines(fabric_of(system))
 
 
 def _slurm(system: System) -> Iterator[str]:

@@ -134,6 +134,47 @@ def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(capsys.readouterr().out)["gpus"]["count"] == 8
 
 
+def test_the_command_shows_what_operations_could_reach(capsys: pytest.CaptureFixture[str]) -> None:
+    command.show("lumi", json_output=False)
+    shown = capsys.readouterr().out
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["0", "-", "1600", "400", "400", "400", "400", "800", "800", "2800"] in rows
+    alltoall = next(row for row in rows if row[:1] == ["alltoall"])
+    assert alltoall[1:5] == ["700", "(87.5)", "1050", "(131)"]
+    assert "4 messages over 1 link x 50 GB/s from GPU 1 to GPU 5" in shown
+    assert "alltoall inside a node, all that a die sends" in shown  # where sources disagree
+    assert "ports of the GPUs 0, 0, 1, 1, 2, 2, 3, 3" in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= 105
+    command.show("lumi", json_output=True)
+    nominal = json.loads(capsys.readouterr().out)["nominal"]
+    (found,) = [n for n in nominal if n["operation"] == "alltoall" and n["nodes"] == 1]
+    assert found["busbw_Bps"] == 87.5e9 and found["limit_Bps"] == 131.25e9
+
+
+def test_a_system_without_gpus_or_links(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = [
+        line for line in PLAIN.splitlines(True)
+        if not line.startswith(("gpus:", "links:", "  - {pairs"))
+    ]  # fmt: skip
+    command.show(str(written(tmp_path, "".join(kept))), json_output=False)
+    shown = capsys.readouterr().out
+    assert "a rank a node, in host memory" in shown
+    allreduce = next(line for line in shown.splitlines() if "allreduce " in line)
+    assert allreduce.split()[1:3] == ["100", "(12.5)"]
+
+
+def test_ports_of_gpus_must_be_there(tmp_path: Path) -> None:
+    old = "count: 1, bandwidth: 100 Gb/s"
+    for wrong in ("[0, 1, 0]", "[0, 0]"):
+        text = PLAIN.replace(old, f"{old}, sharing: {wrong}", 1)
+        with pytest.raises(DocumentError, match=r"small.yaml:12: nics\.sharing names a port"):
+            load_system(written(tmp_path, text))
+    fine = PLAIN.replace(old, f"{old}, sharing: [0, 0, 0]", 1)
+    assert load_system(written(tmp_path, fine)).nics.sharing == [0, 0, 0]
+
+
 def test_the_command_checks_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good = written(tmp_path, PLAIN)
     command.validate([good], json_output=False)

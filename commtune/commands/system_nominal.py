@@ -1,0 +1,118 @@
+"""What operations could reach on a described system, for ``commtune systems show``."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from commtune.commands import text
+from commtune.systems import (
+    Fabric,
+    Memory,
+    Nominal,
+    Question,
+    format_bandwidth,
+    group_bandwidth,
+    nominal,
+    self_bounds,
+)
+
+#: With one rank a GPU; the last is far enough for what bandwidths tend to.
+_NODES = (1, 2, 256)
+_OPERATIONS = ("ping-pong", "ring", "alltoall", "allreduce", "allgather", "reduce-scatter",
+               "broadcast", "reduce", "incast", "one-to-many")  # fmt: skip
+_WIDTH = 96
+_Found = Mapping[tuple[str, int], Nominal]
+
+
+def bounds(fabric: Fabric) -> _Found:
+    """The nominal bandwidth of the main operations, by operation and number of nodes."""
+    memory = Memory.DEVICE if fabric.gpus else Memory.HOST
+    each = fabric.gpus or 1
+    return {
+        (operation, nodes): nominal(fabric, Question(operation, each * nodes, nodes, memory))
+        for operation in _OPERATIONS
+        for nodes in (_NODES if fabric.links else _NODES[1:])
+    }
+
+
+def lines(fabric: Fabric) -> Iterator[str]:
+    """For people."""
+    found = bounds(fabric)
+    nodes = sorted({nodes for _, nodes in found})
+    each = "all GPUs of a node, a rank each" if fabric.gpus else "a rank a node, in host memory"
+    yield f"\nnominal bus bandwidth: Gb/s (GB/s); {each}"
+    yield "    limit: what no way of doing it exceeds, where that is more"
+    header = ["operation"]
+    for count in nodes:
+        header += [f"{count} node{'s' if count > 1 else ''}", "limit"]
+    rows = [
+        (operation, *(cell for n in nodes for cell in _cells(found[operation, n])))
+        for operation in _OPERATIONS
+    ]
+    yield textwrap.indent(text.columns(header, rows), "    ")
+    yield from _reasons(found)
+    yield from _of_gpus(fabric)
+
+
+def _cells(found: Nominal) -> tuple[str, str]:
+    return _short(found.bytes_per_s), "" if found.limit is None else _short(found.limit)
+
+
+def _short(bytes_per_s: float | None) -> str:
+    if bytes_per_s is None:
+        return "-"
+    return f"{bytes_per_s * 8 / 1e9:.4g} ({bytes_per_s / 1e9:.3g})"
+
+
+def _reasons(found: _Found) -> Iterator[str]:
+    """From which links numbers are, those of the same reason together."""
+    said: dict[str, list[str]] = {}
+    for (operation, nodes), answer in found.items():
+        if nodes > 2:
+            continue
+        model = f"{answer.model}: " if answer.model else "none: "
+        said.setdefault(f"{_nodes(nodes)}, {model}{answer.why}", []).append(operation)
+    for reason, operations in sorted(said.items()):
+        yield _wrapped(f"{reason} ({', '.join(operations)})")
+    for assumption in dict.fromkeys(a for answer in found.values() for a in answer.assumptions):
+        yield _wrapped(f"assumed: {assumption}")
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'' if count == 1 else 's'}"
+
+
+def _of_gpus(fabric: Fabric) -> Iterator[str]:
+    if fabric.ports and fabric.gpus:
+        sent = [group_bandwidth(fabric, k) for k in range(1, fabric.gpus + 1)]
+        numbers = ", ".join(_short(s) for s in sent)
+        yield _wrapped(f"what the first 1 to {fabric.gpus} GPUs of a node send out: {numbers}")
+    if both := self_bounds(fabric):
+        yield _wrapped(
+            f"a GPU's copy to itself: {format_bandwidth(both[0])} copied, which are "
+            f"{format_bandwidth(both[1])} read and written"
+        )
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
+
+
+def plain(fabric: Fabric) -> list[dict[str, Any]]:
+    """For programs; bytes per second."""
+    return [
+        {
+            "operation": operation,
+            "nodes": nodes,
+            "ranks": nodes * (fabric.gpus or 1),
+            "busbw_Bps": found.bytes_per_s,
+            "model": found.model,
+            "why": found.why,
+            "limit_Bps": found.limit,
+            "limit_why": found.limit_why,
+            "assumptions": list(found.assumptions),
+        }
+        for (operation, nodes), found in bounds(fabric).items()
+    ]
