@@ -151,6 +151,17 @@ def test_the_command_shows_what_operations_could_reach(capsys: pytest.CaptureFix
     assert found["busbw_Bps"] == 87.5e9 and found["limit_Bps"] == 131.25e9
 
 
+@pytest.mark.parametrize("name", ["lumi", "leonardo"])
+def test_the_tables_in_the_reference_are_what_the_command_says(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.show(name, json_output=False)
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    begin = next(i for i, line in enumerate(shown) if line.startswith("operation"))
+    page = Path(__file__).parents[2] / "docs" / "nominal.md"
+    assert "\n".join(shown[begin : begin + 11]) in page.read_text(encoding="utf-8")
+
+
 def test_a_system_without_gpus_or_links(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
