@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -70,24 +70,31 @@ def toolchain_of(gpu: str, architectures: Sequence[str]) -> tuple[Toolchain | No
         return None, f"{missing.message}; {missing.hint}"
 
 
-def waived(toolchain: Toolchain | None, why: str, there: Collection[str]) -> dict[Backend, str]:
+def waived(toolchain: Toolchain | None, why: str, built: Mapping[str, str]) -> dict[str, str]:
     """The backends that an executable lacks, each with the reason.
 
     Args:
         why: there is no toolchain.
-        there: the backends that the executable lists.
+        built: what the build says, see ``kernels.build.backends_of``.
     """
-    reasons = {}
-    for backend in Backend:
-        if backend in there:
-            continue
-        if toolchain is None:
-            reasons[backend] = why
-        elif backend is Backend.XCCL and toolchain.xccl is None:
-            reasons[backend] = why_no_xccl(toolchain.kind)
-        else:
-            reasons[backend] = "this version of the benchmark was built without it"
-    return reasons
+    reasons = {name: reason for name, reason in built.items() if reason}
+    if toolchain is None:
+        return dict.fromkeys(reasons, why)
+    no_xccl = {str(Backend.XCCL): why_no_xccl(toolchain.kind)} if toolchain.xccl is None else {}
+    return {**reasons, **no_xccl}
+
+
+def require_backend(backend: str, built: Mapping[str, str]) -> None:
+    """Makes sure that an executable has a backend.
+
+    Raises:
+        MissingComponent: it was built without.
+    """
+    if reason := built.get(backend, "" if backend in built else "it is not known"):
+        raise MissingComponent(
+            f"the backend {backend} could not be built: {reason}",
+            hint="'commtune build' shows what there is",
+        )
 
 
 def _named_architectures() -> list[str]:

@@ -48,11 +48,12 @@ from commtune.gpu_wiring import (
     MPI_LIBRARIES,
     check_launch,
     libraries_of,
+    require_backend,
     shown_names,
     toolchain_for,
 )
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import backends_in, build
+from commtune.kernels.build import backends_of, build
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import (
     Backend,
@@ -189,10 +190,17 @@ def is_version_in(version: str, versions: str) -> bool:
 
 def build_for(
     mpi: MpiInstallation, toolchain: Toolchain | None, log: Path | None
-) -> tuple[Path, tuple[str, ...]]:
-    """The benchmark's executable, built if it wasn't, and the backends that it has."""
+) -> tuple[Path, dict[str, str]]:
+    """The benchmark's executable, built if it wasn't, and its backends; see ``backends_of``."""
     executable = build(mpi, Folders.of_user().cache, toolchain=toolchain, log=log)
-    return executable, backends_in(executable)
+    return executable, backends_of(executable)
+
+
+def _executable(mpi: MpiInstallation, backend: str) -> Path:
+    """The benchmark's executable with a backend in it."""
+    executable, built = build_for(mpi, toolchain_for(backend), None)
+    require_backend(backend, built)
+    return executable
 
 
 def prepare_benchmark(
@@ -226,16 +234,16 @@ def prepare_pinned(
 ) -> LocalBenchmark:
     """The same from what a database knows of a space: its pins and its variables' names."""
     check_launch(workload, os.environ)
-    toolchain = toolchain_for(workload.backend)
-    executable = build(mpi, Folders.of_user().cache, toolchain=toolchain)
-    safe = tuple(guards_of(tuple(guards), os.environ)) if toolchain else ()
+    executable = _executable(mpi, workload.backend)
+    on_gpu = Backend(workload.backend).uses_gpu
+    safe = tuple(guards_of(tuple(guards), os.environ)) if on_gpu else ()
     return LocalBenchmark(
         mpi=mpi,
         program=NativeProgram(executable, shown_names(watched, workload, safe)),
         environment={**base_environment(os.environ, mpi, guards), **pinned},
         watched=watched,
         folder=folder,
-        launcher=local(mpi, bound=toolchain is None, emulated_nodes=workload.emulated_nodes),
+        launcher=local(mpi, bound=not on_gpu, emulated_nodes=workload.emulated_nodes),
     )
 
 
@@ -346,8 +354,7 @@ def slurm_campaign(
     spec: CampaignSpec, mpi: MpiInstallation, say: Callable[[str], None]
 ) -> OnSlurm:
     """A campaign on Slurm, with its benchmark built; see ``slurm_wiring.on_slurm``."""
-    toolchain = toolchain_for(spec.plan.workload.backend)
-    executable = build(mpi, Folders.of_user().cache, toolchain=toolchain)
+    executable = _executable(mpi, spec.plan.workload.backend)
     program = NativeProgram(executable, spec.plan.space.variables)
     folder = runs_folder(spec.plan.name).parent
     return on_slurm(spec, mpi, program, folder, say)

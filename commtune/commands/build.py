@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from commtune import gpu_wiring, wiring
 from commtune.commands import text
 from commtune.errors import UserError
 from commtune.kernels.toolchains import Toolchain
-from commtune.model import Backend, GpuKind, MpiInstallation
+from commtune.model import GpuKind, MpiInstallation
 from commtune.nearest import quoted, suggestion
 
 _GPUS = ("auto", *GpuKind)
@@ -27,16 +27,16 @@ def run(
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
     found = wiring.find(mpi)
     toolchain, why = gpu_wiring.toolchain_of(gpu, architectures)
-    executable, there = wiring.build_for(found, toolchain, log)
-    waived = gpu_wiring.waived(toolchain, why, there)
+    executable, built = wiring.build_for(found, toolchain, log)
+    waived = gpu_wiring.waived(toolchain, why, built)
     if json_output:
-        print(json.dumps(_plain(found, toolchain, executable, there, waived), indent=2))
+        print(json.dumps(_plain(found, toolchain, executable, built, waived), indent=2))
         return
     print(f"{found.flavour} {found.version}, {found.compiler}")
     for line in _gpu_lines(toolchain):
         print(line)
     print(f"{executable}\n")
-    rows = [(backend, _state(backend, waived)) for backend in Backend]
+    rows = [(name, _state(name, waived)) for name in built]
     print(text.columns(("backend", "state"), rows))
 
 
@@ -51,7 +51,7 @@ def _gpu_lines(toolchain: Toolchain | None) -> list[str]:
     return [*lines, f"{xccl.name} {xccl.version}, {xccl.library}"] if xccl else lines
 
 
-def _state(backend: Backend, waived: dict[Backend, str]) -> str:
+def _state(backend: str, waived: Mapping[str, str]) -> str:
     return f"waived: {waived[backend]}" if backend in waived else "built"
 
 
@@ -59,8 +59,8 @@ def _plain(
     mpi: MpiInstallation,
     toolchain: Toolchain | None,
     executable: Path,
-    there: Sequence[str],
-    waived: dict[Backend, str],
+    built: Mapping[str, str],
+    waived: Mapping[str, str],
 ) -> dict[str, Any]:
     return {
         "mpi": {
@@ -70,6 +70,6 @@ def _plain(
         },
         "gpu": toolchain.plain() if toolchain else None,
         "executable": str(executable),
-        "backends": list(there),
-        "waived": {str(backend): why for backend, why in waived.items()},
+        "backends": [name for name in built if name not in waived],
+        "waived": dict(waived),
     }

@@ -181,7 +181,9 @@ def _xccl(
     """The first place that has both header and library."""
     named = [Path(environment[name]) for name in family.xccl_roots if environment.get(name)]
     wheels = [folder / name for folder in packages for name in family.xccl_packaged]
-    for root in (*named, toolkit, Path("/usr"), Path("/usr/local"), *wheels):
+    # Beside CUDA in NVIDIA's HPC SDK.
+    bundled = toolkit.parent.parent / "comm_libs" / family.xccl
+    for root in (*named, toolkit, bundled, Path("/usr"), Path("/usr/local"), *wheels):
         headers = (root / "include" / header for header in family.header)
         header = next((path for path in headers if path.is_file()), None)
         library = _library(root, family.xccl)
@@ -234,7 +236,8 @@ def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) ->
     if not found:
         raise MissingComponent(
             "no GPU is here that tells which architecture to build for",
-            hint=f"name it: 'commtune build --gpu {kind} --arch {_FAMILIES[kind].example}'",
+            hint=f"name it: --arch for 'commtune build', COMMTUNE_GPU_ARCHITECTURES for all "
+            f"commands; {_FAMILIES[kind].example}",
         )
     return tuple(found)
 

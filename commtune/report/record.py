@@ -68,6 +68,18 @@ class Record:
         return text.beside(Aggressor.of_plain(stored)) if stored else ""
 
     @property
+    def emulated(self) -> str:
+        """That its nodes were emulated, for people; empty where they weren't."""
+        nodes = self.workload.get("emulated_nodes")
+        return text.emulated(int(nodes)) if nodes else ""
+
+    @property
+    def guards(self) -> Mapping[str, str]:
+        """Variables of its environment that passed unchanged to every run."""
+        stored = self.campaign.what.get("guards") or {}
+        return {name: value for name, value in stored.items() if value is not None}
+
+    @property
     def operation(self) -> str:
         """The operation that was tuned."""
         if self.profiles:
