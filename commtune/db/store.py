@@ -10,14 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, update
 
 from commtune.db import course, location, locks, reading, writing
 from commtune.db.engine import Database, as_rows
-from commtune.db.jobs import StoredJobs, put_job
+from commtune.db.jobs import StoredJobs
 from commtune.db.locks import LockOwner
 from commtune.db.patience import Patience
 from commtune.db.queries import list_profiles
@@ -34,8 +33,6 @@ from commtune.model import (
     BlockPlan,
     Configuration,
     Execution,
-    JobRecord,
-    JobStage,
     Profile,
     RunRequest,
     RunResult,
@@ -258,34 +255,6 @@ class Store:
         """
         with self._write() as connection:
             return writing.finish_run(connection, campaign_id, result, operation)
-
-    def finish_runs(
-        self, campaign_id: int, results: Sequence[RunResult], operation: str
-    ) -> list[bool]:
-        """Stores the results of several runs in one transaction; each as ``finish_run``.
-
-        Returns:
-            What ``finish_run`` returns of each.
-        """
-        with self._write() as connection:
-            return [writing.finish_run(connection, campaign_id, r, operation) for r in results]
-
-    def settle_job(
-        self, campaign_id: int, job: JobRecord, results: Sequence[RunResult], operation: str
-    ) -> list[bool]:
-        """Stores a job as over and the results of its runs, all in one transaction.
-
-        A second time stores no run twice.
-
-        Returns:
-            What ``finish_run`` returns of each result.
-
-        Raises:
-            DatabaseFault: as ``finish_run`` and ``StoredJobs.put_job``; nothing is stored then.
-        """
-        with self._write() as connection:
-            put_job(connection, campaign_id, replace(job, stage=JobStage.OVER))
-            return [writing.finish_run(connection, campaign_id, r, operation) for r in results]
 
     def job_book(self, campaign_id: int) -> StoredJobs:
         """The campaign's jobs."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import database_values as given
@@ -17,7 +14,7 @@ from sqlalchemy import event, insert, text
 from commtune.db.store import Store
 from commtune.db.tables import Job
 from commtune.errors import DatabaseFault
-from commtune.model import DEFAULT, JobKind, JobStage, Outcome
+from commtune.model import DEFAULT, JobKind, JobStage
 from commtune.tuner import ports
 
 #: Jobs of a campaign that was at it for long, of which two are not over.
@@ -40,11 +37,6 @@ def requests(block: int = 4) -> list[Any]:
     """The runs of a block: the default, and the tuned configuration."""
     default = given.request(f"b{block}r0", configuration=DEFAULT, trial=0, block=block, position=0)
     return [default, given.request(f"b{block}r1", block=block, position=1)]
-
-
-def results(block: int = 4, **changes: Any) -> list[Any]:
-    """What came of ``requests``."""
-    return [given.result(f"b{block}r{position}", **changes) for position in (0, 1)]
 
 
 def test_the_job_book_is_what_the_tuner_asks_for(store: Store, campaign_id: int) -> None:
@@ -185,98 +177,6 @@ def test_the_runs_of_a_block_are_registered_together_or_not_at_all(
     assert store.open_runs(campaign_id) == requests() + requests(6)
     assert store.open_runs(campaign_id, block=6) == requests(6)
     assert store.open_runs(campaign_id, block=5) == []
-
-
-def test_results_of_several_runs_are_stored_once(store: Store, campaign_id: int) -> None:
-    store.start_runs(campaign_id, requests(), "s1")
-    assert store.finish_run(campaign_id, results()[0], "allreduce")
-    assert store.finish_runs(campaign_id, results(), "allreduce") == [False, True]
-    assert store.finish_runs(campaign_id, results(), "allreduce") == [False, False]
-    assert [run.run_id for run in store.runs(campaign_id)] == ["b4r0", "b4r1"]
-    unknown = given.result("unknown")
-    store.start_runs(campaign_id, requests(5), "s1")
-    with pytest.raises(DatabaseFault, match="unknown was never registered"):
-        store.finish_runs(campaign_id, [*results(5), unknown], "allreduce")
-    assert store.open_runs(campaign_id) == requests(5)
-
-
-def test_a_job_is_settled_with_its_runs(store: Store, campaign_id: int) -> None:
-    book = store.job_book(campaign_id)
-    store.start_runs(campaign_id, requests(), "s1")
-    job = given.job(stage=JobStage.SUBMITTED, number="7", node_hours=0.25)
-    book.put_job(job)
-    assert store.settle_job(campaign_id, job, results(), "allreduce") == [True, True]
-    assert (book.open_jobs(), store.open_runs(campaign_id)) == ([], [])
-    assert book.all_jobs() == [replace(job, stage=JobStage.OVER)]
-    again = replace(job, node_hours=0.5)
-    assert store.settle_job(campaign_id, again, results(wall_s=9.0), "allreduce") == [False, False]
-    assert book.node_hours() == 0.5
-    assert {run.wall_s for run in store.runs(campaign_id)} == {0.75}
-
-
-def test_a_job_that_made_nothing_is_settled_with_what_was_lost(
-    store: Store, campaign_id: int
-) -> None:
-    store.start_runs(campaign_id, requests(), "s1")
-    never = results(outcome=Outcome.NEVER_STARTED, measurements=(), header=None, footer=None)
-    store.settle_job(campaign_id, given.job(), never, "allreduce")
-    runs = list(store.runs(campaign_id))
-    assert {run.outcome for run in runs} == {Outcome.NEVER_STARTED}
-    assert all(run.outcome.is_lost and not run.measurements for run in runs)
-
-
-def test_a_refused_result_leaves_the_job_open(store: Store, campaign_id: int) -> None:
-    book = store.job_book(campaign_id)
-    store.start_runs(campaign_id, requests(), "s1")
-    book.put_job(given.job())
-    with pytest.raises(DatabaseFault, match="unknown was never registered"):
-        store.settle_job(
-            campaign_id, given.job(), [*results(), given.result("unknown")], "allreduce"
-        )
-    assert book.open_jobs() == [given.job()]
-    assert store.open_runs(campaign_id) == requests()
-    assert list(store.runs(campaign_id)) == []
-
-
-DYING = """
-import os, sys
-sys.path[:0] = sys.argv[4:]
-import test_db_jobs
-from commtune.db import writing
-from commtune.db.engine import open_database
-from commtune.db.store import Store
-import database_values as given
-
-url, campaign_id, survived = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-finish, finished = writing.finish_run, []
-
-def dying(*arguments):
-    if len(finished) == survived:
-        os.kill(os.getpid(), 9)
-    finished.append(1)
-    return finish(*arguments)
-
-writing.finish_run = dying
-store = Store(open_database(url))
-store.settle_job(campaign_id, given.job(), test_db_jobs.results(), "allreduce")
-os.kill(os.getpid(), 9)
-"""
-
-
-@pytest.mark.parametrize("survived", [0, 1, 2])
-def test_a_controller_that_dies_while_it_settles_leaves_all_or_nothing(
-    store: Store, url: str, campaign_id: int, survived: int
-) -> None:
-    store.start_runs(campaign_id, requests(), "s1")
-    store.job_book(campaign_id).put_job(given.job())
-    here = Path(__file__).parent
-    arguments = [url, str(campaign_id), str(survived), str(here), str(here.parent)]
-    child = subprocess.run([sys.executable, "-c", DYING, *arguments], capture_output=True)
-    assert child.returncode == -9, child.stderr
-    is_settled = survived == len(requests())
-    assert bool(store.job_book(campaign_id).open_jobs()) != is_settled
-    assert store.open_runs(campaign_id) == ([] if is_settled else requests())
-    assert len(list(store.runs(campaign_id))) == (2 if is_settled else 0)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from commtune.db.engine import open_database  # noqa: E402
 from commtune.db.location import SCHEMA  # noqa: E402
 from commtune.db.locks import LockOwner  # noqa: E402
 from commtune.db.store import Store  # noqa: E402
+from commtune.model import JobStage  # noqa: E402
 
 
 def main() -> None:
@@ -43,7 +44,8 @@ def fill(store: Store) -> None:
     store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
     store.start_run(campaign_id, given.request(), "s1")
     result = given.result(other_load=0.25, nodes=("n1", "n2"), distance="same-switch")
-    store.settle_job(campaign_id, given.job("over", node_hours=0.5), [result], "allreduce")
+    store.finish_run(campaign_id, result, "allreduce")
+    store.job_book(campaign_id).put_job(given.job("over", stage=JobStage.OVER, node_hours=0.5))
     store.job_book(campaign_id).put_job(given.job())
     store.start_run(campaign_id, given.request("r2"), "s1")
     store.decide(campaign_id, {"blocks": 5})
