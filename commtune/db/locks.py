@@ -14,6 +14,8 @@ from sqlalchemy.exc import IntegrityError
 from commtune.db.tables import Campaign, Lock
 from commtune.errors import CampaignLocked
 
+#: Silence after which a controller on another machine is given up, seconds.
+STALE_AFTER_S = 300.0
 _PROC = Path("/proc")
 
 

@@ -49,12 +49,22 @@ class CampaignRecord:
 
 @dataclass(frozen=True)
 class CampaignHandle:
-    """A stored campaign; ``is_new`` if this call created it, ``created`` seconds since 1970."""
+    """A stored campaign.
+
+    Attributes:
+        is_new: whether this call created it.
+        created: seconds since 1970.
+        earlier: name that an earlier campaign of this name has got by this call, which had no
+            good run; empty where there was none.
+        changes: what has changed since that one, as ``key: stored -> now``.
+    """
 
     id: int
     name: str
     is_new: bool
     created: float
+    earlier: str = ""
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

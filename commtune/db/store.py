@@ -17,7 +17,7 @@ from sqlalchemy import Connection, update
 from commtune.db import course, location, locks, reading, writing
 from commtune.db.engine import Database, as_rows
 from commtune.db.jobs import StoredJobs
-from commtune.db.locks import LockOwner
+from commtune.db.locks import STALE_AFTER_S, LockOwner
 from commtune.db.patience import Patience
 from commtune.db.queries import list_profiles
 from commtune.db.records import (
@@ -38,8 +38,6 @@ from commtune.model import (
     RunResult,
 )
 
-#: Silence after which a controller on another machine is given up, seconds.
-STALE_AFTER_S = 300.0
 _PAGE_RUNS = 1000
 
 
@@ -49,7 +47,8 @@ class Store:
     Args:
         wait_s: how long a write waits while another program holds the database, seconds; what
             ``location.wait_s`` says where ``None``.
-        say: told once in every such wait, so that a person can look for that program.
+        say: told once in every such wait, so that a person can look for that program, and what
+            else a person should know.
     """
 
     def __init__(
@@ -60,6 +59,7 @@ class Store:
         say: Callable[[str], None] | None = None,
     ) -> None:
         self.database = database
+        self._say = say or (lambda _: None)
         self._patience = Patience(location.wait_s() if wait_s is None else wait_s, say)
         self._owners: dict[int, LockOwner] = {}
 
@@ -91,16 +91,32 @@ class Store:
             )
             writing.update_campaign(connection, handle.id, spec)
         self._owners[handle.id] = owner
+        self._tell(handle)
         return handle, reason
 
     def open_campaign(self, spec: CampaignRecord) -> CampaignHandle:
         """Creates a campaign, or finds it by name; what is stored stays as it is (see ``begin``).
 
+        One that has no good run so far begins anew where only what Slurm is asked has changed;
+        what was stored gets another name then, and ``say`` is told.
+
         Raises:
             CampaignChanged: it is stored with another ``what``, system or stack; says which keys.
+            CampaignLocked: it would begin anew, but a controller works on it.
         """
         with self._write() as connection:
-            return writing.open_campaign(connection, spec)
+            handle = writing.open_campaign(connection, spec)
+        self._tell(handle)
+        return handle
+
+    def _tell(self, handle: CampaignHandle) -> None:
+        """Says that a campaign begins anew."""
+        if handle.earlier:
+            self._say(
+                f"note: campaign {handle.name} had no good run so far, and begins anew; changed: "
+                f"{'; '.join(handle.changes)}\n  what it did before is campaign {handle.earlier} "
+                f"now; jobs that it may still have end by: commtune cancel {handle.earlier}"
+            )
 
     def finish_campaign(self, campaign_id: int) -> None:
         """Notes that the campaign came to its end now."""

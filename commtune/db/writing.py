@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
+from commtune.db import anew
 from commtune.db.codec import clean, differences, pack_samples, plain, workload_json
+from commtune.db.locks import STALE_AFTER_S
 from commtune.db.records import CampaignHandle, CampaignRecord, StackRecord, SystemRecord
 from commtune.db.tables import (
     Base,
@@ -41,10 +43,11 @@ TAIL_CHARACTERS = 4000
 
 
 def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandle:
-    """Creates a campaign, or finds it; what is stored stays as it is.
+    """Creates a campaign, or finds it; what is stored stays as it is, but for its name (``anew``).
 
     Raises:
         CampaignChanged: it is stored with another ``what``, system or stack.
+        CampaignLocked: it could begin anew, but a controller works on it.
     """
     what = plain(spec.what)
     system_id, stack_id = _system(connection, spec.system), _stack(connection, spec.stack)
@@ -65,13 +68,20 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     )
     stored = _stored_campaign(connection, campaign_id)
     changes = differences(stored.what, what) + _moved(spec, stored)
-    if changes:
-        raise CampaignChanged(
-            f"campaign {spec.name} was begun with another question; changed since (stored -> now):"
-            + "".join(f"\n  {change}" for change in changes),
-            hint="give the campaign another name, or undo the change",
-        )
-    return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
+    if not changes:
+        return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
+    hint = "give the campaign another name, or undo the change"
+    if anew.may_begin(connection, campaign_id, stored.what, what, changes):
+        if not anew.waiting_allocation(connection, campaign_id):
+            earlier = anew.set_aside(connection, campaign_id, spec.name, STALE_AFTER_S)
+            handle = open_campaign(connection, spec)
+            return replace(handle, earlier=earlier, changes=tuple(changes))
+        hint = f"no run was good so far: after 'commtune cancel {spec.name}', it begins anew"
+    raise CampaignChanged(
+        f"campaign {spec.name} was begun with another question; changed since (stored -> now):"
+        + "".join(f"\n  {change}" for change in changes),
+        hint=hint,
+    )
 
 
 def update_campaign(connection: Connection, campaign_id: int, spec: CampaignRecord) -> None:

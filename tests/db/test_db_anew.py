@@ -1,0 +1,158 @@
+"""Campaigns on Slurm that never had a good run, after their file was corrected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import database_values as given
+import pytest
+
+from commtune.db.locks import LockOwner
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.errors import CampaignChanged, CampaignLocked
+from commtune.model import DEFAULT, JobKind, JobStage, Outcome
+
+WRONG = {"partition": "debug", "modules": ["gcc/12"]}
+ELSEWHERE = LockOwner("node2", "boot-c", 4711, 5, 6)
+
+
+def campaign(slurm: dict[str, Any] | None = None, **more: Any) -> CampaignRecord:
+    """A campaign on Slurm; another partition is another system."""
+    asked = {"partition": "main", "modules": ["gcc/13"], **(slurm or {})}
+    machine = {"cluster": "c", "partition": asked["partition"]}
+    what = {"operation": "allreduce", "slurm": asked, "machine": machine, **more.pop("what", {})}
+    system = SystemRecord(f"sys-{asked['partition']}", f"c {asked['partition']}", machine)
+    return given.campaign(what=what, system=system, **more)
+
+
+def failed(store: Store, *outcomes: Outcome, name: str = "shm") -> int:
+    """A campaign under wrong settings, whose runs ended so."""
+    campaign_id = store.open_campaign(campaign(WRONG, name=name)).id
+    store.add_trial(campaign_id, 0, DEFAULT, "baseline")
+    for number, outcome in enumerate(outcomes):
+        run_id = f"{name}-{number}"
+        store.start_run(campaign_id, given.request(run_id, configuration=DEFAULT, trial=0), "s1")
+        store.finish_run(campaign_id, given.result(run_id, outcome=outcome), "allreduce")
+    return campaign_id
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def again(store: Store, said: list[str]) -> Store:
+    """The controller that comes after the file was corrected."""
+    return Store(store.database, say=said.append)
+
+
+def test_without_a_good_run_it_begins_anew_and_says_so(
+    store: Store, again: Store, said: list[str]
+) -> None:
+    failed(store, Outcome.OK, name="another")
+    earlier = failed(store, Outcome.CRASHED, Outcome.FAILED, Outcome.NEVER_STARTED)
+    handle, reason = again.begin(campaign())
+    assert handle.id != earlier
+    assert (handle.name, handle.is_new, handle.earlier, reason) == ("shm", True, "shm.1", "")
+    (words,) = said
+    assert "campaign shm had no good run so far, and begins anew" in words
+    assert 'slurm.partition: "debug" -> "main"' in words
+    assert 'slurm.modules: ["gcc/12"] -> ["gcc/13"]' in words
+    assert "commtune cancel shm.1" in words
+    assert not again.open_campaign(campaign()).is_new
+    assert len(said) == 1
+    again.touch(handle.id)
+
+
+def test_failures_under_other_settings_blame_nothing_and_are_kept(
+    store: Store, again: Store
+) -> None:
+    earlier = failed(store, Outcome.CRASHED, Outcome.CRASHED)
+    store.job_book(earlier).put_job(given.job(stage=JobStage.OVER, node_hours=1.0))
+    now = again.open_campaign(campaign()).id
+    assert [*again.runs(now), *again.trials(now), *again.blocks(now)] == []
+    assert again.job_book(now).node_hours() == 0.0
+    assert [run.outcome for run in again.runs(earlier)] == [Outcome.CRASHED] * 2
+    assert again.job_book(earlier).node_hours() == 1.0
+    assert {c.id: c.name for c in again.campaigns()} == {earlier: "shm.1", now: "shm"}
+
+
+def test_it_may_be_wrong_more_than_once(store: Store, again: Store) -> None:
+    failed(store, Outcome.FAILED)
+    again.open_campaign(campaign({"modules": []}))
+    assert again.open_campaign(campaign()).earlier == "shm.2"
+    assert {c.name for c in again.campaigns()} == {"shm", "shm.1", "shm.2"}
+
+
+def test_one_good_run_is_enough_to_keep_the_question(
+    store: Store, again: Store, said: list[str]
+) -> None:
+    failed(store, Outcome.CRASHED, Outcome.OK)
+    with pytest.raises(CampaignChanged, match="another question") as refused:
+        again.begin(campaign())
+    assert "another name" in refused.value.hint
+    assert [c.name for c in again.campaigns()] == ["shm"]
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"what": {"operation": "alltoall"}},
+        {"stack": StackRecord("stack-2", "MPICH 5")},
+        {"simulated": True},
+        {"what": {"slurmy": 1}},
+    ],
+)
+def test_only_what_slurm_is_asked_may_change(
+    store: Store, again: Store, change: dict[str, Any]
+) -> None:
+    failed(store)
+    with pytest.raises(CampaignChanged):
+        again.open_campaign(campaign(**change))
+    assert [c.name for c in again.campaigns()] == ["shm"]
+
+
+def test_a_campaign_does_not_move_from_one_machine_to_slurm_or_back(
+    store: Store, again: Store
+) -> None:
+    on_slurm = campaign()
+    what = {name: value for name, value in on_slurm.what.items() if name != "slurm"}
+    local = given.campaign(what=what, system=on_slurm.system)
+    store.open_campaign(local)
+    with pytest.raises(CampaignChanged):
+        again.open_campaign(on_slurm)
+    store.open_campaign(replace(on_slurm, name="other"))
+    with pytest.raises(CampaignChanged):
+        again.open_campaign(replace(local, name="other"))
+
+
+def test_an_allocation_that_waits_would_go_on_with_it(store: Store, again: Store) -> None:
+    book = store.job_book(failed(store))
+    block = given.job("block", stage=JobStage.SUBMITTED)
+    allocation = given.job("allocation", kind=JobKind.ALLOCATION, block=None)
+    for job in (block, allocation):
+        book.put_job(job)
+    with pytest.raises(CampaignChanged) as refused:
+        again.open_campaign(campaign())
+    assert "after 'commtune cancel shm', it begins anew" in refused.value.hint
+    book.put_job(replace(allocation, stage=JobStage.OVER))
+    # Blocks that were not read yet are read by nobody: their settings are not these.
+    assert again.open_campaign(campaign()).earlier == "shm.1"
+    assert book.open_jobs() == [block]
+
+
+def test_a_campaign_that_somebody_works_on_keeps_its_name(store: Store, again: Store) -> None:
+    earlier = failed(store)
+    store.lock(earlier, ELSEWHERE)
+    with pytest.raises(CampaignLocked, match="process 4711 on node2"):
+        again.begin(campaign())
+    assert [c.name for c in again.campaigns()] == ["shm"]
+    store.touch(earlier, ELSEWHERE)
+    store.unlock(earlier, ELSEWHERE)
+    handle, _ = again.begin(campaign())
+    assert again.holder(earlier) is None
+    assert again.holder(handle.id) is not None
