@@ -9,6 +9,7 @@
 #include "error.h"
 #include "gpu/gpu.h"
 #include "gpu/kernels.h"
+#include "gpu/stream.h"
 
 namespace commtune {
 
@@ -28,21 +29,6 @@ std::byte* page_aligned(void* memory) {
   }
   return static_cast<std::byte*>(memory);
 }
-
-/// A stream that waits for no other: what is filled or compared is nobody's business else.
-class OwnStream {
- public:
-  OwnStream() { COMMTUNE_GPU_CALL(gpuStreamCreateWithFlags(&stream_, gpuStreamNonBlocking)); }
-  ~OwnStream() { static_cast<void>(gpuStreamDestroy(stream_)); }
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-
-  gpuStream_t get() const { return stream_; }
-  void wait() const { COMMTUNE_GPU_CALL(gpuStreamSynchronize(stream_)); }
-
- private:
-  gpuStream_t stream_ = nullptr;
-};
 
 struct FreeDevice {
   void operator()(void* memory) const { static_cast<void>(gpuFree(memory)); }
@@ -77,24 +63,24 @@ class DeviceMemory final : public Memory {
 
   void copy_in(void* to, const void* from_host, std::size_t bytes) override {
     copy(to, from_host, bytes, gpuMemcpyHostToDevice);
-    stream_.wait();
+    stream_.synchronize();
   }
 
   void copy_out(void* to_host, const void* from, std::size_t bytes) override {
     copy(to_host, from, bytes, gpuMemcpyDeviceToHost);
-    stream_.wait();
+    stream_.synchronize();
   }
 
   void set(void* to, int byte, std::size_t bytes) override {
     COMMTUNE_GPU_CALL(gpuMemsetAsync(to, byte, bytes, stream_.get()));
-    stream_.wait();
+    stream_.synchronize();
   }
 
   void fill(DataType type, void* data, std::size_t count, const void* table,
             std::size_t first) override {
     copy(table_.get(), table, kTableSize * size_of(type), gpuMemcpyHostToDevice);
     COMMTUNE_GPU_CALL(enqueue_fill(type, data, count, table_.get(), first, stream_.get()));
-    stream_.wait();
+    stream_.synchronize();
   }
 
   std::uint64_t count_different(DataType type, const void* data, std::size_t count,
@@ -106,7 +92,7 @@ class DeviceMemory final : public Memory {
     COMMTUNE_GPU_CALL(
         enqueue_count_different(type, data, count, table_.get(), first, on_device, stream_.get()));
     copy(&different, on_device, sizeof different, gpuMemcpyDeviceToHost);
-    stream_.wait();
+    stream_.synchronize();
     return different;
   }
 
@@ -115,7 +101,7 @@ class DeviceMemory final : public Memory {
     COMMTUNE_GPU_CALL(gpuMemcpyAsync(to, from, bytes, kind, stream_.get()));
   }
 
-  OwnStream stream_;
+  Stream stream_;  // what is filled or compared concerns no other
   DevicePointer table_;
   DevicePointer different_;
   std::vector<DevicePointer> kept_;
