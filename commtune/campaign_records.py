@@ -18,8 +18,8 @@ from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.gpu_wiring import stack_of, stack_words
-from commtune.kernels.build import digest_of_sources
-from commtune.model import MpiFlavour, MpiInstallation, content_key
+from commtune.kernels.programs import sources_of
+from commtune.model import MpiFlavour, MpiInstallation, Workload, content_key
 from commtune.slurm_templates import Wish
 from commtune.slurm_wiring import OnSlurm
 from commtune.spaces import Space
@@ -78,7 +78,7 @@ def record_of(
     backend = plan.workload.backend
     return CampaignRecord(
         name=plan.name,
-        what=plan.comparable(_surroundings(mpi, machine, spec.guard_variables, backend)),
+        what=plan.comparable(_surroundings(mpi, machine, spec.guard_variables, plan.workload)),
         settings=_settings(plan, spec),
         space=_space_plain(plan.space),
         space_key=plan.space.key,
@@ -90,13 +90,13 @@ def record_of(
 
 
 def _surroundings(
-    mpi: MpiInstallation, machine: Machine, guards: Sequence[str], backend: str
+    mpi: MpiInstallation, machine: Machine, guards: Sequence[str], workload: Workload
 ) -> dict[str, Any]:
-    gpu = stack_of(backend)
+    gpu = stack_of(workload.backend)
     return {
         "machine": machine.shape(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": {"sources": digest_of_sources()[:16]},
+        "benchmark": {"sources": sources_of(workload)},
         "guards": {
             **{name: os.environ.get(name) for name in guards},
             # Always passed, but of no matter to MPI on host memory.
@@ -114,7 +114,7 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
         "machine": machine,
         "slurm": on.wish.question(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": {"sources": digest_of_sources()[:16]},
+        "benchmark": {"sources": sources_of(plan.workload)},
         "guards": {name: os.environ.get(name) for name in spec.guard_variables},
     }
     stack = {"mpi": str(mpi.flavour), "version": mpi.version, "slurm": on.site.version}
@@ -136,17 +136,16 @@ def record_of_today(stored: CampaignDescription, mpi: MpiInstallation) -> Campai
     """A stored campaign as it would be begun here and now."""
     machine = describe_machine()
     guards = tuple(stored.what.get("guards", {}))
-    workload = stored.what["workload"]
-    backend = workload["backend"]
+    workload = Workload.of_plain(stored.what["workload"])
     return CampaignRecord(
         name=stored.name,
-        what=plain({**stored.what, **_surroundings(mpi, machine, guards, backend)}),
+        what=plain({**stored.what, **_surroundings(mpi, machine, guards, workload)}),
         settings=stored.settings,
         space=stored.space,
         space_key=stored.what["space"]["content"],
         seed=stored.seed,
-        system=_system(machine, workload.get("emulated_nodes", 0)),
-        stack=_stack(mpi, machine, backend),
+        system=_system(machine, workload.emulated_nodes),
+        stack=_stack(mpi, machine, workload.backend),
         simulated=stored.simulated,
         folder=str(runs_folder(stored.name)),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
@@ -73,7 +74,10 @@ DEFAULT = Configuration()
 
 
 class Operation(StrEnum):
-    """What the benchmark does; the word is the one used in files and on the command line."""
+    """What the benchmark does; the word is the one used in files and on the command line.
+
+    ``own:NAME`` is what a user's own benchmark does; it is an operation as well, but not listed.
+    """
 
     PING_PONG = "ping-pong"
     BIDIRECTIONAL = "bidirectional"
@@ -89,11 +93,29 @@ class Operation(StrEnum):
     ONE_TO_MANY = "one-to-many"
     SELF = "self"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Operation | None:
+        if not isinstance(value, str) or not _OWN.fullmatch(value):
+            return None
+        member = str.__new__(cls, value)
+        member._name_ = member._value_ = value
+        # Under its value, so that the same word is the same member.
+        known = cls._value2member_map_.setdefault(value, member)
+        assert isinstance(known, Operation)
+        return known
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a user's own benchmark does it."""
+        return self.startswith("own:")
+
     @property
     def is_collective(self) -> bool:
         """Whether libraries have a call of its own for it; else it is made of messages."""
         return self in _COLLECTIVES
 
+
+_OWN = re.compile(r"own:[A-Za-z0-9][A-Za-z0-9._-]{0,58}")
 
 _COLLECTIVES = frozenset(
     {
@@ -116,11 +138,19 @@ class Backend(StrEnum):
     IPC_PUT = "ipc-put"  # copies between GPUs of one node, written by the sender
     IPC_GET = "ipc-get"  # the same, read by the receiver
     XCCL = "xccl"  # NCCL or RCCL
+    PYTHON_HOST = "python-host"  # mpi4py, NumPy's arrays: the benchmark in Python
+    PYTHON_DEVICE = "python-device"  # mpi4py on a GPU-aware MPI, CuPy's arrays
+    COMMAND = "command"  # whatever a user's own command does
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it is one of the native benchmark."""
+        return self not in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE, Backend.COMMAND)
 
     @property
     def uses_gpu(self) -> bool:
-        """Whether every rank has a GPU."""
-        return self is not Backend.MPI_HOST
+        """Whether every rank of the native benchmark has a GPU."""
+        return self.is_native and self is not Backend.MPI_HOST
 
 
 class GpuKind(StrEnum):
@@ -208,6 +238,23 @@ class Timing:
 
 
 @dataclass(frozen=True)
+class OwnBenchmark:
+    """What a user measures by instead: a pattern in Python, or a command.
+
+    Attributes:
+        pattern: FILE.py:CLASS, or FILE.py alone, with an absolute path; empty for a command.
+        command: its words; empty for a pattern.
+        output: how the command's output is read (see ``kernels.adapters``).
+        folder: where the command is started.
+    """
+
+    pattern: str = ""
+    command: tuple[str, ...] = ()
+    output: str = ""
+    folder: str = ""
+
+
+@dataclass(frozen=True)
 class Workload:
     """What is measured: operation, backend, sizes (bytes), ranks, nodes.
 
@@ -215,6 +262,7 @@ class Workload:
         emulated_nodes: groups of ranks on one machine that the library takes for different
             nodes, so that it uses its network transport between them; 0 for none.
         window: messages under way together, of streams; 0 for the benchmark's own choice.
+        own: the user's own benchmark; ``None`` for ours.
     """
 
     operation: Operation
@@ -226,12 +274,32 @@ class Workload:
     reduction: str = "sum"
     emulated_nodes: int = 0
     window: int = 0
+    own: OwnBenchmark | None = None
 
     def plain(self) -> dict[str, Any]:
         """As plain data; what came later is left out where it is as it always was before."""
-        data = _without_defaults(self, {"emulated_nodes", "window"})
+        data = _without_defaults(self, {"emulated_nodes", "window", "own"})
         words = {"operation": str(self.operation), "backend": str(self.backend)}
-        return {**data, **words, "sizes": list(self.sizes)}
+        own = {"own": _plain_own(self.own)} if self.own else {}
+        return {**data, **words, "sizes": list(self.sizes), **own}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Workload:
+        """From what ``plain`` gave."""
+        own = stored.get("own")
+        restored = OwnBenchmark(**{**own, "command": tuple(own["command"])}) if own else None
+        return cls(
+            **{
+                **stored,
+                "operation": Operation(stored["operation"]),
+                "sizes": tuple(stored["sizes"]),
+                "own": restored,
+            }
+        )
+
+
+def _plain_own(own: OwnBenchmark) -> dict[str, Any]:
+    return {**asdict(own), "command": list(own.command)}
 
 
 class Outcome(StrEnum):

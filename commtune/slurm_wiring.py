@@ -40,6 +40,7 @@ from commtune.cluster.slurm.watching import Watch
 from commtune.errors import UserError
 from commtune.kernels.aggressor import read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
+from commtune.kernels.programs import AnyProgram
 from commtune.model import DEFAULT, MpiInstallation, RunRequest
 from commtune.slurm_templates import Wish
 from commtune.tuner.campaign_file import CampaignSpec
@@ -67,7 +68,7 @@ class OnSlurm:
     spec: CampaignSpec
     wish: Wish
     mpi: MpiInstallation
-    program: NativeProgram
+    program: AnyProgram
     site: Site
     folder: Path
     allocation: Allocation | None
@@ -286,6 +287,7 @@ class OnSlurm:
         aggressor = self.spec.aggressor
         if aggressor is None:
             return None
+        assert isinstance(self.program, NativeProgram)  # campaign files are checked for it
         return Beside(
             aggressor=aggressor,
             system=self.spec.system,
@@ -326,7 +328,7 @@ def _of_slurm(base: dict[str, str]) -> dict[str, str]:
 def on_slurm(
     spec: CampaignSpec,
     mpi: MpiInstallation,
-    program: NativeProgram,
+    program: AnyProgram,
     folder: Path,
     say: Callable[[str], None],
 ) -> OnSlurm:

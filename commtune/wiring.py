@@ -54,6 +54,7 @@ from commtune.gpu_wiring import (
 )
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import backends_of, build
+from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import (
     Backend,
@@ -127,6 +128,8 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
         MissingComponent: there is nothing to build the backend with.
     """
     space, backend = spec.plan.space, spec.plan.workload.backend
+    if backend == Backend.COMMAND:
+        return ""  # only its user knows which libraries it uses
     found = libraries_of(backend, mpi)
     if space.library in found:
         return _version_warning(space, found[space.library])
@@ -234,12 +237,11 @@ def prepare_pinned(
 ) -> LocalBenchmark:
     """The same from what a database knows of a space: its pins and its variables' names."""
     check_launch(workload, os.environ)
-    executable = _executable(mpi, workload.backend)
     on_gpu = Backend(workload.backend).uses_gpu
     safe = tuple(guards_of(tuple(guards), os.environ)) if on_gpu else ()
     return LocalBenchmark(
         mpi=mpi,
-        program=NativeProgram(executable, shown_names(watched, workload, safe)),
+        program=_program(mpi, workload, shown_names(watched, workload, safe)),
         environment={**base_environment(os.environ, mpi, guards), **pinned},
         watched=watched,
         folder=folder,
@@ -247,12 +249,18 @@ def prepare_pinned(
     )
 
 
+def _program(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> AnyProgram:
+    """What measures a workload; the native benchmark is built if it wasn't."""
+    other = other_program(workload, mpi, names)
+    return other or NativeProgram(_executable(mpi, workload.backend), names)
+
+
 def watching(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:
     """The same benchmark, with other variables watched: for settings that no space declares."""
     program = benchmark.program
-    if isinstance(program, NativeProgram):
+    if isinstance(program, AnyProgram):
         others = [name for name in program.env_names if name not in benchmark.watched]
-        program = replace(program, env_names=tuple(dict.fromkeys([*names, *others])))
+        program = watching_program(program, tuple(dict.fromkeys([*names, *others])))
     return replace(benchmark, program=program, watched=tuple(names))
 
 
@@ -354,8 +362,7 @@ def slurm_campaign(
     spec: CampaignSpec, mpi: MpiInstallation, say: Callable[[str], None]
 ) -> OnSlurm:
     """A campaign on Slurm, with its benchmark built; see ``slurm_wiring.on_slurm``."""
-    executable = _executable(mpi, spec.plan.workload.backend)
-    program = NativeProgram(executable, spec.plan.space.variables)
+    program = _program(mpi, spec.plan.workload, spec.plan.space.variables)
     folder = runs_folder(spec.plan.name).parent
     return on_slurm(spec, mpi, program, folder, say)
 
@@ -375,7 +382,7 @@ def steps_on_slurm(on: OnSlurm, watched: Sequence[str], folder: Path) -> Steps:
         watched: names of all variables that configurations set.
         folder: for record files; the allocation's nodes must see it too.
     """
-    program = replace(on.program, env_names=tuple(watched))
+    program = watching_program(on.program, watched)
     return replace(on, program=program, folder=folder).steps(None)
 
 

@@ -31,10 +31,12 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
     from commtune.db.location import database_url
     from commtune.db.queries import best
 
-    if question.op not in list(Operation):
+    try:
+        Operation(question.op)
+    except ValueError as error:
         raise UserError(
             f"--op {question.op}: no such operation", hint=f"operations: {', '.join(Operation)}"
-        )
+        ) from error
     size = parse_size(question.size)
     rows = best(
         database_url(db),

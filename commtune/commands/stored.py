@@ -13,7 +13,7 @@ from commtune.db.describing import CampaignDescription, describe
 from commtune.db.location import database_url
 from commtune.db.queries import profile
 from commtune.errors import UserError
-from commtune.model import Operation, Timing, Workload
+from commtune.model import Timing, Workload
 from commtune.quantities import QuantityError, parse_seconds
 from commtune.slurm_wiring import OnSlurm
 from commtune.spaces import Space
@@ -34,9 +34,7 @@ def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, Campaig
 
 def workload_of(stored: CampaignDescription) -> Workload:
     """What a campaign measures."""
-    data = dict(stored.what["workload"])
-    data["operation"] = Operation(data["operation"])
-    return Workload(**{**data, "sizes": tuple(data["sizes"])})
+    return Workload.of_plain(stored.what["workload"])
 
 
 def timing_of(stored: CampaignDescription) -> Timing:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from commtune.model import Operation, Timing, Workload
+from commtune.model import Timing, Workload
 
 
 def pack_samples(samples_s: Sequence[float]) -> bytes:
@@ -70,10 +70,7 @@ def workload_json(workload: Workload) -> dict[str, Any]:
 
 def workload_from(data: Mapping[str, Any]) -> Workload:
     """Undoes ``workload_json``."""
-    fields = dict(data)
-    fields["operation"] = Operation(fields["operation"])
-    fields["sizes"] = tuple(fields["sizes"])
-    return Workload(**fields)
+    return Workload.of_plain(data)
 
 
 def timing_from(data: Mapping[str, Any]) -> Timing:

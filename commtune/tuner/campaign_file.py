@@ -27,6 +27,7 @@ from commtune.spaces import (
     validated,
 )
 from commtune.systems import System
+from commtune.tuner.benchmark_part import BenchmarkPart, own_benchmark, with_benchmark
 from commtune.tuner.budget_part import BudgetPart, budget
 from commtune.tuner.campaign_values import Level, Seconds, Share, within
 from commtune.tuner.plan import Plan
@@ -88,6 +89,7 @@ class CampaignFile(CustomizationDocument):
     name: Annotated[str, AfterValidator(_campaign_name)]
     space: str
     mpi: str = "auto"
+    benchmark: BenchmarkPart | None = None
     workload: WorkloadPart = WorkloadPart()
     timing: TimingPart = TimingPart()
     budget: BudgetPart = BudgetPart()
@@ -154,7 +156,7 @@ def parse_campaign(text: str, folder: Path) -> CampaignSpec:
 
 
 def _spec(document: Document, folder: Path) -> CampaignSpec:
-    file = validated(document, CampaignFile)
+    file = with_benchmark(document, validated(document, CampaignFile))
     part = file.workload
     system = system_of(document, file.system, folder)
     wish = wish_of(document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder)
@@ -162,6 +164,8 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     check_asked(document, file.slurm, system, wish, aggressor)
     space = with_pins(document, _space(document, file, folder), system)
     plan = replace(_plan(document, file, space), aggressor=aggressor)
+    own = own_benchmark(document, file, folder)
+    plan = replace(plan, workload=replace(plan.workload, own=own))
     guards = _guard_variables(document, file, plan.space)
     return CampaignSpec(
         plan=plan,

@@ -32,7 +32,6 @@ from commtune.errors import UserError
 from commtune.model import (
     Configuration,
     Measurement,
-    Operation,
     Outcome,
     RunResult,
     Timing,
@@ -280,11 +279,9 @@ def _header(data: dict[str, Any]) -> GridHeader:
     if (version := data.pop("version")) != VERSION:
         raise ValueError(f"it has format version {version}, known is {VERSION}")
     del data["recording"]
-    workload = data.pop("workload")
-    workload["operation"] = Operation(workload["operation"])
-    workload["sizes"] = tuple(workload["sizes"])
+    workload = Workload.of_plain(data.pop("workload"))
     timing = Timing(**data.pop("timing"))
-    return GridHeader(**data, workload=Workload(**workload), timing=timing)
+    return GridHeader(**data, workload=workload, timing=timing)
 
 
 def _run(data: Mapping[str, Any], sizes: Sequence[int], configurations: int) -> RecordedRun:

@@ -63,7 +63,7 @@ class WorkloadPart(Part):
     """What is measured."""
 
     operation: Operation = Operation.ALLREDUCE
-    ranks: Annotated[int, within(2, 4096)] = Field(
+    ranks: Annotated[int, within(1, 4096)] = Field(
         default=2, description="MPI processes, on all nodes together"
     )
     nodes: Annotated[int, within(1, 4096)] = 1
