@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from commtune import wiring
-from commtune.commands import text
+from commtune.commands import shares, text
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
     Backend,
@@ -58,6 +58,8 @@ def run(settings: Settings, *, json_output: bool) -> None:
     else:
         print(_headline(request.workload, f"{mpi.flavour} {mpi.version}"))
         print(_table(result))
+        if reached := shares.of_run(request.workload, result):
+            print(reached)
     if result.outcome is not Outcome.OK:
         raise EnvironmentFault(
             f"the run ended as {result.outcome}: {result.detail}", hint=result.output_tail.strip()

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from commtune import wiring
-from commtune.commands import text
+from commtune.commands import shares, text
 from commtune.db.limits import excluded_nodes, node_hours_budget
 from commtune.db.records import CampaignSummary
 from commtune.db.store import Store
@@ -26,13 +26,14 @@ def run(db: str | None, *, json_output: bool) -> None:
     now = _now(stored)
     campaigns = [_asked(campaign, now) for campaign in stored]
     if json_output:
-        print(json.dumps([_plain(campaign) for campaign in campaigns], indent=2, default=dict))
+        plain = [_plain(campaign, shares.of_best(campaign, db)) for campaign in campaigns]
+        print(json.dumps(plain, indent=2, default=dict))
         return
     if not campaigns:
         print("no campaigns yet; start one with: commtune tune")
         return
     header = ("campaign", "state", "trials", "runs", "failed", "lost", "measured", "surest gain")
-    rows = [_row(campaign) for campaign in campaigns]
+    rows = [_row(campaign, shares.of_best(campaign, db)) for campaign in campaigns]
     print(text.columns(header, rows, right="trials,runs,failed,lost"))
     for campaign in campaigns:
         is_old = not campaign.locked_by and any(job.key not in now for job in campaign.jobs)
@@ -49,17 +50,18 @@ def _asked(campaign: CampaignSummary, now: Mapping[str, JobRecord]) -> CampaignS
     return replace(campaign, jobs=tuple(now.get(job.key, job) for job in campaign.jobs))
 
 
-def _plain(campaign: CampaignSummary) -> dict[str, Any]:
+def _plain(campaign: CampaignSummary, share: shares.Share | None) -> dict[str, Any]:
     return {
         **asdict(campaign),
         "failed": campaign.failed,
         "lost": campaign.lost,
+        "of_nominal": share.plain() if share else None,
         "node_hours_budget": node_hours_budget(campaign.settings),
         "excluded_nodes": list(excluded_nodes(campaign.settings)),
     }
 
 
-def _row(campaign: CampaignSummary) -> tuple[str, ...]:
+def _row(campaign: CampaignSummary, share: shares.Share | None) -> tuple[str, ...]:
     return (
         campaign.name + _made_up(campaign),
         _state(campaign),
@@ -68,7 +70,7 @@ def _row(campaign: CampaignSummary) -> tuple[str, ...]:
         str(campaign.failed),
         str(campaign.lost),
         text.wall(campaign.wall_s),
-        _gain(campaign),
+        _gain(campaign, share),
     )
 
 
@@ -95,12 +97,13 @@ def _ago(moment: float) -> str:
     return text.wall(time.time() - moment)
 
 
-def _gain(campaign: CampaignSummary) -> str:
+def _gain(campaign: CampaignSummary, share: shares.Share | None) -> str:
     best = campaign.best
     if best is None:
         return "none confirmed"
     speed = "" if best.speed == "all" else f" ({best.speed} speed)"
-    return f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {text.size(best.bytes)}{speed}"
+    gain = f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {text.size(best.bytes)}{speed}"
+    return f"{gain}, {share}" if share else gain
 
 
 def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:

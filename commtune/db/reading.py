@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
@@ -266,7 +267,14 @@ def _count_by_campaign(
 
 def _best_gains(connection: Connection) -> Mapping[int, BestGain]:
     rows = connection.execute(
-        select(ProfileRow.campaign_id, ProfileRow.name, ProfilePoint.__table__)
+        select(
+            ProfileRow.campaign_id,
+            ProfileRow.name,
+            ProfileRow.backend,
+            ProfileRow.ranks,
+            ProfileRow.nodes,
+            ProfilePoint.__table__,
+        )
         .join(ProfilePoint, ProfilePoint.profile_id == ProfileRow.id)
         .where(
             ProfilePoint.verdict == str(Verdict.FASTER),
@@ -275,7 +283,7 @@ def _best_gains(connection: Connection) -> Mapping[int, BestGain]:
         )
         .order_by(ProfilePoint.low)
     ).mappings()
-    taken = ("operation", "bytes", "speed", "ratio", "low", "high")
+    taken = [field.name for field in fields(BestGain) if field.name != "profile"]
     # In rising order: the last one of a campaign is its best.
     return {
         row["campaign_id"]: BestGain(row["name"], **{name: row[name] for name in taken})

@@ -136,7 +136,11 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class BestGain:
-    """The surest confirmed gain of a campaign: the highest lower end of an interval."""
+    """The surest confirmed gain of a campaign: the highest lower end of an interval.
+
+    Attributes:
+        tuned_s: what the operation took with it.
+    """
 
     profile: str
     operation: str
@@ -145,6 +149,10 @@ class BestGain:
     ratio: float
     low: float
     high: float
+    tuned_s: float
+    backend: str
+    ranks: int
+    nodes: int
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from commtune.systems.bandwidth import format_bandwidth, parse_bandwidth, short_bandwidth
 from commtune.systems.bounds import Nominal
+from commtune.systems.collectives import bus_bandwidth
 from commtune.systems.driver import fabric_of_ranks
 from commtune.systems.fabric import Fabric, Link, Ports, fabric_of
 from commtune.systems.links import (
@@ -26,6 +27,7 @@ __all__ = [
     "Question",
     "System",
     "build_system",
+    "bus_bandwidth",
     "direct_bandwidth",
     "fabric_of",
     "fabric_of_ranks",

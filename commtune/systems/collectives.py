@@ -31,6 +31,17 @@ def bus_factor(operation: str, ranks: int) -> float:
     return others if operation in ("allgather", "reduce-scatter", "alltoall") else 1.0
 
 
+def bus_bandwidth(operation: str, ranks: int, size: int, seconds: float) -> float | None:
+    """Bytes per second, as the benchmark counts them, of a size in whole elements.
+
+    ``None`` for operations whose bytes depend on more than a size and a number of ranks.
+    """
+    if operation in ("incast", "one-to-many"):
+        return (ranks - 1) * size / seconds
+    known = (*OPERATIONS, "alltoall", "ping-pong", "bidirectional", "ring", "self", "pairs")
+    return size * bus_factor(operation, ranks) / seconds if operation in known else None
+
+
 def bounds(fabric: Fabric, question: Question) -> Bound | None:
     """The nominal bus bandwidth with its limit; ``None`` where GPUs are not joined."""
     inside = _inside(fabric, question) if question.each > 1 and fabric.links else None

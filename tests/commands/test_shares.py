@@ -1,0 +1,140 @@
+"""Shares of the nominal bandwidth where commands print times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import database_values as given
+import pytest
+
+from commtune.commands import shares, status
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.model import Backend, Operation, Outcome, RunResult, Workload
+from commtune.systems import FABRIC, bus_bandwidth, fabric_of, load_system
+
+MIB = 1 << 20
+LEONARDO = {FABRIC: fabric_of(load_system("leonardo")).plain()}
+
+
+def header(to: str = "switch") -> dict[str, Any]:
+    """Two GPUs with 18 links of NVLink 4 each."""
+    links = [{"to": to, "pci": None, "links": 18, "version": "4.0", "link_Bps": 26.562e9}]
+    gpus = [{"pci": f"0000:1{i}:00.0", "links": links} for i in range(2)]
+    ranks = [{"rank": i, "node": 0, "local_rank": i, "gpu": gpu} for i, gpu in enumerate(gpus)]
+    return {"record": "header", "rank_info": ranks}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/commtune.db"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    database = open_database(url)
+    yield Store(database)
+    database.close()
+
+
+@pytest.fixture(autouse=True)
+def no_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Slurm's programs have nobody to ask."""
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
+
+
+def confirmed(
+    store: Store,
+    settings: dict[str, Any],
+    run_header: dict[str, Any] | None = None,
+    **profile: Any,
+) -> None:
+    """A campaign whose surest gain is at 1 MiB in 15 us."""
+    campaign_id = store.open_campaign(given.campaign(settings=settings)).id
+    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    store.start_run(campaign_id, given.request("r1"), "s1")
+    store.finish_run(campaign_id, given.result("r1", header=run_header), "allreduce")
+    store.save_profiles(campaign_id, [given.profile(**profile)])
+
+
+def said(url: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, Any]:
+    """The row that people get, and the number for programs."""
+    status.run(url, json_output=False)
+    row = capsys.readouterr().out.splitlines()[1]
+    status.run(url, json_output=True)
+    (found,) = json.loads(capsys.readouterr().out)
+    return row, found["of_nominal"]
+
+
+def test_status_of_a_described_system(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    confirmed(store, LEONARDO, nodes=2, ranks=8)
+    row, share = said(url, capsys)
+    # 1 MiB in 15 us over two nodes of 50 GB/s each: half of it leaves each node, twice.
+    assert share["share"] == pytest.approx(MIB / 15e-6 / 50e9, rel=1e-6)
+    assert share["model"] == "hierarchical, ports of a node"
+    assert row.endswith("1.70x [1.60, 1.80] at 1 MiB (fast speed), 140 % of nominal 87.5 GB/s")
+
+
+def test_status_of_gpus_whose_driver_names_links(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    confirmed(store, {}, header(), backend="xccl")
+    row, share = said(url, capsys)
+    assert share["share"] == pytest.approx(MIB / 15e-6 / 450e9)
+    assert row.endswith(", 16 % of nominal 450 GB/s")
+
+
+@pytest.mark.parametrize(
+    ("settings", "run_header", "profile"),
+    [
+        ({}, None, {}),
+        ({}, header(), {}),  # host memory: GPUs' links are not what it uses
+        (LEONARDO, None, {}),
+        ({**LEONARDO, "emulated_nodes": 2}, None, {"backend": "xccl"}),
+        ({}, header("cpu"), {"backend": "xccl"}),
+    ],
+)
+def test_status_says_nothing_where_nothing_is_known(
+    store: Store,
+    url: str,
+    capsys: pytest.CaptureFixture[str],
+    settings: dict[str, Any],
+    run_header: dict[str, Any] | None,
+    profile: dict[str, Any],
+) -> None:
+    confirmed(store, settings, run_header, **profile)
+    row, share = said(url, capsys)
+    assert share is None
+    assert "nominal" not in row
+
+
+def run_of(run_header: dict[str, Any] | None) -> RunResult:
+    measured = tuple(given.measurement(size, size / 225e9) for size in (MIB, 64 * MIB))
+    return given.result(header=run_header, measurements=measured, outcome=Outcome.OK)
+
+
+def test_a_single_run_is_compared_with_what_its_driver_names() -> None:
+    workload = Workload(Operation.PING_PONG, (MIB, 64 * MIB), 2, backend=Backend.XCCL)
+    words = shares.of_run(workload, run_of(header()))
+    assert words.startswith("largest size: 50% of nominal 3600 Gb/s (450 GB/s) by widest")
+    assert "18 links x 25 GB/s from GPU 0 to the switch; links that the driver names" in words
+    assert shares.of_run(workload, run_of(None)) == ""
+    emulated = Workload(Operation.PING_PONG, (MIB,), 2, backend=Backend.XCCL, emulated_nodes=2)
+    assert "emulated" in shares.of_run(emulated, run_of(header()))
+
+
+@pytest.mark.parametrize(
+    ("operation", "ranks", "factor"),
+    [("allreduce", 4, 1.5), ("alltoall", 4, 0.75), ("allgather", 8, 0.875), ("broadcast", 4, 1),
+     ("ping-pong", 2, 1), ("incast", 4, 3), ("ring", 4, 1)],
+)  # fmt: skip
+def test_bus_bandwidth_is_counted_as_the_benchmark_counts(
+    operation: str, ranks: int, factor: float
+) -> None:
+    assert bus_bandwidth(operation, ranks, 1000, 1e-6) == pytest.approx(factor * 1e9)
+    assert bus_bandwidth("stream", 2, 1000, 1e-6) is None
