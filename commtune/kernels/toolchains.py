@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune import process
-from commtune.errors import MissingComponent
+from commtune.errors import MissingComponent, UserError
 from commtune.model import GpuKind
 
 _PROBE_LIMIT_S = 30.0
@@ -130,8 +130,10 @@ def find_toolchain(
 
     Raises:
         MissingComponent: there is no compiler; or no GPU, and no architecture was given.
+        UserError: an architecture is none of that kind.
     """
     family = _FAMILIES[kind]
+    named = tuple(_architecture(kind, written) for written in architectures)
     packages = _package_folders(environment)
     root, compiler = _compiler(family, environment, packages)
     return Toolchain(
@@ -139,7 +141,7 @@ def find_toolchain(
         root=root,
         compiler=compiler,
         version=_version(kind, compiler, environment),
-        architectures=tuple(architectures) or _architectures(kind, root, environment),
+        architectures=named or _architectures(kind, root, environment),
         xccl=_xccl(family, root, environment, packages),
     )
 
@@ -152,6 +154,18 @@ def why_no_xccl(kind: GpuKind) -> str:
         f"{family.header[0]} and lib{name}.so were not found together; "
         f"module load {name}, or {variable}"
     )
+
+
+def _architecture(kind: GpuKind, written: str) -> str:
+    """``90`` for sm_90, 9.0 and 90; AMD's names as they are."""
+    word = written.strip().lower().removeprefix("sm_").replace(".", "")
+    pattern = r"\d{2,3}[af]?" if kind is GpuKind.CUDA else r"gfx[0-9a-f]+(:[a-z+:-]+)?"
+    if not re.fullmatch(pattern, word):
+        raise UserError(
+            f"{written} is no architecture of {str(kind).upper()}'s GPUs",
+            hint=f"write {_FAMILIES[kind].example}",
+        )
+    return word
 
 
 def _compiler(
