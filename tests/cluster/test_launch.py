@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from components import require_component
 
+from commtune import process
 from commtune.cluster.launch import base_environment, mpi_command
+from commtune.cluster.mpi import find_mpi
+from commtune.errors import CommtuneError
 from commtune.model import MpiFlavour, MpiInstallation
+
+ROOT = Path(__file__).parents[2]
 
 
 def installation(flavour: MpiFlavour) -> MpiInstallation:
@@ -30,6 +37,60 @@ def test_each_launcher_has_its_own_options(flavour: MpiFlavour, options: list[st
     assert command == ["/opt/mpi/bin/mpiexec", *options, "/bench", "--op=allreduce"]
 
 
+@pytest.mark.parametrize(
+    ("flavour", "options"),
+    [
+        (MpiFlavour.MPICH, ["-launcher", "fork", "-n", "4"]),
+        (MpiFlavour.INTEL, ["-launcher", "fork", "-genv", "I_MPI_PIN", "0", "-n", "4"]),
+        (MpiFlavour.OPENMPI, ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "-n", "4"]),
+    ],
+)
+def test_ranks_that_bind_themselves_are_left_unbound(
+    flavour: MpiFlavour, options: list[str]
+) -> None:
+    command = mpi_command(installation(flavour), 4, ["/bench"], bound=False)
+    assert command == ["/opt/mpi/bin/mpiexec", *options, "/bench"]
+
+
+def test_emulated_nodes_are_groups_of_ranks() -> None:
+    command = mpi_command(installation(MpiFlavour.MPICH), 4, ["/bench", "--a"], emulated_nodes=2)
+    first = ["-n", "2", "env", "NCCL_HOSTID=commtune-0", "/bench", "--a"]
+    second = ["-n", "2", "env", "NCCL_HOSTID=commtune-1", "/bench", "--a"]
+    assert command == ["/opt/mpi/bin/mpiexec", "-launcher", "fork", *first, ":", *second]
+
+
+@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+def test_ranks_of_emulated_nodes_are_one_world(name: str, tmp_path: Path) -> None:
+    """A real launcher: ranks in order, each group with its own name for its node."""
+    mpi = installed(name)
+    script = tmp_path / "rank.sh"
+    script.write_text(
+        '#!/bin/sh\necho "${PMI_RANK:-$OMPI_COMM_WORLD_RANK} of '
+        '${PMI_SIZE:-$OMPI_COMM_WORLD_SIZE}: $NCCL_HOSTID"\n'
+    )
+    script.chmod(0o755)
+    done = process.run(
+        mpi_command(mpi, 4, [str(script)], bound=False, emulated_nodes=2),
+        environment=base_environment(os.environ, mpi),
+        timeout_s=60,
+    )
+    assert done.ok, done.output
+    assert sorted(done.output.split("\n"))[1:] == [
+        "0 of 4: commtune-0",
+        "1 of 4: commtune-0",
+        "2 of 4: commtune-1",
+        "3 of 4: commtune-1",
+    ]
+
+
+def installed(name: str) -> MpiInstallation:
+    try:
+        return find_mpi(f"wheel:{name}", project_mpi=[ROOT / ".mpi"])
+    except CommtuneError:
+        require_component(f"the {name} wheel", found=False)
+        raise
+
+
 def test_the_environment_is_built_and_not_inherited() -> None:
     inherited = {
         "HOME": "/home/user",
@@ -37,6 +98,9 @@ def test_the_environment_is_built_and_not_inherited() -> None:
         "AWS_SECRET_ACCESS_KEY": "secret",
         "MPIR_CVAR_NOLOCAL": "1",
         "NCCL_NVLS_ENABLE": "0",
+        "NCCL_ALGO": "Ring",
+        "LD_LIBRARY_PATH": "/opt/ucx/lib",
+        "CUDA_VISIBLE_DEVICES": "2,3",
         "UCX_NET_DEVICES": "mlx5_0:1",
         "LD_PRELOAD": "/evil.so",
     }
@@ -45,6 +109,8 @@ def test_the_environment_is_built_and_not_inherited() -> None:
         "HOME": "/home/user",
         "PATH": "/opt/mpi/bin:/usr/bin",
         "NCCL_NVLS_ENABLE": "0",
+        "LD_LIBRARY_PATH": "/opt/ucx/lib",
+        "CUDA_VISIBLE_DEVICES": "2,3",
         "UCX_NET_DEVICES": "mlx5_0:1",
         "I_MPI_ROOT": "/r",
     }

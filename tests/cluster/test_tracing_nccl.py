@@ -6,8 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.tracing.nccl import DIAGNOSING, Choice, Log, parse, trace
-from commtune.model import DEFAULT, Configuration, Execution, Followed, Operation
+from commtune.cluster.tracing.libraries import library_of
+from commtune.cluster.tracing.library import Evidence, Verdict, judge
+from commtune.cluster.tracing.nccl import DIAGNOSING, NCCL, Choice, Log, parse, trace
+from commtune.model import (
+    DEFAULT,
+    Backend,
+    Configuration,
+    Execution,
+    Followed,
+    MpiFlavour,
+    Operation,
+)
 from commtune.tuner.executed import DID, Told, group, settings_of
 
 _LOGS = Path(__file__).parent / "nccl_logs"
@@ -119,6 +129,44 @@ def test_a_configuration_that_chose_as_the_default_is_kept_apart_where_doubt_is(
     misspelled = traced("misspelled-name", NCCL_ALG0="Ring")
     assert settings_of(misspelled)["NCCL_ALG0"].told is Told.UNKNOWN
     assert [e.became for e in group([default, misspelled])] == [None, None]
+
+
+def listened(name: str, operation: Operation, **configuration: str) -> Verdict:
+    asked = Configuration(configuration)
+    output = (_LOGS / f"{name}.txt").read_text()
+    names = ("NCCL_BUFFSIZE", *configuration)
+    return NCCL.listen(Evidence(asked, operation, names, output=output))
+
+
+def test_a_run_of_ours_is_judged_by_the_same_words() -> None:
+    said = listened("ring", Operation.ALLREDUCE, NCCL_ALGO="Tree")
+    assert said.settings["NCCL_ALGO"].told is Told.REPLACED
+    assert said.settings["NCCL_BUFFSIZE"].told is Told.UNKNOWN
+    assert "AllReduce 1024 bytes: RING LL, 1 channels" in said.did
+    assert library_of(MpiFlavour.MPICH, Backend.XCCL) is NCCL
+    assert library_of(MpiFlavour.MPICH, Backend.MPI_DEVICE) is library_of(MpiFlavour.MPICH)
+
+
+def test_sends_and_receives_have_channels_for_each_peer() -> None:
+    for operation in (Operation.PING_PONG, Operation.ALLTOALL):
+        assert listened("two-nodes", operation).did[-2:] == (
+            "transport NET/Socket",
+            "2 channels for each peer set up",
+        )
+    assert log("default").channels_per_peer == 32
+
+
+def test_a_rank_that_saw_something_else_is_told() -> None:
+    evidence = Evidence(
+        Configuration({"NCCL_ALGO": "Ring"}),
+        Operation.ALLREDUCE,
+        ("NCCL_ALGO",),
+        seen=({"NCCL_ALGO": "Ring"}, {}),
+        output=(_LOGS / "ring.txt").read_text(),
+    )
+    settings, _ = judge(NCCL, evidence)
+    assert settings[0].told is Told.REPLACED
+    assert "rank 1 saw nothing" in settings[0].why
 
 
 def test_noise_is_passed_over() -> None:

@@ -1,0 +1,95 @@
+"""What a campaign file says of backends, emulated nodes, windows and timing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commtune.db.codec import timing_from, workload_from, workload_json
+from commtune.errors import CampaignError
+from commtune.model import Backend, Operation, Timing, Workload
+from commtune.text import split_note
+from commtune.tuner.campaign_file import parse_campaign
+from commtune.tuner.plan import Plan
+
+HEAD = "campaign: 1\nname: w\nspace: nccl\n"
+
+
+def plan(text: str) -> Plan:
+    return parse_campaign(HEAD + text, Path.cwd()).plan
+
+
+@pytest.mark.parametrize(
+    "backend", ["mpi-host", "mpi-device", "mpi-staged", "ipc-put", "ipc-get", "xccl"]
+)
+def test_every_backend_of_the_benchmark_has_a_word(backend: str) -> None:
+    assert plan(f"workload: {{backend: {backend}}}\n").workload.backend == backend
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("workload: {backend: nccl}", "'nccl' is not known", "nearest: xccl"),
+        ("workload: {emulate_nodes: 2}", "for the backend xccl only", "backend: xccl"),
+        (
+            "workload: {backend: xccl, ranks: 3, emulate_nodes: 2}",
+            "3 ranks can't be shared evenly by 2 emulated nodes",
+            "nearest: ranks: 2",
+        ),
+        (
+            "workload: {backend: xccl, ranks: 4, emulate_nodes: 2}\nslurm: {}",
+            "without Slurm",
+            "take it out",
+        ),
+        ("workload: {backend: xccl, emulate_nodes: 1}", "1 is out of range", "from 2"),
+        ("workload: {window: 8}", "allreduce has no window", "operation: stream"),
+        ("timing: {operations: 5}", "for batches only", "mode: batched"),
+        ("timing: {timer: device}", "mpi-host has no clock", "backend: xccl"),
+        ("timing: {mode: fast}", "'fast' is not known", "blocking"),
+    ],
+)
+def test_what_does_not_go_together(text: str, message: str, hint: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        plan(text + "\n")
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_timing_in_batches() -> None:
+    timing = plan("timing: {mode: batched}\n").timing
+    assert (timing.mode, timing.operations, timing.timer) == ("batched", 20, "wall")
+    ours = plan("workload: {backend: xccl}\ntiming: {timer: device}\n").timing
+    assert (ours.mode, ours.operations, ours.timer) == ("blocking", 0, "device")
+
+
+def test_campaigns_from_before_there_were_backends_ask_the_same_question() -> None:
+    """What was stored then has none of the later names in it, and still compares."""
+    what = plan("").comparable({})
+    assert set(what["workload"]) == {
+        "operation", "sizes", "ranks", "nodes", "backend", "dtype", "reduction",
+    }  # fmt: skip
+    assert set(what["timing"]) == {
+        "warmup", "min_samples", "max_samples", "relative_ci", "time_cap_s",
+    }  # fmt: skip
+    assert type(what["workload"]["backend"]) is str
+
+
+def test_emulated_nodes_are_a_part_of_the_question() -> None:
+    two = plan("workload: {backend: xccl, ranks: 4, emulate_nodes: 2}\n")
+    none = plan("workload: {backend: xccl, ranks: 4}\n")
+    assert two.comparable({})["workload"]["emulated_nodes"] == 2
+    assert two.comparable({}) != none.comparable({})
+    assert two.emulated == "emulated nodes: 2, over sockets on one machine"
+    assert none.emulated == ""
+    assert split_note(f"{two.emulated}\nmore") == (two.emulated, "more")
+
+
+def test_workload_and_timing_come_back_from_where_they_are_stored() -> None:
+    workload = Workload(
+        Operation.STREAM, (8, 64), 4, backend=Backend.XCCL, emulated_nodes=2, window=16
+    )
+    assert workload_from(workload_json(workload)) == workload
+    timing = Timing(mode="batched", operations=5, timer="device")
+    assert timing_from(timing.plain()) == timing
+    assert timing_from(Timing().plain()) == Timing()
