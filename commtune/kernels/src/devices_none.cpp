@@ -4,7 +4,7 @@
 
 namespace commtune {
 
-void choose_device(int /*local_rank*/) {}
+void choose_device(int /*local_rank*/, bool /*shares*/) {}
 void stay_near_device() {}
 std::string device_facts_json() { return "null"; }
 std::string device_state_json() { return "null"; }

@@ -77,6 +77,7 @@ Bench make_bench(const Options& options, const World& world, const Placement& pl
   bench.backends = make_backends(options, world);
   Memory& memory = bench.backends.main->memory();
   bench.buffers = {memory.allocate(space.send), memory.allocate(space.received)};
+  bench.buffer_bytes = std::min(space.send, space.received);
   for (const RankPlace& rank : placement.ranks()) bench.node_of.push_back(rank.node);
   return bench;
 }
@@ -214,7 +215,8 @@ int run(const Options& options, const std::vector<std::string>& arguments, const
   check_ranks(options.operation, world.size(), options.shape);
   const Placement placement(world);
   if (uses_gpu(options)) {
-    choose_device(placement.ranks()[static_cast<std::size_t>(world.rank())].local_rank);
+    choose_device(placement.ranks()[static_cast<std::size_t>(world.rank())].local_rank,
+                  options.shares_gpus);
   }
   const Bench bench = make_bench(options, world, placement);
   const RunFacts facts = bench_facts(options, arguments, world, bench);
@@ -314,7 +316,7 @@ int main(int argc, char** argv) {
     if (commtune::uses_gpu(line.options)) {
       // Before MPI_Init: libraries that are aware of GPUs look there which one is ours.
       const int local_rank = commtune::local_rank_from_launcher();
-      if (local_rank >= 0) commtune::choose_device(local_rank);
+      if (local_rank >= 0) commtune::choose_device(local_rank, line.options.shares_gpus);
       if (line.options.bind == commtune::Bind::gpu && local_rank >= 0) {
         commtune::stay_near_device();
       }

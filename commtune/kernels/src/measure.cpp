@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kFewestTrials = 3;
 constexpr int kMostTrials = 6;
+constexpr std::size_t kMostPlaces = 64;
 constexpr double kSurelyLongSeconds = 20e-3;  // longer than the kernel stops a process for another
 
 /// What rank 0 decided for all.
@@ -65,7 +66,8 @@ SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
   Options options = options_;
   options.shape = shape;
   work_.emplace(bench_.backends, world_, bench_.node_of, result.layout, options, part,
-                bench_.buffers);
+                places_for(result.layout));
+  result.is_call = work_->is_call();
   // A part by itself passes on whatever lies there.
   const bool checks = options_.check && (part == Part::whole);
   const auto messages = checks && !is_collective(options_.operation)
@@ -83,10 +85,14 @@ SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
   result.batch =
       options_.timing == Timing::batched ? options_.operations : choose_batch(operation_s);
   if (checks) poison_received(result.layout);
-  const double spent_s = result.first_call_s + clock_.now() - warm_began;
+  const double spent_s = clock_.now() - warm_began;
   Samples samples = take_samples(result, spent_s, result.batch * operation_s);
 
   result.canary_after_ns = canary_.measure();
+  if (checks && options_.rotate) {  // only the first place is compared
+    work_->rewind();
+    timed(1);
+  }
   if (checks) check_result(result, messages);
   result.rank_skew = world_.size() > 1 ? skew(samples.longest_s, samples.shortest_s) : std::nullopt;
   result.samples_s = std::move(samples.longest_s);
@@ -129,7 +135,7 @@ double Measurer::warm_up(SizeResult& result) {
   double operation_s = result.first_call_s;
   double slowest_s = result.first_call_s;
   for (;;) {
-    const double spent_s = result.first_call_s + clock_.now() - began;
+    const double spent_s = clock_.now() - began;
     const int next = world_.from_first(rule_.next_warmup(result.warmup, spent_s, slowest_s));
     if (next == 0) return operation_s;
     operation_s = longest_over_ranks(timed(next));
@@ -183,6 +189,18 @@ Measurer::Samples Measurer::take_samples(SizeResult& result, double spent_s, dou
 void Measurer::poison_received(const Layout& layout) {
   DataPattern::poison(bench_.backends.main->memory(), bench_.buffers.received,
                       layout.receive_count * size_of(layout.type));
+}
+
+/// Where operations are done, in turn: so that what one of them left in a cache is no use to the
+/// next, all over the buffers if they are to rotate.
+std::vector<Buffers> Measurer::places_for(const Layout& layout) const {
+  const std::size_t step = std::max(layout.send_count, layout.receive_count) * size_of(layout.type);
+  const std::size_t most = options_.rotate ? std::min(bench_.buffer_bytes / step, kMostPlaces) : 1;
+  std::vector<Buffers> places;
+  for (std::size_t i = 0; i < std::max<std::size_t>(most, 1); ++i) {
+    places.push_back({bench_.buffers.send + i * step, bench_.buffers.received + i * step});
+  }
+  return places;
 }
 
 /// A fault that was asked for, at one rank that receives something.

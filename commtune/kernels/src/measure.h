@@ -21,6 +21,7 @@ namespace commtune {
 struct SizeResult {
   Layout layout{};
   Part part = Part::whole;
+  bool is_call = false;                     ///< done by the library's own call, not by messages
   std::optional<std::pair<int, int>> pair;  ///< of Operation::pairs: sender and receiver
   int warmup = 0;
   int batch = 1;
@@ -38,6 +39,7 @@ struct SizeResult {
 struct Bench {
   Backends backends;
   Buffers buffers;
+  std::size_t buffer_bytes;  ///< of the smaller of the two
   std::vector<int> node_of;  ///< the node of each rank
 };
 
@@ -61,6 +63,7 @@ class Measurer {
   double longest_over_ranks(double seconds) const;
   double warm_up(SizeResult& result);
   int choose_batch(double operation_s);
+  std::vector<Buffers> places_for(const Layout& layout) const;
   void spoil(const Layout& layout, const std::vector<Message>& messages);
   void check_result(SizeResult& result, const std::vector<Message>& messages);
   Samples take_samples(SizeResult& result, double spent_s, double sample_s);

@@ -60,6 +60,9 @@ Measures one communication operation and writes JSON Lines.
   --inside NAME       of matrix and striping: backend of messages inside nodes
   --between NAME      likewise of messages between nodes
   --bind WHERE        none (default), or gpu: run on the CPUs near this rank's GPU
+  --rotate yes|no     do each operation at another place of the buffers, as nccl-tests does, so
+                      that no cache holds its data (no)
+  --share-gpus yes|no let several ranks use one GPU, for tests (no)
   --seed N            of the data pattern (1)
   --check full|none   compare every received element, outside the timed part (full)
   --fault KIND@BYTES  test only: hang, crash, wrong or babble at this size
@@ -141,6 +144,13 @@ Timer parse_timer(const std::string& text) {
   throw UsageError("--timer: '" + text + "' is neither wall nor device");
 }
 
+bool parse_yes(const std::string& option, const std::string& text) {
+  if (text != "yes" && text != "no") {
+    throw UsageError(option + ": '" + text + "' is neither yes nor no");
+  }
+  return text == "yes";
+}
+
 Bind parse_bind(const std::string& text) {
   if (text == "none") return Bind::none;
   if (text == "gpu") return Bind::gpu;
@@ -173,7 +183,7 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 36> kOptions{{
+constexpr std::array<Option, 38> kOptions{{
     {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
     {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
     {"--inside", [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
@@ -192,6 +202,9 @@ constexpr std::array<Option, 36> kOptions{{
      For::operations},
     {"--matrix", [](Options& o, Name, Value v) { o.shape.flows = read_flows(v); }, For::operations},
     {"--bind", [](Options& o, Name, Value v) { o.bind = parse_bind(v); }, For::operations},
+    {"--rotate", [](Options& o, Name n, Value v) { o.rotate = parse_yes(n, v); }, For::operations},
+    {"--share-gpus", [](Options& o, Name n, Value v) { o.shares_gpus = parse_yes(n, v); },
+     For::operations},
     {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
     {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }, For::operations},
     {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); },

@@ -42,6 +42,8 @@ struct Options {
   Timer timer = Timer::wall;
   int operations = 20;  ///< Timing::batched: how many are enqueued together
   Bind bind = Bind::none;
+  bool rotate = false;       ///< each operation is done at another place of the buffers
+  bool shares_gpus = false;  ///< more ranks than GPUs are no mistake
   Operation operation = Operation::allreduce;
   DataType type = DataType::float32;
   Reduction reduction = Reduction::sum;

@@ -145,6 +145,7 @@ std::string shape_json(const Options& options) {
 std::string timing_json(const Options& options) {
   json::Object object;
   object.text("mode", word(options.timing)).text("timer", word(options.timer));
+  if (options.rotate) object.boolean("rotate", true);
   if (options.timing == Timing::batched) {
     object.integer("operations", static_cast<std::uint64_t>(options.operations));
   }
@@ -251,6 +252,7 @@ std::string measurement_record(const SizeResult& result, bool oversubscribed) {
     record.raw("pair", json::array({std::to_string(result.pair->first),
                                     std::to_string(result.pair->second)}));
   }
+  record.text("made_of", result.is_call ? "call" : "messages");
   return record.integer("warmup", static_cast<std::uint64_t>(result.warmup))
       .integer("samples", result.samples_s.size())
       .integer("batch", static_cast<std::uint64_t>(result.batch))

@@ -28,7 +28,19 @@ class Maker {
         const Layout& layout, const Buffers& buffers)
       : backends_(backends), world_(world), node_of_(node_of), layout_(layout), buffers_(buffers) {}
 
-  Stages of_messages(const std::vector<Exchange>& steps) {
+  Stages of(const std::vector<Exchange>& steps, Part part, const Shape& shape) const {
+    switch (layout_.operation) {
+      case Operation::striping:
+        return of_striping(steps, part, shape.group_size);
+      case Operation::matrix:
+        return of_matrix(steps.front(), part);
+      default:
+        return of_messages(steps);
+    }
+  }
+
+ private:
+  Stages of_messages(const std::vector<Exchange>& steps) const {
     Stages stages;
     for (const Exchange& step : steps) {
       stages.push_back(single(exchange(*backends_.main, step, buffers_, Company::alone)));
@@ -37,7 +49,7 @@ class Maker {
   }
 
   /// Messages inside nodes and between them, each on a backend of its own.
-  Stages of_matrix(const Exchange& all, Part part) {
+  Stages of_matrix(const Exchange& all, Part part) const {
     Exchange inside;
     Exchange between;
     for (const Message& message : all) {
@@ -50,7 +62,7 @@ class Maker {
     return stages;
   }
 
-  Stages of_striping(const std::vector<Exchange>& steps, Part part, int group_size) {
+  Stages of_striping(const std::vector<Exchange>& steps, Part part, int group_size) const {
     const bool is_second_group = world_.rank() >= group_size;
     const bool is_head = world_.rank() % group_size == 0;
     // Ranks in between pass on what they received.
@@ -70,11 +82,10 @@ class Maker {
     return stages;
   }
 
- private:
   int node(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
 
   std::unique_ptr<Action> exchange(Backend& backend, const Exchange& messages,
-                                   const Buffers& buffers, Company company) {
+                                   const Buffers& buffers, Company company) const {
     return backend.exchange(messages, buffers, layout_.type, company);
   }
 
@@ -84,11 +95,12 @@ class Maker {
     return actions;
   }
 
-  void add(Actions& actions, Backend& backend, const Exchange& messages, Company company) {
+  void add(Actions& actions, Backend& backend, const Exchange& messages, Company company) const {
     if (!messages.empty()) actions.push_back(exchange(backend, messages, buffers_, company));
   }
 
-  void add_stage(Stages& stages, Backend& backend, const Exchange& step, const Buffers& buffers) {
+  void add_stage(Stages& stages, Backend& backend, const Exchange& step,
+                 const Buffers& buffers) const {
     stages.push_back(single(exchange(backend, step, buffers, Company::alone)));
   }
 
@@ -98,6 +110,18 @@ class Maker {
   const Layout& layout_;
   const Buffers& buffers_;
 };
+
+/// The library's own call; null for what is made of messages.
+std::unique_ptr<Action> library_call(Backend& backend, const Layout& layout, const Buffers& buffers,
+                                     Reduction reduction) {
+  if (!is_collective(layout.operation)) return nullptr;
+  auto call = backend.collective(layout, buffers, reduction);
+  if (!call && layout.operation != Operation::alltoall) {
+    throw UsageError(std::string(backend.name()) + " has no " +
+                     std::string(word(layout.operation)));
+  }
+  return call;
+}
 
 }  // namespace
 
@@ -130,54 +154,57 @@ std::vector<Part> parts_of(const Options& options, const Backends& backends) {
 }
 
 Work::Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
-           const Layout& layout, const Options& options, Part part, const Buffers& buffers) {
-  Backend& main = *backends.main;
-  enqueues_ = main.enqueues() && !backends.inside && !backends.between;
-  timer_ = enqueues_ ? main.device_timer() : nullptr;
-  if (is_collective(layout.operation)) {
-    if (auto action = main.collective(layout, buffers, options.reduction)) {
-      stages_.emplace_back();
-      stages_.back().push_back(std::move(action));
-      return;
+           const Layout& layout, const Options& options, Part part,
+           const std::vector<Buffers>& places)
+    : enqueues_(backends.main->enqueues() && !backends.inside && !backends.between),
+      timer_(enqueues_ ? backends.main->device_timer() : nullptr) {
+  const auto steps = is_collective(layout.operation) && layout.operation != Operation::alltoall
+                         ? std::vector<Exchange>{}
+                         : steps_of(layout, options.shape);
+  takes_part_ = is_collective(layout.operation) || touches(steps, world.rank());
+  for (const Buffers& buffers : places) {
+    if (auto call = library_call(*backends.main, layout, buffers, options.reduction)) {
+      is_call_ = true;
+      places_.emplace_back(1);
+      places_.back()[0].push_back(std::move(call));
+    } else {
+      const Maker maker(backends, world, node_of, layout, buffers);
+      places_.push_back(maker.of(steps, part, options.shape));
     }
-    if (layout.operation != Operation::alltoall) {
-      throw UsageError(std::string(main.name()) + " has no " + std::string(word(layout.operation)));
-    }
-  }
-  Maker maker(backends, world, node_of, layout, buffers);
-  const auto steps = steps_of(layout, options.shape);
-  takes_part_ = touches(steps, world.rank());
-  if (layout.operation == Operation::striping) {
-    stages_ = maker.of_striping(steps, part, options.shape.group_size);
-  } else if (layout.operation == Operation::matrix) {
-    stages_ = maker.of_matrix(steps.front(), part);
-  } else {
-    stages_ = maker.of_messages(steps);
   }
 }
 
+Stages& Work::next_place() {
+  Stages& place = places_[next_];
+  next_ = next_ + 1 == places_.size() ? 0 : next_ + 1;
+  return place;
+}
+
 void Work::one_by_one(int times) {
-  for (int i = 0; i < times; ++i) once();
+  for (int i = 0; i < times; ++i) {
+    if (enqueues_) {
+      together(1);
+      continue;
+    }
+    for (auto& stage : next_place()) {
+      for (auto& action : stage) action->start();
+      for (auto& action : stage) action->wait();
+    }
+  }
 }
 
 void Work::together(int times) {
   if (!enqueues_) return one_by_one(times);
-  for (int i = 0; i < times; ++i) enqueue_once();
-  if (!stages_.empty()) stages_.back().back()->wait();
-}
-
-void Work::once() {
-  if (enqueues_) return together(1);
-  for (auto& stage : stages_) {
-    for (auto& action : stage) action->start();
-    for (auto& action : stage) action->wait();
+  Action* last = nullptr;
+  for (int i = 0; i < times; ++i) {
+    for (auto& stage : next_place()) {
+      for (auto& action : stage) {
+        action->start();
+        last = action.get();
+      }
+    }
   }
-}
-
-void Work::enqueue_once() {
-  for (auto& stage : stages_) {
-    for (auto& action : stage) action->start();
-  }
+  if (last != nullptr) last->wait();
 }
 
 }  // namespace commtune

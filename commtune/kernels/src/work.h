@@ -46,8 +46,9 @@ class Work {
  public:
   /// All ranks make it, with the same arguments. UsageError where a backend can't do it.
   /// @param node_of the node of each rank
+  /// @param places where in the buffers it is done, in turn; at least one
   Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
-       const Layout& layout, const Options& options, Part part, const Buffers& buffers);
+       const Layout& layout, const Options& options, Part part, const std::vector<Buffers>& places);
 
   /// Does it so often; returns each time when this rank's part is complete.
   void one_by_one(int times);
@@ -55,16 +56,23 @@ class Work {
   /// Where work is enqueued: all of it first, then one wait. Elsewhere as one by one.
   void together(int times);
 
+  /// Goes back to the first place.
+  void rewind() { next_ = 0; }
+
+  /// Whether the library has a call for it, or it is made of messages.
+  bool is_call() const { return is_call_; }
+
   /// Whether this rank sends or receives anything.
   bool takes_part() const { return takes_part_; }
 
   DeviceTimer* device_timer() const { return timer_; }
 
  private:
-  void enqueue_once();
-  void once();
+  Stages& next_place();
 
-  Stages stages_;
+  std::vector<Stages> places_;
+  std::size_t next_ = 0;
+  bool is_call_ = false;
   bool enqueues_ = false;
   bool takes_part_ = true;
   DeviceTimer* timer_ = nullptr;

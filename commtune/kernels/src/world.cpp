@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <sstream>
 
 #include "clock.h"
@@ -120,7 +121,8 @@ std::string World::library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   COMMTUNE_MPI(MPI_Get_library_version(text.data(), &length));
-  const std::string whole(text.data(), static_cast<std::size_t>(length));
+  // Some libraries count the zero at the end as well.
+  const std::string whole(text.data(), strnlen(text.data(), static_cast<std::size_t>(length)));
   return tidy(whole.substr(0, whole.find('\n')));
 }
 

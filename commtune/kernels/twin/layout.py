@@ -8,7 +8,7 @@ from commtune.kernels.twin.faults import UsageFault
 
 #: Data types, with the size of one element.
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
-#: Messages that ``stream`` has under way.
+#: Messages that ``stream`` has under way, unless it is said otherwise.
 WINDOW = 64
 
 BETWEEN_TWO = ("ping-pong", "bidirectional", "stream")
@@ -46,8 +46,11 @@ class Layout:
         return self.operation in BETWEEN_TWO
 
 
-def lay_out(operation: str, dtype: str, size: int, ranks: int) -> Layout:
+def lay_out(operation: str, dtype: str, size: int, ranks: int, window: int = WINDOW) -> Layout:
     """Lays a size (bytes) out over ranks, rounded down to whole elements, but never to none.
+
+    Args:
+        window: messages that ``stream`` has under way.
 
     Raises:
         UsageFault: it doesn't hold a single element, or there are too few ranks.
@@ -61,7 +64,7 @@ def lay_out(operation: str, dtype: str, size: int, ranks: int) -> Layout:
         return _total(operation, dtype, size, ranks)
     count = size // element
     whole = count * element
-    total = WINDOW * whole if operation == "stream" else whole
+    total = window * whole if operation == "stream" else whole
     return Layout(
         operation, dtype, ranks, size, count, whole, whole, total, count, count, "per-rank"
     )

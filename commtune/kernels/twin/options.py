@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commtune.kernels.twin.faults import UsageFault
-from commtune.kernels.twin.layout import ELEMENT_BYTES, OPERATIONS
+from commtune.kernels.twin.layout import ELEMENT_BYTES, OPERATIONS, WINDOW
 from commtune.kernels.twin.stopping import StoppingRule
 
 BACKENDS = ("python-host", "python-device")
@@ -24,6 +24,7 @@ Measures one communication operation, from Python, and writes JSON Lines.
   --sizes B[,B...]    message sizes in bytes, one element to 1073741824, each once
   --dtype TYPE        float32 (default), float64, int32 or uint8
   --reduction WHAT    sum (default) or max
+  --window N          stream: messages under way (64)
   --backend NAME      python-host (default), or python-device: CuPy's arrays, a GPU-aware MPI
   --records FILE      where records go; without it to standard output
   --run-id ID         copied into the header
@@ -58,6 +59,7 @@ class Options:
     sizes: tuple[int, ...] = ()
     dtype: str = "float32"
     reduction: str = "sum"
+    window: int = WINDOW
     backend: str = "python-host"
     records: str = ""
     run_id: str = ""
@@ -175,6 +177,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "--sizes": ("sizes", _sizes),
     "--dtype": ("dtype", _one_of(*ELEMENT_BYTES)),
     "--reduction": ("reduction", _one_of("sum", "max")),
+    "--window": ("window", _number(int, 1, 4096)),
     "--backend": ("backend", _one_of(*BACKENDS)),
     "--records": ("records", _text),
     "--run-id": ("run_id", _text),

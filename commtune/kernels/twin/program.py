@@ -43,6 +43,7 @@ class TwinProgram:
             "sizes": ",".join(str(size) for size in workload.sizes),
             "dtype": workload.dtype,
             "reduction": workload.reduction,
+            "window": workload.window or "",
             "backend": workload.backend,
             "records": records,
             "run-id": request.run_id,

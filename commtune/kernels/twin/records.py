@@ -87,6 +87,7 @@ def header(
         "reduction": options.reduction,
         "memory": "device" if options.backend == "python-device" else "host",
         "timing": {"mode": "blocking", "timer": "wall"},
+        **({"shape": {"window": options.window}} if options.op == "stream" else {}),
         "ranks": world.size,
         "nodes": max(placement.nodes) + 1,
         "mpi": {"library": world.library(), "standard": world.standard()},

@@ -10,7 +10,6 @@ from commtune.kernels.twin.data import DataPattern
 from commtune.kernels.twin.faults import UsageFault
 from commtune.kernels.twin.layout import (
     ELEMENT_BYTES,
-    WINDOW,
     Layout,
     bus_factor,
     lay_out,
@@ -77,7 +76,10 @@ class Operations:
     @staticmethod
     def layouts(options: Options, ranks: int) -> list[Layout]:
         """The layout of every size."""
-        return [lay_out(options.op, options.dtype, size, ranks) for size in options.sizes]
+        return [
+            lay_out(options.op, options.dtype, size, ranks, options.window)
+            for size in options.sizes
+        ]
 
     def work(self, layout: Layout) -> Work:
         rank, last = self._world.rank, self._world.size - 1
@@ -150,7 +152,7 @@ class Operations:
     def _stream(self, send: Any, received: Any, first_element: Any) -> Callable[[], None]:
         comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
         last = self._world.size - 1
-        window = range(WINDOW)
+        window = range(self._options.window)
         if self._world.is_first:
             answer = [self._received[:1], self._type]
 

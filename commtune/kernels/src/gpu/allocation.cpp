@@ -48,7 +48,8 @@ Allocation allocation_of(const std::byte* address) {
   if (result != CUDA_SUCCESS) {
     throw Error("cuMemGetAddressRange failed with CUresult " + std::to_string(result));
   }
-  return {reinterpret_cast<std::byte*>(base), bytes};
+  const auto offset = reinterpret_cast<CUdeviceptr>(address) - base;
+  return {const_cast<std::byte*>(address) - offset, bytes};
 }
 
 #endif

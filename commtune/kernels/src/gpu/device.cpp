@@ -80,11 +80,13 @@ std::string pci_of(int device) {
   return pci;
 }
 
-void choose_device(int local_rank) {
+void choose_device(int local_rank, bool shares) {
   if (chosen() != kNone) return;
   const int devices = visible_devices();
   int device = 0;  // where a site's wrapper shows each rank a single one, it has chosen
-  if (devices > 1) {
+  if (shares) {
+    device = std::max(local_rank, 0) % devices;
+  } else if (devices > 1) {
     // All ranks come to the same answer here, so that it can be the one who speaks who says it.
     if (local_ranks_from_launcher() > devices) {
       throw UsageError(too_many(local_ranks_from_launcher(), devices));

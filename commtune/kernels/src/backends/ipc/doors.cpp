@@ -44,7 +44,7 @@ Doors::Doors(const World& world, const Placement& placement) {
   const RankPlace& own = places[static_cast<std::size_t>(world.rank())];
   for (const RankPlace& place : places) {
     local_ranks_.push_back(place.local_rank);
-    if (place.node == own.node) ++size_;
+    if (place.node == own.node && place.local_rank > 0) ++size_;
   }
   const std::string name = common_name(world) + "-" + std::to_string(own.node);
   const bool creates = own.local_rank == 0;

@@ -27,7 +27,7 @@ class Doors {
   std::string map(const std::string& name, bool create);
 
   std::vector<int> local_ranks_;  ///< of all ranks
-  std::size_t size_ = 0;          ///< ranks of this node
+  std::size_t size_ = 1;          ///< ranks of this node
   Door* doors_ = nullptr;
 };
 

@@ -67,7 +67,7 @@ class IpcBackend final : public Backend {
     try {
       world_.barrier();
     } catch (const Error&) {
-      // A destructor can't report; what was measured is written already.
+      return;  // A destructor can't report; what was measured is written already.
     }
   }
   IpcBackend(const IpcBackend&) = delete;
@@ -85,12 +85,14 @@ class IpcBackend final : public Backend {
     TransferPlan plan =
         plan_transfer(messages, direction_, world_.rank(), size_of(type), buffers, exposed);
     std::vector<Transfer::Moving> moving;
+    moving.reserve(plan.moved.size());
     for (TransferPlan::Moved& moved : plan.moved) {
       Neighbour& peer = neighbour(moved.peer);
       Mover* const mover = moved.peer == world_.rank() ? nullptr : &peer.mover;
       moving.push_back({mover, &peer.queue, std::move(moved.copies)});
     }
     std::vector<Transfer::Owned> owned;
+    owned.reserve(plan.owned.size());
     for (const int peer : plan.owned) owned.push_back({&neighbour(peer).owner});
     return std::make_unique<Transfer>(under_way_, std::move(moving), std::move(owned));
   }

@@ -1,5 +1,6 @@
 #include "backends/mpi/mpi.h"
 
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <utility>
@@ -187,6 +188,15 @@ class Collective final : public Action {
   Call call_;
 };
 
+/// Whether the library says that it doesn't know device memory. One that reaches it through UCX
+/// sends and receives it all the same, but adds and copies in its collectives on the host.
+bool denies_gpus() {
+  using Query = int (*)();
+  void* const found = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
+  if (COMMTUNE_WITH_HIP || found == nullptr) return false;
+  return reinterpret_cast<Query>(found)() == 0;
+}
+
 class MpiBackend final : public Backend {
  public:
   MpiBackend(std::string_view name, const World& world, std::unique_ptr<Memory> memory)
@@ -209,6 +219,14 @@ class MpiBackend final : public Backend {
                                      Reduction reduction) override {
     const Function function = function_of(layout.operation);
     if (function == nullptr) return nullptr;
+    if (memory_->name() == "device" && denies_gpus()) {
+      if (layout.operation == Operation::alltoall) return nullptr;
+      throw UsageError(
+          "this MPI says that it is not aware of GPUs (MPIX_Query_cuda_support): its " +
+          std::string(word(layout.operation)) +
+          " would work on device memory from the host. Use mpi-staged or xccl, or an "
+          "MPI built with CUDA");
+    }
     const Call call{buffers.send,
                     buffers.received,
                     static_cast<int>(layout.count),

@@ -82,13 +82,13 @@ std::string gpu_state_json(const std::string& pci) {
     return number_or_null(nvml.ask<unsigned>("nvmlDeviceGetClockInfo", device, domain));
   };
   const auto temperature = nvml.ask<unsigned>("nvmlDeviceGetTemperature", device, kOnTheGpu);
-  const auto power_mW = nvml.ask<unsigned>("nvmlDeviceGetPowerUsage", device);
+  const auto milliwatts = nvml.ask<unsigned>("nvmlDeviceGetPowerUsage", device);
   return json::Object()
       .raw("sm_clock_MHz", clock(kSmClock))
       .raw("memory_clock_MHz", clock(kMemoryClock))
       .raw("throttle", throttle_json(nvml, device))
       .raw("temperature_C", number_or_null(temperature))
-      .raw("power_W", number_or_null(power_mW, 1e-3))
+      .raw("power_W", number_or_null(milliwatts, 1e-3))
       .raw("ecc", ecc_json(nvml, device))
       .raw("ecc_corrected", number_or_null(ecc_errors(nvml, device, kCorrected)))
       .raw("ecc_uncorrected", number_or_null(ecc_errors(nvml, device, kUncorrected)))
