@@ -37,12 +37,18 @@ int leading_number(std::string_view text) {
   return read.ec == std::errc{} && number >= 0 ? number : -1;
 }
 
-/// The first of some variables that is set; null if none is.
+/// The first of some variables that is set.
+struct Told {
+  std::string_view name;  ///< empty if none is
+  int number = -1;        ///< -1 where its value is none
+};
+
 template <class Names>
-const char* first_set(const Names& names) {
-  const auto set = std::find_if(names.begin(), names.end(),
-                                [](const char* name) { return std::getenv(name) != nullptr; });
-  return set == names.end() ? nullptr : *set;
+Told first_told(const Names& names) {
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name)) return {name, leading_number(value)};
+  }
+  return {};
 }
 
 /// Slurm says it for all nodes of a step: "4(x2),1" are four tasks on each of two nodes, and one.
@@ -58,18 +64,13 @@ int most_tasks(std::string_view list) {
 
 }  // namespace
 
-int local_rank_from_launcher() {
-  const char* name = first_set(kLocalRank);
-  return name == nullptr ? -1 : leading_number(std::getenv(name));
-}
+int local_rank_from_launcher() { return first_told(kLocalRank).number; }
 
 int local_ranks_from_launcher() {
-  if (const char* name = first_set(kLocalRanks)) {
-    return std::max(leading_number(std::getenv(name)), 0);
-  }
-  const char* speaker = first_set(kLocalRank);
+  const Told told = first_told(kLocalRanks);
+  if (!told.name.empty()) return std::max(told.number, 0);
   const char* tasks = std::getenv("SLURM_STEP_TASKS_PER_NODE");
-  const bool is_srun = speaker != nullptr && speaker == std::string_view(kSlurmLocalRank);
+  const bool is_srun = first_told(kLocalRank).name == kSlurmLocalRank;
   return is_srun && tasks != nullptr ? most_tasks(tasks) : 0;
 }
 
