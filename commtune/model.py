@@ -460,7 +460,8 @@ class RunResult:
         measurements: the sizes that were finished, whatever the outcome.
         header, footer: the benchmark's own records, verbatim; ``None`` where it wrote none. In the
             header is ``beside`` as well, where an aggressor was: what that moved, and how fast.
-        detail: why the outcome is not OK, for a person; empty for OK.
+        detail: why the outcome is not OK, for a person; for OK empty, or what disturbed the run:
+            GPUs that were slowed down.
         output_tail: last lines of standard output and error.
         oversubscribed: more ranks than cores they may use: never yields a profile.
         other_load: CPU time that others used on this machine's cores during the run, as a share

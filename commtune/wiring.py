@@ -152,6 +152,14 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
     )
 
 
+def library_words(backend: str, mpi: MpiInstallation) -> str:
+    """The library that a backend communicates by: ``openmpi 4.1.6``, ``nccl 2.28.9``."""
+    if backend == Backend.XCCL:
+        ((name, version),) = libraries_of(backend, mpi).items()
+        return f"{name} {version}"
+    return f"{mpi.flavour} {mpi.version}"
+
+
 def _other_spaces(space: Space, backend: str, fitting: Sequence[str]) -> str:
     if space.library in ("nccl", "rccl"):
         return f"write 'backend: xccl' under 'workload', or use the space {fitting[0]}"

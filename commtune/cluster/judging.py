@@ -7,6 +7,7 @@ import signal
 from collections.abc import Mapping, Sequence
 
 from commtune import process
+from commtune.cluster.slowed import slowed
 from commtune.model import Outcome, RunRequest
 from commtune.tuner.ports import Records
 
@@ -79,6 +80,8 @@ def judge_content(
 ) -> tuple[Outcome, str]:
     """Whether the records of a run that ended well hold what was asked for.
 
+    Of a good run the words say what disturbed it, if its GPUs were slowed down.
+
     Args:
         expected, watched: as for ``strange_environment``.
     """
@@ -89,7 +92,7 @@ def judge_content(
     strange = strange_environment(found.header or {}, expected, watched)
     if strange:
         return Outcome.FAILED, strange
-    return Outcome.OK, ""
+    return Outcome.OK, slowed(found.footer)
 
 
 def strange_environment(

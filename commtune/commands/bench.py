@@ -66,6 +66,8 @@ def run(settings: Settings, *, json_output: bool) -> None:
         )
     if not json_output and not result.oversubscribed and _disturbed(result):
         print("the ranks did not always run at the same time: other load disturbs these times")
+    if result.detail and not json_output:
+        print(f"{result.detail}: these times may not come back")
     if result.oversubscribed and not json_output:
         print("more ranks than cores: these times say nothing of a machine with enough cores")
 

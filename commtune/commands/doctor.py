@@ -6,8 +6,13 @@ import json
 from dataclasses import asdict
 
 from commtune.cluster.doctor import Finding, Status, examine
+from commtune.cluster.machine import describe_machine
+from commtune.cluster.mpi import find_mpi
 from commtune.commands import text
 from commtune.db.location import database_url, sqlite_path
+from commtune.errors import CommtuneError
+from commtune.gpu_doctor import backends
+from commtune.model import MpiInstallation
 
 _MARKS = {Status.OK: "ok", Status.MISSING: "missing", Status.WARNING: "warning"}
 
@@ -15,7 +20,7 @@ _MARKS = {Status.OK: "ok", Status.MISSING: "missing", Status.WARNING: "warning"}
 def run(db: str | None, *, json_output: bool) -> None:
     """Prints what this machine has and lacks."""
     path = sqlite_path(database_url(db))
-    findings = list(examine(database=path))
+    findings = [*examine(database=path), *backends(describe_machine(), _mpi())]
     if json_output:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
         return
@@ -23,6 +28,14 @@ def run(db: str | None, *, json_output: bool) -> None:
     print(text.columns(("area", "state", "what"), rows))
     if mending := _mending(findings):
         print(f"\nTo mend:\n{mending}")
+
+
+def _mpi() -> MpiInstallation | None:
+    """The one that campaigns take; that there is none was said before."""
+    try:
+        return find_mpi("auto")
+    except CommtuneError:
+        return None
 
 
 def _mending(findings: list[Finding]) -> str:

@@ -64,7 +64,7 @@ def run(settings: Settings, *, json_output: bool) -> None:
     if json_output:
         print(json.dumps(_plain(execution), indent=2))
         return
-    library = f"{mpi.flavour} {mpi.version}"
+    library = wiring.library_words(request.workload.backend, mpi)
     print(f"{request.workload.operation}, {settings.ranks} ranks, {library}: {execution.followed}")
     _print_reasons(execution, default)
     _print_settings(execution, library)

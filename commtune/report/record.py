@@ -20,6 +20,7 @@ from commtune.model import (
     Execution,
     JobRecord,
     Operation,
+    Outcome,
     Phase,
     Profile,
 )
@@ -78,6 +79,12 @@ class Record:
         """Variables of its environment that passed unchanged to every run."""
         stored = self.campaign.what.get("guards") or {}
         return {name: value for name, value in stored.items() if value is not None}
+
+    @property
+    def slowed(self) -> tuple[str, int]:
+        """Of good runs in which GPUs were slowed down: what the first one says, and how many."""
+        told = [run.detail for run in self.runs if run.outcome is Outcome.OK and run.detail]
+        return (told[0], len(told)) if told else ("", 0)
 
     @property
     def operation(self) -> str:

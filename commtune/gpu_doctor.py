@@ -1,0 +1,89 @@
+"""What of the backends on GPUs could be had here, for ``commtune doctor``."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+
+from commtune import process
+from commtune.cluster.doctor import Finding, Status
+from commtune.cluster.machine import Machine
+from commtune.errors import MissingComponent
+from commtune.gpu_wiring import kind_of, toolchain_of
+from commtune.kernels.toolchains import Toolchain, why_no_xccl
+from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation
+
+_LIMIT_S = 30.0
+#: How Open MPI says that it was built with CUDA, or has a UCX that may be.
+_BUILT_WITH = re.compile(
+    r"(mpi|opal)_built_with_cuda_support:value:true|mca:accelerator:(cuda|rocm):version"
+)
+_HAS_UCX = re.compile(r"mca:pml:ucx:version")
+
+
+def backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Finding]:
+    """Each backend, or why it is waived."""
+    yield Finding("backend", Status.OK, f"{Backend.MPI_HOST}: MPI over host memory")
+    if not machine.gpus:
+        yield Finding("backend", Status.OK, "those on GPUs are waived: no GPU is here")
+        return
+    toolchain, why = toolchain_of("auto", ())
+    if toolchain is None:
+        names = ", ".join(backend for backend in Backend if backend.uses_gpu)
+        yield Finding("backend", Status.WARNING, f"{names}: waived: {why}")
+        return
+    compiler = f"{str(toolchain.kind).upper()} {toolchain.version}, {toolchain.compiler}"
+    yield Finding("toolchain", Status.OK, compiler)
+    yield _xccl(toolchain, kind_of(machine))
+    staged = f"{Backend.MPI_STAGED}, {Backend.IPC_PUT}, {Backend.IPC_GET}: can be built"
+    yield Finding("backend", Status.OK, staged)
+    if mpi is not None:
+        yield _device(mpi)
+
+
+def _xccl(toolchain: Toolchain, kind: GpuKind) -> Finding:
+    found = toolchain.xccl
+    if found is None:
+        what = f"{Backend.XCCL}: waived: {why_no_xccl(kind)}"
+        return Finding("backend", Status.WARNING, what)
+    return Finding(
+        "backend", Status.OK, f"{Backend.XCCL}: {found.name} {found.version}, {found.library}"
+    )
+
+
+def _device(mpi: MpiInstallation) -> Finding:
+    name = f"{mpi.flavour} {mpi.version}"
+    return Finding("backend", Status.OK, f"{Backend.MPI_DEVICE}: {name}: {aware(mpi, os.environ)}")
+
+
+def aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
+    """Whether an MPI takes pointers to GPU memory, as far as it says."""
+    if mpi.flavour is not MpiFlavour.OPENMPI:
+        return "it doesn't say whether it takes GPU memory; if it doesn't, runs crash"
+    program = shutil.which("ompi_info", path=str(mpi.launcher.parent))
+    if program is None:
+        return "there is no ompi_info that says whether it takes GPU memory"
+    try:
+        done = process.run(
+            [program, "--parsable", "--all"],
+            environment={**environment, **mpi.environment},
+            timeout_s=_LIMIT_S,
+            whole_output=True,
+        )
+    except MissingComponent as missing:
+        return missing.message
+    return words(done.output)
+
+
+def words(ompi_info: str) -> str:
+    """What ``ompi_info --parsable --all`` says of GPUs."""
+    if _BUILT_WITH.search(ompi_info):
+        return "built with support for GPU memory"
+    if _HAS_UCX.search(ompi_info):
+        return (
+            "built without GPUs, but with UCX: takes GPU memory by a UCX that was built with it, "
+            "first on LD_LIBRARY_PATH, and OMPI_MCA_pml=ucx"
+        )
+    return "built without GPUs: runs crash"

@@ -1,0 +1,192 @@
+"""Which library a backend uses, what results are bound to, and what a machine must have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commtune import campaign_records, gpu_wiring, wiring
+from commtune.cluster.doctor import Status
+from commtune.cluster.gpus import Gpu
+from commtune.cluster.machine import Machine
+from commtune.db.codec import differences
+from commtune.errors import CampaignError, MissingComponent, UserError
+from commtune.gpu_doctor import backends, words
+from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
+from commtune.tuner.campaign_file import parse_campaign
+
+_NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
+_PREFIX = Path("/opt/mpi")
+OPENMPI = MpiInstallation(
+    MpiFlavour.OPENMPI, "4.1.6", _PREFIX, _PREFIX / "bin/mpicxx", _PREFIX / "bin/mpirun"
+)
+HOST = Workload(Operation.ALLREDUCE, (8,))
+NCCL = Workload(Operation.ALLREDUCE, (8,), 4, backend=Backend.XCCL)
+
+
+def machine(host: str = "a", gpus: int = 4, driver: str = "580.95.05") -> Machine:
+    return Machine(
+        host, "x86_64", "Xeon", 64, 128, 64, 2, 2, 2**40, "6.8.0", "ubuntu 24.04",
+        gpus=(Gpu("nvidia", "NVIDIA H200", driver),) * gpus,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def h200s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
+    """A machine with four GPUs, CUDA and NCCL, as far as anybody looks."""
+    compiler = tmp_path / "cuda" / "bin" / "nvcc"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text(_NVCC)
+    compiler.chmod(0o755)
+    header = tmp_path / "nccl" / "include" / "nccl.h"
+    header.parent.mkdir(parents=True)
+    numbers = {"MAJOR": 2, "MINOR": 28, "PATCH": 9}
+    header.write_text("".join(f"#define NCCL_{name} {n}\n" for name, n in numbers.items()))
+    (tmp_path / "nccl" / "lib").mkdir()
+    (tmp_path / "nccl" / "lib" / "libnccl.so.2").write_bytes(b"")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    monkeypatch.setenv("NCCL_HOME", str(tmp_path / "nccl"))
+    monkeypatch.setenv("COMMTUNE_GPU_ARCHITECTURES", "90")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(gpu_wiring, "_machine", machine)
+    gpu_wiring._toolchain.cache_clear()
+    yield machine()
+    gpu_wiring._toolchain.cache_clear()
+
+
+def check(space: str, backend: str, mpi: MpiInstallation = OPENMPI) -> str:
+    text = f"campaign: 1\nname: x\nspace: {space}\nworkload: {{backend: {backend}}}\n"
+    return wiring.check_library(parse_campaign(text, Path.cwd()), mpi)
+
+
+@pytest.mark.usefixtures("h200s")
+def test_libraries_of_backends() -> None:
+    assert gpu_wiring.libraries_of(Backend.XCCL, OPENMPI) == {"nccl": "2.28.9"}
+    assert gpu_wiring.libraries_of(Backend.MPI_HOST, OPENMPI) == {"openmpi": "4.1.6"}
+    assert gpu_wiring.libraries_of(Backend.MPI_DEVICE, OPENMPI) == {"openmpi": "4.1.6", "ucx": ""}
+    assert wiring.preset_for(OPENMPI, "allreduce", Backend.XCCL) == "nccl"
+    assert wiring.library_words(Backend.XCCL, OPENMPI) == "nccl 2.28.9"
+    assert wiring.library_words(Backend.MPI_HOST, OPENMPI) == "openmpi 4.1.6"
+
+
+@pytest.mark.usefixtures("h200s")
+def test_spaces_that_fit() -> None:
+    assert check("nccl", "xccl") == ""
+    assert check("ucx", "mpi-device") == ""
+    assert "openmpi-host was made for openmpi" in check("openmpi-host", "mpi-staged")
+
+
+@pytest.mark.usefixtures("h200s")
+@pytest.mark.parametrize(
+    ("space", "backend", "message", "hint"),
+    [
+        ("nccl", "mpi-host", "which the backend mpi-host does not use", "backend: xccl"),
+        ("openmpi-host", "xccl", "which the backend xccl does not use", "space: nccl"),
+        ("rccl", "xccl", "which the backend xccl does not use", "use the space nccl"),
+        ("ucx", "mpi-host", "which the backend mpi-host does not use", "openmpi-host"),
+        ("mpich-host", "mpi-device", "but the MPI found is openmpi 4.1.6", "openmpi-host"),
+    ],
+)
+def test_spaces_that_do_not_fit(space: str, backend: str, message: str, hint: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        check(space, backend)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_more_ranks_than_gpus_and_a_host_id_of_ones_own(h200s: Machine) -> None:
+    four = Workload(Operation.ALLREDUCE, (8,), 4, backend=Backend.XCCL, emulated_nodes=2)
+    assert len(h200s.gpus) == four.ranks
+    gpu_wiring.check_launch(four, {})
+    with pytest.raises(UserError, match="2 of 4 can be used"):
+        gpu_wiring.check_launch(four, {"CUDA_VISIBLE_DEVICES": "0,1"})
+    with pytest.raises(UserError, match="NCCL_HOSTID=mine is set"):
+        gpu_wiring.check_launch(four, {"NCCL_HOSTID": "mine"})
+    gpu_wiring.check_launch(Workload(Operation.ALLREDUCE, (8,), 64), {})
+
+
+@pytest.mark.usefixtures("h200s")
+def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
+    about = campaign_records._surroundings(OPENMPI, machine(), (), NCCL)
+    assert about["gpu"] == {
+        "backend": "xccl",
+        "cuda": "13.0.88",
+        "nccl": "2.28.9",
+        "gpu_drivers": ["580.95.05"],
+    }
+    assert about["guards"] == {"NCCL_NVLS_ENABLE": "0"}
+    assert about["machine"]["gpus"] == ["NVIDIA H200"] * 4
+    stack = campaign_records._stack(OPENMPI, machine(), Backend.XCCL)
+    assert stack.text == "NCCL 2.28.9, CUDA 13.0.88, Open MPI 4.1.6"
+    on_host = campaign_records._surroundings(OPENMPI, machine(), (), HOST)
+    assert "gpu" not in on_host
+    assert on_host["guards"] == {}
+
+
+@pytest.mark.usefixtures("h200s")
+def test_a_campaign_goes_on_on_another_machine_of_the_same_kind() -> None:
+    first, second = machine("node7"), machine("node8")
+    about = campaign_records._surroundings(OPENMPI, first, (), NCCL)
+    there = campaign_records._surroundings(OPENMPI, second, (), NCCL)
+    assert differences(about, there) == []
+    assert campaign_records._system(first) == campaign_records._system(second)
+    assert not re.search(r"node[78]", str(about))
+    fewer = campaign_records._surroundings(OPENMPI, machine(gpus=2), (), NCCL)
+    assert differences(about, fewer)
+    assert campaign_records._system(machine(gpus=2)) != campaign_records._system(first)
+
+
+def test_a_machine_that_plays_nodes_is_another_system() -> None:
+    plain = campaign_records._system(machine())
+    played = campaign_records._system(machine(), 2)
+    assert plain.name == "Xeon, 64 cores, 4 x NVIDIA H200"
+    assert played.name == f"{plain.name} (emulated nodes: 2, over sockets on one machine)"
+    assert played.fingerprint != plain.fingerprint
+    assert played.fingerprint != campaign_records._system(machine(), 4).fingerprint
+
+
+@pytest.mark.usefixtures("h200s")
+def test_what_is_waived_has_a_reason() -> None:
+    built = {"mpi-host": "", "ipc-put": "", "xccl": "it was left out by COMMTUNE_XCCL=off"}
+    toolchain, why = gpu_wiring.toolchain_of("cuda", ["90"])
+    assert (why, toolchain is not None) == ("", True)
+    assert gpu_wiring.waived(toolchain, "", built) == {"xccl": built["xccl"]}
+    none, why = gpu_wiring.toolchain_of(GpuKind.NONE, [])
+    assert none is None
+    assert gpu_wiring.waived(none, why, built) == {"xccl": "GPUs are not asked for"}
+    with pytest.raises(MissingComponent, match="could not be built: it was left out"):
+        gpu_wiring.require_backend("xccl", built)
+    gpu_wiring.require_backend("ipc-put", built)
+
+
+@pytest.mark.usefixtures("h200s")
+def test_the_doctor_lists_backends() -> None:
+    said = [finding.what for finding in backends(machine(), OPENMPI)]
+    assert any(re.match(r"CUDA 13.0.88, .*nvcc", what) for what in said)
+    assert any(what.startswith("xccl: NCCL 2.28.9, ") for what in said)
+    assert any(
+        what.startswith("mpi-device: openmpi 4.1.6: there is no ompi_info") for what in said
+    )
+
+
+def test_the_doctor_without_gpus_misses_nothing() -> None:
+    found = list(backends(machine(gpus=0), OPENMPI))
+    assert {finding.status for finding in found} == {Status.OK}
+    assert found[-1].what == "those on GPUs are waived: no GPU is here"
+
+
+def test_what_open_mpi_says_of_itself() -> None:
+    """Lines of ompi_info --parsable --all: Debian's 4.1.4, and a build with CUDA."""
+    debian = (
+        'mca:pml:ucx:version:"component:4.1.4"\n'
+        "mca:opal:base:param:opal_built_with_cuda_support:value:false\n"
+    )
+    assert words(debian).startswith("built without GPUs, but with UCX")
+    assert words(debian.replace("false", "true")) == "built with support for GPU memory"
+    five = 'mca:accelerator:cuda:version:"component:5.0.11"\n'
+    assert words(five) == "built with support for GPU memory"
+    assert words('mca:accelerator:null:version:"x"\n') == "built without GPUs: runs crash"
