@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <string>
 
 #include "error.h"
+#include "folder.h"
 
 namespace commtune {
 
@@ -74,9 +74,8 @@ void run_on_cpus(const std::set<int>& cpus) {
   CPU_ZERO_S(bytes, mask.get());
   for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask.get());
   // Libraries may have started threads of their own already.
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-    const int id = std::stoi(thread.path().filename().string());
-    if (sched_setaffinity(id, bytes, mask.get()) != 0 && errno != ESRCH) {
+  for (const std::string& thread : names_in("/proc/self/task")) {
+    if (sched_setaffinity(std::stoi(thread), bytes, mask.get()) != 0 && errno != ESRCH) {
       throw Error(std::string("sched_setaffinity: ") + std::strerror(errno));
     }
   }

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdlib>
 #include <fstream>
 
 #include "cpus.h"
 #include "devices.h"
 #include "error.h"
-#include "gpu/gpu.h"
 #include "json.h"
 #include "launcher.h"
 #include "placement.h"
@@ -120,9 +118,9 @@ std::string device_facts_json() {
   return json::Object()
       .integer("index", static_cast<std::uint64_t>(device))
       .text("name", properties.name)
-      .raw("uuid", quoted_or_null(gpu_uuid(device, pci)))
+      .raw("uuid", quoted_or_null(gpu_uuid(properties, pci)))
       .text("pci", pci)
-      .text("architecture", gpu_architecture(device))
+      .text("architecture", gpu_architecture(properties))
       .integer("multiprocessors", static_cast<std::uint64_t>(properties.multiProcessorCount))
       .integer("memory_bytes", properties.totalGlobalMem)
       .raw("numa_node", numa_node_json(pci))

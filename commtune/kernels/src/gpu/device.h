@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "gpu/gpu.h"
+
 namespace commtune {
 
 /// What the driver says of a GPU; one implementation for each vendor. JSON: whatever can't be
@@ -12,10 +14,10 @@ std::string gpu_links_json(const std::string& pci);
 
 /// Empty where it can't be told.
 std::string gpu_driver_version();
-std::string gpu_uuid(int device, const std::string& pci);
+std::string gpu_uuid(const gpuDeviceProp& properties, const std::string& pci);
 
-/// The GPU's description of what it executes: "sm_90", "gfx90a:sramecc+:xnack-".
-std::string gpu_architecture(int device);
+/// What it executes: "sm_90", "gfx90a:sramecc+:xnack-".
+std::string gpu_architecture(const gpuDeviceProp& properties);
 
 /// Which GPU this is on the machine; see gpu_state_json.
 std::string pci_of(int device);

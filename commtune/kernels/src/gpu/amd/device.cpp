@@ -5,39 +5,35 @@
 
 #if COMMTUNE_WITH_HIP
 
-#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <optional>
 
-#include "gpu/gpu.h"
+#include "folder.h"
 #include "json.h"
 
 namespace commtune {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-std::optional<double> read_number(const fs::path& file) {
+std::optional<double> read_number(const std::string& file) {
   double value = 0;
   std::ifstream in(file);
   return in >> value ? std::optional(value) : std::nullopt;
 }
 
 /// The folder with what the GPU's sensors say; empty where there is none.
-fs::path sensors_of(const std::string& pci) {
-  std::error_code error;
-  const fs::directory_iterator folders("/sys/bus/pci/devices/" + pci + "/hwmon", error);
-  for (const auto& folder : folders) return folder.path();
-  return {};
+std::string sensors_of(const std::string& pci) {
+  const std::string folder = "/sys/bus/pci/devices/" + pci + "/hwmon";
+  for (const std::string& name : names_in(folder)) return folder + "/" + name;
+  return "";
 }
 
 /// The first of some sensors that is there; null if none is.
-std::string sensor_json(const fs::path& sensors, std::initializer_list<const char*> names,
+std::string sensor_json(const std::string& sensors, std::initializer_list<const char*> names,
                         double unit) {
   for (const char* name : names) {
-    if (const auto value = read_number(sensors / name)) return json::number(*value * unit);
+    if (const auto value = read_number(sensors + "/" + name)) return json::number(*value * unit);
   }
   return "null";
 }
@@ -56,7 +52,7 @@ std::string errors_json(const std::string& pci, const std::string& kind) {
 }  // namespace
 
 std::string gpu_state_json(const std::string& pci) {
-  const fs::path sensors = sensors_of(pci);
+  const std::string sensors = sensors_of(pci);
   return json::Object()
       .raw("sm_clock_MHz", sensor_json(sensors, {"freq1_input"}, 1e-6))
       .raw("memory_clock_MHz", sensor_json(sensors, {"freq2_input"}, 1e-6))
@@ -79,16 +75,12 @@ std::string gpu_driver_version() {
   return version;
 }
 
-std::string gpu_uuid(int /*device*/, const std::string& pci) {
+std::string gpu_uuid(const gpuDeviceProp& /*properties*/, const std::string& pci) {
   const std::string id = pci_file(pci, "unique_id");
   return id.empty() ? "" : "GPU-" + id;
 }
 
-std::string gpu_architecture(int device) {
-  gpuDeviceProp properties{};
-  COMMTUNE_GPU_CALL(gpuGetDeviceProperties(&properties, device));
-  return properties.gcnArchName;
-}
+std::string gpu_architecture(const gpuDeviceProp& properties) { return properties.gcnArchName; }
 
 }  // namespace commtune
 

@@ -6,9 +6,9 @@
 
 #include <array>
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
-#include "gpu/gpu.h"
 #include "gpu/nvidia/nvml.h"
 #include "json.h"
 
@@ -102,9 +102,7 @@ std::string gpu_driver_version() {
   return told ? version.data() : "";
 }
 
-std::string gpu_uuid(int device, const std::string& /*pci*/) {
-  gpuDeviceProp properties{};
-  COMMTUNE_GPU_CALL(gpuGetDeviceProperties(&properties, device));
+std::string gpu_uuid(const gpuDeviceProp& properties, const std::string& /*pci*/) {
   std::string uuid = "GPU-";
   for (std::size_t i = 0; i < sizeof properties.uuid.bytes; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
@@ -116,9 +114,7 @@ std::string gpu_uuid(int device, const std::string& /*pci*/) {
   return uuid;
 }
 
-std::string gpu_architecture(int device) {
-  gpuDeviceProp properties{};
-  COMMTUNE_GPU_CALL(gpuGetDeviceProperties(&properties, device));
+std::string gpu_architecture(const gpuDeviceProp& properties) {
   return "sm_" + std::to_string(properties.major) + std::to_string(properties.minor);
 }
 
