@@ -11,8 +11,11 @@ import pytest
 
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent
-from commtune.kernels.build import build
-from commtune.model import MpiInstallation
+from commtune.kernels.build import backends_of, build
+from commtune.kernels.toolchains import find_toolchain
+from commtune.model import Backend, GpuKind, MpiInstallation
+
+_GPU = Path(__file__).parents[2] / ".gpu"
 
 
 def _wrapper(folder: Path, text: str) -> Path:
@@ -92,3 +95,30 @@ def test_the_compilers_variables_belong_to_the_key(
         build(mpi, executable.parent.parent)
     assert "CXXFLAGS" in os.environ
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_build_without_gpus_says_why_it_lacks_their_backends(executable: Path) -> None:
+    built = backends_of(executable)
+    assert built["mpi-host"] == ""
+    assert set(built) == {str(backend) for backend in Backend if backend.is_native}
+    reasons = {built[backend] for backend in built if Backend(backend).uses_gpu}
+    assert reasons == {"built without GPUs (COMMTUNE_GPU=none)"}
+    # An executable of before there was such a file.
+    assert backends_of(executable.parent / "elsewhere" / "bench") == {"mpi-host": ""}
+
+
+def test_cuda_and_nccl_of_python_packages(
+    mpi: MpiInstallation, executable: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = next(_GPU.glob("cuda/lib/python3*/site-packages/nvidia"), None)
+    if packages is None:
+        pytest.skip("CUDA is not in .gpu: make gpu-compile")
+    monkeypatch.setenv("CUDA_HOME", str(packages / "cu13"))
+    monkeypatch.setenv("NCCL_HOME", str(packages / "nccl"))
+    toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
+    made = build(mpi, executable.parent.parent, toolchain=toolchain)
+    assert made.parent != executable.parent
+    assert backends_of(made) == dict.fromkeys(backends_of(executable), "")
+    done = process.run([made, "--backends"], environment={}, timeout_s=30)
+    assert "xccl" in done.output.split(), done.output
+    assert build(mpi, executable.parent.parent, toolchain=toolchain) == made
