@@ -21,6 +21,7 @@ from pathlib import Path
 import platformdirs
 
 from commtune import process
+from commtune.cluster.launch import LAUNCHER_NAMES
 from commtune.cluster.machine import Machine, describe_machine, load_now
 from commtune.cluster.mpi import data_root, find_mpi
 from commtune.cluster.wheels import WHEELS, install_command
@@ -47,7 +48,13 @@ _TUNING = re.compile(
     r"|GLIBC_TUNABLES$"
 )
 #: Locations and permissions, which say where a library is and not what it does.
-_HARMLESS = frozenset({"I_MPI_ROOT", "FI_PROVIDER_PATH", "OPAL_PREFIX", *GUARD_NAMES})
+#: NCCL_VERSION is a label of NVIDIA's container images; NCCL doesn't read it.
+_HARMLESS = frozenset(
+    {
+        "I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_VERSION", "OPAL_PREFIX", *GUARD_NAMES,
+        *LAUNCHER_NAMES,
+    }
+)  # fmt: skip
 
 #: What a package is called, by package manager.
 _PACKAGES = {

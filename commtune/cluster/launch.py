@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,10 @@ DEVICE_NAMES = (
     "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
 )  # fmt: skip
+
+#: How Open MPI's launcher starts processes and where PMIx keeps what they tell each other: where a
+#: machine needs them, nothing starts without; they change nothing that is measured.
+LAUNCHER_NAMES = ("OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "PMIX_MCA_gds", "PRTE_MCA_plm")
 
 #: By which NCCL knows a node; two values on one machine make it two nodes.
 HOST_ID = "NCCL_HOSTID"
@@ -92,14 +97,22 @@ def base_environment(
     """The environment under every run, before pinned variables and the configuration.
 
     Args:
-        inherited: the controller's environment; only ``BASE_NAMES``, ``DEVICE_NAMES`` and guards
-            are taken from it.
+        inherited: the controller's environment; only ``BASE_NAMES``, ``DEVICE_NAMES``,
+            ``LAUNCHER_NAMES`` and guards are taken from it.
         guards: names of further variables that pass unchanged where they are set.
     """
-    names = (*BASE_NAMES, *DEVICE_NAMES, *GUARD_NAMES, *guards)
+    names = (*BASE_NAMES, *DEVICE_NAMES, *LAUNCHER_NAMES, *GUARD_NAMES, *guards)
     environment = {name: inherited[name] for name in names if name in inherited}
     environment["PATH"] = _prepended(mpi.launcher.parent, environment.get("PATH", os.defpath))
-    return {**environment, **mpi.environment}
+    return {**_without_ssh(mpi, environment), **environment, **mpi.environment}
+
+
+def _without_ssh(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str, str]:
+    """Without ssh Open MPI 4 starts nothing, not even here, unless it is told to."""
+    if mpi.flavour is not MpiFlavour.OPENMPI or not mpi.version.startswith("4."):
+        return {}
+    found = any(shutil.which(name, path=environment["PATH"]) for name in ("ssh", "rsh"))
+    return {} if found else {"OMPI_MCA_plm": "isolated"}
 
 
 def _prepended(folder: Path, path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,8 @@ def test_the_environment_is_built_and_not_inherited() -> None:
         "CUDA_VISIBLE_DEVICES": "2,3",
         "UCX_NET_DEVICES": "mlx5_0:1",
         "LD_PRELOAD": "/evil.so",
+        "OMPI_MCA_plm": "isolated",
+        "OMPI_MCA_coll": "^tuned",
     }
     made = base_environment(inherited, installation(MpiFlavour.MPICH), ["UCX_NET_DEVICES", "GONE"])
     assert made == {
@@ -112,6 +115,7 @@ def test_the_environment_is_built_and_not_inherited() -> None:
         "LD_LIBRARY_PATH": "/opt/ucx/lib",
         "CUDA_VISIBLE_DEVICES": "2,3",
         "UCX_NET_DEVICES": "mlx5_0:1",
+        "OMPI_MCA_plm": "isolated",
         "I_MPI_ROOT": "/r",
     }
 
@@ -121,3 +125,25 @@ def test_without_a_path_the_launchers_folder_and_the_systems_default_serve() -> 
     assert made["PATH"] == "/opt/mpi/bin:/bin:/usr/bin"
     empty = base_environment({"PATH": ""}, installation(MpiFlavour.MPICH))
     assert empty["PATH"] == "/opt/mpi/bin"
+
+
+def test_open_mpi_4_starts_ranks_where_there_is_no_ssh(tmp_path: Path) -> None:
+    """Its launcher gives up otherwise: as in containers that hold an MPI and nothing to log in."""
+    compiler = Path("/usr/bin/mpicxx.openmpi")
+    require_component("Debian's Open MPI", found=compiler.exists())
+    found = find_mpi(str(compiler))
+    launcher = tmp_path / "mpiexec"
+    launcher.symlink_to(found.launcher)
+    mpi = replace(found, launcher=launcher)
+    environment = base_environment({"HOME": "/root", "PATH": str(tmp_path)}, mpi)
+
+    done = process.run(
+        mpi_command(mpi, 2, ["/bin/echo", "here"]), environment=environment, timeout_s=60
+    )
+
+    assert found.version.startswith("4.")
+    assert done.ok, done.output
+    assert done.output.split() == ["here", "here"]
+    assert "OMPI_MCA_plm" not in base_environment(
+        {"PATH": str(tmp_path)}, replace(mpi, version="5")
+    )
