@@ -124,12 +124,23 @@ std::vector<Case> cases_of(const Options& options, const Bench& bench, int ranks
   return cases;
 }
 
-Totals measure_all(Measurer& measurer, const Options& options, const std::vector<Case>& cases,
+/// A part may have nothing to do: messages between nodes where there is one node.
+bool has_messages(const Options& options, std::size_t bytes, const Case& one,
+                  const std::vector<int>& node_of) {
+  if (one.part == Part::whole) return true;
+  const int ranks = static_cast<int>(node_of.size());
+  const Layout layout = lay_out(options.operation, options.type, bytes, ranks, one.shape);
+  return bytes_of_part(layout, one.shape, one.part, node_of) > 0;
+}
+
+Totals measure_all(Measurer& measurer, const Options& options, const Bench& bench,
                    bool oversubscribed, std::optional<RecordFile>& records) {
   Totals totals;
+  const auto cases = cases_of(options, bench, static_cast<int>(bench.node_of.size()));
   for (const std::size_t bytes : options.sizes) {
     if (records) write_babble(*records, options, bytes);
     for (const Case& one : cases) {
+      if (!has_messages(options, bytes, one, bench.node_of)) continue;
       SizeResult result = measurer.measure(bytes, one.part, one.shape);
       result.pair = one.pair;
       if (records) records->write_line(measurement_record(result, oversubscribed));
@@ -154,11 +165,15 @@ Totals trace_all(const Bench& bench, const World& world, const Options& options,
 Totals measure_run(const Bench& bench, const World& world, const Clock& clock,
                    const Options& options, const Placement& placement,
                    std::optional<RecordFile>& records) {
-  Canary canary(world, placement, clock);
-  canary.settle(world);
-  Measurer measurer(bench, world, clock, options, canary);
-  const auto cases = cases_of(options, bench, world.size());
-  return measure_all(measurer, options, cases, placement.oversubscribed(), records);
+  // Threads of a library that serves GPUs may disturb it: what a configuration can change must not
+  // decide which runs are compared with each other.
+  std::optional<Canary> canary;
+  if (!uses_gpu(options)) {
+    canary.emplace(world, placement, clock);
+    canary->settle(world);
+  }
+  Measurer measurer(bench, world, clock, options, canary ? &*canary : nullptr);
+  return measure_all(measurer, options, bench, placement.oversubscribed(), records);
 }
 
 RunFacts facts_of(const Options& options, const std::vector<std::string>& arguments,

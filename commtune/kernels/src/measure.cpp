@@ -44,7 +44,7 @@ std::optional<double> skew(const std::vector<double>& longest_s,
 }  // namespace
 
 Measurer::Measurer(const Bench& bench, const World& world, const Clock& clock,
-                   const Options& options, Canary& canary)
+                   const Options& options, Canary* canary)
     : bench_(bench),
       world_(world),
       clock_(clock),
@@ -63,6 +63,9 @@ SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
   SizeResult result;
   result.layout = lay_out(options_.operation, options_.type, bytes, world_.size(), shape);
   result.part = part;
+  if (part != Part::whole) {
+    result.layout.bytes_total = bytes_of_part(result.layout, shape, part, bench_.node_of);
+  }
   Options options = options_;
   options.shape = shape;
   work_.emplace(bench_.backends, world_, bench_.node_of, result.layout, options, part,
@@ -75,7 +78,7 @@ SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
                             : std::vector<Message>{};
   hang_or_crash(options_.fault, bytes, world_.is_last());
 
-  result.canary_before_ns = canary_.measure();
+  result.canary_before_ns = ask_canary();
   if (checks) poison_received(result.layout);
   result.first_call_s = longest_over_ranks(timed(1));
   if (checks) check_result(result, messages);
@@ -88,7 +91,7 @@ SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
   const double spent_s = clock_.now() - warm_began;
   Samples samples = take_samples(result, spent_s, result.batch * operation_s);
 
-  result.canary_after_ns = canary_.measure();
+  result.canary_after_ns = ask_canary();
   if (checks && options_.rotate) {  // only the first place is compared
     work_->rewind();
     timed(1);
@@ -98,6 +101,10 @@ SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
   result.samples_s = std::move(samples.longest_s);
   result.elapsed_s = clock_.now() - began;
   return result;
+}
+
+std::optional<double> Measurer::ask_canary() {
+  return canary_ != nullptr ? canary_->measure() : std::nullopt;
 }
 
 /// This rank's seconds per operation.

@@ -21,6 +21,36 @@ bool touches(const std::vector<Exchange>& steps, int rank) {
   return false;
 }
 
+Exchange messages_inside_nodes(const Exchange& all, const std::vector<int>& node_of, bool inside) {
+  Exchange kept;
+  for (const Message& message : all) {
+    const int from = node_of[static_cast<std::size_t>(message.from)];
+    const int to = node_of[static_cast<std::size_t>(message.to)];
+    if ((from == to) == inside) kept.push_back(message);
+  }
+  return kept;
+}
+
+/// The steps that a part by itself takes.
+std::vector<Exchange> steps_of_part(const std::vector<Exchange>& steps, Part part,
+                                    const std::vector<int>& node_of) {
+  switch (part) {
+    case Part::whole:
+      return steps;
+    case Part::inside:
+      return {messages_inside_nodes(steps.front(), node_of, true)};
+    case Part::between:
+      return {messages_inside_nodes(steps.front(), node_of, false)};
+    case Part::split:
+      return {steps[0]};
+    case Part::translate:
+      return {steps[1]};
+    case Part::assemble:
+      return {steps[2]};
+  }
+  throw Error("a part without steps");
+}
+
 /// Makes the stages of one operation.
 class Maker {
  public:
@@ -50,11 +80,8 @@ class Maker {
 
   /// Messages inside nodes and between them, each on a backend of its own.
   Stages of_matrix(const Exchange& all, Part part) const {
-    Exchange inside;
-    Exchange between;
-    for (const Message& message : all) {
-      (node(message.from) == node(message.to) ? inside : between).push_back(message);
-    }
+    const Exchange inside = messages_inside_nodes(all, node_of_, true);
+    const Exchange between = messages_inside_nodes(all, node_of_, false);
     const Company company = part == Part::whole ? Company::beside_others : Company::alone;
     Stages stages(1);
     if (part != Part::between) add(stages[0], backends_.for_inside(), inside, company);
@@ -81,8 +108,6 @@ class Maker {
     }
     return stages;
   }
-
-  int node(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
 
   std::unique_ptr<Action> exchange(Backend& backend, const Exchange& messages,
                                    const Buffers& buffers, Company company) const {
@@ -151,6 +176,12 @@ std::vector<Part> parts_of(const Options& options, const Backends& backends) {
     return {Part::inside, Part::between, Part::whole};
   }
   return {Part::whole};
+}
+
+std::size_t bytes_of_part(const Layout& layout, const Shape& shape, Part part,
+                          const std::vector<int>& node_of) {
+  const auto steps = steps_of_part(steps_of(layout, shape), part, node_of);
+  return whole_count(steps) * size_of(layout.type);
 }
 
 Work::Work(const Backends& backends, const World& world, const std::vector<int>& node_of,

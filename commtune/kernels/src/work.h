@@ -38,6 +38,11 @@ std::string_view word(Part part);
 /// The parts that an operation is measured in, the whole last.
 std::vector<Part> parts_of(const Options& options, const Backends& backends);
 
+/// The bytes that all ranks send in a part of an operation; 0 where it has nothing to do.
+/// @param node_of the node of each rank
+std::size_t bytes_of_part(const Layout& layout, const Shape& shape, Part part,
+                          const std::vector<int>& node_of);
+
 /// Stages that follow each other; the actions of one are under way together.
 using Stages = std::vector<std::vector<std::unique_ptr<Action>>>;
 
