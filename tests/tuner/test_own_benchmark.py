@@ -1,0 +1,130 @@
+"""Campaign files with a benchmark of the user's own: what they come to, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from commtune.db.codec import workload_from, workload_json
+from commtune.errors import CampaignError, DocumentError
+from commtune.model import Backend, Operation, Workload
+from commtune.tuner.campaign_file import parse_campaign
+from commtune.tuner.plan import Plan
+
+_HEAD = "campaign: 1\nname: a\nspace: mpich-host\n"
+_COMMAND = f"benchmark: {{command: [{sys.executable}, x.py], output: json-line"
+
+
+def _plan(text: str, folder: Path) -> Plan:
+    return parse_campaign(_HEAD + text, folder).plan
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a pattern and a program in it."""
+    (tmp_path / "halo.py").write_text("")
+    (tmp_path / "program").write_text("")
+    return tmp_path
+
+
+def test_a_pattern(folder: Path) -> None:
+    workload = _plan("benchmark: {python: halo.py:Halo}\nworkload: {ranks: 4}\n", folder).workload
+    assert (workload.operation, workload.backend) == ("own:Halo", Backend.PYTHON_HOST)
+    assert workload.own is not None
+    assert workload.own.pattern == f"{folder.resolve() / 'halo.py'}:Halo"
+    named = _plan("benchmark: {python: halo.py, name: x}\n", folder).workload
+    assert named.operation == "own:x"
+    device = "benchmark: {python: halo.py}\nworkload: {backend: python-device}\n"
+    workload = _plan(device, folder).workload
+    assert (workload.operation, workload.backend) == ("own:halo", Backend.PYTHON_DEVICE)
+
+
+def test_a_command(folder: Path) -> None:
+    text = "benchmark: {command: './program -b {smallest}', output: osu}\nworkload: {ranks: 1}\n"
+    workload = _plan(text, folder).workload
+    assert (workload.operation, workload.backend) == ("own:program", Backend.COMMAND)
+    assert workload.own is not None
+    assert workload.own.command == ("./program", "-b", "{smallest}")
+    assert workload.own.folder == str(folder.resolve())
+    assert workload.ranks == 1
+
+
+def test_a_command_may_say_what_it_measures(folder: Path) -> None:
+    text = f"{_COMMAND}}}\nworkload: {{operation: broadcast}}\n"
+    assert _plan(text, folder).workload.operation is Operation.BROADCAST
+
+
+def test_no_parameter_is_taken_for_one_without_effect(folder: Path) -> None:
+    whole = parse_campaign(_HEAD + "benchmark: {python: halo.py:Halo}\n", folder).plan.space
+    some = parse_campaign(_HEAD + "workload: {operation: ping-pong}\n", folder).plan.space
+    assert len(some.parameters) < len(whole.parameters)
+
+
+def test_another_benchmark_is_another_question(folder: Path) -> None:
+    plans = [
+        _plan(text, folder)
+        for text in (
+            "",
+            "benchmark: {python: halo.py:Halo}\n",
+            "benchmark: {python: halo.py:Other, name: Halo}\n",
+            f"{_COMMAND}, name: Halo}}\n",
+            f"{_COMMAND.replace('json-line', 'osu')}, name: Halo}}\n",
+        )
+    ]
+    asked = [plan.comparable({}) for plan in plans]
+    assert all(a != b for i, a in enumerate(asked) for b in asked[:i])
+    assert "own" not in asked[0]["workload"]  # as it was before there was such a thing
+
+
+@pytest.mark.parametrize("text", ["", "benchmark: {python: halo.py:Halo}\n", f"{_COMMAND}}}\n"])
+def test_workloads_survive_being_stored(folder: Path, text: str) -> None:
+    workload = _plan(text, folder).workload
+    assert workload_from(workload_json(workload)) == workload
+    assert Workload.of_plain(asdict(workload)) == workload  # as recordings keep it
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("benchmark: {}", "either a pattern in Python or a command"),
+        ("benchmark: {python: halo.py, command: ls, output: osu}", "either a pattern"),
+        ("benchmark: {python: gone.py:Halo}", "there is no pattern file"),
+        ("benchmark: {python: halo.py, output: osu}", "output of a pattern is known"),
+        ("benchmark: {python: halo.py, name: a b}", "can't name a benchmark"),
+        ("benchmark: {command: ./gone, output: osu}", "there is no program './gone'"),
+        ("benchmark: {command: no-such-program-, output: osu}", "there is no program"),
+        ("benchmark: {command: ./program}", "how the command's output is to be read"),
+        ("benchmark: {command: './program {size}', output: osu}", "{size} stands for nothing"),
+        ("benchmark: {python: halo.py}\nworkload: {operation: ring}", "operation of its own"),
+        ("benchmark: {python: halo.py}\nworkload: {backend: xccl}", "does not run on the backend"),
+        (f"{_COMMAND}}}\nworkload: {{backend: xccl}}", "has no backend xccl"),
+        ("workload: {backend: command}", "needs a command"),
+        ("workload: {ranks: 1}", "1 is out of range"),
+        ("benchmark: {python: halo.py}\nworkload: {ranks: 1}", "1 is out of range"),
+        ("benchmark: {python: halo.py}\nguard_operations: [broadcast]", "could be guarded"),
+        ("workload: {backend: python-host}\ntiming: {mode: batched}", "knows no batches"),
+        (
+            "benchmark: {python: halo.py}\nslurm: {}\naggressor: {pattern: incast, nodes: 2}",
+            "goes with the native benchmark only",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(folder: Path, text: str, problem: str) -> None:
+    with pytest.raises((CampaignError, DocumentError)) as caught:
+        _plan(text + "\n", folder)
+    assert problem in str(caught.value)
+    assert caught.value.line is not None
+    assert caught.value.hint
+
+
+def test_names_of_own_operations() -> None:
+    assert Operation("own:halo") is Operation("own:halo")
+    assert Operation("own:halo") not in list(Operation)
+    assert Operation("own:halo").is_own
+    assert not Operation.RING.is_own
+    for word in ("own:", "own: x", "halo", "own:-x", "own:" + "x" * 60):
+        with pytest.raises(ValueError, match="is not a valid Operation"):
+            Operation(word)
