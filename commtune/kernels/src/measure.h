@@ -47,7 +47,7 @@ struct Bench {
 class Measurer {
  public:
   Measurer(const Bench& bench, const World& world, const Clock& clock, const Options& options,
-           Canary& canary);
+           Canary* canary);
 
   /// All ranks call it with the same arguments. Error if a call fails; a wrong result is a result.
   SizeResult measure(std::size_t bytes, Part part, const Shape& shape);
@@ -58,6 +58,7 @@ class Measurer {
     std::vector<double> shortest_s;
   };
 
+  std::optional<double> ask_canary();
   double timed(int times);
   double interval(int times);
   double longest_over_ranks(double seconds) const;
@@ -73,7 +74,7 @@ class Measurer {
   const World& world_;
   const Clock& clock_;
   const Options& options_;
-  Canary& canary_;
+  Canary* canary_;  ///< null where it is not asked
   StoppingRule rule_;
   double clock_resolution_s_;
   std::unique_ptr<DataPattern> pattern_;
