@@ -184,7 +184,9 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
     workload = file.workload
     if workload.ranks < 2 and workload.backend is not Backend.COMMAND:
         raise document.error(
-            f"{workload.ranks} is out of range", ("workload", "ranks"), hint="from 2 to 4096"
+            f"workload.ranks: {workload.ranks} is out of range",
+            ("workload", "ranks"),
+            hint="from 2 to 4096",
         )
     if workload.backend.is_native:
         return

@@ -281,11 +281,16 @@ def _covers(recorded: Workload, asked: Workload) -> bool:
     return recorded.operation is asked.operation and set(recorded.sizes) >= set(asked.sizes)
 
 
+_OF_THE_WORKLOAD = (
+    "operation", "backend", "ranks", "nodes", "emulated_nodes", "dtype", "reduction", "window",
+)  # fmt: skip
+
+
 def _workload_problems(recorded: Workload, plan: Plan) -> list[str]:
     asked = plan.workload
     found = [
         f"{name} is {getattr(recorded, name)} there, not {getattr(asked, name)}"
-        for name in ("operation", "backend", "ranks", "nodes", "dtype", "reduction")
+        for name in _OF_THE_WORKLOAD
         if getattr(recorded, name) != getattr(asked, name)
     ]
     missing = [size for size in asked.sizes if size not in recorded.sizes]
@@ -303,7 +308,10 @@ def _timing_problems(recorded: Timing, asked: Timing) -> list[str]:
 
 
 def _words(timing: Timing) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in vars(timing).items())
+    return ", ".join(
+        f"{name} {value if isinstance(value, str) else format(value, 'g')}"
+        for name, value in timing.plain().items()
+    )
 
 
 def _pin_problems(recorded: Mapping[str, str], asked: Mapping[str, str]) -> list[str]:

