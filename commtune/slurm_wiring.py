@@ -362,16 +362,23 @@ def follows() -> bool:
 
 
 @contextmanager
-def in_allocation(on: OnSlurm, book: JobBook, database: str) -> Iterator[Steps]:
-    """Steps of this allocation; with the next one asked for in time, and both put down."""
+def in_allocation(
+    on: OnSlurm, book: JobBook, database: str, finish: Callable[[], None]
+) -> Iterator[Steps]:
+    """Steps of this allocation; with the next one asked for in time, and both put down.
+
+    Args:
+        finish: puts down that the campaign came to its end.
+    """
     if on.allocation is None or not on.key:
         yield on.steps(None)
         return
     succession = on.succession(book, database)
     succession.began(on.key, on.allocation, os.environ.get(AFTER_VARIABLE, ""))
-    done = False
     try:
         yield on.steps(succession)
-        done = True
     finally:
-        succession.ended(on.key, on.allocation, done=done)
+        succession.ended(on.key, on.allocation)
+    # In this order: if we are killed in between, the next one does what is left to do.
+    finish()
+    succession.take_back(on.key)

@@ -331,7 +331,8 @@ def _tune_on_slurm(
             jobs = on.batches(book, alive=partial(store.touch, campaign_id))
             runner = Runner(plan, campaign_id, jobs, store, look_at=LOOK_AT)
             return Campaign(plan, runner, reporter).run()
-        with in_allocation(on, book, opened.whole_url) as steps:
+        finish = partial(store.finish_campaign, campaign_id)
+        with in_allocation(on, book, opened.whole_url, finish) as steps:
             left = on.left_s(book)
             runner = Runner(plan, campaign_id, steps, store, most_left_s=left, look_at=LOOK_AT)
             return Campaign(plan, runner, reporter).run()

@@ -253,19 +253,16 @@ class OnSlurm(CommandLine):
         twice = {block: n for block, n in Counter(began).items() if n > 1}
         assert not twice, f"blocks that two jobs measured: {twice}"
 
-    def check_whole(
-        self, *, name: str = "small", lost: bool = True, killed_at_its_end: bool = False
-    ) -> None:
+    def check_whole(self, *, name: str = "small", lost: bool = True) -> None:
         """Nothing is lost, doubled or left behind; the campaign is done.
 
         Args:
             lost: runs may have been lost to what befell their jobs.
-            killed_at_its_end: its last controller may have had no time to give back the lock.
         """
         self.check_once()
         assert [job for job in self.jobs() if not job.is_over] == []
         assert living(str(self.folder)) == {}
-        assert killed_at_its_end or self.query("SELECT * FROM locks") == []
+        assert self.query("SELECT * FROM locks") == []
         assert self.query("SELECT finished IS NULL FROM campaigns") == [(0,)]
         assert self.query("SELECT count(*) > 0 FROM conclusions") == [(1,)]
         open_jobs = self.query("SELECT key, kind, stage FROM jobs WHERE stage != 'over'")

@@ -119,11 +119,14 @@ class Store:
             )
 
     def finish_campaign(self, campaign_id: int) -> None:
-        """Notes that the campaign came to its end now."""
+        """Notes that the campaign came to its end now, and gives the lock back: both or none."""
+        owner = self._owners.get(campaign_id)
         with self._write() as connection:
             connection.execute(
                 update(Campaign).where(Campaign.id == campaign_id).values(finished=time.time())
             )
+            if owner is not None:
+                locks.release(connection, campaign_id, owner)
 
     def lock(
         self,

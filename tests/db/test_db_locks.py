@@ -223,3 +223,13 @@ def test_the_lock_of_a_killed_process_is_taken_over(
     child.kill()
     child.communicate()
     assert store.lock(campaign_id) == f"process {child.pid} is gone"
+
+
+def test_a_campaign_that_is_finished_is_nobodys(store: Store) -> None:
+    handle, _ = store.begin(given.campaign())
+    theirs, _ = store.begin(given.campaign("theirs"), ME)
+    store.finish_campaign(handle.id)
+    assert store.holder(handle.id) is None
+    Store(store.database).finish_campaign(theirs.id)  # of one that holds nothing
+    assert store.holder(theirs.id) is not None
+    assert all(summary.finished for summary in store.campaigns())

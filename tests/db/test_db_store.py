@@ -342,8 +342,8 @@ def test_summaries_count_runs_by_outcome(store: Store, campaign_id: int) -> None
         store.finish_run(campaign_id, result, "allreduce")
     store.start_run(campaign_id, given.request("open"), "s1")
     store.save_profiles(campaign_id, [given.profile()])
-    store.lock(campaign_id, LockOwner("node7", "boot", 4711, 1, 2))
     store.finish_campaign(campaign_id)
+    store.lock(campaign_id, LockOwner("node7", "boot", 4711, 1, 2))  # it goes on
     empty = store.open_campaign(given.campaign("empty")).id
     newest, summary = store.campaigns()
     assert (newest.id, newest.trials, newest.outcomes, newest.best) == (empty, 0, {}, None)

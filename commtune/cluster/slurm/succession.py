@@ -190,10 +190,8 @@ class Succession:
             self._again_at = self.clock() + _AGAIN_S
             self.handing_in.say(f"the next allocation could not be asked for: {fault.message}")
 
-    def ended(self, own: str, allocation: Allocation, *, done: bool) -> None:
-        """Puts down what this allocation used; if the campaign is done, nothing follows."""
-        if done:
-            self._take_back(own)
+    def ended(self, own: str, allocation: Allocation) -> None:
+        """Puts down what this allocation used."""
         now = self.clock()
         for job in self.book.open_jobs():
             if job.key == own:
@@ -206,7 +204,7 @@ class Succession:
                 )
                 self.book.put_job(over)
 
-    def _take_back(self, own: str) -> None:
+    def take_back(self, own: str) -> None:
         """Cancels what waits; a job that runs all the same finds nothing to do."""
         try:
             there = self.alive(own)

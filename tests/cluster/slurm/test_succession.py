@@ -316,7 +316,7 @@ def test_a_node_that_the_one_before_lost_is_noted_once(chain: Chain, is_closed: 
     before = chain.controller().submit()
     if is_closed:  # its controller came to its end; the node did not
         controller, allocation = chain.runs(before)
-        controller.ended(before.job.key, allocation, done=False)
+        controller.ended(before.job.key, allocation)
     chain.fake.fail_node(chain.allocation(before).nodes[0])
     flight = chain.controller().submit(after=before.job.number)
     for _ in range(2):
@@ -422,7 +422,7 @@ def test_one_that_ends_says_what_it_used_and_the_next_goes_on(chain: Chain) -> N
     controller, allocation = chain.runs(flight)
     controller.worked(allocation)
     chain.fake.advance(900)
-    controller.ended(flight.job.key, allocation, done=False)
+    controller.ended(flight.job.key, allocation)
     job = chain.job("1001")
     assert (job.stage, job.word, job.ended_at) == (JobStage.OVER, "", chain.clock())
     assert job.node_hours == pytest.approx(0.5)
@@ -435,10 +435,10 @@ def test_a_campaign_that_is_done_takes_the_next_back(chain: Chain) -> None:
     theirs = chain.fake.foreign_job("theirs")
     controller, allocation = chain.runs(flight)
     controller.worked(allocation)
-    controller.ended(flight.job.key, allocation, done=True)
+    controller.take_back(flight.job.key)
     (next_one,) = (job for job in chain.book.known.values() if job.key != flight.job.key)
     assert (next_one.stage, next_one.detail) == (JobStage.OVER, "no more to do")
-    assert chain.book.open_jobs() == []
+    assert [job.number for job in chain.book.open_jobs()] == ["1001"]
     assert [call.arguments for call in chain.fake.calls("scancel")] == [[next_one.number]]
     assert chain.fake.living == ["1001"]
     assert chain.fake.jobs[theirs]["cancelled"] is None
@@ -452,7 +452,7 @@ def test_what_can_not_be_taken_back_is_said_and_stays_in_the_book(
     controller, allocation = chain.runs(flight)
     controller.worked(allocation)
     chain.fake.answers(program, UNREACHABLE)
-    controller.ended(flight.job.key, allocation, done=True)
+    controller.take_back(flight.job.key)
     assert "could not be taken back" in chain.said[-1]
-    assert [job.number for job in chain.book.open_jobs()] == ["1002"]
-    assert chain.job("1001").stage is JobStage.OVER
+    assert chain.fake.living == ["1001", "1002"]
+    assert [job.number for job in chain.book.open_jobs()] == ["1001", "1002"]
