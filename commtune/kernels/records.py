@@ -17,6 +17,7 @@ from commtune.model import AggressorPattern, Measurement, RunRequest
 #: The version of the contract that this module reads; see contract/v1.schema.json.
 CONTRACT = 1
 
+_PARTS = ("inside", "between", "split", "translate", "assemble")
 _LARGEST_FILE = 64 * 2**20
 _MOST_PROBLEMS = 10
 _BEYOND_ANY_AMOUNT = 1e30
@@ -39,12 +40,28 @@ class SizeTrace:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A measurement that is none of the whole operation.
+
+    Attributes:
+        part: ``inside`` or ``between`` of a matrix, ``split``, ``translate`` or ``assemble`` of
+            striping; ``""`` for a pair.
+        pair: sender and receiver; ``None`` for a part.
+    """
+
+    measurement: Measurement
+    part: str
+    pair: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
 class Records:
     """What a record file holds, as far as it could be read.
 
     Attributes:
         header, footer: verbatim; ``None`` where there is none.
-        measurements: sizes that were finished and whose record is sound.
+        measurements: sizes that were finished and whose record is sound; of the whole operation.
+        pieces: likewise, of parts of an operation and of pairs of ranks, each by itself.
         traces: likewise, of an untimed run, which has no measurements.
         traffic: the last that an aggressor said of what it moved, verbatim; ``None`` elsewhere.
         problems: what is wrong with the file, for a person; empty for a sound file, also where
@@ -57,6 +74,7 @@ class Records:
     problems: tuple[str, ...] = ()
     traces: tuple[SizeTrace, ...] = ()
     traffic: Mapping[str, Any] | None = None
+    pieces: tuple[Piece, ...] = ()
 
 
 def read(path: Path, request: RunRequest | None = None) -> Records:
@@ -81,6 +99,7 @@ def read(path: Path, request: RunRequest | None = None) -> Records:
         tuple(reader.problems),
         tuple(reader.traces),
         reader.traffic,
+        tuple(reader.pieces),
     )
 
 
@@ -97,6 +116,7 @@ class _Reader:
     problems: list[str] = field(default_factory=list)
     traces: list[SizeTrace] = field(default_factory=list)
     traffic: Mapping[str, Any] | None = None
+    pieces: list[Piece] = field(default_factory=list)
 
     def read(self, content: bytes) -> None:
         too_long = len(content) > _LARGEST_FILE
@@ -155,8 +175,19 @@ class _Reader:
 
     def _measurement(self, record: Mapping[str, Any]) -> None:
         measurement = _measured(record)
+        if "part" in record or "pair" in record:
+            self._piece(Piece(measurement, _part(record), _pair(record)))
+            return
         self._expect_new("measurement", measurement.bytes, [m.bytes for m in self.measurements])
         self.measurements.append(measurement)
+
+    def _piece(self, piece: Piece) -> None:
+        alike = [p for p in self.pieces if (p.part, p.pair) == (piece.part, piece.pair)]
+        name = piece.part or "pair {} {}".format(*piece.pair or ())
+        self._expect_new(
+            f"measurement ({name})", piece.measurement.bytes, [p.measurement.bytes for p in alike]
+        )
+        self.pieces.append(piece)
 
     def _trace(self, record: Mapping[str, Any]) -> None:
         trace = _traced(record)
@@ -186,8 +217,9 @@ class _Reader:
         if self.header is not None and _is_aggressors(self.header):
             self._traffic(record)
         self.footer = record
-        if count != len(self.measurements):
-            raise _Unsound(f"the footer counts {count} measurements, not {len(self.measurements)}")
+        found = len(self.measurements) + len(self.pieces)
+        if count != found:
+            raise _Unsound(f"the footer counts {count} measurements, not {found}")
 
 
 def _parse(line: bytes) -> Mapping[str, Any]:
@@ -258,6 +290,24 @@ def _measured(record: Mapping[str, Any]) -> Measurement:
         canary_after_s=_optional_ns(canary, "after"),
         wrong=_whole(record, "wrong"),
     )
+
+
+def _part(record: Mapping[str, Any]) -> str:
+    if "part" not in record:
+        return ""
+    part = record["part"]
+    if part not in _PARTS:
+        raise _Unsound(f"unknown part: {str(part)[:40]!r}")
+    return str(part)
+
+
+def _pair(record: Mapping[str, Any]) -> tuple[int, int] | None:
+    if "pair" not in record:
+        return None
+    pair = record["pair"]
+    if not isinstance(pair, list) or len(pair) != 2 or not all(type(rank) is int for rank in pair):
+        raise _Unsound(f"pair is not two ranks: {str(pair)[:40]!r}")
+    return pair[0], pair[1]
 
 
 def _traced(record: Mapping[str, Any]) -> SizeTrace:

@@ -90,6 +90,61 @@ _DAMAGES: list[tuple[Callable[[Document], Any], str]] = [
 ]
 
 
+_PIECES: list[tuple[dict[str, Any], str]] = [
+    ({"part": "lid"}, "unknown part: 'lid'"),
+    ({"part": ""}, "unknown part: ''"),
+    ({"part": ["split"]}, "unknown part"),
+    ({"pair": [0]}, "pair is not two ranks: '[0]'"),
+    ({"pair": [0, "1"]}, "pair is not two ranks"),
+    ({"pair": None}, "pair is not two ranks"),
+    ({"pair": [0, True]}, "pair is not two ranks"),
+]
+
+
+@pytest.mark.parametrize(("words", "problem"), _PIECES, ids=str)
+def test_pieces_that_are_none_are_named(
+    sound: Document, tmp_path: Path, words: dict[str, Any], problem: str
+) -> None:
+    records = [sound[0], {**sound[1], **words}, *sound[1:]]
+    read_back = read(_written(tmp_path / "r", records), _REQUEST)
+    assert read_back.problems[0].startswith(f"line 2: {problem}")
+    assert read_back.pieces == ()
+
+
+def test_parts_and_pairs_are_never_taken_for_the_whole(sound: Document, tmp_path: Path) -> None:
+    pieces: list[dict[str, Any]] = [
+        {"part": "split"},
+        {"part": "assemble"},
+        {"pair": [0, 1]},
+        {"pair": [1, 0]},
+    ]
+    slow = _of_time(sound[1], 9.0)
+    records = [sound[0], *({**slow, **piece} for piece in pieces), *sound[1:3]]
+    records.append({**sound[3], "measurements": 6})
+    read_back = read(_written(tmp_path / "r", records), _REQUEST)
+    assert read_back.problems == ()
+    assert [m.bytes for m in read_back.measurements] == [8, 1024]
+    assert all(m.median_s < 9 for m in read_back.measurements)
+    assert [(p.part, p.pair, p.measurement.median_s) for p in read_back.pieces] == [
+        ("split", None, 9.0), ("assemble", None, 9.0), ("", (0, 1), 9.0), ("", (1, 0), 9.0)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "name"), [({"part": "inside"}, "inside"), ({"pair": [1, 0]}, "pair 1 0")]
+)
+def test_a_piece_is_there_once_a_size(
+    sound: Document, tmp_path: Path, words: dict[str, Any], name: str
+) -> None:
+    piece = {**sound[1], **words}
+    problems = read(_written(tmp_path / "r", [sound[0], piece, piece]), _REQUEST).problems
+    assert problems == (f"line 3: a second measurement ({name}) of 8 bytes",)
+
+
+def _of_time(record: dict[str, Any], median_s: float) -> dict[str, Any]:
+    return {**record, "time_s": {**record["time_s"], "median": median_s}}
+
+
 @pytest.mark.parametrize(("damage", "problem"), _DAMAGES, ids=[text for _, text in _DAMAGES])
 def test_damage_is_named_with_its_line(
     sound: Document, tmp_path: Path, damage: Callable[[Document], Any], problem: str
