@@ -276,6 +276,15 @@ class Workload:
     window: int = 0
     own: OwnBenchmark | None = None
 
+    @property
+    def words(self) -> str:
+        """What is done, for people; of a command, nobody knows the type of its elements."""
+        return (
+            self.operation
+            if self.backend == Backend.COMMAND
+            else (f"{self.operation} of {self.dtype}")
+        )
+
     def plain(self) -> dict[str, Any]:
         """As plain data; what came later is left out where it is as it always was before."""
         data = _without_defaults(self, {"emulated_nodes", "window", "own"})

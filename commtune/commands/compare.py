@@ -282,7 +282,7 @@ def summary(question: Question, found: Versus) -> str:
     head = [
         f"A: {question.names[Side.A]}",
         f"B: {question.names[Side.B]}",
-        f"{workload.operation} of {workload.dtype}, "
+        f"{workload.words}, "
         f"{text.ranks(workload.ranks, workload.nodes)}, {stack}; "
         f"{found.blocks} blocks{' so far' if found.interrupted else ''}",
     ]

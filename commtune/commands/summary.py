@@ -78,7 +78,7 @@ def _without_configuration(profile: Profile) -> Profile:
 def _headline(plan: Plan, report: Report) -> str:
     workload = plan.workload
     said = [
-        f"{plan.name}: {workload.operation} of {workload.dtype}, "
+        f"{plan.name}: {workload.words}, "
         f"{text.ranks(workload.ranks, workload.nodes)}; "
         f"{report.trials - 1} of {plan.space.count():,} configurations tried, {report.runs} runs",
     ]

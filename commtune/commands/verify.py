@@ -269,7 +269,7 @@ def _basis(question: Question, found: Verification) -> str:
     when = time.strftime("%Y-%m-%d", time.localtime(question.answer.created))
     why = {"clear": ", clear by then", "time": "", "failing": "", "interrupted": ", interrupted"}
     return (
-        f"{workload.operation} of {workload.dtype}, "
+        f"{workload.words}, "
         f"{text.ranks(workload.ranks, workload.nodes)}, {stack}; stated {when}, "
         f"measured again in {_count(found.blocks, 'block')}{why[found.stopped]}"
     )

@@ -106,7 +106,7 @@ def workload(document: Document, part: WorkloadPart, *, on_slurm: bool) -> Workl
             ("workload", "dtype"),
             hint="use reduction: max, or dtype: int32",
         )
-    element = ELEMENT_BYTES[part.dtype]
+    element = 1 if part.backend is Backend.COMMAND else ELEMENT_BYTES[part.dtype]
     if part.sizes[0] < element:
         raise document.error(
             f"{format_bytes(part.sizes[0])} is less than one element of {part.dtype}",

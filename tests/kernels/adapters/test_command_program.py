@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from components import require_component
 
+from commtune import process
 from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark
 from commtune.kernels.adapters.program import CommandProgram
@@ -23,6 +24,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.slurm_templates.quoting import word
 
 _ROOT = Path(__file__).parents[3]
 _MEAN = """\
@@ -194,3 +196,18 @@ def test_a_table_that_ends_early_is_cut_short(mpi: MpiInstallation, tmp_path: Pa
     result = _measure(mpi, tmp_path, ["cat", str(recorded)], output="nccl-tests", sizes=(8, 16))
     assert result.outcome is Outcome.TRUNCATED
     assert _sizes(result.measurements) == [8, 16]
+
+
+def test_the_words_survive_a_job_script(tmp_path: Path) -> None:
+    (tmp_path / "it's here").mkdir()
+    program = CommandProgram(["sh", "-c", 'echo "$0 $1" >&2', "a b", "$X"], "osu", tmp_path)
+    request = RunRequest("r-1", Configuration(), Workload(Operation.BROADCAST, (8,)), Timing())
+    words = program.arguments(request, tmp_path / "it's here" / "r-1.jsonl")
+    script = tmp_path / "job.sh"
+    script.write_text(" ".join(word(w) for w in words) + "\n")
+    ended = process.run(
+        ["bash", str(script)], environment={"PATH": os.environ["PATH"]}, timeout_s=10.0
+    )
+    assert ended.ok, ended.output
+    assert ended.output == "a b $X\n"
+    assert program.read(tmp_path / "it's here" / "r-1.jsonl", request).footer is not None

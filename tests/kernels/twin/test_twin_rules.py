@@ -79,6 +79,7 @@ def test_totals_are_rounded_down_but_never_to_none() -> None:
     assert lay_out("allgather", "float32", 4, 3).bytes_total == 12
     stream = lay_out("stream", "float32", 8, 2)
     assert (stream.bytes_per_peer, stream.bytes_total) == (8, 512)
+    assert lay_out("stream", "float32", 8, 2, window=3).bytes_total == 24
 
 
 def test_the_interval_of_the_median_is_exact() -> None:
