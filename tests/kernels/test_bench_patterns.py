@@ -276,7 +276,7 @@ _REFUSED: list[tuple[Sequence[str], int, str]] = [
     (["--op=striping", "--group-size=1"], 4, "--group-size has to be half of the ranks"),
     (["--op=incast"], 1, "incast needs at least 2 ranks"),
     (["--op=pairs"], 1, "pairs needs at least 2 ranks"),
-    (["--op=self", "--mode=trace"], 2, "--mode trace is not for --op self"),
+    (["--op=pairs", "--mode=trace"], 2, "--mode trace is not for --op pairs"),
     (["--op=allreduce", "--backend=pigeon"], 2, "has no backend 'pigeon'; it has: mpi-host"),
 ]
 

@@ -45,7 +45,7 @@ def test_every_operation_can_be_traced(run_bench: RunBench, operation: Operation
     assert [trace["bytes"] for trace in traces] == [8, 4096]
     assert (footer["measurements"], footer["status"]) == (0, "ok")
     assert "controls" not in header["rank_info"][0]
-    has_order = operation in (Operation.ALLREDUCE, Operation.REDUCE_SCATTER)
+    has_order = operation in (Operation.ALLREDUCE, Operation.REDUCE, Operation.REDUCE_SCATTER)
     assert [trace["digest"] is not None for trace in traces] == [has_order] * 2
     agree = True if operation is Operation.ALLREDUCE else None
     assert [trace["agree"] for trace in traces] == [agree] * 2

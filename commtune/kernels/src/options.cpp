@@ -316,8 +316,7 @@ void check_patterns(const Options& options, const Given& given) {
   if (grouped && options.shape.active > options.shape.group_size) {
     throw UsageError("--active is more than --group-size");
   }
-  if (options.mode == Mode::trace && !is_collective(operation) && operation != O::ping_pong &&
-      operation != O::bidirectional && operation != O::ring) {
+  if (options.mode == Mode::trace && (grouped || mixed || operation == O::pairs)) {
     throw UsageError("--mode trace is not for --op " + std::string(word(operation)));
   }
 }

@@ -172,8 +172,10 @@ TEST(options_of_patterns_belong_to_them) {
   EXPECT(complaint({"--op=matrix", "--sizes=8"}) == "matrix needs --matrix FILE");
   EXPECT(complaint({"--op=rail", "--sizes=8", "--group-size=2", "--active=3"}) ==
          "--active is more than --group-size");
-  EXPECT(complaint({"--op=incast", "--sizes=8", "--mode=trace"}) ==
-         "--mode trace is not for --op incast");
+  EXPECT(complaint({"--op=pairs", "--sizes=8", "--mode=trace"}) ==
+         "--mode trace is not for --op pairs");
+  EXPECT(complaint({"--op=rail", "--sizes=8", "--mode=trace"}) ==
+         "--mode trace is not for --op rail");
   EXPECT(harness::contains(complaint(with("--timing", "quick")), "neither blocking nor batched"));
   EXPECT(harness::contains(complaint(with("--timer", "sun")), "neither wall nor device"));
   EXPECT(harness::contains(complaint({"--op=rail", "--sizes=8", "--direction=up"}),
