@@ -25,7 +25,7 @@ from commtune.model import (
 )
 from commtune.nearest import quoted, suggestion
 from commtune.spaces import QuantityError, parse_seconds
-from commtune.tuner.workload_part import ELEMENT_BYTES, parse_sizes
+from commtune.tuner.workload_part import ELEMENT_BYTES, parse_operation, parse_sizes
 
 _LIMIT_S = 600.0
 _T = TypeVar("_T")
@@ -81,12 +81,14 @@ def _headline(workload: Workload, mpi: str) -> str:
 
 def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
     """The run that the command line describes; ``flag`` stands before a setting there."""
+    _read("--op", parse_operation, settings.op)
     operation = Operation(_one_of("--op", settings.op, list(Operation)))
     dtype = _one_of("--dtype", settings.dtype, list(ELEMENT_BYTES))
     written = settings.sizes if ".." in settings.sizes else settings.sizes.split(",")
     sizes = _read("--sizes", parse_sizes, written)
     time_cap_s = _read("--time-cap", parse_seconds, settings.time_cap)
-    least = 2 if operation in (Operation.PING_PONG, Operation.BIDIRECTIONAL) else 1
+    alone = operation.is_collective or operation in (Operation.RING, Operation.SELF)
+    least = 1 if alone else 2
     if settings.ranks < least:
         raise UserError(f"--ranks: {settings.ranks} is out of range", hint=f"from {least}")
     backend = Backend(_one_of("--backend", settings.backend, list(Backend)))

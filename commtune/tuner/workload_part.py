@@ -21,7 +21,25 @@ DEFAULT_BATCH = 20
 #: Data types, with the size of one element.
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 
+#: What the benchmark does, but no campaign asks for.
+_PATTERNS = ("rail", "asymmetric", "symmetric", "matrix", "striping")
+_BY_HAND = "commtune-bench does it by itself: docs/benchmark.md"
+
 _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
+
+
+def parse_operation(written: object) -> object:
+    """The word as it is.
+
+    Raises:
+        QuantityError: the benchmark knows it, but it is not for runs that are compared.
+    """
+    if written == "pairs":
+        message = "pairs has no time of the whole: it measures each pair of ranks by itself"
+        raise QuantityError(message, hint=_BY_HAND)
+    if written in _PATTERNS:
+        raise QuantityError(f"{written} can't be asked for here", hint=_BY_HAND)
+    return written
 
 
 def parse_sizes(written: object) -> tuple[int, ...]:
@@ -62,7 +80,7 @@ def _size_range(written: str) -> tuple[int, ...]:
 class WorkloadPart(Part):
     """What is measured."""
 
-    operation: Operation = Operation.ALLREDUCE
+    operation: Annotated[Operation, BeforeValidator(parse_operation)] = Operation.ALLREDUCE
     ranks: Annotated[int, within(1, 4096)] = Field(
         default=2, description="MPI processes, on all nodes together"
     )
