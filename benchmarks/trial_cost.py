@@ -57,22 +57,19 @@ class Variant:
 
 
 def _variants() -> dict[str, Variant]:
-    free = (*_UCX, *_FREE)
+    free = (*_VADER, *_FREE)
     return {
         _FLOOR: Variant(free, is_ours=False),
-        "nccl-tests ob1 vader": Variant((*_VADER, *_FREE), is_ours=False),
-        "ucx": Variant(free),
-        "ucx bound by default": Variant(_UCX),
-        "ob1 vader": Variant((*_VADER, *_FREE)),
+        "nccl-tests ucx": Variant((*_UCX, *_FREE), is_ours=False),
+        "ob1 vader": Variant(free),
+        "bound by default": Variant(_VADER),
         "ob1 tcp": Variant((*_TCP, *_FREE)),
+        "ucx": Variant((*_UCX, *_FREE)),
         "modules eager": Variant(free, {"CUDA_MODULE_LOADING": "EAGER"}),
-        "modules lazy": Variant(free, {"CUDA_MODULE_LOADING": "LAZY"}),
         "no RAS": Variant(free, {"NCCL_RAS_ENABLE": "0"}),
         "no check": Variant(free, extra=("--check", "none")),
         "5 sizes": Variant(free, sizes=_FEW),
-        "all that helps": Variant(
-            (*_VADER, *_FREE), {"CUDA_MODULE_LOADING": "LAZY", "NCCL_RAS_ENABLE": "0"}, sizes=_FEW
-        ),
+        "5 sizes, no RAS": Variant(free, {"NCCL_RAS_ENABLE": "0"}, sizes=_FEW),
     }
 
 
