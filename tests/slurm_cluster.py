@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from slurm_config import NODES
@@ -84,6 +84,7 @@ class Cluster:
         self._keeper = keeper
         self._orders = threading.Lock()
         self._to_mend: set[str] = set()
+        self._refuses = self._limits = False
         answer = self._answer()
         self.isolated, self.why_plain = bool(answer["isolated"]), str(answer["why_plain"])
 
@@ -145,8 +146,7 @@ class Cluster:
     def start_controller(self) -> None:
         """Starts slurmctld again, with all that it knew."""
         self._order("start slurmctld")
-        for node in NODES:
-            self._until_usable(node)
+        self._until_usable(*NODES)
 
     def pause_controller(self) -> None:
         """From now on slurmctld takes questions, and answers them when it goes on: too late."""
@@ -167,10 +167,12 @@ class Cluster:
     def refuse_submissions(self, on: bool = True) -> None:
         """Whether sbatch answers that the partition takes no jobs now; those there stay."""
         state = "drain" if on else "up"
+        self._refuses = on
         self.call("scontrol", "update", "partitionname=main", f"state={state}")
 
     def limit_submissions(self, most: int | None) -> None:
         """The most jobs that a user may have waiting and running; ``None`` for no limit."""
+        self._limits = most is not None
         limit = f"MaxSubmitJobsPerUser={-1 if most is None else most}"
         self.call("sacctmgr", "--immediate", "modify", "qos", "normal", "set", limit)
 
@@ -197,22 +199,28 @@ class Cluster:
         """For the next test: all faults are mended, nothing runs or waits, all nodes take jobs."""
         for order in sorted(self._to_mend):
             self._order(order)
-        self.refuse_submissions(False)
-        self.limit_submissions(None)
+        if self._refuses:
+            self.refuse_submissions(False)
+        if self._limits:
+            self.limit_submissions(None)
         self.call("scancel", "--user=root")
         question = ("squeue", "--noheader", "--format=%i")
         self._wait_for(lambda: not self.call(*question).split(), "the jobs to end")
-        for node in NODES:
-            self._until_usable(node)
+        self._until_usable(*NODES)
 
-    def _until_usable(self, node: str) -> None:
+    def _until_usable(self, *nodes: str) -> None:
         deadline = time.monotonic() + 60
-        question = ("sinfo", "--noheader", "--Node", f"--nodes={node}", "--format=%T")
-        while not (words := set(self.call(*question).split())) <= _USABLE:
-            assert time.monotonic() < deadline, f"node {node} is {words}"
-            if words & _OUT_OF_USE:
+        while unusable := {n: w for n, w in self._words(nodes) if w not in _USABLE}:
+            assert time.monotonic() < deadline, f"nodes that take no jobs: {unusable}"
+            for node in [n for n, word in unusable.items() if word in _OUT_OF_USE]:
                 self.call("scontrol", "update", f"nodename={node}", "state=resume")
             time.sleep(0.1)
+
+    def _words(self, nodes: Sequence[str]) -> list[tuple[str, str]]:
+        """Names of nodes, and Slurm's words for their states."""
+        question = ("sinfo", "--noheader", "--Node", f"--nodes={','.join(nodes)}")
+        lines = self.call(*question, "--format=%N %T").splitlines()
+        return [(name, word) for name, word in map(str.split, lines)]
 
     def _wait_for(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + 60

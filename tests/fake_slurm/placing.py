@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,21 +12,28 @@ if TYPE_CHECKING:
 def expand(text: str) -> list[str]:
     """``n[1-2],n4`` gives n1, n2, n4."""
     names: list[str] = []
-    for prefix, ranges, plain in re.findall(r"([\w-]+)\[([\d,-]+)\]|([\w-]+)", text):
-        for part in ranges.split(",") if ranges else []:
+    prefix = ""
+    # A comma outside of brackets separates like the end of them.
+    for part in text.replace("[", "[,").replace("]", ",],").split(","):
+        if part.endswith("["):
+            prefix = part[:-1]
+        elif part == "]":
+            prefix = ""
+        elif part and prefix:
             low, _, high = part.partition("-")
             numbers = range(int(low), int(high or low) + 1)
             names += [f"{prefix}{number:0{len(low)}}" for number in numbers]
-        names += [plain] if plain else []
+        elif part:
+            names.append(part)
     return names
 
 
 def compact(names: Sequence[str]) -> str:
     """n1, n2, n4 gives ``n[1-2,4]``; names that end in no number stay as they are."""
-    split = [re.fullmatch(r"(.*?)([1-9]\d*)", name) for name in names]
-    if len(names) < 2 or not all(split) or len({found[1] for found in split if found}) > 1:
+    prefixes = {name[: len(name) - len(_number(name))] for name in names}
+    if len(names) < 2 or len(prefixes) > 1 or not all(map(_number, names)):
         return ",".join(names)
-    numbers = sorted(int(found[2]) for found in split if found)
+    numbers = sorted(int(_number(name)) for name in names)
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -36,8 +41,12 @@ def compact(names: Sequence[str]) -> str:
         else:
             runs.append([number])
     parts = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
-    prefix = next(found[1] for found in split if found)
-    return f"{prefix}[{','.join(parts)}]"
+    return f"{prefixes.pop()}[{','.join(parts)}]"
+
+
+def _number(name: str) -> str:
+    """The digits at the end of a name, without zeros before them."""
+    return name[len(name.rstrip("0123456789")) :].lstrip("0")
 
 
 def place(options: dict[str, str], state: Json, number: int) -> list[str]:

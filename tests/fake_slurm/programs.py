@@ -3,13 +3,12 @@
 They know the options that commtune gives them, and refuse others as Slurm does.
 """
 
-# Every call of a program pays for what is imported, most of all for pathlib.
+# Every call of a program pays for what is imported, most of all for pathlib, json and re.
 # ruff: noqa: PTH109, PTH119, PTH123
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 
@@ -54,7 +53,7 @@ def options_in(words: list[str]) -> tuple[dict[str, str], list[str]]:
         if word.startswith("--"):
             name, _, value = word[2:].partition("=")
             options[name] = value
-        elif re.match(r"-[A-Za-z]", word):
+        elif word.startswith("-") and word[1:2].isalpha():
             options[_SHORT.get(word[1], word[1])] = word[2:].lstrip("=")
         else:
             rest.append(word)
@@ -160,7 +159,7 @@ def _check(options: dict[str, str], state: Json) -> None:
             f"sbatch: error: invalid partition specified: {partition}\n"
             f"{_REFUSED}Invalid partition name specified"
         )
-    if options.get("time") and not re.fullmatch(r"\d+(-\d+)?(:\d+){0,2}", options["time"]):
+    if options.get("time") and not _is_time(options["time"]):
         raise Refusal("sbatch: error: Invalid --time specification")
     known = state["nodes"]
     for name in ("nodelist", "exclude"):
@@ -168,6 +167,13 @@ def _check(options: dict[str, str], state: Json) -> None:
             raise Refusal(f"{_REFUSED}Invalid node name specified")
     if int(options.get("nodes") or 1) > len(known) - len(expand(options.get("exclude", ""))):
         raise Refusal(f"{_REFUSED}Requested node configuration is not available")
+
+
+def _is_time(text: str) -> bool:
+    """Whether this is a time: days-hours:minutes:seconds, or the end of it."""
+    days, dash, rest = text.rpartition("-")
+    parts = rest.split(":")
+    return len(parts) <= 3 and all(part.isdecimal() for part in ([days] if dash else []) + parts)
 
 
 def _new_job(
@@ -311,7 +317,7 @@ def _known(words: list[str], program: str, names: str) -> dict[str, str]:
 def scancel(words: list[str], state: Json) -> str:
     """Cancels jobs; what is over or unknown is passed over in silence, as by Slurm."""
     options, numbers = options_in(words)
-    if options.keys() - {"clusters"} or not all(re.fullmatch(r"\d+", n) for n in numbers):
+    if options.keys() - {"clusters"} or not all(n.isdecimal() for n in numbers):
         raise Refusal(f"scancel: error: Invalid job id {' '.join(words)}")
     for number in numbers:
         job = state["jobs"].get(number)
@@ -330,7 +336,8 @@ def sinfo(words: list[str], state: Json) -> str:
 
 
 def _filled(form: str, values: dict[str, str]) -> str:
-    return re.sub(r"%(\w)", lambda found: values[found[1]], form)
+    first, *others = form.split("%")
+    return first + "".join(values[other[0]] + other[1:] for other in others)
 
 
 def scontrol(words: list[str], state: Json) -> str:

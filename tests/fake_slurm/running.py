@@ -74,6 +74,7 @@ def keep_running(store: Store) -> None:
         _step(store, children)
     for child in children.values():
         os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def _step(store: Store, children: dict[int, subprocess.Popen[bytes]]) -> None:

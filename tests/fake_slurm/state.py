@@ -4,21 +4,20 @@ A job is a list of attempts; each says how long it waits, how long it runs and h
 where a job stands follows from the time alone, also at an earlier time (for accounts that lag).
 """
 
-# Every call of a program pays for what is imported, most of all for pathlib.
+# Every call of a program pays for what is imported, most of all for pathlib, json and re.
 # ruff: noqa: PTH105, PTH123
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
-import json
+import marshal
 import math
 import os
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from io import TextIOWrapper
     from typing import Any
 
     Json = dict[str, Any]
@@ -30,32 +29,53 @@ class Store:
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[Json]:
+    def reading(self) -> _Held:
         """The state, which nobody changes meanwhile."""
-        with open(f"{self.folder}/lock", "a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            with open(f"{self.folder}/state.json", "rb") as file:
-                yield json.loads(file.read())
+        return _Held(self, writes=False)
 
-    @contextlib.contextmanager
-    def changing(self) -> Iterator[Json]:
+    def changing(self) -> _Held:
         """The state; what is changed is written back."""
-        with self.reading() as state:
-            yield state
-            self.write(state)
+        return _Held(self, writes=True)
+
+    def read(self) -> Json:
+        """The state as it was put down last."""
+        with open(f"{self.folder}/state", "rb") as file:
+            state: Json = marshal.loads(file.read())
+        return state
 
     def write(self, state: Json) -> None:
         """Puts a state down, all of it or nothing."""
         part = f"{self.folder}/state.part"
-        with open(part, "w") as file:
-            file.write(json.dumps(state))
-        os.replace(part, f"{self.folder}/state.json")
+        with open(part, "wb") as file:
+            file.write(marshal.dumps(state))
+        os.replace(part, f"{self.folder}/state")
 
     def note_call(self, program: str, arguments: list[str], now: float) -> None:
         """Remembers that a program was called; outside of the state, which would grow."""
         with open(f"{self.folder}/calls", "a") as calls:
-            calls.write(json.dumps([program, now, arguments]) + "\n")
+            calls.write(ascii((program, now, arguments)) + "\n")
+
+
+class _Held:
+    """The state while it is held."""
+
+    def __init__(self, store: Store, *, writes: bool) -> None:
+        self.store = store
+        self.writes = writes
+        self.state: Json = {}
+        self.lock: TextIOWrapper | None = None
+
+    def __enter__(self) -> Json:
+        self.lock = open(f"{self.store.folder}/lock", "a")  # until __exit__
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.state = self.store.read()
+        return self.state
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        assert self.lock
+        with self.lock:
+            if self.writes and kind is None:
+                self.store.write(self.state)
 
 
 def now_in(state: Json) -> float:

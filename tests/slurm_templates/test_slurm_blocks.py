@@ -82,8 +82,10 @@ def test_nodes_say_where_they_stand(cluster: Cluster) -> None:
 
 def test_exit_files_say_status_and_times(cluster: Cluster) -> None:
     block, before = Block(cluster, nodes=2), time.time()
+    says = "echo rank $SLURM_PROCID of $SLURM_NTASKS"
     steps = (
-        block.step(0, "sh", "-c", "echo rank $SLURM_PROCID of $SLURM_NTASKS; exit $SLURM_PROCID"),
+        # A rank that fails ends the others: it does so last.
+        block.step(0, "sh", "-c", f"{says}; sleep 0.$((5 * SLURM_PROCID)); exit $SLURM_PROCID"),
         block.step(1, "sleep", "0.3"),
         block.step(2, "no-such-program"),
     )
@@ -234,7 +236,9 @@ def test_what_does_not_begin_is_not_run_beside(cluster: Cluster) -> None:
 )
 def test_nasty_folders_get_all_files_and_run_nothing(cluster: Cluster, name: str) -> None:
     block = Block(cluster, name=name)
-    beside = Beside(("sh", "-c", "echo up; sleep 5"), sign="up", stop_file=f"{block.place}/stop")
+    stop = f"{block.place}/stop"
+    stays = 'echo up; while [ ! -e "$0" ]; do sleep 0.05; done'
+    beside = Beside(("sh", "-c", stays, stop), sign="up", stop_file=stop)
     step = block.step(0, "printf", "%s", name, beside=beside, environment={"A": name})
     cluster.until(block.submit(step), "COMPLETED")
     assert sorted(p.name for p in block.place.iterdir()) == [
@@ -257,7 +261,8 @@ def test_nasty_arguments_reach_every_rank_unchanged(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("value", NASTY)
-def test_nasty_job_names_arrive_or_are_refused_by_name(cluster: Cluster, value: str) -> None:
+def test_nasty_job_names_arrive_or_are_refused_by_name(shared_slurm: Cluster, value: str) -> None:
+    cluster = shared_slurm
     block = Block(cluster)
     job = replace(block.job, name=value)
     try:

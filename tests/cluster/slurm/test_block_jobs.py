@@ -388,7 +388,7 @@ class TestMoney:
 def test_a_thousand_jobs(laboratory: Laboratory) -> None:
     """One question to squeue in a polling interval at most, and memory that does not grow."""
     laboratory.fake.always(Fate(wait_s=20, run_s=90))
-    jobs = laboratory.jobs(in_flight=20, glance_s=5.0)
+    jobs = laboratory.jobs(in_flight=50, glance_s=5.0)
     due: dict[int, float] = {}
 
     def played() -> None:
