@@ -101,7 +101,7 @@ def rerun(
     mpi = wiring.find("wheel:mpich")
     found: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
-        benchmark = wiring.prepare_benchmark(mpi, plan.space, Path(folder))
+        benchmark = wiring.prepare_benchmark(mpi, plan.space, plan.workload, Path(folder))
         for number in range(pairs):
             times = {}
             order = [DEFAULT, profile.configuration]
