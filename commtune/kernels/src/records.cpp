@@ -154,6 +154,7 @@ std::string timing_json(const Options& options) {
 
 std::string gpus_json(const Totals& totals) {
   std::vector<std::string> gpus;
+  gpus.reserve(totals.gpus_before.size());
   for (std::size_t i = 0; i < totals.gpus_before.size(); ++i) {
     gpus.push_back(json::Object()
                        .raw("before", totals.gpus_before[i])
