@@ -68,8 +68,8 @@ SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
   }
   Options options = options_;
   options.shape = shape;
-  work_.emplace(bench_.backends, world_, bench_.node_of, result.layout, options, part,
-                places_for(result.layout));
+  work_ = std::make_unique<Work>(bench_.backends, world_, bench_.node_of, result.layout, options,
+                                 part, places_for(result.layout));
   result.is_call = work_->is_call();
   // A part by itself passes on whatever lies there.
   const bool checks = options_.check && (part == Part::whole);

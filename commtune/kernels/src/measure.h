@@ -78,7 +78,7 @@ class Measurer {
   StoppingRule rule_;
   double clock_resolution_s_;
   std::unique_ptr<DataPattern> pattern_;
-  std::optional<Work> work_;  ///< of the size that is measured
+  std::unique_ptr<Work> work_;  ///< of the size that is measured
 };
 
 }  // namespace commtune
