@@ -10,7 +10,7 @@ import matplotlib as mpl
 from gpu_launches import size_words
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from mechanism_checks import LARGEST_SMALL, Times
 
 #: Okabe and Ito's colours, and a mark for each, so that neither is needed to tell lines apart.
@@ -52,6 +52,8 @@ def _latency(axes: Axes, operation: str, backends: Mapping[str, Mapping[int, flo
     }
     axes.set_yscale("log")
     axes.set_title(f"{operation}: time, µs", loc="left", fontsize=10)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     _lines(axes, lines)
 

@@ -46,6 +46,8 @@ _BOUNDS = ((16 * 2**20, 0.03), (64 * 2**10, 0.05), (0, 0.10))
 _SMALL, _SMALL_S = 64 * 2**10, 1e-6
 #: A row of nccl-tests' table: size, and the time out of place (us).
 _ROW = re.compile(r"^ +(\d+) +\d+ +\w+ +\w+ +-?\d+ +([\d.e+]+)", re.MULTILINE)
+#: What nccl-tests says that it is.
+_VERSION = re.compile(r"nccl-tests version .*")
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ def _launch(session: Session, options: argparse.Namespace, labels: Json) -> None
         return
     launch["times_s"] = their_times(launch.pop("records"), launch["output"])
     if launch["times_s"]:
-        launch["version"] = launch.pop("output").partition("\n")[0]
+        found = _VERSION.search(launch.pop("output"))
+        launch["version"] = found[0] if found else ""
 
 
 def _times(document: Json, mode: str, test: str, side: str) -> dict[int, list[tuple[int, float]]]:
