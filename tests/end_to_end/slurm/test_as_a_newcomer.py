@@ -89,6 +89,28 @@ def test_what_srun_starts_the_mpi_with_is_corrected_in_the_file(campaign: OnSlur
     assert said.code == 0, said.err
 
 
+def test_a_campaign_under_which_nothing_worked_begins_anew(campaign: OnSlurm) -> None:
+    wrong = ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, modules: [nowhere/1]")
+    campaign.write(wrong.replace("search: 100ms", "search: 60s"))
+    said = campaign("tune", "campaign.yaml")
+    assert said.code == 3, said
+    assert "5 blocks in a row were lost" in said.err
+    campaign.write(ONE_BLOCK)
+    said = campaign("tune", "campaign.yaml")
+    assert said.code == 0, said.err
+    assert "campaign small had no good run so far, and begins anew; changed: slurm.modules" in (
+        said.err
+    )
+    outcomes = "SELECT DISTINCT outcome FROM runs JOIN campaigns ON campaigns.id = campaign_id "
+    assert campaign.query(outcomes + "WHERE name = 'small'") == [("ok",)]
+    assert ("ok",) not in campaign.query(outcomes + "WHERE name = 'small.1'")
+    # Now there is something that it must not be mixed with.
+    campaign.write(ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, prefix: env"))
+    said = campaign("tune", "campaign.yaml")
+    assert said.code == 2
+    assert "was begun with another question" in said.err
+
+
 def test_a_database_that_nodes_do_not_see_ends_the_job(campaign: OnSlurm) -> None:
     campaign.write(ONE_BLOCK)
     hidden = Path("/dev/shm") / f"commtune-{uuid.uuid4().hex}.db"  # each node has its own
