@@ -67,8 +67,9 @@ class Backend {
   virtual std::string_view library() const { return {}; }
 
   /// Messages between ranks. A rank alone with a single message may use blocking calls.
-  /// All ranks call it, in the same order and with the same messages; UsageError where the
-  /// backend doesn't reach one of them.
+  /// All ranks call it, in the same order and with messages of the same exchange. UsageError, on
+  /// all ranks, where the backend doesn't reach one of them: either every rank is given it, or
+  /// every rank has one that isn't reached.
   virtual std::unique_ptr<Action> exchange(const Exchange& messages, const Buffers& buffers,
                                            DataType type, Company company) = 0;
 

@@ -14,8 +14,8 @@ struct Message {
   std::size_t count;
 };
 
-/// Messages that may all be under way at once. Every rank knows all of them, in the same order:
-/// between two ranks they are matched by it.
+/// Messages that may all be under way at once. Every rank knows at least those that it sends or
+/// receives: between two ranks they are matched by their order.
 using Exchange = std::vector<Message>;
 
 }  // namespace commtune

@@ -30,14 +30,6 @@ class Packing {
   std::map<int, std::size_t> received_;
 };
 
-Exchange everyone_to_everyone(int ranks, std::size_t count) {
-  Packing packing;
-  for (int from = 0; from < ranks; ++from) {
-    for (int to = 0; to < ranks; ++to) packing.add(from, to, count);
-  }
-  return packing.take();
-}
-
 Exchange between_first_and_others(int ranks, std::size_t count, bool inwards) {
   Packing packing;
   for (int other = 1; other < ranks; ++other) {
@@ -147,8 +139,6 @@ std::vector<Exchange> steps_of(const Layout& layout, const Shape& shape) {
       return {{there, back}};
     case Operation::stream:
       return {Exchange(static_cast<std::size_t>(shape.window), there), {{last, 0, 0, 0, 1}}};
-    case Operation::alltoall:
-      return {everyone_to_everyone(layout.ranks, count)};
     case Operation::ring:
       return {around(layout.ranks, 1, count)};
     case Operation::self:
@@ -170,6 +160,24 @@ std::vector<Exchange> steps_of(const Layout& layout, const Shape& shape) {
     default:
       throw Error(std::string(word(layout.operation)) + " is not made of messages");
   }
+}
+
+Exchange own_part_of_alltoall(int ranks, std::size_t count, int rank) {
+  Exchange own;
+  own.reserve(2 * static_cast<std::size_t>(ranks));
+  const auto add = [&own, count](int from, int to) {
+    const std::size_t from_offset = static_cast<std::size_t>(to) * count;
+    const std::size_t to_offset = static_cast<std::size_t>(from) * count;
+    own.push_back({from, to, from_offset, to_offset, count});
+  };
+  for (int from = 0; from < ranks; ++from) {
+    if (from != rank) {
+      add(from, rank);
+      continue;
+    }
+    for (int to = 0; to < ranks; ++to) add(rank, to);
+  }
+  return own;
 }
 
 std::vector<Message> received_in(const Layout& layout, const Shape& shape) {

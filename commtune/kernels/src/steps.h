@@ -9,9 +9,12 @@
 namespace commtune {
 
 /// An operation as messages: exchanges that follow each other, each after the one before is
-/// complete. Needs operation, ranks and count of the layout only. Error for collective operations
-/// other than alltoall.
+/// complete. Needs operation, ranks and count of the layout only. Error for collective operations.
 std::vector<Exchange> steps_of(const Layout& layout, const Shape& shape);
+
+/// The messages of an alltoall that a rank sends or receives: those of all ranks together would be
+/// gigabytes where there are thousands.
+Exchange own_part_of_alltoall(int ranks, std::size_t count, int rank);
 
 /// What receive buffers hold in the end, each place once: a message whose data was not passed on.
 std::vector<Message> received_in(const Layout& layout, const Shape& shape);

@@ -31,6 +31,13 @@ Exchange messages_inside_nodes(const Exchange& all, const std::vector<int>& node
   return kept;
 }
 
+/// What an operation is made of where the library has no call for it.
+std::vector<Exchange> steps_for(const Layout& layout, const Shape& shape, int rank) {
+  if (!is_collective(layout.operation)) return steps_of(layout, shape);
+  if (layout.operation != Operation::alltoall) return {};
+  return {own_part_of_alltoall(layout.ranks, layout.count, rank)};
+}
+
 /// The steps that a part by itself takes.
 std::vector<Exchange> steps_of_part(const std::vector<Exchange>& steps, Part part,
                                     const std::vector<int>& node_of) {
@@ -189,10 +196,9 @@ Work::Work(const Backends& backends, const World& world, const std::vector<int>&
            const std::vector<Buffers>& places)
     : enqueues_(backends.main->enqueues() && !backends.inside && !backends.between),
       timer_(enqueues_ ? backends.main->device_timer() : nullptr) {
-  const auto steps = is_collective(layout.operation) && layout.operation != Operation::alltoall
-                         ? std::vector<Exchange>{}
-                         : steps_of(layout, options.shape);
-  takes_part_ = is_collective(layout.operation) || touches(steps, world.rank());
+  const auto steps = steps_for(layout, options.shape, world.rank());
+  takes_part_ =
+      is_collective(layout.operation) || touches(steps_of_part(steps, part, node_of), world.rank());
   for (const Buffers& buffers : places) {
     if (auto call = library_call(*backends.main, layout, buffers, options.reduction)) {
       is_call_ = true;

@@ -103,7 +103,7 @@ class IpcBackend final : public Backend {
   }
 
  private:
-  /// All ranks find the same.
+  /// All ranks find one, or none; see Backend::exchange.
   void check_nodes(const Exchange& messages) const {
     for (const Message& message : messages) {
       const RankPlace& from = placement_.ranks()[static_cast<std::size_t>(message.from)];
