@@ -15,10 +15,7 @@
 using gpuError_t = COMMTUNE_GPU_NAME(Error_t);
 using gpuStream_t = COMMTUNE_GPU_NAME(Stream_t);
 using gpuEvent_t = COMMTUNE_GPU_NAME(Event_t);
-using gpuGraph_t = COMMTUNE_GPU_NAME(Graph_t);
-using gpuGraphExec_t = COMMTUNE_GPU_NAME(GraphExec_t);
 using gpuIpcMemHandle_t = COMMTUNE_GPU_NAME(IpcMemHandle_t);
-using gpuIpcEventHandle_t = COMMTUNE_GPU_NAME(IpcEventHandle_t);
 #if COMMTUNE_WITH_HIP
 using gpuDeviceProp = hipDeviceProp_t;
 #else
@@ -28,23 +25,15 @@ using gpuDeviceProp = cudaDeviceProp;
 // Errors.
 #define gpuSuccess COMMTUNE_GPU_NAME(Success)
 #define gpuErrorNotReady COMMTUNE_GPU_NAME(ErrorNotReady)
-#define gpuErrorNoDevice COMMTUNE_GPU_NAME(ErrorNoDevice)
-#define gpuErrorInsufficientDriver COMMTUNE_GPU_NAME(ErrorInsufficientDriver)
 #define gpuErrorInvalidValue COMMTUNE_GPU_NAME(ErrorInvalidValue)
-#define gpuErrorPeerAccessAlreadyEnabled COMMTUNE_GPU_NAME(ErrorPeerAccessAlreadyEnabled)
 #define gpuGetErrorName COMMTUNE_GPU_NAME(GetErrorName)
 #define gpuGetErrorString COMMTUNE_GPU_NAME(GetErrorString)
 #define gpuGetLastError COMMTUNE_GPU_NAME(GetLastError)
 
 // Devices.
 #define gpuGetDeviceCount COMMTUNE_GPU_NAME(GetDeviceCount)
-#define gpuGetDevice COMMTUNE_GPU_NAME(GetDevice)
 #define gpuSetDevice COMMTUNE_GPU_NAME(SetDevice)
-#define gpuDeviceSynchronize COMMTUNE_GPU_NAME(DeviceSynchronize)
 #define gpuDeviceGetPCIBusId COMMTUNE_GPU_NAME(DeviceGetPCIBusId)
-#define gpuDeviceGetByPCIBusId COMMTUNE_GPU_NAME(DeviceGetByPCIBusId)
-#define gpuDeviceCanAccessPeer COMMTUNE_GPU_NAME(DeviceCanAccessPeer)
-#define gpuDeviceEnablePeerAccess COMMTUNE_GPU_NAME(DeviceEnablePeerAccess)
 #define gpuGetDeviceProperties COMMTUNE_GPU_NAME(GetDeviceProperties)
 #define gpuDriverGetVersion COMMTUNE_GPU_NAME(DriverGetVersion)
 #define gpuRuntimeGetVersion COMMTUNE_GPU_NAME(RuntimeGetVersion)
@@ -52,12 +41,8 @@ using gpuDeviceProp = cudaDeviceProp;
 // Memory.
 #define gpuMalloc COMMTUNE_GPU_NAME(Malloc)
 #define gpuFree COMMTUNE_GPU_NAME(Free)
-#define gpuMemcpy COMMTUNE_GPU_NAME(Memcpy)
 #define gpuMemcpyAsync COMMTUNE_GPU_NAME(MemcpyAsync)
-#define gpuMemcpyPeerAsync COMMTUNE_GPU_NAME(MemcpyPeerAsync)
-#define gpuMemset COMMTUNE_GPU_NAME(Memset)
 #define gpuMemsetAsync COMMTUNE_GPU_NAME(MemsetAsync)
-#define gpuMemGetInfo COMMTUNE_GPU_NAME(MemGetInfo)
 #define gpuMemcpyHostToDevice COMMTUNE_GPU_NAME(MemcpyHostToDevice)
 #define gpuMemcpyDeviceToHost COMMTUNE_GPU_NAME(MemcpyDeviceToHost)
 #define gpuMemcpyDeviceToDevice COMMTUNE_GPU_NAME(MemcpyDeviceToDevice)
@@ -76,8 +61,6 @@ using gpuDeviceProp = cudaDeviceProp;
 #define gpuIpcGetMemHandle COMMTUNE_GPU_NAME(IpcGetMemHandle)
 #define gpuIpcOpenMemHandle COMMTUNE_GPU_NAME(IpcOpenMemHandle)
 #define gpuIpcCloseMemHandle COMMTUNE_GPU_NAME(IpcCloseMemHandle)
-#define gpuIpcGetEventHandle COMMTUNE_GPU_NAME(IpcGetEventHandle)
-#define gpuIpcOpenEventHandle COMMTUNE_GPU_NAME(IpcOpenEventHandle)
 #define gpuIpcMemLazyEnablePeerAccess COMMTUNE_GPU_NAME(IpcMemLazyEnablePeerAccess)
 
 // Streams and events.
@@ -85,27 +68,12 @@ using gpuDeviceProp = cudaDeviceProp;
 #define gpuStreamDestroy COMMTUNE_GPU_NAME(StreamDestroy)
 #define gpuStreamSynchronize COMMTUNE_GPU_NAME(StreamSynchronize)
 #define gpuStreamQuery COMMTUNE_GPU_NAME(StreamQuery)
-#define gpuStreamWaitEvent COMMTUNE_GPU_NAME(StreamWaitEvent)
 #define gpuStreamNonBlocking COMMTUNE_GPU_NAME(StreamNonBlocking)
 #define gpuEventCreate COMMTUNE_GPU_NAME(EventCreate)
-#define gpuEventCreateWithFlags COMMTUNE_GPU_NAME(EventCreateWithFlags)
 #define gpuEventDestroy COMMTUNE_GPU_NAME(EventDestroy)
 #define gpuEventRecord COMMTUNE_GPU_NAME(EventRecord)
-#define gpuEventQuery COMMTUNE_GPU_NAME(EventQuery)
 #define gpuEventSynchronize COMMTUNE_GPU_NAME(EventSynchronize)
 #define gpuEventElapsedTime COMMTUNE_GPU_NAME(EventElapsedTime)
-#define gpuEventDisableTiming COMMTUNE_GPU_NAME(EventDisableTiming)
-#define gpuEventInterprocess COMMTUNE_GPU_NAME(EventInterprocess)
-
-// Graphs.
-#define gpuStreamBeginCapture COMMTUNE_GPU_NAME(StreamBeginCapture)
-#define gpuStreamEndCapture COMMTUNE_GPU_NAME(StreamEndCapture)
-#define gpuStreamCaptureModeThreadLocal COMMTUNE_GPU_NAME(StreamCaptureModeThreadLocal)
-#define gpuStreamCaptureModeRelaxed COMMTUNE_GPU_NAME(StreamCaptureModeRelaxed)
-#define gpuGraphInstantiateWithFlags COMMTUNE_GPU_NAME(GraphInstantiateWithFlags)
-#define gpuGraphLaunch COMMTUNE_GPU_NAME(GraphLaunch)
-#define gpuGraphDestroy COMMTUNE_GPU_NAME(GraphDestroy)
-#define gpuGraphExecDestroy COMMTUNE_GPU_NAME(GraphExecDestroy)
 
 namespace commtune {
 
