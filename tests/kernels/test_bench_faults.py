@@ -25,6 +25,18 @@ def test_wrong_data_is_found_counted_and_told(run_bench: RunBench) -> None:
     assert records.footer["status"] == "wrong"
 
 
+@pytest.mark.parametrize(("fault", "status"), [("wrong@4096", 3), ("wrong@7", 0)])
+def test_a_quick_end_loses_no_record_and_no_status(
+    run_bench: RunBench, fault: str, status: int
+) -> None:
+    run = run_bench("--op=allreduce", _SIZES, f"--fault={fault}", "--end=quick")
+    records = read(run.records)
+    assert run.completed.exit_code == status
+    assert records.problems == ()
+    assert [m.bytes for m in records.measurements] == [8, 1024, 4096]
+    assert records.footer is not None
+
+
 def test_without_the_check_nobody_sees_wrong_data(run_bench: RunBench) -> None:
     run = run_bench("--op=allreduce", _SIZES, "--fault=wrong@1024", "--check=none")
     assert run.completed.exit_code == 0

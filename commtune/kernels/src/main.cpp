@@ -11,12 +11,12 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "aggressor.h"
 #include "backend.h"
 #include "canary.h"
+#include "cases.h"
 #include "clock.h"
 #include "controls.h"
 #include "devices.h"
@@ -97,46 +97,10 @@ void write_babble(RecordFile& records, const Options& options, std::size_t bytes
   for (int i = 0; i < kBabblePieces && !piece.empty(); ++i) records.write_raw(piece);
 }
 
-/// What is measured at each size: parts of an operation, or one pair of ranks after the other.
-struct Case {
-  Part part;
-  Shape shape;
-  std::optional<std::pair<int, int>> pair;
-};
-
-std::vector<Case> cases_of(const Options& options, const Bench& bench, int ranks) {
-  std::vector<Case> cases;
-  if (options.operation != Operation::pairs) {
-    for (const Part part : parts_of(options, bench.backends)) {
-      cases.push_back({part, options.shape, std::nullopt});
-    }
-    return cases;
-  }
-  for (int from = 0; from < ranks; ++from) {
-    for (int to = 0; to < ranks; ++to) {
-      if (from == to) continue;
-      Shape shape = options.shape;
-      shape.first = from;
-      shape.second = to;
-      cases.push_back({Part::whole, shape, std::pair{from, to}});
-    }
-  }
-  return cases;
-}
-
-/// A part may have nothing to do: messages between nodes where there is one node.
-bool has_messages(const Options& options, std::size_t bytes, const Case& one,
-                  const std::vector<int>& node_of) {
-  if (one.part == Part::whole) return true;
-  const int ranks = static_cast<int>(node_of.size());
-  const Layout layout = lay_out(options.operation, options.type, bytes, ranks, one.shape);
-  return bytes_of_part(layout, one.shape, one.part, node_of) > 0;
-}
-
 Totals measure_all(Measurer& measurer, const Options& options, const Bench& bench,
                    bool oversubscribed, std::optional<RecordFile>& records) {
   Totals totals;
-  const auto cases = cases_of(options, bench, static_cast<int>(bench.node_of.size()));
+  const auto cases = cases_of(options, bench.backends, static_cast<int>(bench.node_of.size()));
   for (const std::size_t bytes : options.sizes) {
     if (records) write_babble(*records, options, bytes);
     for (const Case& one : cases) {
@@ -252,7 +216,12 @@ int run(const Options& options, const std::vector<std::string>& arguments, const
   totals.init_s = facts.init_s;
   totals.elapsed_s = clock.now();
   if (records) records->write_line(footer_record(totals));
-  return world.from_first(totals.wrong) ? kExitWrongResult : kExitOk;
+  const ExitStatus status = world.from_first(totals.wrong) ? kExitWrongResult : kExitOk;
+  if (options.end == End::quick) {
+    records.reset();
+    World::end_process(status);
+  }
+  return status;
 }
 
 /// A mistake in the arguments is every rank's; one of them says it. Before MPI is up, and where
@@ -301,7 +270,9 @@ int run_under_mpi(const CommandLine& line, const std::vector<std::string>& argum
     if (line.options.mode == Mode::aggress) {
       return aggress(line.options, arguments, world, clock);
     }
-    return run(line.options, arguments, world, clock);
+    Options options = line.options;
+    if (!options.matrix.empty()) options.shape.flows = read_flows(world, options.matrix);
+    return run(options, arguments, world, clock);
   } catch (const UsageError& error) {
     return exit_of_all(kExitUsage, error.what(), world.is_first());
   } catch (const std::exception& error) {

@@ -4,14 +4,12 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
-#include <set>
-#include <utility>
 
 #include "backend.h"
 #include "build_info.h"
 #include "error.h"
+#include "option_checks.h"
 
 namespace commtune {
 
@@ -60,11 +58,13 @@ Measures one communication operation and writes JSON Lines.
   --inside NAME       of matrix and striping: backend of messages inside nodes
   --between NAME      likewise of messages between nodes
   --bind WHERE        none (default), or gpu: run on the CPUs near this rank's GPU
-  --rotate yes|no     do each operation at another place of the buffers, as nccl-tests does, so
-                      that no cache holds its data (no)
+  --rotate yes|no     do each operation at another of up to 64 places of the buffers, as
+                      nccl-tests does, so that caches hold less of its data (no)
   --share-gpus yes|no let several ranks use one GPU, for tests (no)
   --seed N            of the data pattern (1)
   --check full|none   compare every received element, outside the timed part (full)
+  --end HOW           clean (default), or quick: when all is written, MPI_Finalize and exit, without
+                      giving back GPU memory and communicators first
   --fault KIND@BYTES  test only: hang, crash, wrong or babble at this size
 
 mpiexec -n N commtune-bench --mode aggress --pattern PATTERN --message BYTES [option...]
@@ -157,6 +157,12 @@ Bind parse_bind(const std::string& text) {
   throw UsageError("--bind: '" + text + "' is neither none nor gpu");
 }
 
+End parse_end(const std::string& text) {
+  if (text == "clean") return End::clean;
+  if (text == "quick") return End::quick;
+  throw UsageError("--end: '" + text + "' is neither clean nor quick");
+}
+
 std::vector<std::string> parse_names(const std::string& text) {
   return text.empty() ? std::vector<std::string>{} : split(text);
 }
@@ -183,7 +189,7 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 38> kOptions{{
+constexpr std::array<Option, 39> kOptions{{
     {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
     {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
     {"--inside", [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
@@ -200,7 +206,7 @@ constexpr std::array<Option, 38> kOptions{{
      For::operations},
     {"--direction", [](Options& o, Name, Value v) { o.shape.direction = parse_direction(v); },
      For::operations},
-    {"--matrix", [](Options& o, Name, Value v) { o.shape.flows = read_flows(v); }, For::operations},
+    {"--matrix", [](Options& o, Name, Value v) { o.matrix = v; }, For::operations},
     {"--bind", [](Options& o, Name, Value v) { o.bind = parse_bind(v); }, For::operations},
     {"--rotate", [](Options& o, Name n, Value v) { o.rotate = parse_yes(n, v); }, For::operations},
     {"--share-gpus", [](Options& o, Name n, Value v) { o.shares_gpus = parse_yes(n, v); },
@@ -236,6 +242,7 @@ constexpr std::array<Option, 38> kOptions{{
      For::operations},
     {"--check", [](Options& o, Name, Value v) { o.check = parse_check(v); }, For::operations},
     {"--fault", [](Options& o, Name, Value v) { o.fault = parse_fault(v); }, For::operations},
+    {"--end", [](Options& o, Name, Value v) { o.end = parse_end(v); }, For::operations},
     {"--pattern", [](Options& o, Name, Value v) { o.aggressor.pattern = parse_pattern(v); },
      For::aggressor},
     {"--message",
@@ -261,8 +268,6 @@ const Option& find_option(const std::string& name) {
   throw UsageError("unknown option '" + name + "'; options are: " + legal);
 }
 
-using Given = std::set<std::string>;
-
 void check_modes(const Options& options, const Given& given) {
   const bool aggresses = options.mode == Mode::aggress;
   for (const Option& option : kOptions) {
@@ -274,67 +279,6 @@ void check_modes(const Options& options, const Given& given) {
       throw UsageError(std::string(option.name) + " needs --mode aggress");
     }
   }
-}
-
-void check_aggressor(const Given& given) {
-  if (given.count("--pattern") == 0) throw UsageError("--pattern is missing: incast or alltoall");
-  if (given.count("--message") == 0) throw UsageError("--message is missing: give bytes");
-  if (given.count("--burst") != given.count("--pause")) {
-    throw UsageError("--burst and --pause need each other");
-  }
-}
-
-bool is_any_of(Operation operation, std::initializer_list<Operation> some) {
-  return std::find(some.begin(), some.end(), operation) != some.end();
-}
-
-/// Options of some patterns are a mistake with the others.
-void check_patterns(const Options& options, const Given& given) {
-  using O = Operation;
-  const O operation = options.operation;
-  const bool grouped = is_any_of(operation, {O::rail, O::asymmetric, O::symmetric});
-  const bool mixed = is_any_of(operation, {O::matrix, O::striping});
-  const std::array<std::pair<const char*, bool>, 8> allowed{{
-      {"--window", operation == O::stream},
-      {"--group-size", grouped || operation == O::striping},
-      {"--active", grouped},
-      {"--direction", grouped},
-      {"--matrix", operation == O::matrix},
-      {"--inside", mixed},
-      {"--between", mixed},
-      {"--operations", options.timing == Timing::batched},
-  }};
-  for (const auto& [name, is_allowed] : allowed) {
-    if (given.count(name) == 0 || is_allowed) continue;
-    throw UsageError(name == std::string("--operations")
-                         ? "--operations needs --timing batched"
-                         : std::string(name) + " is not for --op " + std::string(word(operation)));
-  }
-  if (operation == O::matrix && given.count("--matrix") == 0) {
-    throw UsageError("matrix needs --matrix FILE");
-  }
-  if (grouped && options.shape.active > options.shape.group_size) {
-    throw UsageError("--active is more than --group-size");
-  }
-  if (options.mode == Mode::trace && (grouped || mixed || operation == O::pairs)) {
-    throw UsageError("--mode trace is not for --op " + std::string(word(operation)));
-  }
-}
-
-void check_operation(const Options& options, const Given& given) {
-  if (given.count("--op") == 0) throw UsageError("--op is missing: say which operation");
-  if (options.sizes.empty()) throw UsageError("--sizes is missing: give sizes in bytes");
-  if (!options.controls.empty() && options.mode != Mode::trace) {
-    throw UsageError("--controls needs --mode trace: reading them may change times");
-  }
-  if (options.limits.min_samples > options.limits.max_samples) {
-    throw UsageError("--min-samples is more than --max-samples");
-  }
-  // Any number of ranks serves here: only whether one element fits is asked.
-  for (const std::size_t bytes : options.sizes) {
-    lay_out(Operation::allreduce, options.type, bytes, 1);
-  }
-  check_patterns(options, given);
 }
 
 void check_whole(const Options& options, const Given& given) {

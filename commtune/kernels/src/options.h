@@ -27,6 +27,10 @@ enum class Timer { wall, device };
 /// Where ranks run: as they were started, or on the CPUs near their GPU.
 enum class Bind { none, gpu };
 
+/// How the process ends. `quick`: memory, communicators and mappings are left to the system, which
+/// takes them back with the process.
+enum class End { clean, quick };
+
 /// The words for records.
 std::string_view word(Timing timing);
 std::string_view word(Timer timer);
@@ -38,6 +42,7 @@ struct Options {
   std::string inside;   ///< backend of messages inside nodes; empty: `backend`
   std::string between;  ///< backend of messages between nodes; empty: `backend`
   Shape shape;
+  std::string matrix;  ///< file of Operation::matrix; Shape's flows come from it, once MPI is up
   Timing timing = Timing::blocking;
   Timer timer = Timer::wall;
   int operations = 20;  ///< Timing::batched: how many are enqueued together
@@ -58,6 +63,7 @@ struct Options {
   std::uint64_t seed = 1;
   bool check = true;
   std::optional<Fault> fault;
+  End end = End::clean;
 };
 
 /// Sizes end here: counts of MPI calls are int, and one element can be a byte.

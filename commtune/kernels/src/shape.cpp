@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "error.h"
+#include "world.h"
 
 namespace commtune {
 
@@ -30,12 +31,11 @@ Direction parse_direction(const std::string& text) {
                    "' is neither outbound nor bidirectional nor omnidirectional");
 }
 
-std::vector<Flow> read_flows(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw UsageError("--matrix: can't read " + path);
+std::vector<Flow> parse_flows(const std::string& text, const std::string& path) {
+  std::istringstream lines(text);
   std::vector<Flow> flows;
   std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  for (int number = 1; std::getline(lines, line); ++number) {
     line.erase(std::min(line.find('#'), line.size()));
     std::istringstream words(line);
     Flow flow{};
@@ -51,6 +51,19 @@ std::vector<Flow> read_flows(const std::string& path) {
   }
   if (flows.empty()) throw UsageError("--matrix: nobody sends anything in " + path);
   return flows;
+}
+
+std::vector<Flow> read_flows(const World& world, const std::string& path) {
+  std::ostringstream text;
+  bool is_read = false;
+  if (world.is_first()) {
+    std::ifstream file(path);
+    // An empty file copies nothing, which is no failure to read it.
+    is_read = file && (file.peek() == std::ifstream::traits_type::eof() || text << file.rdbuf());
+    is_read = is_read && !file.bad();
+  }
+  if (!world.from_first(is_read)) throw UsageError("--matrix: can't read " + path);
+  return parse_flows(world.from_first(text.str()), path);
 }
 
 void check_flows(const Shape& shape, int ranks) {

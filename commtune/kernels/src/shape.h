@@ -7,6 +7,8 @@
 
 namespace commtune {
 
+class World;
+
 /// Which way messages of a pattern of groups go.
 enum class Direction {
   outbound,        ///< from the first group to all others
@@ -35,8 +37,13 @@ struct Shape {
   std::vector<Flow> flows;  ///< matrix
 };
 
-/// Reads a matrix file: lines "FROM TO BYTES", # begins a comment. UsageError names file and line.
-std::vector<Flow> read_flows(const std::string& path);
+/// Reads the text of a matrix file: lines "FROM TO BYTES", # begins a comment.
+/// @param path for what is wrong: UsageError names file and line
+std::vector<Flow> parse_flows(const std::string& text, const std::string& path);
+
+/// Rank 0 reads a matrix file for all: on another node it may be missing, or another one. All ranks
+/// call it; UsageError on all of them where it can't be read.
+std::vector<Flow> read_flows(const World& world, const std::string& path);
 
 /// UsageError where a flow names a rank that there is not.
 void check_flows(const Shape& shape, int ranks);

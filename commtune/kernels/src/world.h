@@ -39,6 +39,11 @@ class World {
   bool is_last() const { return rank_ == size_ - 1; }
   double init_s() const { return init_s_; }
 
+  /// Ends MPI, then the process, by exit(): objects of functions that have not returned are not
+  /// destroyed. All ranks call it, when records are written and closed. Launchers take a process
+  /// without MPI_Finalize for one that failed.
+  [[noreturn]] static void end_process(int status);
+
   /// Waits for all ranks, by the MPI library's own barrier.
   void barrier() const;
 

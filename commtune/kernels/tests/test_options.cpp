@@ -1,5 +1,3 @@
-#include <cstdio>
-#include <fstream>
 
 #include "error.h"
 #include "harness.h"
@@ -170,6 +168,14 @@ TEST(options_of_patterns_belong_to_them) {
   EXPECT(complaint(with("--inside", "mpi-host")) == "--inside is not for --op allreduce");
   EXPECT(complaint(with("--operations", "8")) == "--operations needs --timing batched");
   EXPECT(complaint({"--op=matrix", "--sizes=8"}) == "matrix needs --matrix FILE");
+  for (const char* on_stream : {"--timing=batched", "--timer=device"}) {
+    EXPECT(harness::contains(complaint({"--op=matrix", "--sizes=8", "--matrix=m", "--backend=xccl",
+                                        "--inside=ipc-put", on_stream}),
+                             "not with --inside or --between"));
+  }
+  EXPECT(harness::contains(complaint(with("--bind", "gpu")), "mpi-host uses none"));
+  EXPECT(harness::contains(complaint(with("--share-gpus", "yes")), "mpi-host uses none"));
+  EXPECT(complaint(with("--end", "soon")) == "--end: 'soon' is neither clean nor quick");
   EXPECT(complaint({"--op=rail", "--sizes=8", "--group-size=2", "--active=3"}) ==
          "--active is more than --group-size");
   EXPECT(complaint({"--op=pairs", "--sizes=8", "--mode=trace"}) ==
@@ -183,25 +189,20 @@ TEST(options_of_patterns_belong_to_them) {
 }
 
 TEST(a_matrix_file_is_read_line_by_line) {
-  const std::string path = "test_options_matrix.txt";
-  const auto with_lines = [&](const char* lines) {
-    std::ofstream(path) << lines;
-    return std::vector<std::string>{"--op=matrix", "--sizes=8", "--matrix=" + path};
+  const std::string path = "matrix.txt";
+  const auto wrong = [&](const char* lines) {
+    return harness::message_of<UsageError>([&] { parse_flows(lines, path); });
   };
-  const auto flows =
-      parse_command_line(with_lines("# a comment\n0 1 10\n\n1 0 0\n2 2 5.5 # self\n"))
-          .options.shape.flows;
+  const auto flows = parse_flows("# a comment\n0 1 10\n\n1 0 0\n2 2 5.5 # self\n", path);
   EXPECT(flows.size() == 2);
   EXPECT(flows[1].from == 2 && flows[1].to == 2 && flows[1].bytes == 5.5);
   const std::string needs = ": needs three numbers from 0: sender, receiver, bytes";
-  EXPECT(complaint(with_lines("0 1 10\n0 1\n")) == path + ":2" + needs);
-  EXPECT(complaint(with_lines("0 -1 10\n")) == path + ":1" + needs);
-  EXPECT(complaint(with_lines("0 1 10 11\n")) == path + ":1" + needs);
-  EXPECT(complaint(with_lines("0 1 nan\n")) == path + ":1" + needs);
-  EXPECT(complaint(with_lines("# none\n")) == "--matrix: nobody sends anything in " + path);
-  std::remove(path.c_str());
-  EXPECT(complaint({"--op=matrix", "--sizes=8", "--matrix=" + path}) ==
-         "--matrix: can't read " + path);
+  EXPECT(wrong("0 1 10\n0 1\n") == path + ":2" + needs);
+  EXPECT(wrong("0 -1 10\n") == path + ":1" + needs);
+  EXPECT(wrong("0 1 10 11\n") == path + ":1" + needs);
+  EXPECT(wrong("0 1 nan\n") == path + ":1" + needs);
+  EXPECT(wrong("# none\n") == "--matrix: nobody sends anything in " + path);
+  EXPECT(wrong("") == "--matrix: nobody sends anything in " + path);
 }
 
 TEST(help_and_version_need_nothing_else) {
