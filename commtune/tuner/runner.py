@@ -77,7 +77,7 @@ class Runner:
         evidence: everything measured so far, earlier sessions included.
         benchmark: makes runs one by one, or whole blocks at a time.
         session: identifier of this controller's life; blocks are numbered across sessions.
-        searched: trials of the search; the others are the default and what ablation made.
+        searched: trials of the search; the others are the default and what later phases made.
         most_left_s: what is left of all limits, seconds, where runs are made one by one.
         benchmark_s: seconds inside benchmark processes, in this session.
         look_at: what a person should look at if nothing works; empty where runs are made here.
@@ -384,7 +384,7 @@ def time_limit(walls_s: Sequence[float]) -> float:
 
 
 def _is_searched(origin: str) -> bool:
-    return origin not in (_BASELINE, *_ORIGINS.values())
+    return origin not in (_BASELINE, *_ORIGINS.values(), *Phase)
 
 
 def _workload(workload: Workload, operation: Operation | None) -> Workload:
