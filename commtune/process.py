@@ -19,12 +19,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import IO, NoReturn, Self
+from typing import IO, NoReturn
 
 import psutil
 
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
+from commtune.interrupts import Interrupts
 
 #: Every process that commtune starts for a run carries this variable, so that a later controller
 #: finds what a killed one left behind, whatever process group or session it moved to.
@@ -33,7 +33,6 @@ MARKER = "COMMTUNE_RUN_ID"
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_BYTES = 4000
 _GRACE_S = 0.5
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 #: What poll() takes at most, milliseconds; 24 days.
 _LONGEST_MS = 2**31 - 1
 #: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
@@ -97,7 +96,7 @@ def run(
     _become_subreaper()
     others = set(_child_pids())
     full_environment = {**environment, **({MARKER: marker} if marker else {})}
-    with _output_file() as output, _Interrupts() as interrupts:
+    with _output_file() as output, Interrupts() as interrupts:
         started = time.monotonic()
         child = _start([os.fspath(a) for a in arguments], full_environment, cwd, output)
         ended = False
@@ -170,60 +169,6 @@ def end_running(program: str, argument: str) -> int:
     For programs that must not carry a marker, as what they start inherits it.
     """
     return _kill_until_none(lambda: _running(program, argument))
-
-
-class _Interrupts:
-    """Holds back Ctrl-C and its like where they would lose a process that was just started.
-
-    Only signals that Python code handles are held back, and only in the main thread, as it alone
-    gets them. The first of them acts where it is let through, or else at the end.
-    """
-
-    def __init__(self) -> None:
-        self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
-        self._pending: list[int] = []
-        self._active = self._holding = False
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in _INTERRUPTS:
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    self._handlers[number] = handler
-                    signal.signal(number, self._arrived)
-        self._active = self._holding = True
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._active = self._holding = False
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-        if kind is None or issubclass(kind, Exception):
-            self._deliver()
-
-    @contextlib.contextmanager
-    def let_through(self) -> Iterator[None]:
-        """Lets a signal act inside, also one that came before."""
-        self._deliver()
-        self._holding = False
-        try:
-            yield
-        finally:
-            self._holding = True
-
-    def _arrived(self, number: int, frame: FrameType | None) -> None:
-        if self._holding:
-            self._pending.append(number)
-            return
-        # A second Ctrl-C must not disturb the cleaning up after the first.
-        self._holding = self._active
-        self._handlers[number](number, frame)
-
-    def _deliver(self) -> None:
-        if self._pending:
-            number = self._pending[0]
-            self._pending.clear()
-            self._handlers[number](number, None)
 
 
 def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from commtune.db.location import (
 from commtune.db.patience import Patience
 from commtune.db.queries import Rows, check_revision
 from commtune.errors import DatabaseFault
+from commtune.interrupts import Interrupts
 
 __all__ = ["Database", "database_url", "open_database", "upgrade"]
 
@@ -69,19 +71,25 @@ class Database:
     def write(self, patience: Patience | None = None) -> Iterator[Connection]:
         """One transaction that writes; all of it is stored at the end, or nothing.
 
+        Ctrl-C waits for its end, but for a wait for another program.
+
         Args:
             patience: what to do while another program holds the database; without, one attempt.
 
         Raises:
             DatabaseFault: the database can't be reached or written.
         """
-        with self._faults(), ExitStack() as stack:
+        with self._faults(), Interrupts() as interrupts, ExitStack() as stack:
 
             def begin() -> Connection:
                 self._check_file()
                 return stack.enter_context(_begin(self.engine, writes=True))
 
-            yield (patience or Patience()).with_busy(begin, self.url)
+            def pause(seconds: float) -> None:
+                with interrupts.let_through():
+                    time.sleep(seconds)
+
+            yield (patience or Patience()).with_busy(begin, self.url, pause)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -90,7 +98,7 @@ class Database:
         Raises:
             DatabaseFault: the database can't be reached or read.
         """
-        with self._faults(), _begin(self.engine, writes=False) as connection:
+        with self._faults(), Interrupts(), _begin(self.engine, writes=False) as connection:
             yield connection
 
     def _check_file(self) -> None:

@@ -33,11 +33,14 @@ class Patience:
     say: Callable[[str], None] | None = None
     is_spent: bool = field(default=False, init=False)
 
-    def with_busy(self, attempt: Callable[[], _T], shown: str) -> _T:
+    def with_busy(
+        self, attempt: Callable[[], _T], shown: str, pause: Callable[[float], None] = time.sleep
+    ) -> _T:
         """What the attempt returns, made again while it fails for a busy database.
 
         Args:
             shown: the database, for messages.
+            pause: waits so many seconds.
 
         Raises:
             DatabaseFault: it was busy for all the time; transient.
@@ -61,7 +64,7 @@ class Patience:
             if is_first:
                 self._announce(shown)
             is_first = False
-            time.sleep(_PAUSE_S)
+            pause(_PAUSE_S)
 
     def _announce(self, shown: str) -> None:
         self.is_spent = True  # until it succeeds

@@ -1,0 +1,69 @@
+"""Ctrl-C and other signals, held back for a moment."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Self
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
+
+class Interrupts:
+    """Holds back Ctrl-C and its like where they would come in between.
+
+    A process that was just started would be lost, a transaction would stay open: its connection
+    lives as long as the exception does, and who handles that waits for the database in vain.
+
+    Only signals that Python code handles are held back, and only in the main thread, as it alone
+    gets them. The first of them acts where it is let through, or else at the end.
+    """
+
+    def __init__(self) -> None:
+        self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
+        self._pending: list[int] = []
+        self._active = self._holding = False
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in _NUMBERS:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, self._arrived)
+        self._active = self._holding = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._active = self._holding = False
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        if kind is None or issubclass(kind, Exception):
+            self._deliver()
+
+    @contextlib.contextmanager
+    def let_through(self) -> Iterator[None]:
+        """Lets a signal act inside, also one that came before."""
+        self._deliver()
+        self._holding = False
+        try:
+            yield
+        finally:
+            self._holding = True
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        if self._holding:
+            self._pending.append(number)
+            return
+        # A second Ctrl-C must not disturb the cleaning up after the first.
+        self._holding = self._active
+        self._handlers[number](number, frame)
+
+    def _deliver(self) -> None:
+        if self._pending:
+            number = self._pending[0]
+            self._pending.clear()
+            self._handlers[number](number, None)

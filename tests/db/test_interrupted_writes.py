@@ -1,0 +1,61 @@
+"""Ctrl-C while something is written: it waits for the end, and nothing stays locked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from sqlalchemy import text
+
+from commtune.db.engine import open_database
+from commtune.db.patience import Patience
+
+
+def strike_when_begun(frame: FrameType, what: str, value: object) -> None:
+    """A profile function: Ctrl-C as soon as the transaction has begun, before anybody has it."""
+    del value
+    if what != "return" or frame.f_code.co_qualname != "_GeneratorContextManager.__enter__":
+        return
+    if frame.f_locals["self"].gen.__name__ == "_begin":
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_who_handles_it_can_write(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    written = "UPDATE locks SET pid = 1"
+    sys.setprofile(strike_when_begun)
+    try:
+        with database.write() as connection:
+            connection.execute(text(written))
+    except KeyboardInterrupt:
+        # With a transaction left open by the one before this would wait for itself, in vain.
+        with database.write(Patience(wait_s=0)) as connection:
+            connection.execute(text(written))
+    else:
+        pytest.fail("the interrupt got lost")
+    finally:
+        sys.setprofile(None)
+    database.close()
+
+
+def test_a_wait_for_another_program_can_be_interrupted(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
+    said: list[str] = []
+
+    def struck(message: str) -> None:
+        said.append(message)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(KeyboardInterrupt), database.write(Patience(wait_s=60, say=struck)):
+        pass
+    assert len(said) == 1
+    database.close()
+    other.close()
