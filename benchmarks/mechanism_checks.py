@@ -214,7 +214,7 @@ def _gap(data: _Data, nominal: float | None) -> Iterator[Check]:
 
 def _elsewhere() -> Iterator[Check]:
     reasons = {
-        "Observation 1: tuning gains up to ten times": "a campaign shows it, not this session",
+        "Observation 1: tuning gains up to ten times": "a campaign shows it",
         "Observation 3: RCCL underrates some pairs on LUMI": "needs GPUs with unequal links",
         "Observation 5: MPI beats NCCL between nodes": "one node",
         "Observation 6: distance in the network matters": "one node",

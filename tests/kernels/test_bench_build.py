@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from components import require_component
 
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent
@@ -111,8 +112,8 @@ def test_cuda_and_nccl_of_python_packages(
     mpi: MpiInstallation, executable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packages = next(_GPU.glob("cuda/lib/python3*/site-packages/nvidia"), None)
-    if packages is None:
-        pytest.skip("CUDA is not in .gpu: make gpu-compile")
+    require_component("CUDA in .gpu (make gpu-compile)", found=packages is not None)
+    assert packages is not None
     monkeypatch.setenv("CUDA_HOME", str(packages / "cu13"))
     monkeypatch.setenv("NCCL_HOME", str(packages / "nccl"))
     toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
