@@ -217,6 +217,11 @@ class OnSlurm(CommandLine):
             if (Path(folder) / "nodes").exists() and not (Path(folder) / "0.out").exists()
         ]
 
+    def job_folder(self, number: str) -> Path:
+        """Where a job's files are."""
+        ((folder,),) = self.query(f"SELECT folder FROM jobs WHERE number = '{number}'")
+        return Path(folder)
+
     def measuring(self, phase: str) -> list[str]:
         """Numbers of jobs of which a run measures now."""
         if not self.records():

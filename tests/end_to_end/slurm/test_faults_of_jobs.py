@@ -26,17 +26,19 @@ def test_slurmctld_is_away_for_a_while(campaign: OnSlurm) -> None:
     campaign.write(ONE_CANDIDATE)
     with campaign.tuning() as tuning:
         # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
-        tuning.until_at_gate("confirm")
+        job = tuning.until_at_gate("confirm")
         campaign.cluster.stop_controller()
         campaign.open_gate()
         # Steps can't be made, nor the next job be handed in.
         tuning.until_said("trying again")
+        tuning.until((campaign.job_folder(job) / "0.exit").exists, "its first run was refused")
         campaign.cluster.start_controller()
         err = tuning.ended()
     assert "Slurm's controller does not answer" in err
     assert "Slurm takes jobs again\n" in err
     campaign.check_whole()
-    assert campaign.outcomes()["never-started"] == 2
+    # The block's first run can't start; by the time of its second, Slurm may be there again.
+    assert campaign.outcomes()["never-started"] in {1, 2}
     assert set(campaign.outcomes()) == {"ok", "never-started"}
     _whole_confirmation(campaign)
 
