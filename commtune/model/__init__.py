@@ -1,0 +1,58 @@
+"""The frozen vocabulary: what every layer speaks.
+
+Nothing here does I/O. Times are seconds, sizes are bytes, bandwidths bytes per second, unless a
+name says otherwise.
+"""
+
+from commtune.model.aggressors import Aggressor, AggressorPattern
+from commtune.model.configuration import DEFAULT, Configuration, content_key
+from commtune.model.evidence import Interval, PointEvidence, Profile, Verdict
+from commtune.model.jobs import JobKind, JobRecord, JobStage
+from commtune.model.libraries import MpiFlavour, MpiInstallation
+from commtune.model.operations import Backend, GpuKind, Operation
+from commtune.model.runs import (
+    BlockPlan,
+    Execution,
+    Followed,
+    Measurement,
+    Outcome,
+    Phase,
+    RunRequest,
+    RunResult,
+)
+from commtune.model.workload import BATCHED, BLOCKING, DEVICE, WALL, OwnBenchmark, Timing, Workload
+
+__all__ = [
+    "BATCHED",
+    "BLOCKING",
+    "DEFAULT",
+    "DEVICE",
+    "WALL",
+    "Aggressor",
+    "AggressorPattern",
+    "Backend",
+    "BlockPlan",
+    "Configuration",
+    "Execution",
+    "Followed",
+    "GpuKind",
+    "Interval",
+    "JobKind",
+    "JobRecord",
+    "JobStage",
+    "Measurement",
+    "MpiFlavour",
+    "MpiInstallation",
+    "Operation",
+    "Outcome",
+    "OwnBenchmark",
+    "Phase",
+    "PointEvidence",
+    "Profile",
+    "RunRequest",
+    "RunResult",
+    "Timing",
+    "Verdict",
+    "Workload",
+    "content_key",
+]

@@ -1,0 +1,65 @@
+"""One assignment of environment variables, and keys of what is plain data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+
+def content_key(value: Any) -> str:
+    """A short stable key (16 hexadecimal digits of SHA-256) of any JSON-like value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Configuration(Mapping[str, str]):
+    """One assignment of environment variables; the empty one is the default.
+
+    Values are the exact strings that the process sees. A variable that is absent is left unset.
+    Immutable, hashable, ordered by name, so that equal configurations have equal text and key.
+    """
+
+    __slots__ = ("_values", "key")
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        ordered = dict(sorted((values or {}).items()))
+        self._values: Mapping[str, str] = MappingProxyType(ordered)
+        self.key: str = content_key(ordered)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Configuration):
+            return NotImplemented
+        return dict(self) == dict(other)
+
+    def __repr__(self) -> str:
+        return f"Configuration({dict(self)})"
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.items()) or "(default)"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Configuration:
+        # dataclasses.asdict copies deeply; what can't change needs no copy.
+        return self
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this configuration sets nothing."""
+        return not self._values
+
+
+DEFAULT = Configuration()

@@ -1,0 +1,82 @@
+"""What was confirmed, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from commtune.model.configuration import Configuration
+
+
+class Verdict(StrEnum):
+    """What confirmation says of a size, or of a size range."""
+
+    FASTER = "faster"
+    DEFAULT = "default"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A ratio default/candidate with its confidence interval; above 1 the candidate is faster."""
+
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class PointEvidence:
+    """What confirmation says of one size, at one machine speed.
+
+    Attributes:
+        speed: name of the machine speed that the pairs share (``fast``, ``slow`` or ``all``).
+        default_s, tuned_s: median of run medians over the pairs.
+        share: share of the pairs of this size that had this speed, 0 to 1.
+    """
+
+    operation: str
+    bytes: int
+    speed: str
+    default_s: float
+    tuned_s: float
+    gain: Interval
+    verdict: Verdict
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What comes out of a campaign for a range of sizes: a configuration and its evidence.
+
+    The configuration is the default, empty one where nothing better was confirmed.
+
+    Attributes:
+        bytes_low, bytes_high: the range, both ends inclusive.
+        points: evidence for the tuned operation, per size and machine speed.
+        guards: evidence for other operations measured under the same configuration.
+        level: confidence level of every interval, after correction for all that was looked at.
+        note: lines for a person: traffic on purpose beside the runs, what could still be hidden.
+        details: what else is known, as plain data: what each variable brings, what decided the
+            range's ends, what the library executed (see ``tuner.conclusion``).
+    """
+
+    name: str
+    operation: str
+    backend: str
+    ranks: int
+    nodes: int
+    bytes_low: int
+    bytes_high: int
+    configuration: Configuration
+    verdict: Verdict
+    points: tuple[PointEvidence, ...] = ()
+    guards: tuple[PointEvidence, ...] = ()
+    level: float = 0.95
+    minimum_gain: float = 0.02
+    note: str = ""
+    simulated: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,36 @@
+"""MPI libraries as they are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+
+class MpiFlavour(StrEnum):
+    """MPI families whose launcher and quirks commtune knows."""
+
+    MPICH = "mpich"
+    OPENMPI = "openmpi"
+    INTEL = "intel"
+
+
+@dataclass(frozen=True)
+class MpiInstallation:
+    """An MPI that the benchmark can be compiled with and launched by.
+
+    Attributes:
+        compiler: the C++ compiler wrapper (mpicxx).
+        launcher: mpiexec.
+        environment: what this installation needs to compile and run at all (I_MPI_ROOT, say).
+        origin: ``wheel:mpich``, ``path`` or ``prefix``: how it was found.
+    """
+
+    flavour: MpiFlavour
+    version: str
+    prefix: Path
+    compiler: Path
+    launcher: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    origin: str = "path"

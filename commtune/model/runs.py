@@ -1,0 +1,197 @@
+"""Runs of the benchmark: how they are asked for, planned and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from commtune.model.configuration import Configuration
+from commtune.model.operations import Operation
+from commtune.model.workload import Timing, Workload
+
+
+class Outcome(StrEnum):
+    """How a run ended. Only OK counts as evidence; the others keep what they measured."""
+
+    OK = "ok"
+    WRONG_RESULT = "wrong-result"
+    TIMED_OUT = "timed-out"
+    CRASHED = "crashed"
+    FAILED = "failed"
+    TRUNCATED = "truncated"
+    MALFORMED = "malformed"
+    MISSING_PROGRAM = "missing-program"
+    OUT_OF_MEMORY = "out-of-memory"
+    INTERRUPTED = "interrupted"
+    NODE_FAILURE = "node-failure"
+    PREEMPTED = "preempted"
+    CANCELLED = "cancelled"
+    NEVER_STARTED = "never-started"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the run was cut short or never made, by something that it could not help."""
+        return self in _LOST
+
+    @property
+    def blames_configuration(self) -> bool:
+        """Whether the configuration may be the cause, so that the search must learn of it."""
+        return self not in (Outcome.OK, Outcome.MISSING_PROGRAM, *_LOST)
+
+
+_LOST = frozenset(
+    {
+        Outcome.INTERRUPTED,
+        Outcome.NODE_FAILURE,
+        Outcome.PREEMPTED,
+        Outcome.CANCELLED,
+        Outcome.NEVER_STARTED,
+    }
+)
+
+
+class Phase(StrEnum):
+    """What a run was made for."""
+
+    SEARCH = "search"
+    ABLATE = "ablate"
+    CONFIRM = "confirm"
+    GUARD = "guard"
+    VERIFY = "verify"
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """Runs to be made close together, in this order; stored before the first of them starts.
+
+    Attributes:
+        order: the configurations by position; the default is among them.
+    """
+
+    number: int
+    phase: Phase
+    operation: Operation
+    order: tuple[Configuration, ...]
+
+
+class Followed(StrEnum):
+    """Whether the library did what a configuration asked for."""
+
+    EXECUTED = "executed"
+    REPLACED = "replaced"
+    IGNORED = "ignored"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_credited(self) -> bool:
+        """Whether results may be put down to the configuration."""
+        return self in (Followed.EXECUTED, Followed.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What the library did under a configuration, from an untimed run of its own.
+
+    Attributes:
+        fingerprints: by size in bytes, a digest of a floating-point reduction whose result
+            depends on the order of summation: equal digests, most likely the same algorithm.
+        said: what the library itself said that it did, line by line, without its timestamps.
+        why: for a person: what was ignored or replaced, and how that is known.
+        became: key of the configuration that behaves the same, where one is known.
+    """
+
+    configuration: Configuration
+    operation: str
+    followed: Followed = Followed.UNKNOWN
+    fingerprints: Mapping[int, str] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
+    why: str = ""
+    became: str | None = None
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One launch of the benchmark, decided but not yet made.
+
+    Attributes:
+        run_id: ours, unique, given before anything starts.
+        trial: number of the trial in its campaign that this run belongs to.
+        block: number of the block; runs of one block were made close together.
+        position: place of the run inside its block, from 0.
+    """
+
+    run_id: str
+    configuration: Configuration
+    workload: Workload
+    timing: Timing
+    phase: Phase = Phase.SEARCH
+    trial: int = 0
+    block: int = 0
+    position: int = 0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one run says of one size.
+
+    Attributes:
+        bytes: message size, in the sense of the operation (see the benchmark reference).
+        median_s, min_s, mean_s, p95_s, max_s: over samples; a sample is the maximum over ranks.
+        samples_s: the samples themselves, in the order taken.
+        batch: operations timed together in one sample (time is per operation).
+        canary_s, canary_after_s: core-to-core cache-line round trip before and after this size;
+            ``None`` where not measured. They differ where the machine changed its speed between.
+        wrong: number of wrong elements found by the check.
+    """
+
+    bytes: int
+    median_s: float
+    min_s: float
+    mean_s: float
+    p95_s: float
+    max_s: float
+    algbw: float
+    busbw: float
+    samples_s: tuple[float, ...] = ()
+    batch: int = 1
+    canary_s: float | None = None
+    canary_after_s: float | None = None
+    wrong: int = 0
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What came of one launch.
+
+    Attributes:
+        wall_s: from starting the launcher to its end, as the controller saw it.
+        measurements: the sizes that were finished, whatever the outcome.
+        header, footer: the benchmark's own records, verbatim; ``None`` where it wrote none. In the
+            header is ``beside`` as well, where an aggressor was: what that moved, and how fast.
+        detail: why the outcome is not OK, for a person; for OK empty, or what disturbed the run:
+            GPUs that were slowed down.
+        output_tail: last lines of standard output and error.
+        oversubscribed: more ranks than cores they may use: never yields a profile.
+        other_load: CPU time that others used on this machine's cores during the run, as a share
+            of all its cores' time (0 to 1); ``None`` where it can't be told.
+        nodes: names of the nodes that it ran on, where a scheduler gave them; else empty.
+        distance: how far apart they stand, as ``cluster.slurm.placement.Distance`` says it; empty
+            where nobody asked.
+    """
+
+    run_id: str
+    outcome: Outcome
+    started_at: float
+    wall_s: float
+    measurements: tuple[Measurement, ...] = ()
+    header: Mapping[str, Any] | None = None
+    footer: Mapping[str, Any] | None = None
+    detail: str = ""
+    output_tail: str = ""
+    exit_code: int | None = None
+    oversubscribed: bool = False
+    other_load: float | None = None
+    nodes: tuple[str, ...] = ()
+    distance: str = ""

@@ -1,0 +1,132 @@
+"""What a run measures, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from commtune.model.operations import Backend, Operation
+
+#: Values of ``Timing.mode`` and ``Timing.timer`` for what has always been done.
+BLOCKING, BATCHED = "blocking", "batched"
+
+
+WALL, DEVICE = "wall", "device"
+
+
+def _without_defaults(value: Timing | Workload, names: Collection[str]) -> dict[str, Any]:
+    """The fields as plain data, but for those named that have their default.
+
+    So results from before there was such a field compare with today's.
+    """
+    return {
+        f.name: getattr(value, f.name)
+        for f in fields(value)
+        if f.name not in names or getattr(value, f.name) != f.default
+    }
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long the benchmark measures each size.
+
+    Attributes:
+        warmup: iterations dropped before the first sample.
+        min_samples, max_samples: bounds on the number of samples a size.
+        relative_ci: stop when the 95 % confidence interval of the median is narrower than this
+            share of the median, on both sides together.
+        time_cap_s: wall seconds a size may take, warm-up included, once min_samples is reached.
+        mode: ``blocking``: each sample waits for the end of what it measures; ``batched``:
+            ``operations`` are enqueued, and waited for together.
+        operations: of a batch, where ``mode`` is ``batched``; else 0.
+        timer: ``wall``: the clock of the host, around waiting for the device; ``device``: events
+            on the device.
+    """
+
+    warmup: int = 5
+    min_samples: int = 10
+    max_samples: int = 200
+    relative_ci: float = 0.01
+    time_cap_s: float = 0.05
+    mode: str = BLOCKING
+    operations: int = 0
+    timer: str = WALL
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data; what came later is left out where it is as it always was before."""
+        return _without_defaults(self, {"mode", "operations", "timer"})
+
+
+@dataclass(frozen=True)
+class OwnBenchmark:
+    """What a user measures by instead: a pattern in Python, or a command.
+
+    Attributes:
+        pattern: FILE.py:CLASS, or FILE.py alone, with an absolute path; empty for a command.
+        command: its words; empty for a pattern.
+        output: how the command's output is read (see ``kernels.adapters``).
+        folder: where the command is started.
+    """
+
+    pattern: str = ""
+    command: tuple[str, ...] = ()
+    output: str = ""
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is measured: operation, backend, sizes (bytes), ranks, nodes.
+
+    Attributes:
+        emulated_nodes: groups of ranks on one machine that the library takes for different
+            nodes, so that it uses its network transport between them; 0 for none.
+        window: messages under way together, of streams; 0 for the benchmark's own choice.
+        own: the user's own benchmark; ``None`` for ours.
+    """
+
+    operation: Operation
+    sizes: tuple[int, ...]
+    ranks: int = 2
+    nodes: int = 1
+    backend: str = Backend.MPI_HOST
+    dtype: str = "float32"
+    reduction: str = "sum"
+    emulated_nodes: int = 0
+    window: int = 0
+    own: OwnBenchmark | None = None
+
+    @property
+    def words(self) -> str:
+        """What is done, for people; of a command, nobody knows the type of its elements."""
+        return (
+            self.operation
+            if self.backend == Backend.COMMAND
+            else (f"{self.operation} of {self.dtype}")
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data; what came later is left out where it is as it always was before."""
+        data = _without_defaults(self, {"emulated_nodes", "window", "own"})
+        words = {"operation": str(self.operation), "backend": str(self.backend)}
+        own = {"own": _plain_own(self.own)} if self.own else {}
+        return {**data, **words, "sizes": list(self.sizes), **own}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Workload:
+        """From what ``plain`` gave."""
+        own = stored.get("own")
+        restored = OwnBenchmark(**{**own, "command": tuple(own["command"])}) if own else None
+        return cls(
+            **{
+                **stored,
+                "operation": Operation(stored["operation"]),
+                "sizes": tuple(stored["sizes"]),
+                "own": restored,
+            }
+        )
+
+
+def _plain_own(own: OwnBenchmark) -> dict[str, Any]:
+    return {**asdict(own), "command": list(own.command)}
