@@ -1,0 +1,5 @@
+"""``python -m commtune.cli``."""
+
+from commtune.cli import main
+
+main()

