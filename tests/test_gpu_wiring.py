@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from commtune import campaign_records, gpu_wiring, wiring
+from commtune import wiring
 from commtune.cluster.doctor import Status
 from commtune.cluster.gpus import Gpu
 from commtune.cluster.machine import Machine
 from commtune.db.codec import differences
 from commtune.errors import CampaignError, MissingComponent, UserError
-from commtune.gpu_doctor import backends, words
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
 from commtune.tuner.campaign_file import parse_campaign
+from commtune.wiring import gpus, records
+from commtune.wiring.gpu_doctor import backends, words
 
 _NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
 _PREFIX = Path("/opt/mpi")
@@ -51,10 +52,10 @@ def h200s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
     monkeypatch.setenv("NCCL_HOME", str(tmp_path / "nccl"))
     monkeypatch.setenv("COMMTUNE_GPU_ARCHITECTURES", "90")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(gpu_wiring, "_machine", machine)
-    gpu_wiring._toolchain.cache_clear()
+    monkeypatch.setattr(gpus, "_machine", machine)
+    gpus._toolchain.cache_clear()
     yield machine()
-    gpu_wiring._toolchain.cache_clear()
+    gpus._toolchain.cache_clear()
 
 
 def check(space: str, backend: str, mpi: MpiInstallation = OPENMPI) -> str:
@@ -64,9 +65,9 @@ def check(space: str, backend: str, mpi: MpiInstallation = OPENMPI) -> str:
 
 @pytest.mark.usefixtures("h200s")
 def test_libraries_of_backends() -> None:
-    assert gpu_wiring.libraries_of(Backend.XCCL, OPENMPI) == {"nccl": "2.28.9"}
-    assert gpu_wiring.libraries_of(Backend.MPI_HOST, OPENMPI) == {"openmpi": "4.1.6"}
-    assert gpu_wiring.libraries_of(Backend.MPI_DEVICE, OPENMPI) == {"openmpi": "4.1.6", "ucx": ""}
+    assert gpus.libraries_of(Backend.XCCL, OPENMPI) == {"nccl": "2.28.9"}
+    assert gpus.libraries_of(Backend.MPI_HOST, OPENMPI) == {"openmpi": "4.1.6"}
+    assert gpus.libraries_of(Backend.MPI_DEVICE, OPENMPI) == {"openmpi": "4.1.6", "ucx": ""}
     assert wiring.preset_for(OPENMPI, "allreduce", Backend.XCCL) == "nccl"
     assert wiring.library_words(Backend.XCCL, OPENMPI) == "nccl 2.28.9"
     assert wiring.library_words(Backend.MPI_HOST, OPENMPI) == "openmpi 4.1.6"
@@ -100,18 +101,18 @@ def test_spaces_that_do_not_fit(space: str, backend: str, message: str, hint: st
 def test_more_ranks_than_gpus_and_a_host_id_of_ones_own(h200s: Machine) -> None:
     four = Workload(Operation.ALLREDUCE, (8,), 4, backend=Backend.XCCL, emulated_nodes=2)
     assert len(h200s.gpus) == four.ranks
-    gpu_wiring.check_launch(four, {})
+    gpus.check_launch(four, {})
     with pytest.raises(UserError, match="2 of 4 can be used"):
-        gpu_wiring.check_launch(four, {"CUDA_VISIBLE_DEVICES": "0,1"})
+        gpus.check_launch(four, {"CUDA_VISIBLE_DEVICES": "0,1"})
     with pytest.raises(UserError, match="NCCL_HOSTID=mine is set"):
-        gpu_wiring.check_launch(four, {"NCCL_HOSTID": "mine"})
-    gpu_wiring.check_launch(Workload(Operation.ALLREDUCE, (8,), 64), {})
+        gpus.check_launch(four, {"NCCL_HOSTID": "mine"})
+    gpus.check_launch(Workload(Operation.ALLREDUCE, (8,), 64), {})
 
 
 @pytest.mark.usefixtures("h200s")
 def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
-    about = campaign_records._surroundings(OPENMPI, machine(), (), NCCL)
+    about = records._surroundings(OPENMPI, machine(), (), NCCL)
     assert about["gpu"] == {
         "backend": "xccl",
         "cuda": "13.0.88",
@@ -120,9 +121,9 @@ def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch)
     }
     assert about["guards"] == {"NCCL_NVLS_ENABLE": "0"}
     assert about["machine"]["gpus"] == ["NVIDIA H200"] * 4
-    stack = campaign_records._stack(OPENMPI, machine(), Backend.XCCL)
+    stack = records._stack(OPENMPI, machine(), Backend.XCCL)
     assert stack.text == "NCCL 2.28.9, CUDA 13.0.88, Open MPI 4.1.6"
-    on_host = campaign_records._surroundings(OPENMPI, machine(), (), HOST)
+    on_host = records._surroundings(OPENMPI, machine(), (), HOST)
     assert "gpu" not in on_host
     assert on_host["guards"] == {}
 
@@ -130,37 +131,37 @@ def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("h200s")
 def test_a_campaign_goes_on_on_another_machine_of_the_same_kind() -> None:
     first, second = machine("node7"), machine("node8")
-    about = campaign_records._surroundings(OPENMPI, first, (), NCCL)
-    there = campaign_records._surroundings(OPENMPI, second, (), NCCL)
+    about = records._surroundings(OPENMPI, first, (), NCCL)
+    there = records._surroundings(OPENMPI, second, (), NCCL)
     assert differences(about, there) == []
-    assert campaign_records._system(first) == campaign_records._system(second)
+    assert records._system(first) == records._system(second)
     assert not re.search(r"node[78]", str(about))
-    fewer = campaign_records._surroundings(OPENMPI, machine(gpus=2), (), NCCL)
+    fewer = records._surroundings(OPENMPI, machine(gpus=2), (), NCCL)
     assert differences(about, fewer)
-    assert campaign_records._system(machine(gpus=2)) != campaign_records._system(first)
+    assert records._system(machine(gpus=2)) != records._system(first)
 
 
 def test_a_machine_that_plays_nodes_is_another_system() -> None:
-    plain = campaign_records._system(machine())
-    played = campaign_records._system(machine(), 2)
+    plain = records._system(machine())
+    played = records._system(machine(), 2)
     assert plain.name == "Xeon, 64 cores, 4 x NVIDIA H200"
     assert played.name == f"{plain.name} (emulated nodes: 2, over sockets on one machine)"
     assert played.fingerprint != plain.fingerprint
-    assert played.fingerprint != campaign_records._system(machine(), 4).fingerprint
+    assert played.fingerprint != records._system(machine(), 4).fingerprint
 
 
 @pytest.mark.usefixtures("h200s")
 def test_what_is_waived_has_a_reason() -> None:
     built = {"mpi-host": "", "ipc-put": "", "xccl": "it was left out by COMMTUNE_XCCL=off"}
-    toolchain, why = gpu_wiring.toolchain_of("cuda", ["90"])
+    toolchain, why = gpus.toolchain_of("cuda", ["90"])
     assert (why, toolchain is not None) == ("", True)
-    assert gpu_wiring.waived(toolchain, "", built) == {"xccl": built["xccl"]}
-    none, why = gpu_wiring.toolchain_of(GpuKind.NONE, [])
+    assert gpus.waived(toolchain, "", built) == {"xccl": built["xccl"]}
+    none, why = gpus.toolchain_of(GpuKind.NONE, [])
     assert none is None
-    assert gpu_wiring.waived(none, why, built) == {"xccl": "GPUs are not asked for"}
+    assert gpus.waived(none, why, built) == {"xccl": "GPUs are not asked for"}
     with pytest.raises(MissingComponent, match="could not be built: it was left out"):
-        gpu_wiring.require_backend("xccl", built)
-    gpu_wiring.require_backend("ipc-put", built)
+        gpus.require_backend("xccl", built)
+    gpus.require_backend("ipc-put", built)
 
 
 @pytest.mark.usefixtures("h200s")

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from commtune import gpu_wiring, wiring
+from commtune import wiring
 from commtune.commands import text
 from commtune.errors import UserError
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 from commtune.nearest import quoted, suggestion
+from commtune.wiring import gpus
 
 _GPUS = ("auto", *GpuKind)
 
@@ -26,9 +27,9 @@ def run(
     if architectures and gpu == GpuKind.NONE:
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
     found = wiring.find(mpi)
-    toolchain, why = gpu_wiring.toolchain_of(gpu, architectures)
+    toolchain, why = gpus.toolchain_of(gpu, architectures)
     executable, built = wiring.build_for(found, toolchain, log)
-    waived = gpu_wiring.waived(toolchain, why, built)
+    waived = gpus.waived(toolchain, why, built)
     if json_output:
         print(json.dumps(_plain(found, toolchain, executable, built, waived), indent=2))
         return

@@ -7,8 +7,8 @@ from pathlib import Path
 from commtune import wiring
 from commtune.errors import CampaignError, UserError
 from commtune.model import MpiInstallation
-from commtune.slurm_wiring import OnSlurm
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
+from commtune.wiring.on_slurm import OnSlurm
 
 
 def load(file: Path) -> tuple[CampaignSpec, MpiInstallation]:

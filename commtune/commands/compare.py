@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from commtune import campaign_records, wiring
+from commtune import wiring
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import reporter
@@ -28,12 +28,13 @@ from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Configuration, MpiInstallation, Operation, Outcome, Timing, Workload
 from commtune.nearest import quoted, suggestion
 from commtune.quantities import QuantityError
-from commtune.slurm_wiring import OnSlurm
 from commtune.tuner.comparing import Contest, Difference, Side, Versus
 from commtune.tuner.ports import Benchmark
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 from commtune.tuner.workload_part import DEFAULT_SIZES, parse_sizes
+from commtune.wiring import records
+from commtune.wiring.on_slurm import OnSlurm
 
 _EXPORT = "export "
 _FILE = "name a file with a NAME=VALUE on each line"
@@ -278,7 +279,7 @@ def _benchmark(question: Question) -> Iterator[Benchmark]:
 def summary(question: Question, found: Versus) -> str:
     """What came of it, for people."""
     workload = question.workload
-    stack = f"{campaign_records.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
+    stack = f"{records.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
     head = [
         f"A: {question.names[Side.A]}",
         f"B: {question.names[Side.B]}",

@@ -11,8 +11,8 @@ from commtune.cluster.mpi import find_mpi
 from commtune.commands import text
 from commtune.db.location import database_url, sqlite_path
 from commtune.errors import CommtuneError
-from commtune.gpu_doctor import backends
 from commtune.model import MpiInstallation
+from commtune.wiring.gpu_doctor import backends
 
 _MARKS = {Status.OK: "ok", Status.MISSING: "missing", Status.WARNING: "warning"}
 

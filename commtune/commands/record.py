@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from commtune import campaign_records, wiring
+from commtune import wiring
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.machine import describe_machine
 from commtune.commands import text
@@ -30,6 +30,7 @@ from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Progress
 from commtune.tuner.runner import time_limit
 from commtune.tuner.tape import Tape
+from commtune.wiring import records
 
 #: Runs of the default before all others: the first finds cold caches, and they tell the time.
 _FIRST = 4
@@ -235,7 +236,7 @@ def _checked(out: Path, rounds: int, limit: str) -> float:
 
 
 def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
-    folder = campaign_records.Folders.of_user().data / "recordings" / spec.plan.name
+    folder = records.Folders.of_user().data / "recordings" / spec.plan.name
     return wiring.prepare_benchmark(
         mpi, spec.plan.space, spec.plan.workload, folder, spec.guard_variables
     )
@@ -243,13 +244,13 @@ def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
 
 def _header(spec: CampaignSpec, mpi: MpiInstallation, campaign: str) -> GridHeader:
     """What is known before the first run."""
-    system = campaign_records.this_system()
+    system = records.this_system()
     return GridHeader(
         name=spec.plan.name,
         recorded=time.strftime("%Y-%m-%d", time.gmtime()),
         system={"name": system.name, **system.description},
         stack={
-            "name": campaign_records.MPI_NAMES[mpi.flavour],
+            "name": records.MPI_NAMES[mpi.flavour],
             "flavour": str(mpi.flavour),
             "version": mpi.version,
             "os": describe_machine().os_name,

@@ -15,10 +15,10 @@ from commtune.db.queries import profile
 from commtune.errors import UserError
 from commtune.model import Timing, Workload
 from commtune.quantities import QuantityError, parse_seconds
-from commtune.slurm_wiring import OnSlurm
 from commtune.spaces import Space
 from commtune.tuner.campaign_file import load_campaign
 from commtune.tuner.plan import Plan
+from commtune.wiring.on_slurm import OnSlurm
 
 
 def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignDescription]:

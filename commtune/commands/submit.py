@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commtune import campaign_records, wiring
+from commtune import wiring
 from commtune.commands.campaigns import on_slurm
 from commtune.db.codec import differences, plain
 from commtune.db.describing import describe
@@ -16,7 +16,8 @@ from commtune.errors import (
     UnknownName,
     UserError,
 )
-from commtune.slurm_wiring import OnSlurm
+from commtune.wiring import records
+from commtune.wiring.on_slurm import OnSlurm
 
 #: Of the shortest allocation: starting, a first run of unknown length, and ending cleanly.
 _SHORTEST_S = 120.0
@@ -68,7 +69,7 @@ def _refuse_useless(on: OnSlurm, db: str | None, campaign: Path) -> None:
         stored = describe(database_url(db), on.spec.plan.name)
     except (UnknownName, NoAnswer):
         return
-    record = campaign_records.slurm_record(on)
+    record = records.slurm_record(on)
     if stored.finished is not None and not differences(stored.settings, plain(record.settings)):
         raise UserError(
             f"campaign {record.name} is finished: there is nothing left to measure",

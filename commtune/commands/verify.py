@@ -10,7 +10,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from commtune import campaign_records, wiring
+from commtune import wiring
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
@@ -23,7 +23,6 @@ from commtune.db.records import CampaignRecord
 from commtune.db.store import Store
 from commtune.errors import UserError
 from commtune.model import DEFAULT, MpiInstallation, Phase, content_key
-from commtune.slurm_wiring import OnSlurm
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Batches, Benchmark
@@ -31,6 +30,8 @@ from commtune.tuner.runner import Runner, time_limit
 from commtune.tuner.session import Session
 from commtune.tuner.verification import OTHER_SHARES, Claim, Finding, SizeFinding, claim_of
 from commtune.tuner.verifying import Verification, VerifyPhase
+from commtune.wiring import records
+from commtune.wiring.on_slurm import OnSlurm
 
 
 class ExitCode(IntEnum):
@@ -114,9 +115,7 @@ def _question(
     on = on_slurm_again(stored, mpi_named, tell.say)
     mpi = on.mpi if on else wiring.find(mpi_named or stored.settings.get("mpi") or "auto")
     _refuse_another_library(stored, mpi)
-    record = (
-        campaign_records.slurm_record(on) if on else campaign_records.record_of_today(stored, mpi)
-    )
+    record = records.slurm_record(on) if on else records.record_of_today(stored, mpi)
     _refuse_another_machine(answer, stored, record)
     changes = _changes(stored, record)
     if changes:
@@ -172,7 +171,7 @@ def _own(answer: ProfileAnswer, record: CampaignRecord) -> CampaignRecord:
     day = time.strftime("%Y-%m-%d")
     name = f"verify-{answer.campaign}-{answer.profile.name}-{day}-{key}"
     settings = {**record.settings, "verifies": reference}
-    folder = str(campaign_records.runs_folder(name))
+    folder = str(records.runs_folder(name))
     return replace(record, name=name, what=what, settings=settings, folder=folder)
 
 
@@ -265,7 +264,7 @@ def summary(question: Question, found: Verification, where: str) -> str:
 
 def _basis(question: Question, found: Verification) -> str:
     workload = question.plan.workload
-    stack = f"{campaign_records.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
+    stack = f"{records.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
     when = time.strftime("%Y-%m-%d", time.localtime(question.answer.created))
     why = {"clear": ", clear by then", "time": "", "failing": "", "interrupted": ", interrupted"}
     return (

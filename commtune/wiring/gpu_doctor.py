@@ -11,9 +11,9 @@ from commtune import process
 from commtune.cluster.doctor import Finding, Status
 from commtune.cluster.machine import Machine
 from commtune.errors import MissingComponent
-from commtune.gpu_wiring import kind_of, toolchain_of
 from commtune.kernels.toolchains import Toolchain, why_no_xccl
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation
+from commtune.wiring.gpus import kind_of, toolchain_of
 
 _LIMIT_S = 30.0
 #: How Open MPI says that it was built with CUDA, or has a UCX that may be.

@@ -17,11 +17,9 @@ from commtune.cluster.machine import Machine, describe_machine
 from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
-from commtune.gpu_wiring import stack_of, stack_words
 from commtune.kernels.programs import sources_of
 from commtune.model import MpiFlavour, MpiInstallation, Workload, content_key
 from commtune.slurm_templates import Wish
-from commtune.slurm_wiring import OnSlurm
 from commtune.spaces import Space
 from commtune.systems import FABRIC, fabric_of
 from commtune.text import emulated
@@ -29,6 +27,8 @@ from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
 from commtune.tuner.guarding import guards_of
 from commtune.tuner.plan import Plan
+from commtune.wiring.gpus import stack_of, stack_words
+from commtune.wiring.on_slurm import OnSlurm
 
 #: What people call them.
 MPI_NAMES = {

@@ -1,0 +1,143 @@
+"""Campaigns from their file to their report: on this machine, on Slurm, replayed."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import fsum
+
+from commtune.cluster.machine import describe_machine
+from commtune.db.describing import describe
+from commtune.db.engine import Database
+from commtune.db.location import shown_url
+from commtune.errors import EnvironmentFault, NoAnswer, UnknownName
+from commtune.model import MpiInstallation
+from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.campaign_file import CampaignSpec
+from commtune.tuner.grids import Grid
+from commtune.tuner.ports import Reporter
+from commtune.tuner.replay import ReplayBenchmark, check_plan
+from commtune.tuner.runner import Runner
+from commtune.wiring.controlling import controlled
+from commtune.wiring.fitting import check_library
+from commtune.wiring.on_slurm import OnSlurm, follows, in_allocation
+from commtune.wiring.programs import prepare_benchmark
+from commtune.wiring.records import record_of, replayed_record, runs_folder, slurm_record
+from commtune.wiring.slurm import slurm_campaign
+
+#: What to look at where no run on Slurm works.
+LOOK_AT = (
+    "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, pmix for Open MPI; "
+    "'srun --mpi=list'), 'modules', 'before'\n"
+    "'commtune submit --dry-run --block FILE' shows the script of a job"
+)
+
+
+#: Nodes of an allocation that are named.
+_NODES_SAID = 4
+
+
+def tune(
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    opened: Database,
+    reporter: Reporter,
+    *,
+    take_over: bool,
+) -> Report:
+    """Runs a campaign, or goes on with it, and returns what it came to.
+
+    Raises:
+        CampaignChanged: the stored campaign of this name asks another question.
+        CampaignLocked: another controller works on it.
+    """
+    plan = spec.plan
+    for remark in (*spec.remarks, check_library(spec, mpi)):
+        if remark:
+            reporter.say(remark)
+    if spec.slurm is not None:
+        return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
+    machine = describe_machine()
+    folder = runs_folder(plan.name)
+    benchmark = prepare_benchmark(mpi, plan.space, plan.workload, folder, spec.guard_variables)
+    record = record_of(spec, mpi, machine, folder)
+    with controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
+        return Campaign(plan, Runner(plan, campaign_id, benchmark, store), reporter).run()
+
+
+def _tune_on_slurm(
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    opened: Database,
+    reporter: Reporter,
+    *,
+    take_over: bool,
+) -> Report:
+    """The same on Slurm: inside of an allocation by steps, elsewhere by jobs."""
+    plan, on = spec.plan, slurm_campaign(spec, mpi, reporter.say)
+    record = slurm_record(on)
+    if on.key:
+        _check_stored(plan.name, opened)
+    take_over = take_over or follows()
+    with controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
+        book = store.job_book(campaign_id)
+        reporter.say(_whereabouts(on))
+        if on.allocation is None:
+            jobs = on.batches(book, alive=partial(store.touch, campaign_id))
+            runner = Runner(plan, campaign_id, jobs, store, look_at=LOOK_AT)
+            return Campaign(plan, runner, reporter).run()
+        finish = partial(store.finish_campaign, campaign_id)
+        with in_allocation(on, book, opened.whole_url, finish) as steps:
+            left = on.left_s(book)
+            runner = Runner(plan, campaign_id, steps, store, most_left_s=left, look_at=LOOK_AT)
+            return Campaign(plan, runner, reporter).run()
+
+
+def _check_stored(campaign: str, opened: Database) -> None:
+    """A controller that ``submit`` started must find what that stored: else it's another database.
+
+    Raises:
+        EnvironmentFault: it doesn't; whatever it measured, nobody would find.
+    """
+    try:
+        describe(opened.whole_url, campaign)
+    except (UnknownName, NoAnswer) as error:
+        raise EnvironmentFault(
+            f"on this node, {shown_url(opened.whole_url)} is not the database that the job was "
+            "submitted with: the campaign is not in it",
+            hint="put it where login and compute nodes see it: --db FILE, or XDG_DATA_HOME; "
+            "or take PostgreSQL",
+        ) from error
+
+
+def _whereabouts(on: OnSlurm) -> str:
+    """Where the runs of a campaign on Slurm are made."""
+    if on.allocation is None:
+        return (
+            f"on cluster {on.site.name}: each block is a job, up to {on.wish.jobs} in flight; "
+            "'commtune status' lists them"
+        )
+    job, nodes = on.allocation.number, on.allocation.nodes
+    named = ", ".join(nodes[:_NODES_SAID]) + (", ..." if len(nodes) > _NODES_SAID else "")
+    return f"on cluster {on.site.name}: runs are steps of job {job}, on {named}"
+
+
+def replay(
+    spec: CampaignSpec, grid: Grid, opened: Database, reporter: Reporter, *, take_over: bool
+) -> Report:
+    """Runs a campaign on a recording, marked as such, or goes on with it.
+
+    Budgets are recorded seconds; in truth it takes far less.
+
+    Raises:
+        CampaignError: the recording lacks something that the campaign could ask for.
+        CampaignChanged, CampaignLocked: as for ``tune``.
+    """
+    plan = spec.plan
+    check_plan(grid, plan)
+    benchmark = ReplayBenchmark(grid, plan.seed)
+    record = replayed_record(spec, grid)
+    with controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
+        # The recording's time goes on where an earlier session left it.
+        benchmark.clock.now = fsum(run.wall_s for run in store.runs(campaign_id))
+        runner = Runner(plan, campaign_id, benchmark, store, clock=benchmark.clock)
+        return Campaign(plan, runner, reporter, replayed=benchmark.replayed).run()

@@ -1,0 +1,59 @@
+"""A campaign under one controller: its store, its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from commtune.db.engine import Database, open_database
+from commtune.db.location import database_url
+from commtune.db.locks import LockOwner
+from commtune.db.records import CampaignRecord
+from commtune.db.store import Store
+from commtune.errors import DatabaseFault
+from commtune.tuner.ports import Reporter
+
+
+@contextmanager
+def database(option: str | None) -> Iterator[Database]:
+    """The database, opened and closed again."""
+    opened = open_database(database_url(option))
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@contextmanager
+def controlled(
+    opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
+) -> Iterator[tuple[Store, int]]:
+    """The store and the campaign's number in it, while we are its one controller."""
+    store = Store(opened, say=reporter.say)
+    owner = LockOwner.current()
+    handle, before = store.begin(record, owner, take_over=take_over)
+    if before:
+        reporter.say(f"note: going on where another controller stopped ({before})")
+    try:
+        yield store, handle.id
+        store.finish_campaign(handle.id)
+    finally:
+        # Not said a second time: without us, the next controller sees that the lock is dead.
+        with suppress(DatabaseFault):
+            store.unlock(handle.id, owner)
+
+
+@contextmanager
+def held(
+    opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
+) -> Iterator[tuple[Store, int]]:
+    """As ``controlled``, for more runs only: settings and state of the campaign stay."""
+    store = Store(opened, say=reporter.say)
+    owner = LockOwner.current()
+    campaign_id = store.open_campaign(record).id
+    store.lock(campaign_id, owner, take_over=take_over)
+    try:
+        yield store, campaign_id
+    finally:
+        with suppress(DatabaseFault):
+            store.unlock(campaign_id, owner)

@@ -1,0 +1,124 @@
+"""Which space goes with which library, and a campaign with what this machine has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from commtune.errors import CampaignError
+from commtune.model import Backend, MpiFlavour, MpiInstallation
+from commtune.spaces import Space
+from commtune.tuner.campaign_file import CampaignSpec
+from commtune.tuner.guarding import guarded
+from commtune.wiring.gpus import MPI_LIBRARIES, libraries_of
+
+#: The space that fits an MPI where the user names none.
+_PRESETS = {
+    MpiFlavour.MPICH: "mpich-host",
+    MpiFlavour.OPENMPI: "openmpi-host",
+    MpiFlavour.INTEL: "intel-host",
+}
+
+
+#: The spaces that fit a library.
+_SPACES = {
+    **{MPI_LIBRARIES[flavour]: preset for flavour, preset in _PRESETS.items()},
+    "nccl": "nccl",
+    "rccl": "rccl",
+    "ucx": "ucx",
+}
+
+
+def preset_for(mpi: MpiInstallation, operation: str, backend: str = Backend.MPI_HOST) -> str:
+    """The name of the search space for a backend on one machine, an MPI and an operation.
+
+    Raises:
+        MissingComponent: there is nothing to build the backend with.
+    """
+    if backend == Backend.XCCL:
+        return _SPACES[next(iter(libraries_of(backend, mpi)))]
+    if mpi.flavour is MpiFlavour.MPICH and operation == "allreduce":
+        return "mpich-host-allreduce"
+    return _PRESETS[mpi.flavour]
+
+
+def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
+    """Refuses a campaign whose space was made for another library than the one found.
+
+    Returns:
+        A warning where the library is right but its version is not; else nothing.
+
+    Raises:
+        CampaignError: with the place in its file, and the space that would fit.
+        MissingComponent: there is nothing to build the backend with.
+    """
+    space, backend = spec.plan.space, spec.plan.workload.backend
+    if backend == Backend.COMMAND:
+        return ""  # only its user knows which libraries it uses
+    found = libraries_of(backend, mpi)
+    if space.library in found:
+        return _version_warning(space, found[space.library])
+    uses_mpi = space.library in MPI_LIBRARIES.values() and backend != Backend.XCCL
+    fitting = [_SPACES[library] for library in found]
+    if not uses_mpi:
+        raise CampaignError(
+            f"space {space.name} is for {space.library}, which the backend {backend} does not "
+            "use: its variables would have no effect",
+            file=spec.file,
+            line=spec.space_line,
+            hint=_other_spaces(space, backend, fitting),
+        )
+    raise CampaignError(
+        f"space {space.name} is for {space.library}, but the MPI found is "
+        f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
+        file=spec.file,
+        line=spec.space_line,
+        hint=f"use 'space: {_PRESETS[mpi.flavour]}', or name another MPI with 'mpi:'",
+    )
+
+
+def library_words(backend: str, mpi: MpiInstallation) -> str:
+    """The library that a backend communicates by: ``openmpi 4.1.6``, ``nccl 2.28.9``."""
+    if backend == Backend.XCCL:
+        ((name, version),) = libraries_of(backend, mpi).items()
+        return f"{name} {version}"
+    return f"{mpi.flavour} {mpi.version}"
+
+
+def _other_spaces(space: Space, backend: str, fitting: Sequence[str]) -> str:
+    if space.library in ("nccl", "rccl"):
+        return f"write 'backend: xccl' under 'workload', or use the space {fitting[0]}"
+    if backend == Backend.MPI_HOST:
+        return "spaces for MPI over host memory: " + ", ".join(sorted(_PRESETS.values()))
+    return f"use 'space: {fitting[0]}'"
+
+
+def _version_warning(space: Space, version: str) -> str:
+    if not version or is_version_in(version, space.versions):
+        return ""
+    return (
+        f"note: space {space.name} was made for {space.library} {space.versions}, and this is "
+        f"{version};\n  names that it does not know have no effect"
+    )
+
+
+def here(spec: CampaignSpec) -> CampaignSpec:
+    """The campaign as it can be run in this environment, with what is to say of that.
+
+    On Slurm nothing is cut: the variables of jobs are not those of the login node.
+
+    Raises:
+        CampaignError: it pins what this environment guards.
+    """
+    return guarded(spec, os.environ) if spec.slurm is None else spec
+
+
+def is_version_in(version: str, versions: str) -> bool:
+    """Whether a version is in a range such as ``>=5.0,<6``; yes where either can't be read."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import InvalidVersion
+
+    try:
+        return SpecifierSet(versions).contains(version, prereleases=True)
+    except (InvalidSpecifier, InvalidVersion):
+        return True

@@ -1,0 +1,104 @@
+"""What measures a workload on this machine, built where it must be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from commtune.cluster.launch import base_environment, local
+from commtune.cluster.local import LocalBenchmark
+from commtune.cluster.mpi import find_mpi
+from commtune.kernels.bench import NativeProgram
+from commtune.kernels.build import backends_of, build
+from commtune.kernels.programs import AnyProgram, other_program, watching_program
+from commtune.kernels.toolchains import Toolchain
+from commtune.model import Backend, MpiInstallation, RunRequest, RunResult, Workload
+from commtune.spaces import Space
+from commtune.tuner.guarding import guards_of
+from commtune.wiring.gpus import check_launch, require_backend, shown_names, toolchain_for
+from commtune.wiring.records import Folders
+
+
+def build_for(
+    mpi: MpiInstallation, toolchain: Toolchain | None, log: Path | None
+) -> tuple[Path, dict[str, str]]:
+    """The benchmark's executable, built if it wasn't, and its backends; see ``backends_of``."""
+    executable = build(mpi, Folders.of_user().cache, toolchain=toolchain, log=log)
+    return executable, backends_of(executable)
+
+
+def _executable(mpi: MpiInstallation, backend: str) -> Path:
+    """The benchmark's executable with a backend in it."""
+    executable, built = build_for(mpi, toolchain_for(backend), None)
+    require_backend(backend, built)
+    return executable
+
+
+def prepare_benchmark(
+    mpi: MpiInstallation,
+    space: Space | None,
+    workload: Workload,
+    folder: Path,
+    guards: Sequence[str] = (),
+) -> LocalBenchmark:
+    """Builds the native benchmark against an MPI, and makes a port of it.
+
+    Args:
+        workload: its backend says what is built, its ranks what this machine must have.
+        folder: where record files go.
+        guards: variables that pass from our environment to every run.
+
+    Raises:
+        MissingComponent, UserError: this machine lacks what the backend needs.
+    """
+    pinned: Mapping[str, str] = space.pinned if space else {}
+    return prepare_pinned(mpi, pinned, space.variables if space else (), workload, folder, guards)
+
+
+def prepare_pinned(
+    mpi: MpiInstallation,
+    pinned: Mapping[str, str],
+    watched: Sequence[str],
+    workload: Workload,
+    folder: Path,
+    guards: Sequence[str] = (),
+) -> LocalBenchmark:
+    """The same from what a database knows of a space: its pins and its variables' names."""
+    check_launch(workload, os.environ)
+    on_gpu = Backend(workload.backend).uses_gpu
+    safe = tuple(guards_of(tuple(guards), os.environ)) if on_gpu else ()
+    return LocalBenchmark(
+        mpi=mpi,
+        program=program_for(mpi, workload, shown_names(watched, workload, safe)),
+        environment={**base_environment(os.environ, mpi, guards), **pinned},
+        watched=watched,
+        folder=folder,
+        launcher=local(mpi, bound=not on_gpu, emulated_nodes=workload.emulated_nodes),
+    )
+
+
+def program_for(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> AnyProgram:
+    """What measures a workload; the native benchmark is built if it wasn't."""
+    other = other_program(workload, mpi, names)
+    return other or NativeProgram(_executable(mpi, workload.backend), names)
+
+
+def watching(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:
+    """The same benchmark, with other variables watched: for settings that no space declares."""
+    program = benchmark.program
+    if isinstance(program, AnyProgram):
+        others = [name for name in program.env_names if name not in benchmark.watched]
+        program = watching_program(program, tuple(dict.fromkeys([*names, *others])))
+    return replace(benchmark, program=program, watched=tuple(names))
+
+
+def bench(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -> RunResult:
+    """One run of the benchmark, not stored."""
+    return benchmark.measure(request, time_limit_s)
+
+
+def find(named: str) -> MpiInstallation:
+    """Finds an MPI; see ``cluster.mpi.find_mpi``."""
+    return find_mpi(named)

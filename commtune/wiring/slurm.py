@@ -1,0 +1,145 @@
+"""A campaign and Slurm: submit it, go on with it, look at it, end it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from commtune.cluster.slurm import glance
+from commtune.cluster.slurm.block_jobs import BlockJobs
+from commtune.cluster.slurm.cancelling import Cancelled, cancel_all
+from commtune.cluster.slurm.placement import expand_hosts
+from commtune.cluster.slurm.queries import Queue
+from commtune.cluster.slurm.steps import Steps
+from commtune.cluster.slurm.submitting import Submission, clean_environment
+from commtune.db.engine import Database
+from commtune.db.location import database_url
+from commtune.db.locks import LockOwner
+from commtune.db.store import Store
+from commtune.errors import CampaignLocked, UserError
+from commtune.kernels.programs import watching_program
+from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
+from commtune.tuner.campaign_file import CampaignSpec
+from commtune.wiring.on_slurm import OnSlurm, on_slurm
+from commtune.wiring.programs import program_for
+from commtune.wiring.records import runs_folder, slurm_record
+
+#: How far the clocks of a cluster's machines may differ, seconds.
+_CLOCKS_S = 60.0
+
+
+#: Seconds that Slurm may take to answer where the answer is nice to have.
+_ANSWER_S = 10.0
+
+
+def slurm_campaign(
+    spec: CampaignSpec, mpi: MpiInstallation, say: Callable[[str], None]
+) -> OnSlurm:
+    """A campaign on Slurm, with its benchmark built; see ``on_slurm.on_slurm``."""
+    program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
+    folder = runs_folder(spec.plan.name).parent
+    return on_slurm(spec, mpi, program, folder, say)
+
+
+def more_on_slurm(on: OnSlurm, store: Store, campaign_id: int) -> BlockJobs | Steps:
+    """What makes further runs of a campaign: steps of the allocation that we are in, else jobs."""
+    if on.allocation is not None:
+        return on.steps(None)
+    book = store.job_book(campaign_id)
+    return on.batches(book, alive=partial(store.touch, campaign_id))
+
+
+def steps_on_slurm(on: OnSlurm, watched: Sequence[str], folder: Path) -> Steps:
+    """Runs as steps of the allocation that we are in, stored nowhere.
+
+    Args:
+        watched: names of all variables that configurations set.
+        folder: for record files; the allocation's nodes must see it too.
+    """
+    program = watching_program(on.program, watched)
+    return replace(on, program=program, folder=folder).steps(None)
+
+
+def submit(on: OnSlurm, opened: Database) -> JobRecord:
+    """Submits an allocation in which the campaign runs; returns its record, with its number.
+
+    Raises:
+        UserError: one is there already.
+        CampaignChanged: the stored campaign of this name asks another question.
+        CampaignLocked: a controller works on it, not in a job that ``submit`` made.
+        EnvironmentFault: Slurm takes no job.
+    """
+    store = Store(opened, say=on.say)
+    campaign_id = store.open_campaign(slurm_record(on)).id
+    book = store.job_book(campaign_id)
+    succession = on.succession(book, opened.whole_url)
+    if there := succession.alive():
+        raise UserError(
+            f"campaign {on.spec.plan.name} is with Slurm already: job {there[0].job.number}",
+            hint="'commtune status' shows it; 'commtune cancel' ends it",
+        )
+    dead = _dead_holder(store, campaign_id, book.all_jobs())
+    return succession.submit(after=dead, is_over=True).job
+
+
+def _dead_holder(store: Store, campaign_id: int, jobs: Sequence[JobRecord]) -> str:
+    """Number of an allocation that is over and whose controller still holds the campaign's lock.
+
+    It died on another machine, where nobody sees that. Empty where nobody holds the lock.
+
+    Raises:
+        CampaignLocked: somebody else holds it, and may live.
+    """
+    owner = LockOwner.current()
+    try:
+        store.lock(campaign_id, owner)
+    except CampaignLocked:
+        holder, since = store.holder(campaign_id) or (owner, 0.0)
+        for job in reversed(jobs):
+            ended = job.kind is JobKind.ALLOCATION and job.stage is JobStage.OVER and job.ended_at
+            if ended and since <= ended + _CLOCKS_S and _is_on(holder.host, job.nodes):
+                return job.number
+        raise
+    store.unlock(campaign_id, owner)
+    return ""
+
+
+def _is_on(host: str, nodes: str) -> bool:
+    return host.partition(".")[0] in {node.partition(".")[0] for node in expand_hosts(nodes)}
+
+
+def example_script(on: OnSlurm, db: str | None, *, block: bool) -> str:
+    """The script that would be submitted: of an allocation, or of the job of one block."""
+    return on.example_block() if block else on.allocation_script(database_url(db)).render("0" * 16)
+
+
+def test_script(on: OnSlurm, script: str) -> str:
+    """What ``sbatch --test-only`` says of a script.
+
+    Raises:
+        SlurmFault: Slurm would not take it.
+    """
+    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+        file = Path(folder) / "script.sh"
+        file.write_bytes(script.encode("ascii"))
+        return on.submission.test_only(file, folder=Path(folder))
+
+
+def cancel(campaign_id: int, opened: Database) -> Cancelled:
+    """Ends what of a campaign is with Slurm.
+
+    Raises:
+        SlurmFault: Slurm gives no answer.
+    """
+    outside = clean_environment(os.environ)
+    book = Store(opened).job_book(campaign_id)
+    return cancel_all(book, Queue(outside), Submission(outside))
+
+
+def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
+    """Jobs as Slurm describes them now, by their keys; nothing where it can't be asked."""
+    return glance.jobs_now(jobs, Queue(clean_environment(os.environ), timeout_s=_ANSWER_S))
