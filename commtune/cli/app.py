@@ -17,7 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-spaces_app = typer.Typer(help="Search spaces: list, show, validate.", no_args_is_help=True)
+spaces_app = typer.Typer(
+    help="Search spaces, and what the variables in them are.", no_args_is_help=True
+)
 systems_app = typer.Typer(
     help="Descriptions of machines: list, show, validate.", no_args_is_help=True
 )

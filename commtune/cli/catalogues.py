@@ -26,6 +26,17 @@ def spaces_show(name: str, json_output: Json = False) -> None:
     command.show(name, json_output=json_output)
 
 
+@spaces_app.command("explain")
+def spaces_explain(
+    variable: Annotated[str, typer.Argument(help="an environment variable, like NCCL_PROTO")],
+    json_output: Json = False,
+) -> None:
+    """What a variable does, its values, default, versions and dangers."""
+    from commtune.commands import explain as command
+
+    command.run(variable, json_output=json_output)
+
+
 @spaces_app.command("validate")
 def spaces_validate(files: list[Path], json_output: Json = False) -> None:
     """Check space files."""

@@ -1,0 +1,247 @@
+"""Finds and reads catalogue files, and checks in them what types can't say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from commtune.errors import DocumentError, UnknownName
+from commtune.nearest import quoted, suggestion
+from commtune.spaces.catalogue.schema import Catalogue, Need
+from commtune.spaces.document import Document, Where, load_document, parse_document
+from commtune.spaces.explaining import validated
+
+_FILES = resources.files("commtune.spaces") / "catalogue"
+_VERSION = re.compile(r"\d+(\.\d+)*")
+
+
+def libraries() -> list[str]:
+    """The libraries that have a catalogue, sorted."""
+    names = [entry.name for entry in _FILES.iterdir()]
+    return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
+
+
+@cache
+def catalogue_text(library: str) -> str:
+    """The text of a shipped file; looking a name up in it is much quicker than reading it."""
+    return (_FILES / f"{library}.yaml").read_text(encoding="utf-8")
+
+
+@cache
+def load_catalogue(library: str) -> Catalogue:
+    """The shipped catalogue of a library.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    if library not in libraries():
+        raise UnknownName(
+            f"no library of the catalogue is called {quoted(library)}",
+            hint=suggestion(library, libraries()),
+        )
+    file = Path(str(_FILES / f"{library}.yaml"))
+    return build_catalogue(parse_document(catalogue_text(library), file, quick=True))
+
+
+def read_catalogue(file: Path) -> Catalogue:
+    """The catalogue in a file.
+
+    Raises:
+        DocumentError: it can't be read or is wrong, with file, line and hint.
+    """
+    return build_catalogue(load_document(file))
+
+
+def build_catalogue(document: Document) -> Catalogue:
+    """The catalogue that a document describes.
+
+    Raises:
+        DocumentError: of the document's class, with file, line and hint: a wrong key or value, a
+            source or part that isn't listed, a variable that isn't there.
+    """
+    found = validated(document, Catalogue)
+    for check in (_sources, _parts, _names, _needs, _values, _versions, _interactions):
+        for error in check(found, document):
+            raise error
+    return found
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name is meant by a pattern of the catalogue."""
+    return name == pattern or ("*" in pattern and fnmatchcase(name, pattern))
+
+
+def _sources(found: Catalogue, document: Document) -> Iterator[DocumentError]:
+    used: set[str] = set()
+    for name, variable in found.variables.items():
+        used |= set(variable.source)
+        for key in variable.source:
+            if key not in found.sources:
+                yield document.error(
+                    f"{name}: no source is called {quoted(key)}",
+                    ("variables", name, "source", key),
+                    hint=suggestion(key, found.sources),
+                )
+    for key in found.sources:
+        if key not in used and not found.sources[key].startswith("general: "):
+            yield document.error(
+                f"source {quoted(key)} is not used",
+                ("sources", key),
+                hint="leave it out; one that holds for the whole file begins with 'general: '",
+            )
+
+
+def _parts(found: Catalogue, document: Document) -> Iterator[DocumentError]:
+    for name, variable in found.variables.items():
+        if variable.part is not None and variable.part not in found.parts:
+            yield document.error(
+                f"{name}: no part is called {quoted(variable.part)}",
+                ("variables", name, "part"),
+                hint=suggestion(variable.part, found.parts),
+            )
+
+
+def _names(found: Catalogue, document: Document) -> Iterator[DocumentError]:
+    taken: dict[str, str] = {}
+    for name, where in _all_names(found):
+        if name in taken:
+            yield document.error(
+                f"{quoted(name)} stands here and under {taken[name]}",
+                where,
+                hint="name it once",
+            )
+        taken[name] = where[0] if len(where) < 3 else str(where[1])
+        if not name.startswith(tuple(found.prefixes)) and where[0] == "variables":
+            yield document.error(
+                f"{quoted(name)} begins with none of the file's prefixes",
+                where,
+                hint=f"prefixes: {', '.join(found.prefixes)}",
+            )
+
+
+def _all_names(found: Catalogue) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, variable in found.variables.items():
+        yield name, ("variables", name)
+        yield from ((alias, ("variables", name, "aliases")) for alias in variable.aliases)
+    yield from ((name, ("not_variables", name)) for name in found.not_variables)
+    yield from ((name, ("others",)) for name in found.others)
+
+
+def _needs(found: Catalogue, document: Document) -> Iterator[DocumentError]:
+    for name, variable in found.variables.items():
+        for key, needs in (("needs", variable.needs), ("needs_any", variable.needs_any)):
+            for i, need in enumerate(needs):
+                yield from _need(found, document, need, ("variables", name, key, i))
+
+
+def _need(
+    found: Catalogue, document: Document, need: Need, where: Where
+) -> Iterator[DocumentError]:
+    if need.variable == where[1]:
+        yield document.error(f"{need.variable} needs itself", where, hint="leave it out")
+    elif need.variable not in found.variables:
+        yield document.error(
+            f"{quoted(need.variable)} is not a variable of {found.library}",
+            (*where, "variable"),
+            hint=suggestion(need.variable, found.variables),
+        )
+
+
+def _values(found: Catalogue, document: Document) -> Iterator[DocumentError]:
+    for name, variable in found.variables.items():
+        for key, values in (("values", variable.values), ("restricted", variable.restricted)):
+            for i, value in enumerate(values):
+                if value in values[:i] or (key == "restricted" and value in variable.values):
+                    yield document.error(
+                        f"{name}: the value {quoted(value)} occurs twice",
+                        ("variables", name, key, i),
+                        hint="remove one; a restricted value is not among `values`",
+                    )
+        if variable.type == "choice" and not variable.values:
+            yield document.error(
+                f"{name} is a choice without values",
+                ("variables", name),
+                hint="add `values: [...]`, or make it `type: text`",
+            )
+
+
+def _versions(found: Catalogue, document: Document) -> Iterator[DocumentError]:
+    for name, variable in found.variables.items():
+        written = filter(None, (variable.seen, variable.since, variable.until))
+        for version in [*variable.history, *variable.values_since, *written]:
+            if not _VERSION.match(version):
+                yield document.error(
+                    f"{name}: {quoted(version)} does not begin with a version",
+                    ("variables", name),
+                    hint="write it in numbers and dots; further words belong into `note`",
+                )
+        if variable.seen is not None and variable.since is not None:
+            yield document.error(
+                f"{name} has both `seen` and `since`",
+                ("variables", name, "seen"),
+                hint="write `since` where the version that it came with is known",
+            )
+        if variable.replaced_by and variable.until is None:
+            yield document.error(
+                f"{name} is replaced, but nothing says when it went",
+                ("variables", name, "replaced_by"),
+                hint="add `until: VERSION`",
+            )
+
+
+def _interactions(found: Catalogue, document: Document) -> Iterator[DocumentError]:
+    for key, interaction in found.interactions.items():
+        for i, pattern in enumerate(interaction.variables):
+            yield from _known(found, document, pattern, ("interactions", key, "variables", i))
+    for key, wrong in found.not_variables.items():
+        for i, name in enumerate(wrong.use):
+            yield from _known(found, document, name, ("not_variables", key, "use", i))
+    for key, variable in found.variables.items():
+        for i, name in enumerate(variable.replaced_by):
+            yield from _known(found, document, name, ("variables", key, "replaced_by", i))
+
+
+def _known(
+    found: Catalogue, document: Document, pattern: str, where: Where
+) -> Iterator[DocumentError]:
+    """Names of other libraries are looked up in the text of their files."""
+    names = [*found.variables, *found.others]
+    if any(matches(name, pattern) for name in names):
+        return
+    if any(matches(name, pattern) for other in libraries() for name in names_in(other)):
+        return
+    yield document.error(
+        f"{quoted(pattern)} is not a variable of any catalogue",
+        where,
+        hint=suggestion(pattern, names),
+    )
+
+
+@cache
+def names_in(library: str) -> tuple[str, ...]:
+    """The variables that a shipped file describes, found without reading all of it."""
+    _, _, after = catalogue_text(library).partition("\nvariables:\n")
+    inside = re.split(r"^(?=[a-z])", after, maxsplit=1, flags=re.MULTILINE)[0]
+    return tuple(re.findall(r"^  ([A-Za-z_]\w*):", inside, flags=re.MULTILINE))
+
+
+def as_numbers(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version: (2, 30, 7) for 2.30.7-1."""
+    found = _VERSION.match(version)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
+def before(version: str, bound: str) -> bool:
+    """Whether a version is older than a bound; 4.1.6 is not older than 4.1."""
+    wanted = as_numbers(bound)
+    return as_numbers(version)[: len(wanted)] < wanted
+
+
+def after(version: str, bound: str) -> bool:
+    """Whether a version is newer than a bound; 4.1.6 is not newer than 4.1."""
+    wanted = as_numbers(bound)
+    return as_numbers(version)[: len(wanted)] > wanted

@@ -1,0 +1,277 @@
+"""The shape of a catalogue file, version 1; the JSON Schema for editors comes from here.
+
+A catalogue says what a library's environment variables are; a space says which to search.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from commtune.spaces.catalogue.words import (
+    Danger,
+    KnownFrom,
+    Level,
+    Operations,
+    Role,
+    Scope,
+    Wrong,
+)
+from commtune.spaces.schema import Text
+
+_NAME = r"^[A-Za-z][A-Za-z0-9_.-]*$"
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_PATTERN = r"^[A-Za-z_*][A-Za-z0-9_*]*$"
+_WORDS: dict[str, Any] = {"type": ["string", "number"]}
+
+Name = Annotated[str, Field(pattern=_NAME)]
+VariableName = Annotated[str, Field(pattern=_VARIABLE)]
+#: A name, or several with ``*`` for any letters.
+Pattern = Annotated[str, Field(pattern=_PATTERN)]
+
+
+def _as_list(value: object) -> object:
+    return value if isinstance(value, list | dict) else [value]
+
+
+def _as_places(value: object) -> object:
+    """Sources as a mapping from key to places: ``a``, ``[a, b]`` and ``{a: file}`` are taken."""
+    if isinstance(value, dict):
+        return {key: _as_list(places) for key, places in value.items()}
+    return {key: [] for key in value} if isinstance(value, list) else {value: []}
+
+
+def _one_or_list(item: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}
+
+
+Texts = Annotated[
+    list[Text],
+    BeforeValidator(_as_list),
+    Field(min_length=1),
+    WithJsonSchema(_one_or_list(_WORDS)),
+]
+
+#: Keys of ``sources``, each with the files, pages or lines in it.
+Places = Annotated[
+    dict[Name, list[str]],
+    BeforeValidator(_as_places),
+    Field(min_length=1),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_one_or_list({"type": "string"})["anyOf"],
+                {"type": "object", "additionalProperties": _one_or_list({"type": "string"})},
+            ]
+        }
+    ),
+]
+
+
+class Model(BaseModel):
+    """Base: unknown keys are errors, everything is read-only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Range(Model):
+    """Numbers proposed for a search; not what is legal, unless the entry says so."""
+
+    least: Text
+    """The least number or size (64KiB)."""
+    greatest: Text
+    """The greatest number or size."""
+    scale: Literal["linear", "log2"] = "linear"
+    """Whether to go in equal steps or by factors of 2."""
+    powers_of_two: bool = False
+    """Whether the library takes powers of two only."""
+    also: list[Text] = []
+    """Special values outside it: 0, -1, auto, inf."""
+
+
+class Need(Model):
+    """Another variable without whose value this one has no effect."""
+
+    variable: VariableName
+    """The other variable."""
+    one_of: Texts | None = None
+    """It has one of these values; its default counts where it is unset."""
+    none_of: Texts | None = None
+    """It has none of these values."""
+    above: float | None = None
+    """It is a number above this one."""
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Need:
+        if sum(test is not None for test in (self.one_of, self.none_of, self.above)) != 1:
+            raise ValueError("a need has one of one_of, none_of and above")
+        return self
+
+    def __str__(self) -> str:
+        if self.above is not None:
+            return f"{self.variable} is above {self.above:g}"
+        if self.none_of is not None:
+            return f"{self.variable} is not {' or '.join(self.none_of)}"
+        return f"{self.variable} is {' or '.join(self.one_of or ())}"
+
+
+class Variable(Model):
+    """An environment variable."""
+
+    type: Literal["bool", "choice", "integer", "bytes", "number", "text", "path"]
+    """What its values are: a switch, one of several words, a whole number, a size, a number with
+    a fraction, free text, or a file."""
+    part: Name | None = None
+    """The part of the library that reads it, one of `parts`."""
+    values: list[Text] = []
+    """The legal values; where the library takes lists of words, useful ones."""
+    form: str = ""
+    """How free text is written."""
+    range: Range | None = None
+    """Numbers proposed for a search."""
+    restricted: list[Text] = []
+    """Real values that a site must ask for, because of what they may do."""
+    default: Text | None = None
+    """What holds when it is unset; left out where the library decides by itself."""
+    history: dict[Text, Text] = {}
+    """Earlier defaults: for a version, the default from there on."""
+    seen: Text | None = None
+    """The oldest version looked at that has it, where it may be older than that."""
+    since: Text | None = None
+    """The version that it came with."""
+    until: Text | None = None
+    """The last version known to have it; left out while it is still there."""
+    values_since: dict[Text, list[Text]] = {}
+    """Values that came later: for a version, those that are new in it."""
+    aliases: list[VariableName] = []
+    """Other names that the library reads as well."""
+    replaced_by: list[VariableName] = []
+    """Variables that do the same after `until`."""
+    meaning: str
+    """What it does, and what it trades."""
+    condition: str = ""
+    """When it has an effect."""
+    needs: list[Need] = []
+    """Other variables that it depends on, for programs: all must hold."""
+    needs_any: list[Need] = []
+    """The same: one of them must hold."""
+    operations: Annotated[list[Operations], Field(min_length=1)]
+    """On what it has an effect."""
+    scope: Scope
+    """Where it has an effect."""
+    level: Level = Level.SAFE
+    """How much care it needs."""
+    dangers: list[Danger] = []
+    """What can go wrong."""
+    caution: str = ""
+    """What can go wrong, in words."""
+    note: str = ""
+    """What else to know, of versions above all."""
+    role: Role
+    """What it is for: tune, site, guard or diagnose."""
+    known_from: Annotated[
+        list[KnownFrom],
+        BeforeValidator(_as_list),
+        Field(min_length=1),
+        WithJsonSchema(_one_or_list({"enum": list(KnownFrom)})),
+    ]
+    """What the entry rests on."""
+    documented: bool
+    """Whether the library's own documentation names it."""
+    source: Places
+    """Keys of `sources`, each with the files or pages in it."""
+
+
+class Interaction(Model):
+    """What holds between variables."""
+
+    variables: Annotated[list[Pattern], Field(min_length=1)]
+    """The variables; `*` stands for any letters."""
+    rule: str
+    """What holds, in words."""
+    dangers: list[Danger] = []
+    """What happens otherwise."""
+
+
+class NotVariable(Model):
+    """A name that people set and that the library doesn't read."""
+
+    what: Wrong
+    """Why it isn't one."""
+    truth: str
+    """What holds instead, in words."""
+    use: list[VariableName] = []
+    """The right names."""
+
+
+class Checked(Model):
+    """What the entries were compared with."""
+
+    oldest: Text | None = None
+    """The oldest version that was looked at."""
+    newest: Text
+    """The newest version that was looked at; defaults are its own."""
+    how: str
+    """How, and what was not looked at."""
+
+
+class Part(Model):
+    """A part of a library that has variables of its own."""
+
+    title: str
+    """What it is, in few words."""
+    newest: Text | None = None
+    """The newest version of it that was looked at; left out where it is that of the library."""
+
+
+class Catalogue(Model):
+    """The environment variables of a library."""
+
+    catalogue: Literal[1]
+    """Version of this format."""
+    library: Name
+    """Name of the library, in small letters."""
+    title: str
+    """Name of the library, as people write it."""
+    summary: str
+    """One or two sentences on what the library is and what its variables are like."""
+    prefixes: Annotated[list[VariableName], Field(min_length=1)]
+    """What its variables begin with."""
+    other_prefixes: dict[VariableName, list[VariableName]] = {}
+    """Prefixes that the library takes for another: those in the list work as the key does."""
+    numbers: str
+    """How it reads numbers and sizes."""
+    files: list[str] = []
+    """Files from which it takes settings, besides the environment."""
+    checked: Checked
+    """What the entries were compared with."""
+    sources: Annotated[dict[Name, str], Field(min_length=1)]
+    """Where facts are from: a short key, and what and where it is, with its version."""
+    parts: dict[Name, Part] = {}
+    """Parts of the library with variables of their own."""
+    variables: Annotated[dict[VariableName, Variable], Field(min_length=1)]
+    """The variables by name."""
+    interactions: dict[Name, Interaction] = {}
+    """What holds between variables, by a name of its own."""
+    not_variables: dict[Pattern, NotVariable] = {}
+    """Names that people set and that aren't read."""
+    others: list[VariableName] = []
+    """Further names that the newest version reads, and that have no entry."""
+
+    def newest_of(self, variable: Variable) -> str:
+        """The newest version that was looked at for a variable."""
+        part = self.parts[variable.part].newest if variable.part is not None else None
+        return part or self.checked.newest
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a catalogue file."""
+    schema = Catalogue.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def json_schema_text() -> str:
+    """The JSON Schema as it is shipped."""
+    return json.dumps(json_schema(), indent=2) + "\n"
