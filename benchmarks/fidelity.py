@@ -1,143 +1,204 @@
-"""Compares the native benchmark with IMB-MPI1, the Intel MPI Benchmarks, on the same MPI.
+"""Compares the benchmark on host memory with IMB-MPI1 and OSU's micro-benchmarks, on the same MPI.
 
-Both run on MPICH, in turn, many times: IMB-MPI1 comes with the Intel MPI wheel and runs on MPICH
-as well, by the ABI that the two share. Per size the best run of each program is printed, their
-ratio (ours / IMB's), and the median of the ratios of pairs with its quartiles. A run's time is
-the median of samples for ours and the mean for IMB, which knows no other: on a machine that does
-something else as well, means grow and medians don't, so there only the best runs can be compared.
+Launches of the three programs alternate, and so does which of them comes first. Timing is aligned:
+
+- collectives: each operation is timed by itself, between barriers (ours: --operations 1). A
+  launch's time is the mean: of the longest rank's times for ours, of each rank's times and then
+  the longest of these for IMB and OSU (their column of maxima), which tell no other.
+- ping-pong: rounds follow each other without a barrier in all three; a launch's time is the mean.
+
+All do as many iterations, on floats where the operation adds. A size is what ours calls bytes;
+IMB and OSU count the block for one rank in allgather and alltoall. Per size: medians over
+launches, their ratio, and beside it the same ratio between a program's own launches of even and
+odd rounds (A/A).
+
+IMB-MPI1 comes with the wheel of Intel MPI and runs on MPICH by the ABI that the two share; OSU's
+have to be built with the mpicc of that MPICH (./configure CC=mpicc && make).
 
     commtune mpi install mpich --root .mpi && commtune mpi install impi --root .mpi
-    python benchmarks/fidelity.py --op allreduce --pairs 20
+    export LD_LIBRARY_PATH=$PWD/.mpi/mpich-5.0.2/lib
+    python benchmarks/fidelity.py --mpirun .mpi/mpich-5.0.2/bin/mpiexec --bench BENCH \\
+        --imb .mpi/impi-2021.18.1/bin/IMB-MPI1 --osu osu-micro-benchmarks/c/mpi --json FILE
+    python benchmarks/fidelity.py --from FILE
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import statistics
-import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
-from commtune import process
-from commtune.cluster.launch import base_environment, mpi_command
-from commtune.cluster.mpi import find_mpi
-from commtune.errors import EnvironmentFault
-from commtune.kernels.bench import arguments
-from commtune.kernels.build import build
-from commtune.kernels.records import read
-from commtune.model import (
-    DEFAULT,
-    MpiInstallation,
-    Operation,
-    RunRequest,
-    Timing,
-    Workload,
-)
-
-_ROOT = Path(__file__).parent.parent
-_LIMIT_S = 300.0
-_RANKS = 2
-
-#: IMB's name of an operation, and by what our size has to be divided to be IMB's.
-_IMB = {
-    Operation.PING_PONG: ("PingPong", 1),
-    Operation.ALLREDUCE: ("Allreduce", 1),
-    Operation.BROADCAST: ("Bcast", 1),
-    Operation.ALLGATHER: ("Allgather", _RANKS),
-    Operation.ALLTOALL: ("Alltoall", _RANKS),
-}
-#: Bytes, repetitions, then t[usec] of PingPong, or t_min and t_max (over ranks) of the others.
-_IMB_ROW = re.compile(r"^ +(\d+) +\d+ +([\d.]+) +([\d.]+)", re.MULTILINE)
+import against
+import gpu_launches as gl
+from against import Bounds, Compared
+from gpu_launches import Command, Json, Session
 
 
 @dataclass(frozen=True)
-class Programs:
-    """What is compared, and what both run on."""
+class Operation:
+    """One operation under the names of the others.
 
-    mpi: MpiInstallation
-    ours: Path
-    imb: Path
-    folder: Path
+    Attributes:
+        imb: what IMB calls it.
+        osu: OSU's program, below its folder ``c/mpi``.
+        blocks: whether the others' sizes are of the block for one rank.
+        adds: whether it adds numbers.
+    """
 
-    def launch(self, program: Sequence[str]) -> str:
-        """Runs a program with two ranks; returns what it printed."""
-        environment = base_environment(os.environ, self.mpi)
-        environment["LD_LIBRARY_PATH"] = str(self.mpi.prefix / "lib")
-        done = process.run(
-            mpi_command(self.mpi, _RANKS, program),
-            environment=environment,
-            timeout_s=_LIMIT_S,
-            whole_output=True,
-        )
-        if not done.ok:
-            raise EnvironmentFault(f"{program[0]} failed: {done.output[-2000:]}")
-        return done.output
+    imb: str
+    osu: str
+    blocks: bool = False
+    adds: bool = False
 
-    def time_ours(self, operation: Operation, sizes: tuple[int, ...]) -> Mapping[int, float]:
-        """Median seconds per size."""
-        # As many samples at every size, as IMB does.
-        timing = Timing(min_samples=200, max_samples=200, relative_ci=0.0, time_cap_s=10.0)
-        request = RunRequest("fidelity", DEFAULT, Workload(operation, sizes), timing)
-        records = self.folder / "records.jsonl"
-        self.launch(arguments(self.ours, request, records, ()))
-        found = read(records, request)
-        if found.problems or found.footer is None:
-            raise EnvironmentFault(f"bad records: {found.problems}")
-        return {m.bytes: m.median_s for m in found.measurements}
 
-    def time_imb(self, operation: Operation, sizes: tuple[int, ...]) -> Mapping[int, float]:
-        """Seconds per size: the mean of each rank, the larger of the two ranks."""
-        name, divisor = _IMB[operation]
-        lengths = self.folder / "lengths"
-        lengths.write_text("".join(f"{size // divisor}\n" for size in sizes))
-        program = [str(self.imb), name, "-msglen", str(lengths)]
-        output = self.launch([*program, "-iter", "200", "-iter_policy", "off"])
-        column = 2 if operation is Operation.PING_PONG else 3
-        return {int(r[1]) * divisor: float(r[column]) * 1e-6 for r in _IMB_ROW.finditer(output)}
+_COLLECTIVE, _POINT = "collective/blocking/osu_", "pt2pt/standard/osu_"
+_OPERATIONS = {
+    "ping-pong": Operation("PingPong", f"{_POINT}latency"),
+    "allreduce": Operation("Allreduce", f"{_COLLECTIVE}allreduce", adds=True),
+    "broadcast": Operation("Bcast", f"{_COLLECTIVE}bcast"),
+    "allgather": Operation("Allgather", f"{_COLLECTIVE}allgather", blocks=True),
+    "alltoall": Operation("Alltoall", f"{_COLLECTIVE}alltoall", blocks=True),
+    "reduce": Operation("Reduce", f"{_COLLECTIVE}reduce", adds=True),
+}
+_SIDES = ("ours", "imb", "osu")
+_NAMES = {"imb": "IMB", "osu": "OSU"}
+_BOUNDS = Bounds(
+    shares=((16 * 2**20, 0.03), (64 * 2**10, 0.05), (0, 0.10)), small=64 * 2**10, small_s=0.05e-6
+)
+#: IMB: bytes, repetitions, then the time of PingPong, or the least and the longest rank's.
+_IMB_ROW = re.compile(r"^ +(\d+) +\d+ +([\d.]+) +([\d.]+)", re.MULTILINE)
+#: OSU: bytes and the mean; with -f the least and the longest rank's as well.
+_OSU_ROW = re.compile(r"^(\d+) +([\d.]+)(?: +[\d.]+ +([\d.]+))?", re.MULTILINE)
+
+
+def ours(options: argparse.Namespace, name: str) -> Command:
+    """commtune-bench as the others do it."""
+    program = [str(options.bench), "--op", name, "--sizes", ",".join(map(str, options.sizes))]
+    program += ["--min-samples", str(options.iterations), "--max-samples", str(options.iterations)]
+    program += ["--relative-ci", "0", "--time-cap", "20"]
+    if name != "ping-pong":
+        program += ["--operations", "1"]
+    return Command([*program, "--records", "{records}"])
+
+
+def imb(options: argparse.Namespace, name: str, lengths: Path) -> Command:
+    """IMB-MPI1; the file of lengths is written here."""
+    divisor = options.ranks if _OPERATIONS[name].blocks else 1
+    lengths.write_text("".join(f"{size // divisor}\n" for size in options.sizes))
+    program = [str(options.imb), _OPERATIONS[name].imb, "-msglen", str(lengths)]
+    return Command(
+        [*program, "-iter", str(options.iterations), "-iter_policy", "off", "-mem", "1"]
+    )
+
+
+def osu(options: argparse.Namespace, name: str) -> Command:
+    """OSU's program; it does all powers of two between the first and the last size."""
+    operation = _OPERATIONS[name]
+    divisor = options.ranks if operation.blocks else 1
+    ends = [max(1, size // divisor) for size in (options.sizes[0], options.sizes[-1])]
+    program = [str(options.osu / operation.osu), "-m", f"{ends[0]}:{ends[1]}"]
+    program += ["-i", str(options.iterations), *(["-f"] if name != "ping-pong" else [])]
+    return Command([*program, *(["-T", "mpi_float"] if operation.adds else [])])
+
+
+def their_times(side: str, name: str, ranks: int, output: str) -> dict[str, float]:
+    """Seconds per size, as ours counts sizes."""
+    factor = ranks if _OPERATIONS[name].blocks else 1
+    row = _IMB_ROW if side == "imb" else _OSU_ROW
+    column = 2 if name == "ping-pong" else 3
+    return {
+        str(int(found[1]) * factor): float(found[column]) * 1e-6 for found in row.finditer(output)
+    }
+
+
+def measure(options: argparse.Namespace) -> Json:
+    """Launches, round by round, until all is done or the time is over."""
+    session = Session(options, "fidelity")
+    session.document |= {"ranks": options.ranks, "iterations": options.iterations}
+    for turn, name in product(range(options.launches), options.operations):
+        if not session.has_time_for(len(_SIDES)):
+            break
+        first = turn % len(_SIDES)
+        for side in _SIDES[first:] + _SIDES[:first]:
+            _launch(session, options, {"test": name, "side": side, "turn": turn})
+        session.save()
+    return session.document
+
+
+def _launch(session: Session, options: argparse.Namespace, labels: Json) -> None:
+    name, side = labels["test"], labels["side"]
+    if side == "ours":
+        launch = session.launch(ours(options, name), labels)
+        gl.keep_records(session, launch)
+        return
+    lengths = options.json.with_suffix(".lengths")
+    command = osu(options, name) if side == "osu" else imb(options, name, lengths)
+    launch = session.launch(command, labels)
+    lengths.unlink(missing_ok=True)
+    launch["times_s"] = their_times(side, name, options.ranks, launch["output"])
+    if launch["times_s"]:
+        del launch["output"], launch["records"]
+
+
+def _times(document: Json, name: str, side: str) -> dict[int, list[tuple[int, float]]]:
+    """Turn and seconds of each launch, per size."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    for launch in gl.launches_of(document, test=name, side=side, exit_code=0):
+        if side == "ours":
+            times = {m["bytes"]: m["time_s"]["mean"] for m in launch["measurements"]}
+        else:
+            times = {int(size): seconds for size, seconds in launch["times_s"].items()}
+        for size, seconds in times.items():
+            found.setdefault(size, []).append((launch["turn"], seconds))
+    return found
+
+
+def show(document: Json) -> None:
+    """Prints a table for each operation and program, and how much is within the bounds."""
+    print(
+        f"{gl.machine_words(document)}, {document['ranks']} ranks, "
+        f"{document['iterations']} iterations"
+    )
+    total: list[Compared] = []
+    names = dict.fromkeys(launch["test"] for launch in document["launches"])
+    for name, side in product(names, ("imb", "osu")):
+        rows = against.compare(_times(document, name, "ours"), _times(document, name, side))
+        print(f"\n{name} against {_NAMES[side]}\n")
+        head = ["size", "ours us", f"{_NAMES[side]} us", *against.HEAD]
+        print(gl.markdown(head, [row.cells(_BOUNDS) for row in rows]))
+        total += rows
+    against.end(document, total, _BOUNDS)
 
 
 def main() -> None:
-    """Prints the table."""
+    """Measures or reads, then prints."""
     options = _options()
-    mpi = find_mpi("wheel:mpich", project_mpi=[options.root])
-    imb = find_mpi("wheel:impi", project_mpi=[options.root]).prefix / "bin" / "IMB-MPI1"
-    operation = Operation(options.op)
-    sizes = tuple(int(size) for size in options.sizes.split(","))
-    with tempfile.TemporaryDirectory() as folder:
-        ours = build(mpi, _ROOT / "build" / "benchmark")
-        programs = Programs(mpi, ours, imb, Path(folder))
-        pairs = [
-            (programs.time_ours(operation, sizes), programs.time_imb(operation, sizes))
-            for _ in range(options.pairs)
-        ]
-    print(f"{operation}, {_RANKS} ranks, MPICH {mpi.version}, {options.pairs} pairs")
-    print(
-        f"{'bytes':>9} {'ours us':>9} {'IMB us':>9} {'ratio':>6} {'of pairs':>9} {'quartiles':>12}"
-    )
-    for size in sizes:
-        print(_row(size, [(a[size], b[size]) for a, b in pairs]))
+    show(gl.load(options.source) if options.source else measure(options))
 
 
-def _row(size: int, pairs: Sequence[tuple[float, float]]) -> str:
-    best_us = min(ours for ours, _ in pairs) * 1e6
-    best_imb_us = min(imb for _, imb in pairs) * 1e6
-    low, middle, high = statistics.quantiles((ours / imb for ours, imb in pairs), n=4)
-    best = f"{best_us:>9.2f} {best_imb_us:>9.2f} {best_us / best_imb_us:>6.3f}"
-    return f"{size:>9} {best} {middle:>9.3f} {low:>6.3f}-{high:.3f}"
+def _names(text: str) -> list[str]:
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in _OPERATIONS:
+            raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(_OPERATIONS)}")
+    return names
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--op", choices=[str(operation) for operation in _IMB], default="allreduce"
-    )
-    parser.add_argument("--sizes", default="8,64,1024,8192,65536,262144,1048576,4194304")
-    parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--root", type=Path, default=_ROOT / ".mpi", help="where wheels are")
-    return parser.parse_args()
+    gl.add_options(parser, seconds=600, launches=10)
+    parser.add_argument("--imb", type=Path, help="the executable IMB-MPI1")
+    parser.add_argument("--osu", type=Path, help="OSU's folder c/mpi, built")
+    parser.add_argument("--operations", type=_names, default=[*_OPERATIONS])
+    parser.add_argument("--iterations", type=int, default=400)
+    parser.add_argument("--first", type=int, default=8, help="bytes (%(default)s)")
+    parser.add_argument("--last", type=int, default=2**24, help="bytes (%(default)s)")
+    parser.add_argument("--factor", type=int, default=8, help="power of two (%(default)s)")
+    options = gl.parse(parser, ["imb", "osu"])
+    options.sizes = gl.powers(options.first, options.last, options.factor)
+    return options
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Launches of programs under mpirun, kept as JSON: what the comparisons on GPUs have in common.
+"""Launches of programs under mpirun, kept as JSON: what comparisons with others have in common.
 
 Nothing but Python's own library is needed, so that it runs on a machine without commtune: there
 ``commtune-bench`` is an executable that was built by hand (docs/benchmark.md).
@@ -154,17 +154,33 @@ def _machine(options: argparse.Namespace) -> Json:
     return {
         "date_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "kernel": platform.release(),
+        "processor": _processor(),
         "cpus": os.cpu_count(),
         "cpus_usable": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "gpus": _said_by("nvidia-smi", query, "--format=csv,noheader").splitlines(),
         "topology": _said_by("nvidia-smi", "topo", "-m"),
-        "mpirun": _said_by(mpirun, "--version").partition("\n")[0],
+        "mpirun": _launcher_version(_said_by(mpirun, "--version")),
         "bench": _said_by(str(options.bench), "--version"),
         "environment": {
             name: value for name, value in sorted(os.environ.items()) if name.startswith(_TELLING)
         },
     }
+
+
+def _launcher_version(said: str) -> str:
+    """The line of it that holds a number: Open MPI's first, MPICH's second."""
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    return next((line for line in lines if any(char.isdigit() for char in line)), "")
+
+
+def _processor() -> str:
+    """The processor's name, as Linux knows it."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return ""
 
 
 def keep_records(session: Session, launch: Json, chunk: int = 0) -> None:
@@ -265,7 +281,7 @@ def machine_words(document: Json) -> str:
     """One line on what the numbers come from."""
     machine = document["machine"]
     gpus = [line.split(",")[0] for line in machine["gpus"]]
-    names = f"{len(gpus)} x {gpus[0]}" if gpus else "no GPU seen"
+    names = f"{len(gpus)} x {gpus[0]}" if gpus else machine.get("processor", "no GPU seen")
     library = next(
         (h["library"]["name"] for h in document.get("headers", {}).values() if h.get("library")),
         "",

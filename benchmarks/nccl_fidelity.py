@@ -23,12 +23,12 @@ import argparse
 import json
 import re
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+import against
 import gpu_launches as gl
+from against import Bounds, Compared
 from gpu_launches import Command, Json, Session
 
 #: nccl-tests' program, and our operation.
@@ -40,38 +40,13 @@ _OPERATIONS = {
     "sendrecv": "ring",
 }
 _BATCH, _BATCHES = 20, 5
-#: From so many bytes on, how far from 1 the ratio may be.
-_BOUNDS = ((16 * 2**20, 0.03), (64 * 2**10, 0.05), (0, 0.10))
-#: Below 64 KiB a difference of so many seconds is within the bounds too.
-_SMALL, _SMALL_S = 64 * 2**10, 1e-6
+_BOUNDS = Bounds(
+    shares=((16 * 2**20, 0.03), (64 * 2**10, 0.05), (0, 0.10)), small=64 * 2**10, small_s=1e-6
+)
 #: A row of nccl-tests' table: size, and the time out of place (us).
 _ROW = re.compile(r"^ +(\d+) +\d+ +\w+ +\w+ +-?\d+ +([\d.e+]+)", re.MULTILINE)
 #: What nccl-tests says that it is.
 _VERSION = re.compile(r"nccl-tests version .*")
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One size: medians over launches (seconds), and what to hold their ratio against."""
-
-    bytes: int
-    ours_s: float
-    theirs_s: float
-    ours_own: float | None
-    theirs_own: float | None
-    launches: int
-
-    @property
-    def ratio(self) -> float:
-        """Ours over theirs."""
-        return self.ours_s / self.theirs_s
-
-    @property
-    def within(self) -> bool:
-        """Whether the ratio is within the bounds."""
-        bound = next(share for least, share in _BOUNDS if self.bytes >= least)
-        close = self.bytes < _SMALL and abs(self.ours_s - self.theirs_s) <= _SMALL_S
-        return close or abs(self.ratio - 1) <= bound
 
 
 def ours(options: argparse.Namespace, mode: str, test: str) -> Command:
@@ -162,24 +137,9 @@ def _our_time(measurement: Json, mode: str) -> float:
     return float(measurement["time_s"]["median"])
 
 
-def _own_ratio(times: Sequence[tuple[int, float]]) -> float | None:
-    """Median of even rounds over that of odd ones."""
-    even = gl.median([seconds for turn, seconds in times if turn % 2 == 0])
-    odd = gl.median([seconds for turn, seconds in times if turn % 2 == 1])
-    return even / odd if even and odd else None
-
-
 def compare(document: Json, mode: str, test: str) -> list[Compared]:
     """All sizes that both programs measured."""
-    a, b = (_times(document, mode, test, side) for side in ("ours", "theirs"))
-    rows = []
-    for size in sorted(set(a) & set(b)):
-        ours_s = gl.median([seconds for _, seconds in a[size]])
-        theirs_s = gl.median([seconds for _, seconds in b[size]])
-        if ours_s and theirs_s:
-            own = _own_ratio(a[size]), _own_ratio(b[size])
-            rows.append(Compared(size, ours_s, theirs_s, *own, min(len(a[size]), len(b[size]))))
-    return rows
+    return against.compare(*(_times(document, mode, test, side) for side in ("ours", "theirs")))
 
 
 def show(document: Json) -> None:
@@ -187,29 +147,13 @@ def show(document: Json) -> None:
     print(f"{gl.machine_words(document)}, {document['ranks']} ranks")
     cases = dict.fromkeys((launch["mode"], launch["test"]) for launch in document["launches"])
     total: list[Compared] = []
-    head = ["size", "ours us", "nccl-tests us", "ratio", "A/A ours", "A/A theirs", "n", "within"]
+    head = ["size", "ours us", "nccl-tests us", *against.HEAD]
     for mode, test in cases:
         rows = compare(document, mode, test)
         print(f"\n{mode}: {_OPERATIONS[test]} against {test}_perf\n")
-        print(gl.markdown(head, [_cells(row) for row in rows]))
+        print(gl.markdown(head, [row.cells(_BOUNDS) for row in rows]))
         total += rows
-    print(f"\nwithin the bounds: {sum(row.within for row in total)} of {len(total)}")
-    failed = [launch for launch in document["launches"] if launch["exit_code"] != 0]
-    for launch in failed:
-        print(f"failed: {launch['command']}: {launch['output'].strip()[-300:]}")
-
-
-def _cells(row: Compared) -> list[str]:
-    return [
-        gl.size_words(row.bytes),
-        f"{row.ours_s * 1e6:.2f}",
-        f"{row.theirs_s * 1e6:.2f}",
-        f"{row.ratio:.3f}",
-        gl.shown(row.ours_own, ".3f"),
-        gl.shown(row.theirs_own, ".3f"),
-        str(row.launches),
-        "yes" if row.within else "no",
-    ]
+    against.end(document, total, _BOUNDS)
 
 
 def main() -> None:

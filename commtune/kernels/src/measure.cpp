@@ -85,8 +85,7 @@ SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
 
   const double warm_began = clock_.now();
   const double operation_s = warm_up(result);
-  result.batch =
-      options_.timing == Timing::batched ? options_.operations : choose_batch(operation_s);
+  result.batch = options_.operations > 0 ? options_.operations : choose_batch(operation_s);
   if (checks) poison_received(result.layout);
   const double spent_s = clock_.now() - warm_began;
   Samples samples = take_samples(result, spent_s, result.batch * operation_s);

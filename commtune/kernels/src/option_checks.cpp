@@ -21,7 +21,7 @@ void check_patterns(const Options& options, const Given& given) {
   const O operation = options.operation;
   const bool grouped = is_any_of(operation, {O::rail, O::asymmetric, O::symmetric});
   const bool mixed = is_any_of(operation, {O::matrix, O::striping});
-  const std::array<std::pair<const char*, bool>, 8> allowed{{
+  const std::array<std::pair<const char*, bool>, 7> allowed{{
       {"--window", operation == O::stream},
       {"--group-size", grouped || operation == O::striping},
       {"--active", grouped},
@@ -29,13 +29,10 @@ void check_patterns(const Options& options, const Given& given) {
       {"--matrix", operation == O::matrix},
       {"--inside", mixed},
       {"--between", mixed},
-      {"--operations", options.timing == Timing::batched},
   }};
   for (const auto& [name, is_allowed] : allowed) {
     if (given.count(name) == 0 || is_allowed) continue;
-    throw UsageError(name == std::string("--operations")
-                         ? "--operations needs --timing batched"
-                         : std::string(name) + " is not for --op " + std::string(word(operation)));
+    throw UsageError(std::string(name) + " is not for --op " + std::string(word(operation)));
   }
   const bool on_stream = options.timing == Timing::batched || options.timer == Timer::device;
   if (on_stream && (given.count("--inside") != 0 || given.count("--between") != 0)) {

@@ -45,7 +45,8 @@ Measures one communication operation and writes JSON Lines.
   --time-cap SECONDS  stop after this time once there are enough samples (0.05)
   --timing HOW        blocking (default): each operation is waited for; batched: so many are
                       enqueued on the device, then waited for together
-  --operations N      with --timing batched (20)
+  --operations N      in one sample: with --timing batched 20; with blocking as many as it takes
+                      to be timed well, if none are named
   --timer CLOCK       wall (default), or device: events on the device
   --window N          of stream: messages under way (64)
   --group-size N      of rail, asymmetric, symmetric, striping: ranks of a group, as a rule of a
@@ -176,6 +177,9 @@ int parse_count(const std::string& option, const std::string& text, int low) {
 }
 
 using Setter = void (*)(Options&, const std::string& name, const std::string& value);
+
+/// Operations of a batch, as in nccl-tests.
+constexpr int kBatched = 20;
 
 /// The modes that an option is for: all, those that do an operation at each size, or aggress.
 enum class For : unsigned char { all, operations, aggressor };
@@ -328,6 +332,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     given.insert(name);
   }
   check_whole(line.options, given);
+  Options& options = line.options;
+  if (options.timing == Timing::batched && options.operations == 0) options.operations = kBatched;
   return line;
 }
 

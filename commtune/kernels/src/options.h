@@ -45,7 +45,7 @@ struct Options {
   std::string matrix;  ///< file of Operation::matrix; Shape's flows come from it, once MPI is up
   Timing timing = Timing::blocking;
   Timer timer = Timer::wall;
-  int operations = 20;  ///< Timing::batched: how many are enqueued together
+  int operations = 0;  ///< in one sample; 0: Timing::blocking chooses them by their length
   Bind bind = Bind::none;
   bool rotate = false;       ///< each operation is done at another place of the buffers
   bool shares_gpus = false;  ///< more ranks than GPUs are no mistake

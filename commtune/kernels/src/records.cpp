@@ -146,7 +146,7 @@ std::string timing_json(const Options& options) {
   json::Object object;
   object.text("mode", word(options.timing)).text("timer", word(options.timer));
   if (options.rotate) object.boolean("rotate", true);
-  if (options.timing == Timing::batched) {
+  if (options.operations > 0) {
     object.integer("operations", static_cast<std::uint64_t>(options.operations));
   }
   return object.str();

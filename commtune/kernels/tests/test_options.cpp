@@ -92,6 +92,12 @@ TEST(defaults_are_those_of_the_reference) {
   EXPECT(!options.fault);
 }
 
+TEST(operations_of_a_sample_are_twenty_in_batched_timing_and_else_chosen) {
+  EXPECT(parsed(with("--timing", "batched")).operations == 20);
+  EXPECT(parsed(with("--timing", "blocking")).operations == 0);
+  EXPECT(parsed(with("--operations", "1")).operations == 1);
+}
+
 TEST(options_of_an_aggressor_are_read) {
   const Options options = parsed(
       aggressor({"--burst", "0.5", "--pause=2", "--stop-file=a b", "--longest=7", "--run-id=r"}));
@@ -166,7 +172,6 @@ TEST(options_of_patterns_belong_to_them) {
   EXPECT(complaint(with("--window", "8")) == "--window is not for --op allreduce");
   EXPECT(complaint(with("--active", "2")) == "--active is not for --op allreduce");
   EXPECT(complaint(with("--inside", "mpi-host")) == "--inside is not for --op allreduce");
-  EXPECT(complaint(with("--operations", "8")) == "--operations needs --timing batched");
   EXPECT(complaint({"--op=matrix", "--sizes=8"}) == "matrix needs --matrix FILE");
   for (const char* on_stream : {"--timing=batched", "--timer=device"}) {
     EXPECT(harness::contains(complaint({"--op=matrix", "--sizes=8", "--matrix=m", "--backend=xccl",
