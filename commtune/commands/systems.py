@@ -20,7 +20,7 @@ from commtune.systems import (
     node_bandwidth,
     systems,
 )
-from commtune.systems.schema import Partition, Qos, Sourced
+from commtune.systems.schema import Partition, Qos, Slurm, Sourced
 
 _WIDTH = 96
 
@@ -43,9 +43,11 @@ def show(name: str, *, json_output: bool) -> None:
         print(json.dumps({**system.model_dump(mode="json"), "nominal": nominal}, indent=2))
         return
     print(f"{system.name} {system.version}: {system.summary}")
+    if system.retired:
+        print(f"out of service since {system.retired}")
     origin = "measured" if system.measured_here else "read, not measured;"
     print(f"{origin} facts checked {system.checked}; bandwidths are nominal, one direction")
-    for part in (_node, _paths, _nominal, _slurm, _launch, _variables, _disputes):
+    for part in (_node, _paths, _nominal, _jobs, _libraries, _launch, _variables, _disputes):
         for line in part(system):
             print(line)
     print("\nsources")
@@ -151,8 +153,16 @@ def _nominal(system: System) -> Iterator[str]:
     yield from system_nominal.lines(fabric_of(system))
 
 
-def _slurm(system: System) -> Iterator[str]:
-    slurm = system.slurm
+def _jobs(system: System) -> Iterator[str]:
+    if other := system.scheduler:
+        queue = f"; queue {other.queue}" if other.queue else ""
+        yield f"\n{other.kind.upper()}: described only, commtune submits to Slurm"
+        yield _fact(f"jobs are run by {other.kind.upper()}{queue}", other)
+    if system.slurm is not None:
+        yield from _slurm(system.slurm)
+
+
+def _slurm(slurm: Slurm) -> Iterator[str]:
     nodes = ", whole nodes" if slurm.exclusive else ""
     yield "\nSlurm"
     yield _fact(
@@ -187,6 +197,14 @@ def _launch(system: System) -> Iterator[str]:
 
 def _for(library: str) -> str:
     return f" (for {library})" if library else ""
+
+
+def _libraries(system: System) -> Iterator[str]:
+    if system.libraries:
+        yield "\nlibraries"
+    for library in system.libraries:
+        network = f", between nodes by {library.network}" if library.network else ""
+        yield _fact(f"{library.name} {library.version}".strip() + network, library)
 
 
 def _variables(system: System) -> Iterator[str]:

@@ -70,7 +70,7 @@ def check_wish(system: System | None, wish: Wish, time_s: float | None = None) -
     _check_placement(system, wish)
     if system is None:
         return
-    slurm = system.slurm
+    slurm = system.jobs
     if slurm.account == "required" and not wish.account:
         raise WishRefused(
             "account",
@@ -113,7 +113,7 @@ def _queue(slurm: Slurm, wish: Wish) -> tuple[str, str]:
 
 
 def _on_system(system: System, wish: Wish, libraries: Collection[str]) -> dict[str, object]:
-    slurm = system.slurm
+    slurm = system.jobs
     partition, qos = _queue(slurm, wish)
     gpus = system.gpus.count if system.gpus else 0
     asked = bool(wish.gres or wish.gpus_per_node)
@@ -136,7 +136,7 @@ def _on_system(system: System, wish: Wish, libraries: Collection[str]) -> dict[s
 def _check_placement(system: System | None, wish: Wish) -> None:
     if wish.placement == "any":
         return
-    counted = system.slurm.switches if system else "switch"
+    counted = system.jobs.switches if system else "switch"
     if wish.placement == "same-switch" and counted == "group":
         raise WishRefused(
             "placement",

@@ -10,7 +10,7 @@ from typing import Any
 from commtune.errors import UnknownName
 from commtune.nearest import quoted, suggestion
 from commtune.spaces import Document, load_document, parse_document, validated
-from commtune.systems.schema import GpuLink, System
+from commtune.systems.schema import GpuLink, Slurm, System
 
 _DESCRIPTIONS = resources.files("commtune.systems") / "descriptions"
 _Where = tuple[str | int, ...]
@@ -53,7 +53,7 @@ def build_system(document: Document) -> System:
     system = validated(document, System)
     _check_sources(document, system)
     _check_gpus(document, system)
-    _check_slurm(document, system)
+    _check_scheduler(document, system)
     return system
 
 
@@ -135,8 +135,18 @@ def _check_link(document: Document, link: GpuLink, where: _Where, count: int) ->
             )
 
 
-def _check_slurm(document: Document, system: System) -> None:
-    slurm = system.slurm
+def _check_scheduler(document: Document, system: System) -> None:
+    if (system.slurm is None) == (system.scheduler is None):
+        raise document.error(
+            "a system has either `slurm` or another `scheduler`",
+            ("scheduler",) if system.scheduler else ("name",),
+            hint="keep the one that runs its jobs",
+        )
+    if system.slurm is not None:
+        _check_slurm(document, system, system.slurm)
+
+
+def _check_slurm(document: Document, system: System, slurm: Slurm) -> None:
     if slurm.partition not in slurm.partitions:
         raise document.error(
             f"slurm.partition: {quoted(slurm.partition)} is not among the partitions",

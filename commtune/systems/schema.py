@@ -184,10 +184,41 @@ class Slurm(Sourced):
     """Memory a node, as --mem takes it; 0 is all of it; empty leaves it to the site."""
 
 
+class OtherScheduler(Sourced):
+    """What runs jobs where Slurm doesn't. Described, not used: commtune submits to Slurm only."""
+
+    kind: Literal["pbs", "lsf", "flux"]
+    """Which one."""
+    queue: Text = ""
+    """The queue for jobs of campaigns."""
+
+
+class Recognized(Sourced):
+    """By what a machine is known to be this system; one of the three is enough."""
+
+    cluster: list[Text] = []
+    """Names that Slurm gives the cluster (ClusterName)."""
+    environment: dict[Variable, Text] = {}
+    """Variables that the site sets for everybody, and their values."""
+    hosts: list[Text] = []
+    """Names of its login or compute nodes; * stands for anything."""
+
+
+class Library(Sourced):
+    """A communication library that users of the system are given."""
+
+    name: Name
+    """As search spaces call it: nccl, rccl, cray-mpich, openmpi."""
+    version: Text = ""
+    """Version, where a source names one."""
+    network: str = ""
+    """What carries it between nodes: aws-ofi-nccl over cxi, InfiniBand verbs, UCX."""
+
+
 class Launcher(Sourced):
     """What starts the ranks."""
 
-    command: Literal["srun", "mpirun", "mpiexec"]
+    command: Literal["srun", "mpirun", "mpiexec", "jsrun"]
     """The program."""
     mpi: Literal["", "none", "pmi2", "pmix", "cray_shasta"] = ""
     """What --mpi is given; empty leaves it to the site's default."""
@@ -277,6 +308,10 @@ class System(Model):
     """When the facts were last compared with their sources, year-month-day."""
     measured_here: bool = False
     """Whether commtune has measured on this system; otherwise all is from reading."""
+    retired: Text = ""
+    """When it went out of service, as exactly as is known; empty while it serves."""
+    recognized: Recognized | None = None
+    """By what a machine is known to be this one."""
     sources: Annotated[dict[Name, str], Field(min_length=1)]
     """Where facts are from: a name, and what and where it is, with its date or version."""
     node: Node
@@ -289,10 +324,14 @@ class System(Model):
     """Its network ports."""
     network: Network
     """The network between nodes."""
-    slurm: Slurm
-    """What jobs must ask for."""
+    slurm: Slurm | None = None
+    """What jobs must ask for, where Slurm runs them."""
+    scheduler: OtherScheduler | None = None
+    """What runs jobs elsewhere."""
     launcher: Launcher
     """What starts the ranks."""
+    libraries: list[Library] = []
+    """Communication libraries of the system."""
     binding: Binding | None = None
     """Cores, GPU and NIC of each rank."""
     guard: dict[Variable, Guard] = {}
@@ -305,6 +344,12 @@ class System(Model):
     """Where sources disagree."""
     unknown: list[str] = []
     """What no source says, and somebody on the system should find out."""
+
+    @property
+    def jobs(self) -> Slurm:
+        """What jobs ask Slurm for; campaigns on systems without it are refused before."""
+        assert self.slurm is not None, f"{self.name} has no Slurm"
+        return self.slurm
 
 
 def json_schema() -> dict[str, Any]:

@@ -84,8 +84,19 @@ def system_of(document: Document, name: str | None, folder: Path) -> System | No
     Raises:
         DocumentError: there is none, or it is wrong.
     """
-    if name is None:
-        return None
+    system = _load_system(document, name, folder) if name is not None else None
+    if system and system.scheduler:
+        kind = system.scheduler.kind.upper()
+        raise document.error(
+            f"jobs of {system.name} are run by {kind}, and commtune can use Slurm only",
+            ("system",),
+            hint="inside of a job of yours, on one node, a campaign runs without 'system' and "
+            "'slurm'",
+        )
+    return system
+
+
+def _load_system(document: Document, name: str, folder: Path) -> System:
     if "/" in name or name.endswith((".yaml", ".yml")):
         if not (folder / name).exists():
             raise document.error(

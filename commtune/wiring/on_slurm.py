@@ -115,7 +115,7 @@ class OnSlurm:
                 watched=self.program.env_names,
                 records=self._records,
                 topology=self.site.topology,
-                switch_is_group=bool(system and system.slurm.switches == "group"),
+                switch_is_group=bool(system and system.jobs.switches == "group"),
                 beside=self._beside,
             ),
             tracer=Tracer(
@@ -169,7 +169,7 @@ class OnSlurm:
             folder=self._records,
             launcher=beside_aggressor(launcher, beside, self._records) if beside else launcher,
         )
-        is_group = bool(system and system.slurm.switches == "group")
+        is_group = bool(system and system.jobs.switches == "group")
         worked = partial(succession.worked, allocation) if succession else _nothing
         measured = replace(
             allocation, nodes=allocation.nodes[: self.wish.nodes if beside else None]
@@ -262,12 +262,12 @@ class OnSlurm:
     def what(self) -> dict[str, Any]:
         """What stands in the place of a machine: results on other nodes of it compare."""
         wish, system = self.wish, self.spec.system
-        partition = wish.partition or (system.slurm.partition if system else "")
+        partition = wish.partition or (system.jobs.partition if system else "")
         return {
             "cluster": self.site.name,
             "system": system.name if system else "",
             "partition": partition,
-            "constraint": wish.constraint or (system.slurm.constraint if system else ""),
+            "constraint": wish.constraint or (system.jobs.constraint if system else ""),
         }
 
     @property

@@ -38,6 +38,14 @@ launcher: {command: srun, source: me}
 """
 
 
+#: The same where PBS runs jobs.
+BY_PBS = PLAIN[: PLAIN.index("slurm:")] + (
+    "scheduler: {kind: pbs, queue: prod, source: me}\n"
+    "libraries:\n  - {name: oneccl, version: 2021.15, network: cxi, source: me}\n"
+    "launcher: {command: mpiexec, source: me}\n"
+)
+
+
 def written(folder: Path, text: str) -> Path:
     file = folder / "small.yaml"
     file.write_text(text, encoding="utf-8")
@@ -93,6 +101,23 @@ def test_links_need_gpus(tmp_path: Path) -> None:
     without = without.replace("links:\n", "").replace("gpus: none", "gpus: gres")
     with pytest.raises(DocumentError, match=r"slurm\.gpus is gres, but there is no `gpus`"):
         load_system(written(tmp_path, without))
+
+
+def test_a_system_where_pbs_runs_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, BY_PBS)
+    command.show(str(file), json_output=False)
+    shown = capsys.readouterr().out
+    assert "PBS: described only, commtune submits to Slurm" in shown
+    assert "queue prod" in shown
+    assert "oneccl 2021.15, between nodes by cxi [me]" in shown
+
+
+def test_jobs_are_run_by_one_scheduler(tmp_path: Path) -> None:
+    both = PLAIN + "scheduler: {kind: lsf, source: me}\n"
+    none = BY_PBS.replace("scheduler:", "# scheduler:")
+    for text, line in ((both, 23), (none, 2)):
+        with pytest.raises(DocumentError, match=f"small.yaml:{line}: .*either `slurm` or another"):
+            load_system(written(tmp_path, text))
 
 
 def test_an_unknown_name() -> None:

@@ -120,6 +120,16 @@ def test_a_system_is_a_name_or_a_file_beside_the_campaign(tmp_path: Path) -> Non
     assert spec.slurm == Wish(account="a", ranks_per_node=2)
 
 
+def test_a_system_without_slurm_is_refused(tmp_path: Path) -> None:
+    lumi = Path("commtune/systems/descriptions/lumi.yaml").read_text(encoding="utf-8")
+    begin, end = lumi.index("slurm:\n  account"), lumi.index("launcher:\n")
+    other = "scheduler: {kind: lsf, source: jobs}\n"
+    (tmp_path / "ours.yaml").write_text(lumi[:begin] + other + lumi[end:], encoding="utf-8")
+    said, hint = refused(tmp_path, "system: ./ours.yaml\n")
+    assert said == "night.yaml:4: jobs of lumi are run by LSF, and commtune can use Slurm only"
+    assert "without 'system'" in hint
+
+
 def test_guards_of_the_system_pass_unchanged() -> None:
     spec = read("system: leonardo\nslurm: {account: a}\nguard_variables: [UCX_TLS, NCCL_IB_SL]\n")
     assert spec.guard_variables == ("UCX_TLS", "NCCL_IB_SL", "UCX_IB_SL")
