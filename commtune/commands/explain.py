@@ -56,8 +56,7 @@ def run(name: str, *, json_output: bool) -> None:
     parts = [_known(entry, name) for entry in answer.known]
     parts += [_not_read(entry, name) for entry in answer.not_read]
     parts += [
-        f"{name} ({file.title})\n  It is read by {file.title} {file.checked.newest}, but the "
-        "catalogue does not describe it."
+        f"{name} ({file.title})\n  {file.title} reads it, but the catalogue does not describe it."
         for file in answer.undescribed
     ]
     parts += [

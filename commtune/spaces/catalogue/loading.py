@@ -185,12 +185,6 @@ def _versions(found: Catalogue, document: Document) -> Iterator[DocumentError]:
                 ("variables", name, "seen"),
                 hint="write `since` where the version that it came with is known",
             )
-        if variable.replaced_by and variable.until is None:
-            yield document.error(
-                f"{name} is replaced, but nothing says when it went",
-                ("variables", name, "replaced_by"),
-                hint="add `until: VERSION`",
-            )
 
 
 def _interactions(found: Catalogue, document: Document) -> Iterator[DocumentError]:

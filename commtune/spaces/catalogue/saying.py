@@ -61,7 +61,7 @@ def care_text(variable: Variable) -> str:
 def known_text(variable: Variable) -> str:
     """What an entry rests on, and whether the library's own documentation has it."""
     said = "in the library's documentation" if variable.documented else "not documented"
-    return f"{' and '.join(variable.known_from)}; {said}"
+    return f"{' and '.join(known.meaning for known in variable.known_from)}; {said}"
 
 
 def source_text(variable: Variable, catalogue: Catalogue) -> str:

@@ -148,7 +148,7 @@ class Variable(Model):
     aliases: list[VariableName] = []
     """Other names that the library reads as well."""
     replaced_by: list[VariableName] = []
-    """Variables that do the same after `until`."""
+    """Variables that do the same in newer versions."""
     meaning: str
     """What it does, and what it trades."""
     condition: str = ""
@@ -258,7 +258,7 @@ class Catalogue(Model):
     not_variables: dict[Pattern, NotVariable] = {}
     """Names that people set and that aren't read."""
     others: list[VariableName] = []
-    """Further names that the newest version reads, and that have no entry."""
+    """Further names that it reads, and that have no entry."""
 
     def newest_of(self, variable: Variable) -> str:
         """The newest version that was looked at for a variable."""

@@ -89,6 +89,20 @@ class KnownFrom(StrEnum):
     SOURCE = "source"
     DOCUMENTATION = "documentation"
     DUMP = "dump"
+    SCRIPTS = "scripts"
+
+    @property
+    def meaning(self) -> str:
+        """What the word says, for people."""
+        return _KNOWN_FROM[self]
+
+
+_KNOWN_FROM = {
+    KnownFrom.SOURCE: "the library's source code",
+    KnownFrom.DOCUMENTATION: "documentation of the library or of a site",
+    KnownFrom.DUMP: "what the library printed on a machine",
+    KnownFrom.SCRIPTS: "job scripts of others only: be careful",
+}
 
 
 class Operations(StrEnum):
