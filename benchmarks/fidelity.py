@@ -83,24 +83,27 @@ def ours(options: argparse.Namespace, name: str) -> Command:
     return Command([*program, "--records", "{records}"])
 
 
-def imb(options: argparse.Namespace, name: str, lengths: Path) -> Command:
-    """IMB-MPI1; the file of lengths is written here."""
-    divisor = options.ranks if _OPERATIONS[name].blocks else 1
-    lengths.write_text("".join(f"{size // divisor}\n" for size in options.sizes))
-    program = [str(options.imb), _OPERATIONS[name].imb, "-msglen", str(lengths)]
-    return Command(
-        [*program, "-iter", str(options.iterations), "-iter_policy", "off", "-mem", "1"]
-    )
+def imb(options: argparse.Namespace, name: str) -> Command:
+    """IMB-MPI1, with all powers of two between the first and the last size."""
+    first, last = _their_sizes(options, name)
+    program = [str(options.imb), _OPERATIONS[name].imb, "-mem", "1"]
+    program += ["-msglog", f"{first.bit_length() - 1}:{last.bit_length() - 1}"]
+    return Command([*program, "-iter", str(options.iterations), "-iter_policy", "off"])
 
 
 def osu(options: argparse.Namespace, name: str) -> Command:
-    """OSU's program; it does all powers of two between the first and the last size."""
+    """OSU's program, with the same sizes."""
+    first, last = _their_sizes(options, name)
     operation = _OPERATIONS[name]
-    divisor = options.ranks if operation.blocks else 1
-    ends = [max(1, size // divisor) for size in (options.sizes[0], options.sizes[-1])]
-    program = [str(options.osu / operation.osu), "-m", f"{ends[0]}:{ends[1]}"]
+    program = [str(options.osu / operation.osu), "-m", f"{first}:{last}"]
     program += ["-i", str(options.iterations), *(["-f"] if name != "ping-pong" else [])]
     return Command([*program, *(["-T", "mpi_float"] if operation.adds else [])])
+
+
+def _their_sizes(options: argparse.Namespace, name: str) -> tuple[int, int]:
+    """The first and the last size as they count."""
+    divisor = options.ranks if _OPERATIONS[name].blocks else 1
+    return max(1, options.sizes[0] // divisor), max(1, options.sizes[-1] // divisor)
 
 
 def their_times(side: str, name: str, ranks: int, output: str) -> dict[str, float]:
@@ -133,10 +136,8 @@ def _launch(session: Session, options: argparse.Namespace, labels: Json) -> None
         launch = session.launch(ours(options, name), labels)
         gl.keep_records(session, launch)
         return
-    lengths = options.json.with_suffix(".lengths")
-    command = osu(options, name) if side == "osu" else imb(options, name, lengths)
+    command = osu(options, name) if side == "osu" else imb(options, name)
     launch = session.launch(command, labels)
-    lengths.unlink(missing_ok=True)
     launch["times_s"] = their_times(side, name, options.ranks, launch["output"])
     if launch["times_s"]:
         del launch["output"], launch["records"]
