@@ -88,14 +88,15 @@ def emulated(nodes: int) -> str:
 def split_note(note: str) -> tuple[str, str]:
     """A profile's note: what was odd on purpose about its runs, and what else it says.
 
-    The first is empty, or ``measured beside an aggressor: ...``, or as ``emulated`` says.
+    The first is empty, or ``measured beside an aggressor: ...``, or as ``emulated`` says; behind
+    it, or by itself, which messages a pattern has (``pattern: groups of 4, ...``).
     """
     lines = note.splitlines()
     noise = lines.pop(0) if lines and lines[0].startswith(_ON_PURPOSE) else ""
     return noise, "; ".join(lines)
 
 
-_ON_PURPOSE = ("measured beside", "emulated nodes")
+_ON_PURPOSE = ("measured beside", "emulated nodes", "pattern:")
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> str:

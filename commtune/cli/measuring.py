@@ -23,14 +23,36 @@ def bench(
     time_cap: Annotated[str, typer.Option(help="time for each size")] = "0.2s",
     backend: Backend = None,
     emulate_nodes: Emulate = 0,
+    group_size: Annotated[
+        int | None,
+        typer.Option(help="rail, asymmetric, symmetric, striping: ranks of a group, of a node"),
+    ] = None,
+    active: Annotated[
+        int | None, typer.Option(help="rail, asymmetric, symmetric: ranks of a group that send")
+    ] = None,
+    direction: Annotated[
+        str, typer.Option(help="of these: outbound (default), bidirectional, omnidirectional")
+    ] = "",
+    matrix: Annotated[str, typer.Option(help="matrix: file of lines FROM TO BYTES")] = "",
+    inside: Annotated[str, typer.Option(help="matrix, striping: backend inside of nodes")] = "",
+    between: Annotated[str, typer.Option(help="matrix, striping: backend between nodes")] = "",
+    window: Annotated[
+        int | None, typer.Option(help="stream: messages under way together [64]")
+    ] = None,
+    rotate: Annotated[
+        str, typer.Option(help="yes: each operation at another place of the buffers")
+    ] = "",
     json_output: Json = False,
 ) -> None:
     """Run the benchmark once and show what it measured."""
     from commtune.commands import bench as command
 
+    shape = command.ShapeFlags(
+        group_size, active, direction, matrix, inside, between, window, rotate
+    )
     settings = command.Settings(
-        op, ranks, sizes, tuple(setting or ()), mpi, dtype, time_cap, backend or "mpi-host",
-        emulate_nodes,
+        op, ranks, sizes, tuple(setting or ()), mpi, dtype, time_cap, backend or "",
+        emulate_nodes, shape,
     )  # fmt: skip
     command.run(settings, json_output=json_output)
 

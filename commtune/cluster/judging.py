@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from commtune import process
 from commtune.cluster.slowed import slowed
-from commtune.model import Outcome, RunRequest
+from commtune.model import Operation, Outcome, RunRequest
 from commtune.tuner.ports import Records
 
 #: Exit status of the benchmark for wrong data (its contract).
@@ -44,11 +45,13 @@ def judge(
         finished = f"{count} size{'' if count == 1 else 's'} finished"
         return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished}"
     if completed.exit_code == WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
-        wrong = sum(m.wrong for m in found.measurements)
+        wrong = sum(m.wrong for m in (*found.measurements, *(p.measurement for p in found.pieces)))
         return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
     if completed.exit_code and (said := _WRONG_WORLD.search(completed.output)):
         # No configuration can help it, and none can be measured.
         return Outcome.MISSING_PROGRAM, said[1]
+    if found.mismatch:
+        return Outcome.MISSING_PROGRAM, found.mismatch
     if completed.signal is not None:
         return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
     if completed.exit_code and _SIGNAL_WORDS.search(completed.output):
@@ -85,7 +88,7 @@ def judge_content(
     Args:
         expected, watched: as for ``strange_environment``.
     """
-    missing = set(request.workload.sizes) - {m.bytes for m in found.measurements}
+    missing = set(request.workload.sizes) - _measured(request, found)
     if missing:
         sizes = ", ".join(str(size) for size in sorted(missing))
         return Outcome.MALFORMED, f"no record for these sizes: {sizes} bytes"
@@ -93,6 +96,15 @@ def judge_content(
     if strange:
         return Outcome.FAILED, strange
     return Outcome.OK, slowed(found.footer)
+
+
+def _measured(request: RunRequest, found: Records) -> set[int]:
+    """The sizes that are there: of pairs, those with all of them."""
+    if request.workload.operation is not Operation.PAIRS:
+        return {m.bytes for m in found.measurements}
+    counts = Counter(piece.measurement.bytes for piece in found.pieces)
+    ranks = request.workload.ranks
+    return {size for size, count in counts.items() if count == ranks * (ranks - 1)}
 
 
 def strange_environment(

@@ -172,6 +172,7 @@ class LocalBenchmark:
             started_at=started_at,
             wall_s=completed.wall_s,
             measurements=found.measurements,
+            pieces=found.pieces,
             header=found.header,
             footer=found.footer,
             detail=detail,

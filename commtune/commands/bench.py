@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import uuid
 from collections.abc import Callable, Sequence
@@ -11,29 +12,48 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from commtune import wiring
-from commtune.commands import shares, text
+from commtune.commands import bench_tables, shares, text
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
     Backend,
     Configuration,
+    Direction,
     Operation,
     Outcome,
     RunRequest,
     RunResult,
+    Shape,
     Timing,
     Workload,
 )
 from commtune.nearest import quoted, suggestion
 from commtune.spaces import QuantityError, parse_seconds
-from commtune.tuner.workload_part import ELEMENT_BYTES, parse_operation, parse_sizes
+from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, shape_of
+from commtune.tuner.workload_part import ELEMENT_BYTES, parse_sizes
 
 _LIMIT_S = 600.0
+#: Ranks of a group, messages under way.
+_MOST = 4096
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
+class ShapeFlags:
+    """What patterns need beside a size, as written; ``None`` and empty where nothing is."""
+
+    group_size: int | None = None
+    active: int | None = None
+    direction: str = ""
+    matrix: str = ""
+    inside: str = ""
+    between: str = ""
+    window: int | None = None
+    rotate: str = ""
+
+
+@dataclass(frozen=True)
 class Settings:
-    """What to run, as written on the command line."""
+    """What to run, as written on the command line; an empty backend is left to the others."""
 
     op: str
     ranks: int
@@ -42,8 +62,9 @@ class Settings:
     mpi: str
     dtype: str
     time_cap: str
-    backend: str = Backend.MPI_HOST
+    backend: str = ""
     emulate_nodes: int = 0
+    shape: ShapeFlags = ShapeFlags()
 
 
 def run(settings: Settings, *, json_output: bool) -> None:
@@ -54,10 +75,10 @@ def run(settings: Settings, *, json_output: bool) -> None:
         benchmark = wiring.prepare_benchmark(mpi, None, request.workload, Path(folder))
         result = wiring.bench(benchmark, request, _LIMIT_S)
     if json_output:
-        print(json.dumps(_plain(result), indent=2))
+        print(json.dumps(_plain(request.workload, result), indent=2))
     else:
         print(_headline(request.workload, f"{mpi.flavour} {mpi.version}"))
-        print(_table(result))
+        print(bench_tables.table(request.workload, result, _nominal(request.workload, result)))
         if reached := shares.of_run(request.workload, result):
             print(reached)
     if result.outcome is not Outcome.OK:
@@ -74,14 +95,17 @@ def run(settings: Settings, *, json_output: bool) -> None:
 
 def _headline(workload: Workload, mpi: str) -> str:
     backend = [workload.backend] if workload.backend != Backend.MPI_HOST else []
-    said = [workload.operation, f"{workload.ranks} ranks", *backend, mpi]
+    said = [workload.operation, f"{workload.ranks} ranks", workload.pattern, *backend, mpi]
     said += [text.emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
-    return ", ".join(said)
+    return ", ".join(filter(None, said))
+
+
+def _nominal(workload: Workload, result: RunResult) -> dict[tuple[int, int], float]:
+    return shares.of_pairs(workload, result) if workload.operation is Operation.PAIRS else {}
 
 
 def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
     """The run that the command line describes; ``flag`` stands before a setting there."""
-    _read("--op", parse_operation, settings.op)
     operation = Operation(_one_of("--op", settings.op, list(Operation)))
     dtype = _one_of("--dtype", settings.dtype, list(ELEMENT_BYTES))
     written = settings.sizes if ".." in settings.sizes else settings.sizes.split(",")
@@ -91,7 +115,7 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
     least = 1 if alone else 2
     if settings.ranks < least:
         raise UserError(f"--ranks: {settings.ranks} is out of range", hint=f"from {least}")
-    backend = Backend(_one_of("--backend", settings.backend, list(Backend)))
+    backend, shape = _shape(settings, operation)
     workload = Workload(
         operation,
         sizes,
@@ -99,9 +123,62 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
         backend=backend,
         dtype=dtype,
         emulated_nodes=_emulated(settings, backend),
+        window=settings.shape.window or 0,
+        shape=shape,
+        rotate=_yes("--rotate", settings.shape.rotate, backend),
     )
-    timing = Timing(max_samples=1000, time_cap_s=time_cap_s)
+    # Of n ranks, n (n - 1) pairs are measured; a file of records has 64 MiB at most.
+    most = 50 if operation is Operation.PAIRS else 1000
+    timing = Timing(max_samples=most, time_cap_s=time_cap_s)
     return RunRequest(uuid.uuid4().hex, _configuration(settings.settings, flag), workload, timing)
+
+
+def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
+    """The backend and the shape that flags ask for, by the checks of campaign files."""
+    flags = settings.shape
+    named = {
+        name: Backend(_one_of(f"--{name}", word, list(Backend))) if word else None
+        for name, word in (
+            ("backend", settings.backend), ("inside", flags.inside), ("between", flags.between)
+        )
+    }  # fmt: skip
+    way = flags.direction and _one_of("--direction", flags.direction, list(Direction))
+    asked = Asked(
+        operation,
+        settings.ranks,
+        nodes=settings.emulate_nodes or 1,
+        window=flags.window,
+        group_size=flags.group_size,
+        active=flags.active,
+        direction=Direction(way) if way else None,
+        matrix=Path(flags.matrix).expanduser() if flags.matrix else None,
+        **named,
+    )
+    for name in ("window", "group_size", "active"):
+        number = getattr(asked, name)
+        if number is not None and not 1 <= number <= _MOST:
+            raise UserError(f"{_flag(name)}: {number} is out of range", hint=f"from 1 to {_MOST}")
+    try:
+        return backend_of(asked), shape_of(asked)
+    except ShapeRefused as refused:
+        # Campaign files and the command line call the keys alike.
+        hint = re.sub(r"\b(operation|matrix|backend|between): ", _as_flag, refused.hint)
+        raise UserError(f"{_flag(refused.key)}: {refused.message}", hint=hint) from refused
+
+
+def _as_flag(key: re.Match[str]) -> str:
+    return f"{_flag(key[1])} "
+
+
+def _flag(key: str) -> str:
+    return "--op" if key == "operation" else f"--{key.replace('_', '-')}"
+
+
+def _yes(flag: str, word: str, backend: Backend) -> bool:
+    is_yes = bool(word) and _one_of(flag, word, ("yes", "no")) == "yes"
+    if is_yes and not backend.is_native:
+        raise UserError(f"{flag}: the backend {backend} does not rotate", hint="leave it out")
+    return is_yes
 
 
 def _emulated(settings: Settings, backend: Backend) -> int:
@@ -139,29 +216,21 @@ def _configuration(settings: tuple[str, ...], flag: str) -> Configuration:
     return Configuration(values)
 
 
-def _table(result: RunResult) -> str:
-    rows = [
-        (
-            text.size(m.bytes),
-            text.duration(m.median_s),
-            text.duration(m.min_s),
-            text.duration(m.p95_s),
-            f"{m.algbw / 1e9:.3f}",
-            f"{m.busbw / 1e9:.3f}",
-            str(len(m.samples_s)),
-            "" if m.canary_s is None else text.duration(m.canary_s),
-        )
-        for m in result.measurements
-    ]
-    header = ("size", "median", "min", "p95", "algbw GB/s", "busbw GB/s", "samples", "canary")
-    return text.columns(header, rows, right=",".join(header))
-
-
 def _disturbed(result: RunResult) -> bool:
     """Whether the two ranks of the canary missed each other, though each has a core."""
     canaries = [m.canary_s for m in result.measurements]
     return None in canaries and any(canary is not None for canary in canaries)
 
 
-def _plain(result: RunResult) -> dict[str, object]:
-    return {**asdict(result), "header": result.header, "footer": result.footer}
+def _plain(workload: Workload, result: RunResult) -> dict[str, object]:
+    nominal = [
+        {"pair": list(pair), "bytes_per_s": whole}
+        for pair, whole in _nominal(workload, result).items()
+    ]
+    return {
+        **asdict(result),
+        "header": result.header,
+        "footer": result.footer,
+        "workload": workload.plain(),
+        **({"nominal": nominal} if nominal else {}),
+    }

@@ -274,6 +274,7 @@ def _completed(header: GridHeader, result: RunResult) -> GridHeader:
     return replace(
         header,
         benchmark={**program, **header.benchmark},
-        bus_factor=float(f"{largest.busbw / largest.algbw:.6g}"),
+        # Not busbw / algbw: of some operations more is moved than a size.
+        bus_factor=float(f"{largest.busbw * largest.median_s / largest.bytes:.6g}"),
         oversubscribed=result.oversubscribed,
     )

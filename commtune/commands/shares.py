@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from commtune.commands import text
-from commtune.db.describing import header
+from commtune.db.answers import BestRow
+from commtune.db.describing import describe, header
 from commtune.db.location import database_url
 from commtune.db.records import CampaignSummary
-from commtune.model import RunResult, Workload
+from commtune.model import RunResult, Verdict, Workload
 from commtune.systems import (
     FABRIC,
     Nominal,
     bus_bandwidth,
+    nominal,
     short_bandwidth,
     stored_fabric,
     stored_nominal,
+    stored_question,
 )
+
+#: Settings of a campaign that are a part of its workload.
+_OF_THE_WORKLOAD = ("emulated_nodes", "shape", "window", "flows")
 
 
 @dataclass(frozen=True)
@@ -56,12 +62,75 @@ def of_best(campaign: CampaignSummary, db: str | None) -> Share | None:
         said = header(database_url(db), campaign.id)
     workload = {
         "operation": best.operation, "ranks": best.ranks, "nodes": best.nodes,
-        "backend": best.backend, "emulated_nodes": campaign.settings.get("emulated_nodes"),
+        "backend": best.backend,
     }  # fmt: skip
-    nominal = stored_nominal(workload, stored_fabric(campaign.settings, said), said)
-    reached = bus_bandwidth(best.operation, best.ranks, best.bytes, best.tuned_s)
-    share = None if reached is None else nominal.share(reached)
-    return None if share is None else Share(share, nominal)
+    return of_time(workload, campaign.settings, said, best.bytes, best.tuned_s)
+
+
+def of_answer(answer: BestRow, db: str | None) -> Share | None:
+    """Of the time that the best configuration takes at the size that was asked for, or the
+    nearest; ``None`` where the campaign knows nothing of its machine's links.
+    """
+    points = [point for point in answer.points if point.speed == "all"] or list(answer.points[:1])
+    if not points or answer.simulated:
+        return None
+    url = database_url(db)
+    stored = describe(url, answer.campaign)
+    said = None
+    if FABRIC not in stored.settings and answer.backend != "mpi-host":
+        said = header(url, stored.id)
+    taken_s = points[0].tuned_s if answer.verdict == Verdict.FASTER else points[0].default_s
+    workload = {
+        "operation": answer.operation, "ranks": answer.ranks, "nodes": answer.nodes,
+        "backend": answer.backend,
+    }  # fmt: skip
+    return of_time(workload, stored.settings, said, points[0].bytes, taken_s)
+
+
+def of_time(
+    workload: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    said: Mapping[str, Any] | None,
+    size: int,
+    seconds: float,
+) -> Share | None:
+    """Of a time of a campaign's workload; ``None`` where nothing can be said.
+
+    Args:
+        settings: of the campaign; they know its shape and its links.
+        said: the header of a run, where the settings know of no links.
+    """
+    fabric = stored_fabric(settings, said)
+    if fabric is None:
+        return None
+    known = {name: settings[name] for name in _OF_THE_WORKLOAD if name in settings}
+    whole = {**workload, **known}
+    found = stored_nominal(whole, fabric, said)
+    reached = bus_bandwidth(stored_question(whole, said), size, seconds)
+    share = None if reached is None else found.share(reached)
+    return None if share is None else Share(share, found)
+
+
+def of_pairs(workload: Workload, result: RunResult) -> dict[tuple[int, int], float]:
+    """The nominal bandwidth of each pair of ranks, bytes per second, where it is known."""
+    said: Mapping[str, Any] = result.header or {}
+    fabric = stored_fabric({}, said)
+    if fabric is None or workload.emulated_nodes:
+        return {}
+    question = stored_question(workload.plain(), said)
+    found = {
+        (first, second): nominal(fabric, replace(question, first=first, second=second)).bytes_per_s
+        for first in range(workload.ranks)
+        for second in range(workload.ranks)
+        if first != second
+    }
+    return {pair: whole for pair, whole in found.items() if whole}
+
+
+def _plain(workload: Workload) -> dict[str, Any]:
+    """A workload as plain data, with the messages of its matrix."""
+    content = workload.shape.content
+    return {**workload.plain(), **({"flows": content.flows} if content else {})}
 
 
 def of_run(workload: Workload, result: RunResult) -> str:
@@ -74,9 +143,9 @@ def of_run(workload: Workload, result: RunResult) -> str:
     if fabric is None or not result.measurements:
         return ""
     largest = max(result.measurements, key=lambda m: m.bytes)
-    nominal = stored_nominal(workload.plain(), fabric, said)
-    words = nominal.reached(largest.busbw)
-    if nominal.bytes_per_s is None:
+    found = stored_nominal(_plain(workload), fabric, said)
+    words = found.reached(largest.busbw)
+    if found.bytes_per_s is None:
         return words
-    assumed = "".join(f"; assumed: {assumption}" for assumption in nominal.assumptions)
-    return f"largest size: {words}\n  {nominal.why}; {nominal.origin}{assumed}"
+    assumed = "".join(f"; assumed: {assumption}" for assumption in found.assumptions)
+    return f"largest size: {words}\n  {found.why}; {found.origin}{assumed}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from commtune import wiring
 from commtune.commands import bench, text
-from commtune.errors import EnvironmentFault
+from commtune.errors import EnvironmentFault, UserError
 from commtune.model import DEFAULT, Backend, Configuration, Execution, RunRequest, Workload
 from commtune.tuner.executed import DID, NOTE, Told, effective, group, settings_of
 from commtune.tuner.ports import Benchmark
@@ -55,6 +55,11 @@ def run(settings: Settings, *, json_output: bool) -> None:
         settings.emulate_nodes,
     )
     request = bench.request_of(written, flag="")
+    if request.workload.operation.is_pattern:
+        raise UserError(
+            f"--op {settings.op}: the benchmark makes no untimed runs of it",
+            hint="trace ping-pong, or the collective that your program calls",
+        )
     mpi = wiring.find(settings.mpi)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         prepared = wiring.prepare_benchmark(mpi, None, request.workload, Path(folder))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from commtune.model import Timing, Workload
+from commtune.model import Piece, Timing, Workload
 
 
 def pack_samples(samples_s: Sequence[float]) -> bytes:
@@ -76,6 +76,16 @@ def workload_from(data: Mapping[str, Any]) -> Workload:
 def timing_from(data: Mapping[str, Any]) -> Timing:
     """Timing from the plain data that ``dataclasses.asdict`` makes of it."""
     return Timing(**data)
+
+
+def pieces_json(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """Parts of an operation as plain data; samples are left out, and so are pairs."""
+    names = ("bytes", "median_s", "min_s", "p95_s", "algbw")
+    return [
+        {"part": piece.part, **{name: getattr(piece.measurement, name) for name in names}}
+        for piece in pieces
+        if piece.part
+    ]
 
 
 def differences(stored: Any, now: Any, prefix: str = "") -> list[str]:

@@ -145,6 +145,16 @@ def traffic(connection: Connection, campaign_id: int) -> tuple[float, float] | N
     return None if least is None else (least, most)
 
 
+def parts(connection: Connection, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
+    """The parts that good runs measured by themselves, by run; see ``codec.pieces_json``."""
+    rows = connection.execute(
+        select(Run.run_id, Run.footer).where(
+            Run.campaign_id == campaign_id, Run.outcome == str(Outcome.OK)
+        )
+    )
+    return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
+
+
 def summaries(connection: Connection) -> list[CampaignSummary]:
     """All campaigns, newest first."""
     counts = _run_counts(connection)

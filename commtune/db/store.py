@@ -320,6 +320,11 @@ class Store:
         with self.database.read() as connection:
             return reading.traffic(connection, campaign_id)
 
+    def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
+        """Steps of an operation that good runs measured by themselves, by run."""
+        with self.database.read() as connection:
+            return reading.parts(connection, campaign_id)
+
     def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
         """Puts these profiles in the place of the campaign's earlier ones, all or none."""
         with self._write() as connection:

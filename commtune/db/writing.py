@@ -12,7 +12,14 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
 from commtune.db import anew
-from commtune.db.codec import clean, differences, pack_samples, plain, workload_json
+from commtune.db.codec import (
+    clean,
+    differences,
+    pack_samples,
+    pieces_json,
+    plain,
+    workload_json,
+)
 from commtune.db.locks import STALE_AFTER_S
 from commtune.db.records import CampaignHandle, CampaignRecord, StackRecord, SystemRecord
 from commtune.db.tables import (
@@ -327,10 +334,17 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
         "oversubscribed": result.oversubscribed,
         "other_load": result.other_load,
         "header": plain(result.header),
-        "footer": plain(result.footer),
+        "footer": plain(_footer(result)),
         "nodes": clean(",".join(result.nodes)) or None,
         "distance": clean(result.distance) or None,
     }
+
+
+def _footer(result: RunResult) -> Mapping[str, Any] | None:
+    """The footer, with the parts of the operation, for which there is no table."""
+    if result.footer is None or not result.pieces:
+        return result.footer
+    return {**result.footer, "parts": pieces_json(result.pieces)}
 
 
 def _measurement(measurement: Measurement) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from commtune.kernels.records import Records, read
 from commtune.model import (
@@ -17,6 +19,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.model.shapes import ACTIVE, GROUPED, MIXED
 
 #: What an aggressor prints, once, as soon as it has moved messages.
 AGGRESSOR_SIGN = "commtune-bench: sending"
@@ -28,14 +31,21 @@ class NativeProgram:
 
     Attributes:
         env_names: variables whose values every rank reports in the header.
+        library: of the backend ``xccl``, name and version as the header says them; runs with
+            another one are not what was asked for. Empty where any will do.
+        matrix: the file of a workload's matrix, which rank 0 reads.
     """
 
     executable: Path
     env_names: Sequence[str] = ()
+    library: str = ""
+    matrix: Path | None = None
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
         """The command line of one rank."""
-        return arguments(self.executable, request, records, self.env_names)
+        command = arguments(self.executable, request, records, self.env_names)
+        asked = self.matrix is not None and request.workload.operation is Operation.MATRIX
+        return [*command, f"--matrix={self.matrix}"] if asked else command
 
     def trace_arguments(
         self, request: RunRequest, records: Path, controls: Sequence[str]
@@ -50,7 +60,27 @@ class NativeProgram:
 
     def read(self, records: Path, request: RunRequest) -> Records:
         """Reads a record file and holds it against what was asked for."""
-        return read(records, request)
+        found = read(records, request)
+        return replace(found, mismatch=_mismatch(self.library, found.header or {}))
+
+
+def _mismatch(asked: str, header: Mapping[str, Any]) -> str:
+    """That another library was loaded than the one that the benchmark was built with."""
+    library = header.get("library")
+    name = library.get("name") if isinstance(library, dict) else None
+    if not asked or not isinstance(name, str) or _words_of(name) == _words_of(asked):
+        return ""
+    return (
+        f"MISMATCH: the ranks ran with {name[:60]}, and the benchmark was built with {asked}, "
+        "which results would be stored for. LD_LIBRARY_PATH or a module brings the other one: "
+        "take it out, or build with its headers (commtune build)"
+    )
+
+
+def _words_of(library: str) -> tuple[str, ...]:
+    """Name and numbers of a version; what packagers add to it says nothing."""
+    name, _, version = library.partition(" ")
+    return (name, *re.findall(r"[0-9]+", version)[:3])
 
 
 def arguments(
@@ -69,6 +99,8 @@ def arguments(
         f"--expect-ranks={workload.ranks}",
         *_backend(workload.backend),
         *_window(workload),
+        *_shape(workload),
+        *(["--rotate=yes"] if workload.rotate else []),
         *_timing(request.timing),
     ]
     return [*command, f"--env-names={','.join(env_names)}"] if env_names else command
@@ -115,6 +147,17 @@ def _window(workload: Workload) -> list[str]:
     # Guard operations have the same workload otherwise.
     is_stream = workload.operation is Operation.STREAM
     return [f"--window={workload.window}"] if workload.window and is_stream else []
+
+
+def _shape(workload: Workload) -> list[str]:
+    """What its operation uses of a shape; guard operations have the same workload otherwise."""
+    shape, operation = workload.shape, workload.operation
+    names: list[str] = []
+    names += ["group_size"] if operation in GROUPED else []
+    names += ["active", "direction"] if operation in ACTIVE else []
+    names += [name for name in ("inside", "between") if operation in MIXED]
+    given = ((name, getattr(shape, name)) for name in names)
+    return [f"--{name.replace('_', '-')}={value}" for name, value in given if value]
 
 
 def _timing(timing: Timing) -> list[str]:

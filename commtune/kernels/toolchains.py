@@ -22,6 +22,9 @@ _PROBE_LIMIT_S = 30.0
 #: Folders of libraries below a prefix.
 _LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
 
+#: The version of a library whose header says none.
+UNKNOWN = "unknown"
+
 
 @dataclass(frozen=True)
 class Xccl:
@@ -220,7 +223,7 @@ def parse_xccl_version(header: str) -> str:
     """The version in nccl.h or rccl.h; ``unknown`` where it isn't said."""
     macros = dict(re.findall(r"^#define NCCL_(MAJOR|MINOR|PATCH) (\d+)", header, re.MULTILINE))
     parts = [macros.get(part) for part in ("MAJOR", "MINOR", "PATCH")]
-    return ".".join(part for part in parts if part) if all(parts) else "unknown"
+    return ".".join(part for part in parts if part) if all(parts) else UNKNOWN
 
 
 def parse_version(kind: GpuKind, text: str) -> str:

@@ -17,9 +17,11 @@ from commtune.model.runs import (
     Measurement,
     Outcome,
     Phase,
+    Piece,
     RunRequest,
     RunResult,
 )
+from commtune.model.shapes import Direction, Flow, Matrix, Shape
 from commtune.model.workload import BATCHED, BLOCKING, DEVICE, WALL, OwnBenchmark, Timing, Workload
 
 __all__ = [
@@ -33,13 +35,16 @@ __all__ = [
     "Backend",
     "BlockPlan",
     "Configuration",
+    "Direction",
     "Execution",
+    "Flow",
     "Followed",
     "GpuKind",
     "Interval",
     "JobKind",
     "JobRecord",
     "JobStage",
+    "Matrix",
     "Measurement",
     "MpiFlavour",
     "MpiInstallation",
@@ -47,10 +52,12 @@ __all__ = [
     "Outcome",
     "OwnBenchmark",
     "Phase",
+    "Piece",
     "PointEvidence",
     "Profile",
     "RunRequest",
     "RunResult",
+    "Shape",
     "Timing",
     "Verdict",
     "Workload",

@@ -25,6 +25,12 @@ class Operation(StrEnum):
     INCAST = "incast"
     ONE_TO_MANY = "one-to-many"
     SELF = "self"
+    RAIL = "rail"
+    ASYMMETRIC = "asymmetric"
+    SYMMETRIC = "symmetric"
+    MATRIX = "matrix"
+    STRIPING = "striping"
+    PAIRS = "pairs"
 
     @classmethod
     def _missing_(cls, value: object) -> Operation | None:
@@ -47,6 +53,11 @@ class Operation(StrEnum):
         """Whether libraries have a call of its own for it; else it is made of messages."""
         return self in _COLLECTIVES
 
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it needs more than a size and ranks, or is no single operation: no guard."""
+        return self in _PATTERNS
+
 
 _OWN = re.compile(r"own:[A-Za-z0-9][A-Za-z0-9._-]{0,58}")
 
@@ -59,6 +70,17 @@ _COLLECTIVES = frozenset(
         Operation.REDUCE_SCATTER,
         Operation.BROADCAST,
         Operation.REDUCE,
+    }
+)
+
+_PATTERNS = frozenset(
+    {
+        Operation.RAIL,
+        Operation.ASYMMETRIC,
+        Operation.SYMMETRIC,
+        Operation.MATRIX,
+        Operation.STRIPING,
+        Operation.PAIRS,
     }
 )
 
@@ -80,6 +102,11 @@ class Backend(StrEnum):
     def is_native(self) -> bool:
         """Whether it is one of the native benchmark."""
         return self not in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE, Backend.COMMAND)
+
+    @property
+    def memory(self) -> str:
+        """What its messages begin and end in: ``host`` or ``device``."""
+        return "host" if self in (Backend.MPI_HOST, Backend.PYTHON_HOST) else "device"
 
     @property
     def uses_gpu(self) -> bool:

@@ -162,6 +162,21 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A measurement that is none of the whole operation.
+
+    Attributes:
+        part: ``inside`` or ``between`` of a matrix, ``split``, ``translate`` or ``assemble`` of
+            striping; ``""`` for a pair.
+        pair: sender and receiver; ``None`` for a part.
+    """
+
+    measurement: Measurement
+    part: str
+    pair: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
 class RunResult:
     """What came of one launch.
 
@@ -195,3 +210,4 @@ class RunResult:
     other_load: float | None = None
     nodes: tuple[str, ...] = ()
     distance: str = ""
+    pieces: tuple[Piece, ...] = ()

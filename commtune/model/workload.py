@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from commtune.model.operations import Backend, Operation
+from commtune.model.shapes import Shape
 
 #: Values of ``Timing.mode`` and ``Timing.timer`` for what has always been done.
 BLOCKING, BATCHED = "blocking", "batched"
@@ -84,6 +85,8 @@ class Workload:
             nodes, so that it uses its network transport between them; 0 for none.
         window: messages under way together, of streams; 0 for the benchmark's own choice.
         own: the user's own benchmark; ``None`` for ours.
+        shape: of operations made of messages between groups, of a matrix, and of striping.
+        rotate: each operation is done at another place of the buffers, so that caches hold less.
     """
 
     operation: Operation
@@ -96,22 +99,32 @@ class Workload:
     emulated_nodes: int = 0
     window: int = 0
     own: OwnBenchmark | None = None
+    shape: Shape = field(default_factory=Shape)
+    rotate: bool = False
 
     @property
     def words(self) -> str:
         """What is done, for people; of a command, nobody knows the type of its elements."""
-        return (
-            self.operation
-            if self.backend == Backend.COMMAND
-            else (f"{self.operation} of {self.dtype}")
-        )
+        if self.backend == Backend.COMMAND:
+            return self.operation
+        said = (f"{self.operation} of {self.dtype}", self.pattern)
+        return ", ".join(filter(None, said))
+
+    @property
+    def pattern(self) -> str:
+        """What an operation's word and its ranks leave open, for people; empty for nothing."""
+        rotating = "rotating through the buffers" if self.rotate else ""
+        return ", ".join(filter(None, (self.shape.said(self.operation), rotating)))
 
     def plain(self) -> dict[str, Any]:
         """As plain data; what came later is left out where it is as it always was before."""
-        data = _without_defaults(self, {"emulated_nodes", "window", "own"})
+        later = {"emulated_nodes", "window", "own", "shape", "rotate"}
+        data = _without_defaults(self, later)
         words = {"operation": str(self.operation), "backend": str(self.backend)}
         own = {"own": _plain_own(self.own)} if self.own else {}
-        return {**data, **words, "sizes": list(self.sizes), **own}
+        data.pop("shape", None)
+        shape = {"shape": plain} if (plain := self.shape.plain()) else {}
+        return {**data, **words, "sizes": list(self.sizes), **own, **shape}
 
     @classmethod
     def of_plain(cls, stored: Mapping[str, Any]) -> Workload:
@@ -124,6 +137,7 @@ class Workload:
                 "operation": Operation(stored["operation"]),
                 "sizes": tuple(stored["sizes"]),
                 "own": restored,
+                "shape": Shape.of_plain(stored.get("shape") or {}),
             }
         )
 

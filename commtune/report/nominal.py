@@ -20,9 +20,9 @@ def nominal_of(record: Record) -> Nominal:
     if isinstance(said, int | float) and math.isfinite(said) and said > 0:
         return Nominal(float(said), "the system's description", origin="a number stored with it")
     fabric = stored_fabric(record.campaign.settings, record.header)
-    return stored_nominal(
-        {"ranks": 0, **record.workload, "operation": record.operation}, fabric, record.header
-    )
+    flows = {"flows": record.campaign.settings.get("flows", ())}
+    workload = {"ranks": 0, **record.workload, **flows, "operation": record.operation}
+    return stored_nominal(workload, fabric, record.header)
 
 
 def busbw_of(record: Record) -> Callable[[SizePoint, float], float] | None:

@@ -14,7 +14,7 @@ from commtune.systems.links import (
 from commtune.systems.loading import build_system, load_system, systems
 from commtune.systems.nominal import group_bandwidth, matrix, nominal, self_bounds
 from commtune.systems.schema import System
-from commtune.systems.stored import FABRIC, stored_fabric, stored_nominal
+from commtune.systems.stored import FABRIC, stored_fabric, stored_nominal, stored_question
 from commtune.systems.traffic import Memory, Question
 
 __all__ = [
@@ -44,5 +44,6 @@ __all__ = [
     "short_bandwidth",
     "stored_fabric",
     "stored_nominal",
+    "stored_question",
     "systems",
 ]

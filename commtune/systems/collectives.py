@@ -12,13 +12,18 @@ from commtune.systems import routes
 from commtune.systems.bandwidth import format_bandwidth, short_bandwidth
 from commtune.systems.bounds import Bound
 from commtune.systems.fabric import Fabric
-from commtune.systems.traffic import Question
+from commtune.systems.traffic import GROUPED, Question
 
 #: Every rank ends with all, or gives all: bytes are moved by all ranks alike.
 _SPREAD = ("allreduce", "allgather", "reduce-scatter")
 #: One rank has, or gets, all.
 _ROOTED = ("broadcast", "reduce")
 OPERATIONS = (*_SPREAD, *_ROOTED)
+
+#: A size, a number of ranks and a factor are all that their bytes depend on.
+_PLAIN = (
+    *OPERATIONS, "alltoall", "ping-pong", "bidirectional", "ring", "self", "pairs", "striping",
+)  # fmt: skip
 
 _ENDPOINTS = "ranks reduce, not switches (no NVLS, no SHARP)"
 
@@ -31,15 +36,24 @@ def bus_factor(operation: str, ranks: int) -> float:
     return others if operation in ("allgather", "reduce-scatter", "alltoall") else 1.0
 
 
-def bus_bandwidth(operation: str, ranks: int, size: int, seconds: float) -> float | None:
+def bus_bandwidth(question: Question, size: int, seconds: float) -> float | None:
     """Bytes per second, as the benchmark counts them, of a size in whole elements.
 
-    ``None`` for operations whose bytes depend on more than a size and a number of ranks.
+    ``None`` where the question lacks what the bytes depend on.
     """
+    operation, ranks = question.operation, question.ranks
     if operation in ("incast", "one-to-many"):
         return (ranks - 1) * size / seconds
-    known = (*OPERATIONS, "alltoall", "ping-pong", "bidirectional", "ring", "self", "pairs")
-    return size * bus_factor(operation, ranks) / seconds if operation in known else None
+    if operation in GROUPED:
+        ways = 1 if question.direction == "outbound" else 2
+        return ways * question.active * size / seconds if question.active else None
+    if operation == "matrix":
+        largest = max((amount for _, _, amount in question.flows), default=0.0)
+        moved = sum(amount / largest for _, _, amount in question.flows) if largest else 0.0
+        return moved * size / seconds or None
+    if operation == "stream":
+        return question.window * size / seconds if question.window else None
+    return size * bus_factor(operation, ranks) / seconds if operation in _PLAIN else None
 
 
 def bounds(fabric: Fabric, question: Question) -> Bound | None:

@@ -16,6 +16,10 @@ from commtune.systems.fabric import Fabric
 from commtune.systems.nominal import nominal
 from commtune.systems.traffic import Memory, Question
 
+_STAGED = "mpi-staged"
+#: What the plain form of a shape leaves out.
+_DEFAULTS = {"group_size": 1, "active": 1, "direction": "outbound"}
+
 #: Key of a campaign's settings that holds a fabric as plain data.
 FABRIC = "fabric"
 
@@ -36,21 +40,41 @@ def stored_nominal(
     """The nominal bandwidth of a workload as it is stored, or why there is none.
 
     Args:
-        workload: operation, ranks, nodes, backend, as plain data.
-        header: of a run of it; patterns of groups need its shape.
+        workload: operation, ranks, nodes, backend, shape, as plain data; ``flows`` beside them
+            are the messages of a matrix.
+        header: of a run of it.
     """
     if fabric is None:
         return nothing("neither a system description nor links that a driver names")
     if workload.get("emulated_nodes"):
         return nothing("its nodes are emulated on one machine, over sockets")
-    shape = (header or {}).get("shape") or {}
-    question = Question(
+    question = stored_question(workload, header)
+    if question.operation == "matrix" and not question.flows:
+        return nothing("the messages of its matrix are not stored: there are too many")
+    shape = workload.get("shape") or {}
+    if _STAGED in (shape.get("inside"), shape.get("between")) and question.memory is Memory.DEVICE:
+        return nothing("there is no model of messages of which some go through the host")
+    return nominal(fabric, question)
+
+
+def stored_question(
+    workload: Mapping[str, Any], header: Mapping[str, Any] | None = None
+) -> Question:
+    """What a nominal bandwidth is asked for, of a workload as it is stored.
+
+    Args:
+        workload: as for ``stored_nominal``.
+        header: of a run of it; knows what the benchmark chose itself.
+    """
+    shape = {**_DEFAULTS, **((header or {}).get("shape") or {}), **(workload.get("shape") or {})}
+    return Question(
         operation=str(workload["operation"]),
         ranks=int(workload["ranks"]),
         nodes=int(workload.get("nodes", 1)),
         memory=Memory.of_backend(str(workload.get("backend", "mpi-host"))),
-        group_size=int(shape.get("group_size", 0)),
-        active=int(shape.get("active", 0)),
-        direction=str(shape.get("direction", "outbound")),
+        group_size=int(shape["group_size"]),
+        active=int(shape["active"]),
+        direction=str(shape["direction"]),
+        flows=tuple((int(a), int(b), float(amount)) for a, b, amount in workload.get("flows", ())),
+        window=int(workload.get("window") or shape.get("window") or 0),
     )
-    return nominal(fabric, question)

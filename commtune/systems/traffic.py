@@ -16,7 +16,7 @@ from commtune.systems.routes import Demand
 #: Patterns of more messages are not counted through.
 _MOST_MESSAGES = 200_000
 _PAIR = ("ping-pong", "bidirectional", "stream", "pairs")
-_GROUPED = ("rail", "asymmetric", "symmetric")
+GROUPED = ("rail", "asymmetric", "symmetric")
 
 
 class Memory(StrEnum):
@@ -43,6 +43,7 @@ class Question:
         group_size, active, direction: of patterns of groups (g, k; ``outbound``,
             ``bidirectional``, ``omnidirectional``).
         first, second: of ``pairs``.
+        window: of ``stream``; 0 where nobody knows.
         flows: of ``matrix``: from, to, bytes.
     """
 
@@ -56,6 +57,7 @@ class Question:
     first: int = 0
     second: int = 1
     flows: tuple[Demand, ...] = ()
+    window: int = 0
 
     @property
     def each(self) -> int:
@@ -141,7 +143,7 @@ def _messages(question: Question) -> Iterable[Demand] | None:
     if operation == "matrix" and question.flows:
         largest = max(amount for _, _, amount in question.flows)
         return ((a, b, amount / largest) for a, b, amount in question.flows if a != b)
-    if operation in _GROUPED and question.group_size:
+    if operation in GROUPED and question.group_size:
         return _groups(question)
     return None
 
@@ -173,7 +175,7 @@ def _between(question: Question, start: int, end: int, *, back: bool) -> Iterato
 def _counted(question: Question, start: int, end: int, amount: float) -> float:
     """What bandwidth counts of a message: all of it, or what concerns the first group or rank."""
     operation = question.operation
-    if operation in _GROUPED:
+    if operation in GROUPED:
         size = question.group_size
         return amount if (start < size) != (end < size) else 0.0
     if operation in ("bidirectional", "ring"):

@@ -163,7 +163,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     aggressor = aggressor_of(document, file.aggressor, wish)
     check_asked(document, file.slurm, system, wish, aggressor)
     space = with_pins(document, _space(document, file, folder), system)
-    plan = replace(_plan(document, file, space), aggressor=aggressor)
+    plan = replace(_plan(document, file, space, folder), aggressor=aggressor)
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
     guards = _guard_variables(document, file, plan.space)
@@ -179,12 +179,13 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     )
 
 
-def _plan(document: Document, file: CampaignFile, space: Space) -> Plan:
+def _plan(document: Document, file: CampaignFile, space: Space, folder: Path) -> Plan:
+    measured = workload(document, file.workload, folder, on_slurm=file.slurm is not None)
     return Plan(
         name=file.name,
         space=space,
-        workload=workload(document, file.workload, on_slurm=file.slurm is not None),
-        timing=timing(document, file.timing, file.workload.backend),
+        workload=measured,
+        timing=timing(document, file.timing, measured),
         budget=budget(document, file.budget, file.workload.nodes),
         seed=file.seed,
         minimum_gain=file.minimum_gain,
@@ -246,6 +247,13 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
             ("guard_operations", file.guard_operations.index(tuned)),
             hint="name other operations, such as broadcast and alltoall",
         )
+    for index, guard in enumerate(file.guard_operations):
+        if guard.is_pattern:
+            raise document.error(
+                f"{guard} needs more than a size, or has no time of the whole: it can't guard",
+                ("guard_operations", index),
+                hint="name others, such as alltoall, or give it a campaign of its own",
+            )
     return tuple(dict.fromkeys(file.guard_operations))
 
 

@@ -56,7 +56,7 @@ class GridHeader:
         benchmark: version and build of the benchmark program.
         campaign: text of the campaign file that named space, workload and timing.
         seed: of the order in which the runs were made.
-        bus_factor: bus bandwidth divided by algorithm bandwidth.
+        bus_factor: bus bandwidth divided by size over time.
         oversubscribed: the ranks had fewer cores than that.
     """
 
@@ -75,7 +75,8 @@ class GridHeader:
 
     def plain(self) -> dict[str, Any]:
         """The header's line as plain data."""
-        return {"format": FORMAT, "version": VERSION, "recording": True, **asdict(self)}
+        known = {"format": FORMAT, "version": VERSION, "recording": True}
+        return {**known, **asdict(self), "workload": self.workload.plain()}
 
 
 @dataclass(frozen=True)

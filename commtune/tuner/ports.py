@@ -14,6 +14,7 @@ from commtune.model import (
     JobRecord,
     Measurement,
     Outcome,
+    Piece,
     Profile,
     RunRequest,
     RunResult,
@@ -148,6 +149,10 @@ class Records(Protocol):
     def header(self) -> Mapping[str, Any] | None: ...
     @property
     def measurements(self) -> tuple[Measurement, ...]: ...
+    @property
+    def pieces(self) -> tuple[Piece, ...]: ...
+    @property
+    def mismatch(self) -> str: ...
     @property
     def footer(self) -> Mapping[str, Any] | None: ...
     @property

@@ -136,7 +136,9 @@ def _note(
 ) -> str:
     """What was odd on purpose, and what could still be hidden; see ``text.split_note``."""
     noise = f"measured {plan.beside}" if plan.beside else plan.emulated
-    return "\n".join(filter(None, [noise, _hidden(part, points, plan, detectable)]))
+    pattern = plan.workload.pattern
+    said = "; ".join(filter(None, [noise, pattern and f"pattern: {pattern}"]))
+    return "\n".join(filter(None, [said, _hidden(part, points, plan, detectable)]))
 
 
 def _hidden(

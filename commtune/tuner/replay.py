@@ -283,13 +283,15 @@ def _covers(recorded: Workload, asked: Workload) -> bool:
 
 _OF_THE_WORKLOAD = (
     "operation", "backend", "ranks", "nodes", "emulated_nodes", "dtype", "reduction", "window",
+    "pattern",
 )  # fmt: skip
 
 
 def _workload_problems(recorded: Workload, plan: Plan) -> list[str]:
     asked = plan.workload
     found = [
-        f"{name} is {getattr(recorded, name)} there, not {getattr(asked, name)}"
+        f"{name} is {getattr(recorded, name) or 'none'} there, "
+        f"not {getattr(asked, name) or 'none'}"
         for name in _OF_THE_WORKLOAD
         if getattr(recorded, name) != getattr(asked, name)
     ]

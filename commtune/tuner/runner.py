@@ -322,6 +322,8 @@ class Runner:
 
     def trace(self, configuration: Configuration) -> Execution | None:
         """What the library does under a configuration, from an untimed run that is not stored."""
+        if self.plan.workload.operation.is_pattern:  # of which the benchmark makes no such runs
+            return None
         request = self._request(configuration, Phase.SEARCH, 0, 0, None, trial=_NO_TRIAL)
         return self.benchmark.trace(request, self.time_limit_s())
 

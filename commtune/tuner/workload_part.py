@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from commtune.model import BATCHED, DEVICE, Backend, Operation, Timing, Workload
+from commtune.model import BATCHED, DEVICE, Backend, Direction, Operation, Timing, Workload
 from commtune.nearest import quoted
-from commtune.spaces import Document, QuantityError, format_bytes, parse_bytes
+from commtune.spaces import Document, QuantityError, Text, format_bytes, parse_bytes
 from commtune.tuner.campaign_values import Part, Seconds, Share, within
+from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, shape_of
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
@@ -20,10 +22,6 @@ LARGEST_SIZE = 2**30
 DEFAULT_BATCH = 20
 #: Data types, with the size of one element.
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
-
-#: What the benchmark does, but no campaign asks for.
-_PATTERNS = ("rail", "asymmetric", "symmetric", "matrix", "striping")
-_BY_HAND = "commtune-bench does it by itself: docs/benchmark.md"
 
 _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
@@ -36,9 +34,7 @@ def parse_operation(written: object) -> object:
     """
     if written == "pairs":
         message = "pairs has no time of the whole: it measures each pair of ranks by itself"
-        raise QuantityError(message, hint=_BY_HAND)
-    if written in _PATTERNS:
-        raise QuantityError(f"{written} can't be asked for here", hint=_BY_HAND)
+        raise QuantityError(message, hint="commtune bench --op pairs shows them")
     return written
 
 
@@ -95,6 +91,25 @@ class WorkloadPart(Part):
     window: Annotated[int, within(1, 4096)] | None = Field(
         default=None, description="of stream: messages under way together"
     )
+    group_size: Annotated[int, within(1, 4096)] | None = Field(
+        default=None, description="of rail, asymmetric, symmetric, striping: ranks of a group"
+    )
+    active: Annotated[int, within(1, 4096)] | None = Field(
+        default=None, description="of rail, asymmetric, symmetric: ranks of a group that send"
+    )
+    direction: Direction | None = Field(
+        default=None, description="of rail, asymmetric, symmetric: which way messages go"
+    )
+    matrix: Text | None = Field(default=None, description="of matrix: file of messages")
+    inside: Backend | None = Field(
+        default=None, description="of matrix, striping: backend inside of nodes"
+    )
+    between: Backend | None = Field(
+        default=None, description="of matrix, striping: backend between nodes"
+    )
+    rotate: bool = Field(
+        default=False, description="each operation at another place of the buffers"
+    )
 
 
 class TimingPart(Part):
@@ -112,8 +127,11 @@ class TimingPart(Part):
     timer: Literal["wall", "device"] = "wall"
 
 
-def workload(document: Document, part: WorkloadPart, *, on_slurm: bool) -> Workload:
+def workload(document: Document, part: WorkloadPart, folder: Path, *, on_slurm: bool) -> Workload:
     """What a campaign measures.
+
+    Args:
+        folder: where the paths of the file start.
 
     Raises:
         DocumentError: parts that don't go together, with their place.
@@ -131,27 +149,55 @@ def workload(document: Document, part: WorkloadPart, *, on_slurm: bool) -> Workl
             ("workload", "sizes"),
             hint=f"sizes begin at {element} B there",
         )
-    if part.window is not None and part.operation is not Operation.STREAM:
+    if part.rotate and not part.backend.is_native:
         raise document.error(
-            f"{part.operation} has no window of messages",
-            ("workload", "window"),
-            hint="take it out, or write operation: stream",
+            f"the backend {part.backend} does not rotate through its buffers",
+            ("workload", "rotate"),
+            hint="take it out",
         )
+    emulated = _emulated_nodes(document, part, on_slurm=on_slurm)
+    try:
+        asked = _asked(part, folder, emulated or part.nodes)
+        backend, shape = backend_of(asked), shape_of(asked)
+    except ShapeRefused as refused:
+        raise document.error(
+            refused.message, ("workload", refused.key), hint=refused.hint
+        ) from refused
     return Workload(
         operation=part.operation,
         sizes=part.sizes,
         ranks=part.ranks,
         nodes=part.nodes,
-        backend=part.backend,
+        backend=backend,
         dtype=part.dtype,
         reduction=part.reduction,
-        emulated_nodes=_emulated_nodes(document, part, on_slurm=on_slurm),
+        emulated_nodes=emulated,
         window=part.window or 0,
+        shape=shape,
+        rotate=part.rotate,
     )
 
 
-def timing(document: Document, part: TimingPart, backend: Backend) -> Timing:
-    """How long a campaign measures each size.
+def _asked(part: WorkloadPart, folder: Path, nodes: int) -> Asked:
+    given = part.model_fields_set
+    return Asked(
+        operation=part.operation,
+        ranks=part.ranks,
+        nodes=nodes,
+        # Of a command, a user's pattern: with_benchmark sets it, and nobody wrote it.
+        backend=part.backend if "backend" in given or not part.backend.is_native else None,
+        window=part.window,
+        group_size=part.group_size,
+        active=part.active,
+        direction=part.direction,
+        matrix=None if part.matrix is None else folder / Path(part.matrix).expanduser(),
+        inside=part.inside,
+        between=part.between,
+    )
+
+
+def timing(document: Document, part: TimingPart, workload: Workload) -> Timing:
+    """How long a campaign measures each size of its workload.
 
     Raises:
         DocumentError: parts that don't go together, with their place.
@@ -163,13 +209,20 @@ def timing(document: Document, part: TimingPart, backend: Backend) -> Timing:
             hint=f"write at least {part.min_samples}",
         )
     is_batched = part.mode == BATCHED
+    backend, shape = workload.backend, workload.shape
     if not is_batched and "operations" in part.model_fields_set:
         raise document.error(
             "operations are counted for batches only",
             ("timing", "operations"),
             hint="add `mode: batched`, or take it out",
         )
-    if part.timer == DEVICE and backend is not Backend.XCCL:
+    if (is_batched or part.timer == DEVICE) and shape.backends:
+        raise document.error(
+            "with backends inside and between there is no one stream to enqueue on",
+            ("timing", "mode" if is_batched else "timer"),
+            hint="take it out, or take inside and between out of the workload",
+        )
+    if part.timer == DEVICE and backend != Backend.XCCL:
         raise document.error(
             f"the backend {backend} has no clock on the device",
             ("timing", "timer"),

@@ -10,10 +10,11 @@ from pathlib import Path
 from commtune.cluster.launch import base_environment, local
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.mpi import find_mpi
+from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import backends_of, build
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
-from commtune.kernels.toolchains import Toolchain
+from commtune.kernels.toolchains import UNKNOWN, Toolchain
 from commtune.model import Backend, MpiInstallation, RunRequest, RunResult, Workload
 from commtune.spaces import Space
 from commtune.tuner.guarding import guards_of
@@ -29,11 +30,48 @@ def build_for(
     return executable, backends_of(executable)
 
 
-def _executable(mpi: MpiInstallation, backend: str) -> Path:
-    """The benchmark's executable with a backend in it."""
-    executable, built = build_for(mpi, toolchain_for(backend), None)
-    require_backend(backend, built)
-    return executable
+def _native(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> NativeProgram:
+    """The native benchmark with the backends of a workload in it."""
+    toolchain = toolchain_for(workload.backend)
+    executable, built = build_for(mpi, toolchain, None)
+    for backend in (workload.backend, *workload.shape.backends):
+        require_backend(backend, built)
+    xccl = toolchain.xccl if toolchain and workload.backend == Backend.XCCL else None
+    library = f"{xccl.name} {xccl.version}" if xccl and xccl.version != UNKNOWN else ""
+    return NativeProgram(executable, names, library, _matrix(workload))
+
+
+def _matrix(workload: Workload) -> Path | None:
+    """The file of a workload's matrix, among commtune's own; it stays as long as profiles do."""
+    shape = workload.shape
+    if not shape.matrix:
+        return None
+    file = Folders.of_user().data / "matrices" / f"{shape.matrix}.txt"
+    if shape.content is not None:
+        _write_once(file, shape.content.text)
+    elif not file.is_file():
+        raise UserError(
+            f"the matrix that was measured is not here any more: {file}",
+            hint="'commtune tune' with the campaign's file, and its matrix beside it, brings it "
+            "back",
+        )
+    return file
+
+
+def _write_once(file: Path, text: str) -> None:
+    """Writes a file whose name says what is in it; never half of it, whoever reads meanwhile."""
+    if file.is_file():
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside = file.with_name(f".{file.name}.{os.getpid()}")
+        beside.write_text(text, encoding="ascii")
+        beside.replace(file)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the matrix can't be kept: {file}: {error.strerror}",
+            hint="check your rights and the room there, or set XDG_DATA_HOME to another folder",
+        ) from error
 
 
 def prepare_benchmark(
@@ -82,7 +120,7 @@ def prepare_pinned(
 def program_for(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> AnyProgram:
     """What measures a workload; the native benchmark is built if it wasn't."""
     other = other_program(workload, mpi, names)
-    return other or NativeProgram(_executable(mpi, workload.backend), names)
+    return other or _native(mpi, workload, names)
 
 
 def watching(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:

@@ -37,6 +37,9 @@ MPI_NAMES = {
     MpiFlavour.INTEL: "Intel MPI",
 }
 
+#: Messages of a matrix that are stored with a campaign, for its nominal bandwidth.
+_MOST_FLOWS = 4000
+
 
 @dataclass(frozen=True)
 class Folders:
@@ -205,9 +208,20 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "node_hours": plan.budget.node_hours,
         # For lists of campaigns; it can't change, being a part of the workload.
         **_nonzero(emulated_nodes=plan.workload.emulated_nodes),
+        **_of_shape(plan.workload),
         **({"slurm": _of_slurm(spec, spec.slurm)} if spec.slurm else {}),
         **({FABRIC: fabric_of(spec.system).plain()} if spec.system else {}),
     }
+
+
+def _of_shape(workload: Workload) -> dict[str, Any]:
+    """What bandwidths of patterns depend on: parts of the question as well, but for messages."""
+    shape, matrix = workload.shape.plain(), workload.shape.content
+    known: dict[str, Any] = {"shape": shape} if shape else {}
+    known |= {"window": workload.window} if workload.window else {}
+    if matrix and len(matrix.flows) <= _MOST_FLOWS:
+        known["flows"] = [list(flow) for flow in matrix.flows]
+    return known
 
 
 def _nonzero(**values: int) -> dict[str, int]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from commtune.commands.bench import Settings, request_of
+from commtune.commands.bench import Settings, ShapeFlags, request_of
 from commtune.errors import UserError
+from commtune.model import Backend, Shape
 
 _ASKED = Settings("allreduce", 2, "8", (), "auto", "float32", "0.05s")
 
@@ -15,8 +16,7 @@ _ASKED = Settings("allreduce", 2, "8", (), "auto", "float32", "0.05s")
 @pytest.mark.parametrize(
     ("operation", "message"),
     [
-        ("pairs", "--op: pairs has no time of the whole"),
-        ("matrix", "--op: matrix can't be asked for here"),
+        ("matrix", "--matrix: a matrix needs its file"),
         ("allredduce", "--op: 'allredduce' is not known here"),
     ],
 )
@@ -25,7 +25,7 @@ def test_operations_that_it_has_not_are_refused(operation: str, message: str) ->
         request_of(replace(_ASKED, op=operation))
 
 
-@pytest.mark.parametrize("operation", ["stream", "incast", "one-to-many", "ping-pong"])
+@pytest.mark.parametrize("operation", ["stream", "incast", "rail", "pairs", "ping-pong"])
 def test_some_operations_need_two_ranks(operation: str) -> None:
     with pytest.raises(UserError, match="--ranks: 1 is out of range"):
         request_of(replace(_ASKED, op=operation, ranks=1))
@@ -34,3 +34,67 @@ def test_some_operations_need_two_ranks(operation: str) -> None:
 @pytest.mark.parametrize("operation", ["ring", "self", "allreduce"])
 def test_others_are_done_by_one_rank(operation: str) -> None:
     assert request_of(replace(_ASKED, op=operation, ranks=1)).workload.ranks == 1
+
+
+def test_flags_of_patterns_make_a_shape() -> None:
+    flags = ShapeFlags(group_size=2, active=2, direction="bidirectional", rotate="yes")
+    workload = request_of(replace(_ASKED, op="rail", ranks=4, shape=flags)).workload
+    assert workload.shape == Shape(group_size=2, active=2, direction="bidirectional")
+    assert workload.rotate
+    assert workload.words == (
+        "rail of float32, groups of 2, 2 of each active, bidirectional, "
+        "rotating through the buffers"
+    )
+
+
+def test_the_backend_follows_from_those_inside_and_between() -> None:
+    flags = ShapeFlags(inside="ipc-put", between="xccl")
+    workload = request_of(replace(_ASKED, op="striping", ranks=4, shape=flags)).workload
+    assert (workload.backend, workload.shape.inside) == (Backend.XCCL, "ipc-put")
+
+
+@pytest.mark.parametrize(
+    ("operation", "flags", "message", "hint"),
+    [
+        (
+            "rail",
+            ShapeFlags(group_size=3),
+            "--group-size: 4 ranks don't make groups of 3",
+            "nearest: 2",
+        ),
+        (
+            "rail",
+            ShapeFlags(group_size=2, active=3),
+            "--active: 3 active ranks are more",
+            "nearest: 2",
+        ),
+        ("rail", ShapeFlags(direction="up"), "--direction: 'up' is not known here", ""),
+        ("rail", ShapeFlags(rotate="maybe"), "--rotate: 'maybe' is not known here", ""),
+        ("rail", ShapeFlags(group_size=0), "--group-size: 0 is out of range", "from 1"),
+        (
+            "ring",
+            ShapeFlags(group_size=2),
+            "--group-size: ring has no group_size",
+            "--op rail or asymmetric",
+        ),
+        (
+            "rail",
+            ShapeFlags(inside="xccl"),
+            "--inside: rail has no inside",
+            "--op matrix or striping",
+        ),
+        (
+            "striping",
+            ShapeFlags(inside="mpi-host", between="xccl"),
+            "--inside: mpi-host works on host memory, and the backend xccl on device memory",
+            "--backend mpi-host",
+        ),
+        ("matrix", ShapeFlags(matrix="nowhere.txt"), "--matrix: .*nowhere.txt can't be read", ""),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused_by_their_names(
+    operation: str, flags: ShapeFlags, message: str, hint: str
+) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        request_of(replace(_ASKED, op=operation, ranks=4, shape=flags))
+    assert hint in caught.value.hint

@@ -1,0 +1,186 @@
+"""Tables of one run of the benchmark: sizes, parts of an operation, pairs of ranks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+from commtune.commands import text
+from commtune.model import Direction, Measurement, Piece, RunResult, Workload
+from commtune.model.shapes import ACTIVE
+
+_GIGA = 1e9
+#: A line of a matrix is not broken: from here on it is longer than screens are.
+_WIDEST = 24
+
+Pair = tuple[int, int]
+
+
+def sizes(result: RunResult) -> str:
+    """A row a size, of the whole operation."""
+    header = ("size", "median", "min", "p95", "algbw GB/s", "busbw GB/s", "samples", "canary")
+    rows = [
+        (
+            *_times(m),
+            f"{m.algbw / _GIGA:.3f}",
+            f"{m.busbw / _GIGA:.3f}",
+            str(len(m.samples_s)),
+            "" if m.canary_s is None else text.duration(m.canary_s),
+        )
+        for m in result.measurements
+    ]
+    return text.columns(header, rows, right=",".join(header))
+
+
+def groups(workload: Workload, result: RunResult) -> str:
+    """A row a size, of patterns of groups; with what their bandwidth is."""
+    header = ("size", "median", "min", "p95", "GB/s", "Gb/s", "samples", "canary")
+    rows = [
+        (
+            *_times(m),
+            f"{m.algbw / _GIGA:.3f}",
+            f"{8 * m.algbw / _GIGA:.4g}",
+            str(len(m.samples_s)),
+            "" if m.canary_s is None else text.duration(m.canary_s),
+        )
+        for m in result.measurements
+    ]
+    return text.columns(header, rows, right=",".join(header)) + "\n" + counted(workload)
+
+
+def counted(workload: Workload) -> str:
+    """What the bandwidth of a pattern of groups is, in words."""
+    shape = workload.shape
+    one_way = shape.direction == Direction.OUTBOUND
+    crossing = "leaves" if one_way else "crosses the border of"
+    amount = f"{1 if one_way else 2} x {shape.active} x size"
+    return (
+        f"bandwidth as CommBench counts it: what {crossing} the first group ({amount}) over the "
+        "median time"
+    )
+
+
+def _times(m: Measurement) -> tuple[str, str, str, str]:
+    durations = (text.duration(m.median_s), text.duration(m.min_s), text.duration(m.p95_s))
+    return (text.size(m.bytes), *durations)
+
+
+def parts(result: RunResult) -> str:
+    """The whole of each size, then each of its parts by itself."""
+    found: defaultdict[int, list[Piece]] = defaultdict(list)
+    for piece in result.pieces:
+        found[piece.measurement.bytes].append(piece)
+    header = ("size", "what", "median", "min", "p95", "GB/s", "samples", "whole / it")
+    rows: list[tuple[str, ...]] = []
+    for whole in result.measurements:
+        rows.append((text.size(whole.bytes), "whole", *_part(whole), ""))
+        for piece in found[whole.bytes]:
+            one = piece.measurement
+            times = f"{whole.median_s / one.median_s:.2f}"
+            rows.append(("", f"{piece.part} alone", *_part(one), times))
+        if any(piece.part == "split" for piece in found[whole.bytes]):
+            together = sum(piece.measurement.median_s for piece in found[whole.bytes])
+            times = f"{whole.median_s / together:.2f}"
+            rows.append(("", "steps together", text.duration(together), "", "", "", "", times))
+    return text.columns(header, rows, right="size,median,min,p95,GB/s,samples,whole / it")
+
+
+def _part(m: Measurement) -> tuple[str, ...]:
+    bandwidth = f"{m.algbw / _GIGA:.3f}"
+    return (*_times(m)[1:], bandwidth, str(len(m.samples_s)))
+
+
+def pairs(workload: Workload, result: RunResult, nominal: Mapping[Pair, float]) -> str:
+    """Latencies at the smallest size and bandwidths at the largest, sender by receiver."""
+    by_size = pairs_by_size(result)
+    if not by_size:
+        return "no pair was measured"
+    smallest, largest = min(by_size), max(by_size)
+    latencies, moved = by_size[smallest], by_size[largest]
+    said = [
+        _matrix(
+            f"latency at {text.size(smallest)}, us",
+            workload.ranks,
+            {pair: f"{1e6 * m.median_s:.4g}" for pair, m in latencies.items()},
+        ),
+        _matrix(
+            f"bandwidth at {text.size(largest)}, Gb/s",
+            workload.ranks,
+            {pair: f"{8 * m.algbw / _GIGA:.4g}" for pair, m in moved.items()},
+        ),
+    ]
+    shares = {pair: m.algbw / nominal[pair] for pair, m in moved.items() if pair in nominal}
+    if shares:
+        said.append(
+            _matrix(
+                f"of the nominal bandwidth at {text.size(largest)}, %",
+                workload.ranks,
+                {pair: f"{100 * share:.3g}" for pair, share in shares.items()},
+            )
+        )
+    said.append(_ranking(by_size, shares, largest))
+    return "\n\n".join(said)
+
+
+def pairs_by_size(result: RunResult) -> dict[int, dict[Pair, Measurement]]:
+    """The measurements of pairs."""
+    found: defaultdict[int, dict[Pair, Measurement]] = defaultdict(dict)
+    for piece in result.pieces:
+        if piece.pair is not None:
+            found[piece.measurement.bytes][piece.pair] = piece.measurement
+    return dict(found)
+
+
+def _matrix(title: str, ranks: int, cells: Mapping[Pair, str]) -> str:
+    if ranks > _WIDEST:
+        shown = [f"{a} -> {b}: {cell}" for (a, b), cell in sorted(cells.items())]
+        return "\n".join([f"{title} (sender -> receiver)", *shown])
+    header = ("from \\ to", *map(str, range(ranks)))
+    rows = [(str(a), *(cells.get((a, b), "-") for b in range(ranks))) for a in range(ranks)]
+    return f"{title}\n{text.columns(header, rows, right=','.join(header))}"
+
+
+def _ranking(
+    by_size: Mapping[int, Mapping[Pair, Measurement]], shares: Mapping[Pair, float], largest: int
+) -> str:
+    """The best and the worst pair of each size."""
+    rows = [_extremes(size, found) for size, found in sorted(by_size.items())]
+    header = ("size", "best pair", "time", "Gb/s", "worst pair", "time", "Gb/s", "worst / best")
+    table = text.columns(header, rows, right="size,time,Gb/s,worst / best")
+    if not shares:
+        return table
+    best, worst = (choose(shares, key=shares.__getitem__) for choose in (max, min))
+    return (
+        f"{table}\nof nominal at {text.size(largest)}: best {_arrow(best)} "
+        f"{text.percent(shares[best])}, worst {_arrow(worst)} {text.percent(shares[worst])}, "
+        f"median {text.percent(median(shares.values()))}"
+    )
+
+
+def _extremes(size: int, found: Mapping[Pair, Measurement]) -> Sequence[str]:
+    taken: Callable[[Pair], float] = lambda pair: found[pair].median_s  # noqa: E731
+    best, worst = min(found, key=taken), max(found, key=taken)
+    cells = [
+        cell
+        for pair in (best, worst)
+        for cell in (
+            _arrow(pair),
+            text.duration(taken(pair)),
+            f"{8 * found[pair].algbw / _GIGA:.4g}",
+        )
+    ]
+    return (text.size(size), *cells, f"{taken(worst) / taken(best):.2f}")
+
+
+def _arrow(pair: Pair) -> str:
+    return f"{pair[0]} -> {pair[1]}"
+
+
+def table(workload: Workload, result: RunResult, nominal: Mapping[Pair, float]) -> str:
+    """What a run measured, as its operation is looked at."""
+    if workload.operation == "pairs":
+        return pairs(workload, result, nominal)
+    if workload.operation in ACTIVE:
+        return groups(workload, result)
+    return parts(result) if result.pieces else sizes(result)
