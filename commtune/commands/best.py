@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commtune.commands import text
 from commtune.db.answers import BestRow
 from commtune.errors import UserError
-from commtune.model import Operation, PointEvidence, Verdict
+from commtune.model import Backend, Operation, PointEvidence, Verdict
 from commtune.tuner.points import telling
+
+if TYPE_CHECKING:
+    from commtune.commands.shares import Share
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,10 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
     )
     rows = sorted(rows, key=_preference)
     if json_output:
-        data = text.without_infinities([_plain(row) for row in rows])
+        data = text.without_infinities([_plain(row, _share(row, db)) for row in rows])
         print(json.dumps(data, indent=2, allow_nan=False))
         return
-    print(_answer(rows[0], size))
+    print(_answer(rows[0], size, _share(rows[0], db)))
     others = _others(rows)
     if others:
         print("\n" + others)
@@ -73,16 +76,26 @@ def parse_size(written: str) -> int:
         raise UserError(f"--bytes {written}: {error}", hint="write 8, 64KiB or 1MiB") from error
 
 
+def _share(row: BestRow, db: str | None) -> Share | None:
+    """What share of the nominal the answer reaches, where its campaign knows it."""
+    # Host memory on one node has none, and the models take their time to load.
+    if row.simulated or (row.backend == Backend.MPI_HOST and row.nodes == 1):
+        return None
+    from commtune.commands.shares import of_answer
+
+    return of_answer(row, db)
+
+
 def _preference(row: BestRow) -> tuple[bool, bool, int, float]:
     """A profile made for a narrow range is surer at a size than one for all sizes.
 
     What was measured beside an aggressor answers another question than most people ask.
     """
-    noisy = bool(text.split_note(row.note)[0])
+    noisy = text.split_note(row.note)[0].startswith("measured beside")
     return (row.simulated, noisy, row.bytes_high - row.bytes_low, -row.created)
 
 
-def _answer(row: BestRow, size: int) -> str:
+def _answer(row: BestRow, size: int, share: Share | None) -> str:
     lines = [
         _heading(row, size),
         f"measured on {row.system}, {row.stack}, campaign {row.campaign}",
@@ -93,6 +106,9 @@ def _answer(row: BestRow, size: int) -> str:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
     other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
     lines += [f"  {_point(point, other)}" for point in telling(row.points)]
+    if share is not None:
+        used = "with it" if row.verdict == Verdict.FASTER else "the default"
+        lines.append(f"  {used}: {share} by {share.nominal.model}")
     nearest = {point.bytes for point in row.points}
     if nearest and size not in nearest:
         lines.append(f"({text.size(size)} itself was not measured; this is the nearest size)")
@@ -131,9 +147,10 @@ def _others(rows: list[BestRow]) -> str:
     return "\n".join(["also measured:", *shown]) if shown else ""
 
 
-def _plain(row: BestRow) -> dict[str, Any]:
+def _plain(row: BestRow, share: Share | None) -> dict[str, Any]:
     return {**_shallow(row), "configuration": dict(row.configuration),
-            "points": [asdict(point) for point in row.points]}  # fmt: skip
+            "points": [asdict(point) for point in row.points],
+            "of_nominal": share.plain() if share else None}  # fmt: skip
 
 
 def _shallow(row: BestRow) -> dict[str, Any]:

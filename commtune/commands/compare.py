@@ -17,6 +17,7 @@ from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import reporter
 from commtune.commands.stored import (
+    checked_shape,
     find_profile,
     on_slurm_again,
     seconds,
@@ -228,7 +229,7 @@ def _workload(flags: Flags, stored: CampaignDescription | None) -> Workload:
         changes["sizes"] = _sizes(flags.sizes)
     if flags.ranks is not None:
         changes["ranks"] = flags.ranks
-    workload = replace(workload, **changes)
+    workload = checked_shape(replace(workload, **changes), stored)
     if workload.ranks < 2:
         raise UserError(f"--ranks: {workload.ranks} is out of range", hint="from 2")
     return workload

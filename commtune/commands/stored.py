@@ -13,11 +13,12 @@ from commtune.db.describing import CampaignDescription, describe
 from commtune.db.location import database_url
 from commtune.db.queries import profile
 from commtune.errors import UserError
-from commtune.model import Timing, Workload
+from commtune.model import Operation, Timing, Workload
 from commtune.quantities import QuantityError, parse_seconds
 from commtune.spaces import Space
 from commtune.tuner.campaign_file import load_campaign
 from commtune.tuner.plan import Plan
+from commtune.tuner.shapes import Asked, ShapeRefused, shape_of
 from commtune.wiring.on_slurm import OnSlurm
 
 
@@ -35,6 +36,34 @@ def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, Campaig
 def workload_of(stored: CampaignDescription) -> Workload:
     """What a campaign measures."""
     return Workload.of_plain(stored.what["workload"])
+
+
+def checked_shape(workload: Workload, stored: CampaignDescription | None) -> Workload:
+    """The workload, if its pattern goes with what flags changed in it.
+
+    Args:
+        stored: the campaign that it is of; ``None`` where flags say all.
+
+    Raises:
+        UserError: they don't say which messages there are, or ranks are left over.
+    """
+    operation = workload.operation
+    if not operation.is_pattern:
+        return workload
+    if stored is None or operation != stored.what["workload"]["operation"]:
+        raise UserError(
+            f"--op {operation}: only a profile of such a campaign says which messages it has",
+            hint="name a profile of it, or try both by 'commtune bench'",
+        )
+    if operation is not Operation.MATRIX:
+        shape = workload.shape
+        try:
+            shape_of(Asked(operation, workload.ranks, workload.nodes, group_size=shape.group_size))
+        except ShapeRefused as refused:
+            raise UserError(f"--ranks: {refused.message}", hint="leave --ranks out") from refused
+    elif workload.ranks < stored.what["workload"]["ranks"]:
+        raise UserError(f"--ranks {workload.ranks}: the matrix has more", hint="leave it out")
+    return workload
 
 
 def timing_of(stored: CampaignDescription) -> Timing:

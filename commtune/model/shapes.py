@@ -86,7 +86,7 @@ class Shape:
         if operation in ACTIVE:
             words += [f"{self.active} of each active", str(self.direction)]
         if operation == "matrix" and self.matrix:
-            words.append(f"matrix {self.matrix[:12]}")
+            words.append(f"file {self.matrix[:12]}")
         if operation in MIXED:
             words += [f"{name} nodes by {by}" for name, by in
                       (("inside", self.inside), ("between", self.between)) if by]  # fmt: skip

@@ -25,6 +25,7 @@ from commtune.report.nominal import busbw_of, limit_words, nominal_of
 from commtune.report.points import SizePoint, size_points
 from commtune.report.record import Record
 from commtune.report.scheduled import Scheduled, scheduled
+from commtune.report.steps import Step, steps
 from commtune.systems import Nominal
 from commtune.tuner.evidence import Cell, baseline, log_gains
 from commtune.tuner.importance import Importance, importance
@@ -48,6 +49,7 @@ class Page:
         blocks: numbers of the blocks whose pairs are listed; ``more_blocks`` are not.
         nominal: what the links could carry; without a number where nothing is known of them.
         busbw: bus bandwidth at a point from a time; ``None`` where no run was good.
+        steps: of the operation, each by itself.
     """
 
     record: Record
@@ -69,6 +71,7 @@ class Page:
     nominal: Nominal
     busbw: Callable[[SizePoint, float], float] | None
     pictures: Mapping[str, Picture]
+    steps: tuple[Step, ...] = ()
 
     def share(self, point: SizePoint, seconds: float) -> float | None:
         """The share of the nominal bandwidth that a time comes to."""
@@ -114,6 +117,7 @@ def compose(record: Record) -> Page:
         nominal=nominal_of(record),
         busbw=busbw_of(record),
         pictures={},
+        steps=steps(record, points),
     )
     return _with_pictures(page, runs)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from commtune import text
@@ -23,7 +23,9 @@ from commtune.model import (
     Outcome,
     Phase,
     Profile,
+    Workload,
 )
+from commtune.model.shapes import MIXED
 from commtune.report.conclusion import Conclusion, parse
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.profiles import ALL_SIZES
@@ -40,6 +42,7 @@ class Record:
         traffic: what an aggressor sent beside its runs, least and most, 10^9 bits a second.
         concluded: whether a conclusion is stored; campaigns of older versions have none.
         header: what the benchmark said at the beginning of a good run; ``None`` without one.
+        parts: steps of the operation that good runs measured by themselves, by run.
     """
 
     campaign: CampaignDescription
@@ -55,6 +58,7 @@ class Record:
     jobs: tuple[JobRecord, ...] = ()
     traffic: tuple[float, float] | None = None
     header: Mapping[str, Any] | None = None
+    parts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
     def workload(self) -> Mapping[str, Any]:
@@ -73,6 +77,12 @@ class Record:
         """That its nodes were emulated, for people; empty where they weren't."""
         nodes = self.workload.get("emulated_nodes")
         return text.emulated(int(nodes)) if nodes else ""
+
+    @property
+    def pattern(self) -> str:
+        """Which messages its operation has, for people; empty where its word says it."""
+        stored = self.workload
+        return Workload.of_plain(stored).pattern if "operation" in stored else ""
 
     @property
     def guards(self) -> Mapping[str, str]:
@@ -140,7 +150,12 @@ def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
         header=header(url, campaign.id),
+        parts=store.parts(campaign.id) if _has_parts(campaign) else {},
     )
+
+
+def _has_parts(campaign: CampaignDescription) -> bool:
+    return (campaign.what.get("workload") or {}).get("operation") in MIXED
 
 
 def _plans(store: Store, campaign_id: int, runs: Iterable[StoredRun]) -> dict[int, BlockPlan]:
