@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from bench_runs import RunBench
+from late_limits import begin_when
 
 from commtune.kernels.bench import arguments
 from commtune.kernels.records import read
@@ -52,8 +53,13 @@ def test_a_crash_leaves_the_sizes_that_were_finished(run_bench: RunBench) -> Non
     assert records.problems == ()
 
 
-def test_a_hang_leaves_the_sizes_that_were_finished(run_bench: RunBench) -> None:
-    run = run_bench("--op=allreduce", _SIZES, "--fault=hang@4096", timeout_s=2.0)
+def test_a_hang_leaves_the_sizes_that_were_finished(
+    run_bench: RunBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = run_bench.folder / "records.jsonl"
+    # The header, and the sizes before the one at which it hangs.
+    begin_when(monkeypatch, lambda: file.exists() and file.read_text().count("\n") == 3)
+    run = run_bench("--op=allreduce", _SIZES, "--fault=hang@4096", timeout_s=0.5)
     records = read(run.records)
     assert run.completed.timed_out
     assert [m.bytes for m in records.measurements] == [8, 1024]

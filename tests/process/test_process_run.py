@@ -10,6 +10,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from late_limits import begin_when
 
 from commtune import process
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
@@ -40,8 +41,11 @@ def test_the_signal_that_ended_it_is_kept(number: signal.Signals) -> None:
     assert (done.exit_code, done.signal, done.ok) == (None, number, False)
 
 
-def test_over_its_time_it_is_timed_out_and_what_it_said_is_kept() -> None:
-    done = run(*_SHELL, "echo begun; sleep 600", timeout_s=0.3)
+def test_over_its_time_it_is_timed_out_and_what_it_said_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin_when(monkeypatch, (tmp_path / "said").exists)
+    done = run(*_SHELL, "echo begun; : >said; sleep 600", timeout_s=0.1, cwd=tmp_path)
     assert done.timed_out and not done.ok
     assert done.output == "begun\n"
 

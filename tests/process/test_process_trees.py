@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from late_limits import begin_when
 from left_over import living, wait_until_living
 
 from commtune import process
@@ -27,7 +28,10 @@ _TREES = {
     "deaf children": "import os\n" + _DEAF + "os.fork()\nos.fork()\n" + _STAY,
     "a session of its own": _DEAF + "import os\nif os.fork() == 0: os.setsid()\n" + _STAY,
     "a daemon": _DEAF
-    + "import os\nif os.fork() == 0:\n  os.setsid()\n  if os.fork(): os._exit(0)\n"
+    + "import os\nif os.fork() == 0:\n  os.setsid()\n  between = os.getpid()\n"
+    + "  if os.fork(): os._exit(0)\n"
+    # Until the one between is gone, there are three.
+    + "  while os.getppid() == between: pass\n"
     + "  os.chdir('/')\n  for fd in (0, 1, 2): os.close(fd)\n"
     + _STAY,
     "a daemon without environment": "import os, sys\nif os.fork() == 0:\n  os.setsid()\n"
@@ -59,10 +63,11 @@ def word() -> Iterator[str]:
     ("kind", "marker"), [*((kind, "") for kind in _TREES), ("a daemon", "run1")]
 )
 def test_over_its_time_a_program_is_ended_with_all_it_started(
-    kind: str, marker: str, word: str
+    kind: str, marker: str, word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = [sys.executable, "-S", "-c", _TREES[kind], word]
-    done = process.run(program, environment={}, timeout_s=0.6, marker=marker)
+    begin_when(monkeypatch, lambda: len(living(word)) >= _COUNTS.get(kind, 2))
+    done = process.run(program, environment={}, timeout_s=0.1, marker=marker)
     assert done.timed_out
     assert living(word) == {}
 
@@ -94,15 +99,19 @@ def test_processes_that_flee_from_number_to_number_are_caught(word: str) -> None
     assert living(word) == {}
 
 
-def test_a_launcher_that_is_ended_may_clean_up_first(tmp_path: Path, word: str) -> None:
+def test_a_launcher_that_is_ended_may_clean_up_first(
+    tmp_path: Path, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = (
         "import signal, sys, time, pathlib\n"
         "def clean(*_): pathlib.Path(sys.argv[2]).write_text('clean'); sys.exit(0)\n"
-        "signal.signal(15, clean)\ntime.sleep(600)\n"
+        "signal.signal(15, clean)\nopen('ready', 'w')\ntime.sleep(600)\n"
     )
     note = tmp_path / "note"
     program = [sys.executable, "-S", "-c", code, word, str(note)]
-    assert process.run(program, environment={}, timeout_s=1.0).timed_out
+    begin_when(monkeypatch, (tmp_path / "ready").exists)
+    monkeypatch.setattr(process, "_GRACE_S", 60.0)  # it needs no more than it takes
+    assert process.run(program, environment={}, timeout_s=0.1, cwd=tmp_path).timed_out
     assert note.read_text() == "clean"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from fake_slurm.driver import BEGIN, TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
+from late_limits import begin_when
 
 from commtune.cluster.slurm.accounting import Accounting, node_hours, sighting_in, use_in_accounts
 from commtune.cluster.slurm.queries import Queue, SlurmFault, Trouble
@@ -142,9 +143,12 @@ def test_sbatch_may_take_a_job_and_say_otherwise(
     assert submit(fake, script)
 
 
-def test_sbatch_may_take_a_job_and_say_nothing(fake: FakeSlurm, script: Path) -> None:
+def test_sbatch_may_take_a_job_and_say_nothing(
+    fake: FakeSlurm, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake.answers("sbatch", "", acts=True, hang_s=30)
-    slow = Submission(fake.environment, timeout_s=1)
+    slow = Submission(fake.environment, timeout_s=0.2)
+    begin_when(monkeypatch, lambda: fake.living)
     with pytest.raises(SubmissionFault) as caught:
         slow.submit(script, folder=script.parent)
     assert caught.value.trouble is Trouble.CONTROLLER_DOWN

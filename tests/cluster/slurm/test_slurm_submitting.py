@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
+from late_limits import begin_when
 from slurm_cluster import Cluster
 
 from commtune.cluster.slurm.queries import Queue, SlurmFault, Trouble
@@ -91,17 +95,22 @@ def test_the_number_among_what_a_site_lets_sbatch_say(tmp_path: Path, printed: s
     ],
 )
 def test_whether_a_job_without_a_number_may_be_there(
-    tmp_path: Path, says: str, trouble: Trouble, perhaps: bool
+    tmp_path: Path, says: str, trouble: Trouble, perhaps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    one = replace(submission(tmp_path, says.replace("sleep", ": >said; sleep")), timeout_s=0.2)
+    begin_when(monkeypatch, (tmp_path / "said").exists)
     with pytest.raises(SubmissionFault) as caught:
-        replace(submission(tmp_path, says), timeout_s=0.5).submit(tmp_path / "x", folder=tmp_path)
+        one.submit(tmp_path / "x", folder=tmp_path)
     assert (caught.value.trouble, caught.value.perhaps_accepted) == (trouble, perhaps)
     assert caught.value.transient == (trouble is not Trouble.REFUSED)
     assert caught.value.hint
 
 
-def test_a_number_counts_even_if_sbatch_does_not_end(tmp_path: Path) -> None:
-    one = replace(submission(tmp_path, "echo 7; sleep 60"), timeout_s=0.5)
+def test_a_number_counts_even_if_sbatch_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = replace(submission(tmp_path, "echo 7; : >said; sleep 60"), timeout_s=0.2)
+    begin_when(monkeypatch, (tmp_path / "said").exists)
     assert one.submit(tmp_path / "x", folder=tmp_path) == "7"
 
 
@@ -288,12 +297,36 @@ def test_without_a_controller_nothing_is_accepted(
     assert caught.value.trouble is Trouble.CONTROLLER_DOWN
 
 
+def waits_for_an_answer(program: str) -> bool:
+    """Whether a process of this name has said to a server what it has to say."""
+    found = [one for one in psutil.process_iter(["name"]) if one.info["name"] == program]
+    for one in found:
+        with contextlib.suppress(psutil.Error):
+            ports = {c.laddr.port for c in one.net_connections("tcp") if c.status == "ESTABLISHED"}
+            if any(port in ports for port in _unread()):
+                return True
+    return False
+
+
+def _unread() -> Iterator[int]:
+    """Ports of senders of what lies unread at its receiver on this machine."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, _, sender, _, queues, *_ = line.split()
+        if int(queues.partition(":")[2], 16):
+            yield int(sender.partition(":")[2], 16)
+
+
 @pytest.mark.component("slurm")
 @pytest.mark.parametrize("timeout_s", [1.0, 30.0])
 def test_a_job_whose_number_never_came_back_is_in_the_queue(
-    slurm: Cluster, real: Submission, script: Path, timeout_s: float
+    slurm: Cluster,
+    real: Submission,
+    script: Path,
+    timeout_s: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slurm.pause_controller()
+    begin_when(monkeypatch, lambda: waits_for_an_answer("sbatch"))
     fault = refusal(replace(real, timeout_s=timeout_s), script)
     assert (fault.trouble, fault.perhaps_accepted) == (Trouble.CONTROLLER_DOWN, True)
     slurm.resume_controller()
