@@ -270,15 +270,16 @@ def tuning_names(variables: Mapping[str, str]) -> list[str]:
 
 def settings_in_files(home: Path) -> Iterator[Finding]:
     """Settings files that libraries read by themselves, and that no environment keeps out."""
-    for name in (".openmpi/mca-params.conf", ".prte/mca-params.conf", ".nccl.conf"):
+    for name in (".openmpi/mca-params.conf", ".prte/mca-params.conf", ".nccl.conf", ".rccl.conf"):
         file = home / name
         if _says_something(file):
             mend = shlex.join(["mv", str(file), f"{file}.off"])
             what = f"{file} holds settings: they are part of every measured default"
             yield Finding("environment", Status.WARNING, what, mend)
-    if _says_something(Path("/etc/nccl.conf")):
-        what = "/etc/nccl.conf holds the site's settings: they are part of every measured default"
-        yield Finding("environment", Status.WARNING, what)
+    for site in ("/etc/nccl.conf", "/etc/rccl.conf"):
+        if _says_something(Path(site)):
+            what = f"{site} holds the site's settings: they are part of every measured default"
+            yield Finding("environment", Status.WARNING, what)
 
 
 def install_package(what: str) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 
 from commtune.cluster.doctor import Finding, Status, examine
-from commtune.cluster.machine import describe_machine
+from commtune.cluster.machine import Machine, describe_machine
 from commtune.cluster.mpi import find_mpi
 from commtune.commands import text
+from commtune.commands.environment_check import check_environment, versions
 from commtune.db.location import database_url, sqlite_path
 from commtune.errors import CommtuneError
 from commtune.model import MpiInstallation
 from commtune.wiring.gpu_doctor import backends
+from commtune.wiring.gpus import toolchain_of
 
 _MARKS = {Status.OK: "ok", Status.MISSING: "missing", Status.WARNING: "warning"}
 
@@ -20,7 +23,13 @@ _MARKS = {Status.OK: "ok", Status.MISSING: "missing", Status.WARNING: "warning"}
 def run(db: str | None, *, json_output: bool) -> None:
     """Prints what this machine has and lacks."""
     path = sqlite_path(database_url(db))
-    findings = [*examine(database=path), *backends(describe_machine(), _mpi())]
+    machine, mpi = describe_machine(), _mpi()
+    found = versions(mpi, _xccl(machine))
+    findings = [
+        *examine(database=path),
+        *check_environment(os.environ, found),
+        *backends(machine, mpi),
+    ]
     if json_output:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
         return
@@ -36,6 +45,13 @@ def _mpi() -> MpiInstallation | None:
         return find_mpi("auto")
     except CommtuneError:
         return None
+
+
+def _xccl(machine: Machine) -> tuple[str, str] | None:
+    """Name and version of NCCL or RCCL, where there are GPUs for it."""
+    toolchain = toolchain_of("auto", ())[0] if machine.gpus else None
+    found = toolchain.xccl if toolchain else None
+    return (found.name, found.version) if found else None
 
 
 def _mending(findings: list[Finding]) -> str:

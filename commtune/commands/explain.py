@@ -60,7 +60,7 @@ def run(name: str, *, json_output: bool) -> None:
         for file in answer.undescribed
     ]
     parts += [
-        f"{file.title} says of {name}\n" + "\n".join(_row("", interaction.rule))
+        f"{file.title} says of {name}\n" + "\n".join(_wrapped(interaction.rule))
         for file, _, interaction in answer.elsewhere
     ]
     if answer.known or searched:

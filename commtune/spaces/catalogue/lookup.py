@@ -123,6 +123,13 @@ def nearest_names(name: str, *, limit: int = 3) -> list[str]:
     return [folded[near] for near in found]
 
 
+def spellings(library: str) -> tuple[str, ...]:
+    """Every name that a library is known to read, described or not."""
+    file = load_catalogue(library)
+    aliases = (alias for variable in file.variables.values() for alias in variable.aliases)
+    return (*file.variables, *aliases, *file.others)
+
+
 def _may_hold(library: str, name: str) -> bool:
     text = catalogue_text(library)
     return name.startswith(prefixes(library)) or bool(re.search(rf"\b{re.escape(name)}\b", text))

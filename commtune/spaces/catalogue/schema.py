@@ -243,6 +243,8 @@ class Catalogue(Model):
     """Prefixes that the library takes for another: those in the list work as the key does."""
     numbers: str
     """How it reads numbers and sizes."""
+    suffixes: bool | None = None
+    """Whether it takes K, M and G behind a number; left out where nobody says."""
     files: list[str] = []
     """Files from which it takes settings, besides the environment."""
     checked: Checked

@@ -55,7 +55,7 @@ class Level(StrEnum):
 
 _LEVELS = {
     Level.SAFE: "a wrong value costs time or memory, or does nothing",
-    Level.CAUTION: "a wrong value may fail, but not behind your back",
+    Level.CAUTION: "try a value before relying on it",
     Level.DANGER: "a wrong value may do harm that a benchmark does not show",
     Level.FORBIDDEN: "only with the consent of those who run the machine",
 }

@@ -1,0 +1,54 @@
+"""What the catalogue says of the variables that the user has set, for ``commtune doctor``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from commtune.cluster.doctor import Finding, Status
+from commtune.model import MpiFlavour, MpiInstallation
+from commtune.spaces.catalogue.checking import Setting, remarks
+from commtune.spaces.catalogue.settings_files import overridden, read_settings, settings_files
+
+_CATALOGUE = {
+    MpiFlavour.MPICH: "mpich",
+    MpiFlavour.OPENMPI: "openmpi",
+    MpiFlavour.INTEL: "intel-mpi",
+}
+#: Locations, labels and what containers set, which are not NCCL's.
+_NOT_ASKED = frozenset({"NCCL_VERSION", "FI_PROVIDER_PATH", "I_MPI_ROOT"})
+
+
+def versions(mpi: MpiInstallation | None, xccl: tuple[str, str] | None) -> dict[str, str]:
+    """Versions of the libraries that are here, by their names in the catalogue.
+
+    Args:
+        xccl: name and version of NCCL or RCCL.
+    """
+    found = {_CATALOGUE[mpi.flavour]: mpi.version} if mpi else {}
+    return found | ({xccl[0].lower(): xccl[1]} if xccl else {})
+
+
+def check_environment(
+    environment: Mapping[str, str], found: Mapping[str, str], etc: Path = Path("/etc")
+) -> Iterator[Finding]:
+    """A finding for each setting that is wrong, void or dangerous.
+
+    Args:
+        found: versions of the libraries that are here, by their names in the catalogue.
+        etc: the site's folder of settings files.
+    """
+    settings = [Setting(n, v) for n, v in sorted(environment.items()) if n not in _NOT_ASKED]
+    said = [*remarks(settings, found)]
+    for library in ("nccl", "rccl"):
+        files = settings_files(library, environment, etc)
+        contents = tuple(read_settings(file) for file in files)
+        said += overridden(environment, contents)
+        said += remarks(_all(contents), found)
+    for remark in said:
+        yield Finding("environment", Status.WARNING, remark.what, remark.mend)
+
+
+def _all(contents: Iterable[Iterable[Setting]]) -> Iterator[Setting]:
+    for settings in contents:
+        yield from (s for s in settings if s.name == s.name.strip())

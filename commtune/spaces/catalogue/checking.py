@@ -1,0 +1,207 @@
+"""Holds the variables that are set against the catalogue: what is wrong with them, what to do.
+
+Only variables that begin as those of a library do are looked at, and of these only names that the
+catalogue knows, or that are a letter away from one.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from commtune.nearest import quoted
+from commtune.spaces.catalogue.loading import after, before, libraries
+from commtune.spaces.catalogue.lookup import (
+    Answer,
+    Known,
+    NotRead,
+    look_up,
+    prefixes,
+    spellings,
+)
+from commtune.spaces.catalogue.misspelling import is_misspelling
+from commtune.spaces.catalogue.schema import Variable
+from commtune.spaces.catalogue.words import Danger, Level, Wrong
+
+_SUFFIXED = re.compile(r"(\d+)[kKmMgG]i?[bB]?\Z")
+#: What the launcher sets by itself.
+_BY_LAUNCHER = "launcher"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable with its value, from the environment or from a settings file.
+
+    Attributes:
+        file: where it stands; empty for the environment.
+        of_site: whether the site set it, and not the user.
+    """
+
+    name: str
+    value: str
+    file: str = ""
+    of_site: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where it stands, behind a name in a sentence."""
+        return f" in {self.file}" if self.file else ""
+
+    @property
+    def removal(self) -> str:
+        """What takes it away."""
+        return "" if self.file else f"unset {self.name}"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What is wrong with a setting.
+
+    Attributes:
+        what: one line for a person, with what to do.
+        mend: one command line that does it; empty where none is known.
+    """
+
+    name: str
+    what: str
+    mend: str = ""
+
+
+def remarks(settings: Iterable[Setting], found: Mapping[str, str]) -> Iterator[Remark]:
+    """What is wrong with settings.
+
+    Args:
+        found: versions of the libraries that are here, by their names in the catalogue.
+    """
+    every = tuple(prefix for library in libraries() for prefix in prefixes(library))
+    for setting in settings:
+        if setting.name.startswith(every):
+            yield from _of_setting(setting, found)
+
+
+def _of_setting(setting: Setting, found: Mapping[str, str]) -> Iterator[Remark]:
+    answer = look_up(setting.name)
+    known = _here(answer, found)
+    if known:
+        for entry in known:
+            yield from _of_known(setting, entry, found.get(entry.catalogue.library))
+    elif answer.not_read:
+        yield from _of_wrong(setting, answer.not_read[0])
+    elif not answer:
+        yield from _of_unknown(setting)
+
+
+def _here(answer: Answer, found: Mapping[str, str]) -> list[Known]:
+    """The entries of the libraries that are here; all where none of them is."""
+    here = [entry for entry in answer.known if entry.catalogue.library in found]
+    of_others = {entry.catalogue.library for entry in answer.not_read} & set(found)
+    return here or ([] if of_others else list(answer.known))
+
+
+def _of_known(setting: Setting, entry: Known, version: str | None) -> Iterator[Remark]:
+    if version is not None and (gone := _not_in(entry, version)):
+        use = ", ".join(entry.variable.replaced_by)
+        advice = f"use {use}" if use else "take it out"
+        what = f"{setting.name}{setting.place} does nothing: {gone}; {advice}"
+        yield Remark(setting.name, what, setting.removal)
+        return
+    dangerous = _danger(setting, entry.variable)
+    if dangerous:
+        yield Remark(setting.name, dangerous, setting.removal)
+    numbers = entry.variable.type in ("integer", "bytes")
+    cut = _SUFFIXED.match(setting.value)
+    if cut and numbers and entry.catalogue.suffixes is False:
+        what = (
+            f"{setting.name}={setting.value}{setting.place}: {entry.catalogue.title} takes no "
+            f"suffix, {setting.value} is read as {cut[1]} or refused; write the plain number"
+        )
+        plain = f"export {setting.name}={_plain(setting.value)}"
+        yield Remark(setting.name, what, "" if setting.file else plain)
+
+
+def _not_in(entry: Known, version: str) -> str:
+    """Why a version doesn't have a variable; empty if it does, as far as known."""
+    title, variable = entry.catalogue.title, entry.variable
+    if variable.part is not None:
+        return ""
+    if variable.since is not None and before(version, variable.since):
+        return f"it came with {title} {variable.since}, and {version} is here"
+    if variable.until is not None and after(version, variable.until):
+        return f"{title} {variable.until} was the last to have it, and {version} is here"
+    return ""
+
+
+def _danger(setting: Setting, variable: Variable) -> str:
+    """What is dangerous about a value; empty if nothing is known."""
+    if setting.of_site or not _is_dangerous(setting.value, variable):
+        return ""
+    worst = ", ".join(d for d in variable.dangers if d not in (Danger.IGNORED, Danger.ROUNDING))
+    shown = f"{setting.name}={setting.value}"[:80]
+    advice = (
+        "ask those who run the machine" if variable.level is Level.FORBIDDEN else "take it out"
+    )
+    why = f"{variable.caution} " if variable.caution else ""
+    return f"{shown}{setting.place} is dangerous ({worst}). {why}Unless you know why: {advice}"
+
+
+def _is_dangerous(value: str, variable: Variable) -> bool:
+    words = [word.strip().casefold() for word in re.split("[,;:]", value.removeprefix("^"))]
+    restricted = {word.casefold() for word in variable.restricted}
+    if restricted:
+        # A list of exclusions keeps what it doesn't name.
+        kept = restricted - set(words) if value.startswith("^") else restricted & set(words)
+        return bool(kept)
+    if variable.level not in (Level.DANGER, Level.FORBIDDEN):
+        return False
+    if variable.default in (value, _BY_LAUNCHER):
+        return False
+    inside = variable.level is Level.DANGER and _inside(value, variable)
+    return not inside
+
+
+def _inside(value: str, variable: Variable) -> bool:
+    """Whether a number is in the range that may be searched."""
+    numbers = variable.range
+    try:
+        return numbers is not None and float(numbers.least) <= float(value) <= float(
+            numbers.greatest
+        )
+    except ValueError:
+        return False
+
+
+def _of_wrong(setting: Setting, wrong: NotRead) -> Iterator[Remark]:
+    entry = wrong.entry
+    if entry.what is Wrong.ELSEWHERE:
+        return
+    what = (
+        f"{setting.name}{setting.place} is not a variable of {wrong.catalogue.title} "
+        f"({entry.what.meaning}). {' '.join(entry.truth.split())}"
+    )
+    mend = setting.removal
+    if mend and entry.what is Wrong.MISSPELLED and len(entry.use) == 1:
+        mend = _renaming(setting, entry.use[0])
+    yield Remark(setting.name, what, mend)
+
+
+def _of_unknown(setting: Setting) -> Iterator[Remark]:
+    for library in libraries():
+        if not setting.name.startswith(prefixes(library)):
+            continue
+        for known in spellings(library):
+            if is_misspelling(setting.name, known):
+                what = f"{setting.name}{setting.place} is not known here; perhaps {known} is meant"
+                yield Remark(setting.name, what, setting.removal and _renaming(setting, known))
+                return
+
+
+def _renaming(setting: Setting, name: str) -> str:
+    return f"export {name}={shlex.quote(setting.value)}; unset {setting.name}"
+
+
+def _plain(value: str) -> int:
+    found = re.match(r"(\d+)([a-z])", value.lower())
+    assert found is not None, quoted(value)
+    return int(found[1]) << (10 * ("kmg".index(found[2]) + 1))

@@ -1,0 +1,44 @@
+"""Tells a misspelled name from another variable: NCCL_BUFF_SIZE, but not UCX_IB_RX_QUEUE_LEN."""
+
+from __future__ import annotations
+
+_LEAST = 4  # letters: RX and TX, MIN and MAX, D2H and H2D are words of their own
+
+
+def is_misspelling(name: str, known: str) -> bool:
+    """Whether a name is most likely a known one, misspelled.
+
+    Either the two differ in underscores and capitals only, or in one word of at least four
+    letters: by one letter, by two letters that changed places, or by a cut end (THRESHOLD).
+    """
+    if name == known:
+        return False
+    if _letters(name) == _letters(known):
+        return True
+    ours, theirs = name.upper().split("_"), known.upper().split("_")
+    if len(ours) != len(theirs):
+        return False
+    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+    return len(pairs) == 1 and _alike(*pairs[0])
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").upper()
+
+
+def _alike(a: str, b: str) -> bool:
+    if min(len(a), len(b)) < _LEAST or a.isdigit() or b.isdigit():
+        return False
+    return a.startswith(b) or b.startswith(a) or _one_slip(a, b)
+
+
+def _one_slip(a: str, b: str) -> bool:
+    """Whether one letter more, less or other, or two that changed places, make b of a."""
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0)
+    rest_a, rest_b = a[start:], b[start:]
+    return (
+        rest_a[1:] == rest_b[1:]
+        or rest_a[1:] == rest_b
+        or rest_a == rest_b[1:]
+        or (rest_a[:2] == rest_b[1::-1] and rest_a[2:] == rest_b[2:])
+    )
