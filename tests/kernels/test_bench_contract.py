@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,9 @@ def test_numbers_agree_with_the_samples(
     run_bench: RunBench, operation: str, factor: float
 ) -> None:
     run = run_bench(
-        f"--op={operation}", "--sizes=1200", "--max-samples=3", "--min-samples=3", ranks=3
-    )
+        f"--op={operation}", "--sizes=1200", "--max-samples=3", "--min-samples=3",
+        "--time-cap=10", ranks=3,
+    )  # fmt: skip
     _, measurement, _ = _valid_records(run.lines)
     samples_s = [ns * 1e-9 for ns in measurement["samples_ns"]]
     times = measurement["time_s"]
@@ -81,7 +83,7 @@ def test_reader_and_benchmark_understand_each_other(
         run_id="r-1",
         configuration=DEFAULT,
         workload=Workload(Operation.REDUCE_SCATTER, (64, 65536), dtype="int32", reduction="max"),
-        timing=Timing(warmup=1, min_samples=4, max_samples=8, relative_ci=0.5, time_cap_s=0.01),
+        timing=Timing(warmup=1, min_samples=4, max_samples=8, relative_ci=0.5, time_cap_s=10.0),
     )
     program = NativeProgram(executable, ("HOME", "COMMTUNE_NOT_SET"))
     run = run_bench(*program.arguments(request, tmp_path / "records.jsonl")[1:])
@@ -91,7 +93,7 @@ def test_reader_and_benchmark_understand_each_other(
     assert records.footer is not None
     assert [m.bytes for m in records.measurements] == [64, 65536]
     assert all(4 <= len(m.samples_s) <= 8 for m in records.measurements)
-    assert all(0 < m.min_s <= m.median_s <= m.max_s < 1 for m in records.measurements)
+    assert all(0 < m.min_s <= m.median_s <= m.max_s < 10 for m in records.measurements)
     assert [m.algbw for m in records.measurements] == pytest.approx(
         [m.bytes / m.median_s for m in records.measurements], rel=1e-6
     )
@@ -122,10 +124,20 @@ def test_environment_that_is_no_utf8_is_still_json(run_bench: RunBench) -> None:
     }
 
 
-def test_canary_is_measured_where_two_ranks_share_a_node(run_bench: RunBench) -> None:
-    if len(os.sched_getaffinity(0)) < 2:
+def test_canary_is_measured_where_two_ranks_share_a_node(
+    run_bench: RunBench, tmp_path: Path
+) -> None:
+    first, second, *_ = [*sorted(os.sched_getaffinity(0)), None]
+    if second is None:
         pytest.skip("both ranks would take turns on one CPU")
-    run = run_bench("--op=allreduce", "--sizes=8,16,32,64")
+    # A machine with more to do than CPUs may keep ranks on one of them for a whole run.
+    script = tmp_path / "bench-on-its-cpu"
+    script.write_text(
+        f'#!/bin/sh\n[ "$PMI_RANK" = 0 ] && cpu={first} || cpu={second}\n'
+        f'exec taskset --cpu-list $cpu {run_bench.executable} "$@"\n'
+    )
+    script.chmod(0o755)
+    run = replace(run_bench, executable=script)("--op=allreduce", "--sizes=8,16,32,64")
     canaries = [m["canary_ns"] for m in _valid_records(run.lines)[1:-1]]
     measured = [value for c in canaries for value in (c["before"], c["after"]) if value]
     # A busy machine can keep the two ranks apart now and then, never all the time.
@@ -157,8 +169,10 @@ def test_more_ranks_than_cpus_are_flagged_in_every_record(run_bench: RunBench) -
 
 
 def test_short_operations_are_batched_and_long_ones_are_not(run_bench: RunBench) -> None:
-    run = run_bench("--op=allreduce", "--sizes=8,1048576", "--max-samples=10")
+    # One rank waits for nobody: a busy machine makes its short operations no longer.
+    run = run_bench("--op=allreduce", "--sizes=8,16777216", "--max-samples=10", ranks=1)
     small, large = _valid_records(run.lines)[1:-1]
+    assert small["batch"] > 1
     assert small["batch"] * small["time_s"]["median"] > 2e-6
     assert large["batch"] == 1
 
