@@ -25,3 +25,14 @@ def wait_until_living(word: str, count: int, limit_s: float = 30.0) -> dict[int,
     while len(found := living(word)) < count and time.monotonic() < deadline:
         time.sleep(0.01)
     return found
+
+
+def wait_until_gone(word: str, limit_s: float = 30.0) -> dict[int, str]:
+    """Waits until no process holds the word; returns those that hold it all the same.
+
+    A process that was killed is there until the kernel comes to it.
+    """
+    deadline = time.monotonic() + limit_s
+    while (found := living(word)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found

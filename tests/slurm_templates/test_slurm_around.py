@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from hostile_values import NASTY
-from left_over import living, wait_until_living
+from left_over import wait_until_gone, wait_until_living
 
 from commtune.slurm_templates import Beside
 from commtune.slurm_templates.beside import Presence, around, presence
@@ -65,7 +65,7 @@ class Pair:
 def pair(tmp_path: Path) -> Iterator[Pair]:
     made = Pair(tmp_path)
     yield made
-    left = living(made.word)
+    left = wait_until_gone(made.word)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert not left
@@ -86,22 +86,24 @@ def test_without_a_stop_file_it_is_asked_by_a_signal(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    ("beside", "why"),
+    ("beside", "limit_s", "why"),
     [
-        ("echo no ranks; exit 4", "it ended before it began its work"),
-        ("sleep 60", "it did not begin its work within 1 s"),
+        ("echo no ranks; exit 4", 30, "it ended before it began its work"),
+        ("sleep 60", 1, "it did not begin its work within 1 s"),
     ],
 )
 def test_a_launch_is_not_made_beside_what_does_not_begin(
-    pair: Pair, beside: str, why: str
+    pair: Pair, beside: str, limit_s: int, why: str
 ) -> None:
-    assert pair.run(beside, "touch", "made", limit_s=1, stop=False) == (125, b"")
+    assert pair.run(beside, "touch", "made", limit_s=limit_s, stop=False) == (125, b"")
     assert not (pair.folder / "made").exists()
     assert pair.presence == Presence(why)
 
 
 def test_what_ends_early_is_told(pair: Pair) -> None:
-    assert pair.run("echo is up; sleep 0.5", "sleep", "2") == (0, b"")
+    beside = "echo $PPID >pid; echo is up; until [ -e launched ]; do sleep 0.01; done"
+    until_it_is_gone = ": >launched; while [ -d /proc/$(cat pid) ]; do sleep 0.01; done"
+    assert pair.run(beside, "bash", "-c", until_it_is_gone) == (0, b"")
     assert pair.presence == Presence("it ended before what it stood beside")
 
 
@@ -141,7 +143,7 @@ def test_nobody_said_anything_is_no_proof() -> None:
 def test_variables_reach_the_launch_alone_and_unchanged(pair: Pair) -> None:
     variables = {f"VALUE_{number}": value for number, value in enumerate(NASTY)}
     prints = "env -0 >of_beside; echo is up; exec sleep 60"
-    status, printed = pair.run(prints, "env", "-0", variables=variables)
+    status, printed = pair.run(prints, "env", "-0", variables=variables, stop=False)
     assert status == 0
     seen = dict(entry.split(b"=", 1) for entry in printed.split(b"\0")[:-1])
     assert seen[b"SHARED"] == b"by both"

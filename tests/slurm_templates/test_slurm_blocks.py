@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 from hostile_values import NASTY
-from left_over import living, wait_until_living
+from left_over import living, wait_until_gone, wait_until_living
 from slurm_cluster import Cluster
 from slurm_scripts import shown, submitted
 
@@ -60,13 +60,6 @@ class Block:
         return (self.place / name).read_text(errors="replace")
 
 
-def wait_until_gone(word: str) -> None:
-    deadline = time.monotonic() + 30
-    while (found := living(word)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not found
-
-
 def test_nodes_say_where_they_stand(cluster: Cluster) -> None:
     """Where Slurm's description of the network is not to be had, its tasks know their place."""
     block = Block(cluster, nodes=3)
@@ -83,9 +76,11 @@ def test_nodes_say_where_they_stand(cluster: Cluster) -> None:
 def test_exit_files_say_status_and_times(cluster: Cluster) -> None:
     block, before = Block(cluster, nodes=2), time.time()
     says = "echo rank $SLURM_PROCID of $SLURM_NTASKS"
+    waits = 'until [ -e "$0" ]; do sleep 0.05; done; sleep 0.5'
+    last = f'[ $SLURM_PROCID = 0 ] && : >"$0" || {{ {waits}; }}'
     steps = (
-        # A rank that fails ends the others: it does so last.
-        block.step(0, "sh", "-c", f"{says}; sleep 0.$((5 * SLURM_PROCID)); exit $SLURM_PROCID"),
+        # A rank that fails ends the others: it does so when the other is through.
+        block.step(0, "sh", "-c", f"{says}; {last}; exit $SLURM_PROCID", str(block.place / "0")),
         block.step(1, "sleep", "0.3"),
         block.step(2, "no-such-program"),
     )
@@ -182,7 +177,7 @@ def test_a_cancelled_block_leaves_no_exit_file_and_no_process(cluster: Cluster) 
     wait_until_living(block.word, 2)
     cluster.call("scancel", number)
     cluster.until(number, "CANCELLED")
-    wait_until_gone(block.word)
+    assert not wait_until_gone(block.word)
     names = {p.name for p in block.place.iterdir()}
     assert names <= {"started", "nodes", "0.out", "finished"}
     assert "finished" not in names or block.ended("finished")[0] == 143
@@ -212,7 +207,10 @@ def test_what_stands_beside_begins_before_and_is_ended_after(cluster: Cluster) -
 
 def test_what_ended_too_early_says_so(cluster: Cluster) -> None:
     block = Block(cluster)
-    step = block.step(0, "sleep", "0.5", beside=Beside(("false",)))
+    word = str(block.place / "over")
+    after_it = 'until [ -e "$0" ]; do sleep 0.05; done; sleep 0.5'
+    beside = Beside(("sh", "-c", ': >"$0"', word))
+    step = block.step(0, "sh", "-c", after_it, word, beside=beside)
     cluster.until(block.submit(step), "COMPLETED")
     found = presence(block.said("0.out.beside"))
     assert found.why == "it ended before what it stood beside"
