@@ -252,7 +252,7 @@ def test_a_missing_folder_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
 CONTROLLER = """
 import os, signal, sys, time
 def warned(*_):
-    print("warned", flush=True)
+    os.write(1, b"warned\\n")  # it may come in the middle of a print
     time.sleep(0.2)
     sys.exit(7)
 signal.signal(signal.SIGUSR1, warned)
@@ -261,6 +261,13 @@ print("ready", os.environ.get("A"), flush=True)
 time.sleep(float(sys.argv[1]))
 sys.exit(9)
 """
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (mask,) = [line.split()[1] for line in lines if line.startswith("SigCgt:")]
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def test_a_controller_is_never_a_word_of_the_shell(tmp_path: Path) -> None:
@@ -285,7 +292,9 @@ def test_the_controller_gets_signals_and_its_status_is_the_jobs(
     assert started.stdout
     assert started.stdout.readline() == "ready 1\n"
     if sent is not None:
-        time.sleep(0.1)  # for bash to get from the start of the controller to its traps
+        # The controller may be ready before bash is.
+        while not catches(started.pid, sent):
+            time.sleep(0.01)
         started.send_signal(sent)
     said = started.communicate(timeout=20)[0]
     assert started.returncode == code
