@@ -20,7 +20,7 @@ from commtune.systems import (
     node_bandwidth,
     systems,
 )
-from commtune.systems.schema import Partition, Qos, Slurm, Sourced
+from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced
 
 _WIDTH = 96
 
@@ -141,8 +141,13 @@ def _paths(system: System) -> Iterator[str]:
     table = text.columns(("GPU", *numbers, "sent"), rows, right=",".join([*numbers, "sent"]))
     yield textwrap.indent(table, "    ")
     for link in system.links:
-        pairs = "all pairs" if link.pairs == "all" else f"{len(link.pairs)} pairs"
-        yield _fact(f"{pairs}: {link.links} x {format_bandwidth(link.bandwidth)}", link)
+        yield _fact(f"{_ends(link)}: {link.links} x {format_bandwidth(link.bandwidth)}", link)
+
+
+def _ends(link: GpuLink) -> str:
+    if link.pairs == "switch":
+        return "each to the switch"
+    return "all pairs" if link.pairs == "all" else f"{len(link.pairs)} pairs"
 
 
 def _gbits(bytes_per_s: float | None) -> str:

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from commtune.systems.bandwidth import short_bandwidth
-from commtune.systems.schema import System
+from commtune.systems.schema import GpuLink, System
 
 #: From one vertex of a node to a neighbour.
 Edge = tuple[int, int]
@@ -126,22 +126,29 @@ class Fabric:
 def fabric_of(system: System) -> Fabric:
     """The links and ports that a system's description names."""
     gpus = system.gpus
-    everyone = list(combinations(range(gpus.count if gpus else 0), 2))
+    count = gpus.count if gpus else 0
     links = [
         Link(a, b, link.links, link.bandwidth)
         for link in system.links
-        for a, b in (everyone if link.pairs == "all" else link.pairs)
+        for a, b in _edges(link, count)
     ]
     told = [*system.links, *([gpus] if gpus else []), system.nics]
     return Fabric(
         origin=f"description {system.name} {system.version}",
-        gpus=gpus.count if gpus else 0,
+        gpus=count,
         links=tuple(links),
         ports=_ports(system),
         memory=gpus.memory_bandwidth if gpus else None,
         host_link=gpus.host_link if gpus else None,
         sources=tuple(dict.fromkeys(name for fact in told for name in fact.source)),
     )
+
+
+def _edges(link: GpuLink, gpus: int) -> list[Edge]:
+    """What the links join; the switch is the first vertex after the GPUs."""
+    if link.pairs == "switch":
+        return [(gpu, gpus) for gpu in range(gpus)]
+    return list(combinations(range(gpus), 2)) if link.pairs == "all" else link.pairs
 
 
 def _ports(system: System) -> Ports:

@@ -124,7 +124,7 @@ def _check_sharing(document: Document, system: System, count: int) -> None:
 def _check_link(document: Document, link: GpuLink, where: _Where, count: int) -> None:
     if count == 0:
         raise document.error("links between GPUs, but no `gpus`", where, hint="add `gpus: ...`")
-    if link.pairs == "all":
+    if isinstance(link.pairs, str):
         return
     for j, (a, b) in enumerate(link.pairs):
         if a == b or max(a, b) >= count:

@@ -98,12 +98,13 @@ class Gpus(Sourced):
 
 
 class GpuLink(Sourced):
-    """Direct links between pairs of GPUs in a node."""
+    """Links between pairs of GPUs in a node, or from each GPU to a switch."""
 
-    pairs: Literal["all"] | Annotated[list[tuple[Index, Index]], Field(min_length=1)]
-    """Pairs of GPU indices, or `all`."""
+    pairs: Literal["all", "switch"] | Annotated[list[tuple[Index, Index]], Field(min_length=1)]
+    """Pairs of GPU indices; `all`; or `switch`, where every GPU is joined to one that lets
+    everything through."""
     links: Count
-    """Links side by side between the two GPUs of a pair."""
+    """Links side by side between the two GPUs of a pair, or of a GPU to the switch."""
     bandwidth: Bandwidth
     """Nominal bandwidth of one link, in one direction."""
 

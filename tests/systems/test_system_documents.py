@@ -10,7 +10,14 @@ import pytest
 from commtune.commands import systems as command
 from commtune.errors import DocumentError, UnknownName
 from commtune.quantities import QuantityError
-from commtune.systems import format_bandwidth, load_system, parse_bandwidth, path_bandwidth
+from commtune.systems import (
+    direct_bandwidth,
+    format_bandwidth,
+    injection_bandwidth,
+    load_system,
+    parse_bandwidth,
+    path_bandwidth,
+)
 
 PLAIN = """\
 system: 1
@@ -118,6 +125,21 @@ def test_jobs_are_run_by_one_scheduler(tmp_path: Path) -> None:
     for text, line in ((both, 23), (none, 2)):
         with pytest.raises(DocumentError, match=f"small.yaml:{line}: .*either `slurm` or another"):
             load_system(written(tmp_path, text))
+
+
+def test_gpus_at_a_switch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    links = PLAIN[PLAIN.index("  - {pairs") : PLAIN.index("nics:")]
+    switch = "  - {pairs: switch, links: 3, bandwidth: 50 GB/s, source: me}\n"
+    file = written(tmp_path, PLAIN.replace(links, switch))
+    system = load_system(file)
+    # All that a GPU has goes to any other one, and not so much to each.
+    assert path_bandwidth(system, 0, 2) == injection_bandwidth(system, 0) == 150 * 10**9
+    assert direct_bandwidth(system, 0, 2) == 0
+    command.show(str(file), json_output=False)
+    shown = capsys.readouterr().out
+    assert "each to the switch: 3 x 400 Gb/s (50 GB/s) [me]" in shown
+    alltoall = next(line for line in shown.splitlines() if "alltoall " in line)
+    assert alltoall.split()[1:3] == ["1200", "(150)"]
 
 
 def test_an_unknown_name() -> None:
