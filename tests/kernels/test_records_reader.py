@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commtune.kernels.records import read
-from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
+from commtune.model import DEFAULT, Operation, RunRequest, Shape, Timing, Workload
 
 _REQUEST = RunRequest("r-1", DEFAULT, Workload(Operation.ALLREDUCE, (8, 1024)), Timing())
 Document = list[dict[str, Any]]
@@ -203,3 +203,22 @@ def test_no_content_raises(tmp_path: Path, content: bytes) -> None:
     records = read(path, _REQUEST)
     assert records.measurements == ()
     assert bool(records.problems) == bool(content)
+
+
+def test_a_pattern_of_another_shape_answers_something_else(
+    module_bench: RunBench, tmp_path: Path
+) -> None:
+    run = module_bench(
+        "--op=rail", "--sizes=8", "--run-id=r-1", "--group-size=2", "--active=2", ranks=4
+    )
+    records = [json.loads(line) for line in run.lines]
+
+    def problems(shape: Shape) -> tuple[str, ...]:
+        workload = Workload(Operation.RAIL, (8,), 4, shape=shape)
+        request = RunRequest("r-1", DEFAULT, workload, Timing())
+        return read(_written(tmp_path / "r", records), request).problems
+
+    assert problems(Shape(2, 2)) == ()
+    assert problems(Shape(2, 1))[0] == "line 1: active is '2', asked for was 1"
+    other = problems(Shape(2, 2, "bidirectional"))[0]
+    assert other == "line 1: direction is 'outbound', asked for was 'bidirectional'"
