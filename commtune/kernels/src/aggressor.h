@@ -1,9 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 
+#include "aggressor_traffic.h"
+#include "backend.h"
 #include "clock.h"
 #include "ending.h"
 #include "pattern.h"
@@ -12,50 +13,53 @@
 
 namespace commtune {
 
-/// What an aggressor did so far; complete on rank 0 only.
-struct Traffic {
-  std::uint64_t bytes_moved = 0;  ///< all ranks together, each message once
-  std::uint64_t bytes_between_nodes = 0;
-  double traffic_s = 0.0;  ///< since it began, pauses included
-  double active_s = 0.0;   ///< without pauses
-};
+/// Says to an aggressor when it is to end. Only its first rank asks, and decides for all.
+class AggressorControl {
+ public:
+  virtual ~AggressorControl() = default;
 
-/// Messages of one pattern, from and to memory of the host.
-class AggressorTraffic;
+  /// Called after each round and about every millisecond of a pause, so it has to be quick.
+  virtual void look(const Traffic& so_far) = 0;
+
+  /// Called some 40 times a second.
+  /// @param signalled whether any rank was signalled
+  /// @param now_s seconds since the process started
+  virtual std::optional<Ending> ending(bool signalled, double now_s) = 0;
+};
 
 /// Sends for ever, until it is told to end.
 class Aggressor {
  public:
-  /// All ranks make it. UsageError where the options don't go with these ranks.
+  /// All ranks of `world` make it. UsageError where the options don't go with these ranks.
+  /// @param backend null: MPI between memories of the host
   Aggressor(const World& world, const Clock& clock, const AggressorOptions& options,
-            const Placement& placement);
-  ~Aggressor();
-  Aggressor(const Aggressor&) = delete;
-  Aggressor& operator=(const Aggressor&) = delete;
+            const Placement& placement, std::unique_ptr<Backend> backend = nullptr);
 
   int window() const { return window_; }
 
-  /// All ranks call it, and all return together, with what rank 0 decided.
-  /// @param tell what rank 0 does as soon as messages were moved, and every second after that
-  Ending run(const std::function<void(const Traffic&)>& tell);
+  /// All ranks call it, and all return together, with what rank 0 decided; no message is under
+  /// way then.
+  Ending run(AggressorControl& control);
 
   const Traffic& traffic() const { return traffic_; }
 
  private:
   struct Order;
 
-  Order agree();
-  Order next_order(bool signalled);
-  void obey(const Order& order);
-  void send(int rounds);
+  Order agree(AggressorControl& control);
+  Order next_order(AggressorControl& control, bool signalled);
+  void obey(const Order& order, AggressorControl& control);
+  void send(int rounds, AggressorControl& control);
+  void rest(double seconds, AggressorControl& control);
+  Traffic so_far(int rounds, double began_s) const;
 
   const World& world_;
   const Clock& clock_;
   Bursts bursts_;
-  EndWatch watch_;
   int window_;
   Traffic round_;  ///< bytes of one round
   Traffic traffic_;
+  std::unique_ptr<Backend> backend_;
   std::unique_ptr<AggressorTraffic> exchange_;
   double began_s_ = 0.0;
   int rounds_ = 0;        ///< done last

@@ -82,6 +82,9 @@ class Backend {
   virtual DeviceTimer* device_timer() { return nullptr; }
 };
 
+/// The one that uses no GPU.
+constexpr std::string_view kHostBackend = "mpi-host";
+
 /// The backends of this executable, those of the host first.
 std::vector<std::string_view> backend_names();
 

@@ -22,12 +22,8 @@ std::vector<Case> cases_of(const Options& options, const Backends& backends, int
   return cases;
 }
 
-bool has_messages(const Options& options, std::size_t bytes, const Case& one,
-                  const std::vector<int>& node_of) {
-  if (one.part == Part::whole) return true;
-  const int ranks = static_cast<int>(node_of.size());
-  const Layout layout = lay_out(options.operation, options.type, bytes, ranks, one.shape);
-  return bytes_of_part(layout, one.shape, one.part, node_of) > 0;
+bool has_messages(const Plan& plan, const Case& one, const std::vector<int>& node_of) {
+  return one.part == Part::whole || bytes_of_part(plan, one.part, node_of) > 0;
 }
 
 }  // namespace commtune

@@ -21,7 +21,6 @@ struct Case {
 std::vector<Case> cases_of(const Options& options, const Backends& backends, int ranks);
 
 /// A part may have nothing to do: messages between nodes where there is one node.
-bool has_messages(const Options& options, std::size_t bytes, const Case& one,
-                  const std::vector<int>& node_of);
+bool has_messages(const Plan& plan, const Case& one, const std::vector<int>& node_of);
 
 }  // namespace commtune

@@ -4,10 +4,10 @@
 
 namespace commtune {
 
-/// Chooses this process's GPU: the only one that is visible, else the one of its local rank. Does
-/// nothing in an executable without GPUs, and the second time. UsageError where a node has more
-/// local ranks than GPUs.
-void choose_device(int local_rank, bool shares);
+/// Chooses this process's GPU: the only one that is visible, else the one of its local rank.
+/// Returns whether it did: not in an executable without GPUs, and not the second time. UsageError
+/// where a node has more local ranks than GPUs.
+bool choose_device(int local_rank, bool shares);
 
 /// Narrows this process's CPU mask to the allowed CPUs near its GPU, if there are any.
 void stay_near_device();

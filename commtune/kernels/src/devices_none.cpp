@@ -4,7 +4,7 @@
 
 namespace commtune {
 
-void choose_device(int /*local_rank*/, bool /*shares*/) {}
+bool choose_device(int /*local_rank*/, bool /*shares*/) { return false; }
 void stay_near_device() {}
 std::string device_facts_json() { return "null"; }
 std::string device_state_json() { return "null"; }

@@ -63,13 +63,21 @@ std::string_view word(Ending ending) {
       return "stop-file";
     case Ending::longest:
       return "longest";
+    case Ending::measured:
+      return "measured";
   }
   throw Error("an ending without a word");
 }
 
-void heed_signals(double longest_s) {
+void limit_time(double longest_s) {
   handle(SIGALRM, on_alarm);
   alarm(static_cast<unsigned>(std::ceil(longest_s)) + kGraceSeconds);
+}
+
+void unlimit_time() { alarm(0); }
+
+void heed_signals(double longest_s) {
+  limit_time(longest_s);
   handle(SIGTERM, on_signal);
   handle(SIGINT, on_signal);
 }

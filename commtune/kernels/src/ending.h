@@ -6,16 +6,22 @@
 
 namespace commtune {
 
-/// Why an aggressor ends.
-enum class Ending { signal, stop_file, longest };
+/// Why an aggressor ends; `measured`: those that it was beside are done.
+enum class Ending { signal, stop_file, longest, measured };
 
 /// The word in the records.
 std::string_view word(Ending ending);
 
-/// From here on SIGTERM and SIGINT no longer end this process: they are kept for was_signalled().
-/// An alarm makes sure that nothing is left for ever: where ranks can't agree, because one of
-/// them is gone, the process ends with a message some seconds after a signal or its time.
+/// Makes sure that nothing is left for ever: where ranks can't agree, because one of them is gone,
+/// an alarm ends the process with a message some seconds after its time.
 /// @param longest_s seconds from now that the process may take
+void limit_time(double longest_s);
+
+/// The time is no longer limited.
+void unlimit_time();
+
+/// From here on SIGTERM and SIGINT no longer end this process: they are kept for was_signalled().
+/// Its time is limited, and ends some seconds after a signal.
 void heed_signals(double longest_s);
 
 bool was_signalled();

@@ -22,15 +22,6 @@ struct Decision {
   Stop stop;  ///< why none
 };
 
-std::size_t largest_send(const Options& options, int ranks) {
-  std::size_t count = 0;
-  for (const std::size_t bytes : options.sizes) {
-    const Layout layout = lay_out(options.operation, options.type, bytes, ranks, options.shape);
-    count = std::max(count, layout.send_count);
-  }
-  return count;
-}
-
 std::optional<double> skew(const std::vector<double>& longest_s,
                            const std::vector<double>& shortest_s) {
   std::vector<double> ratios;
@@ -44,62 +35,70 @@ std::optional<double> skew(const std::vector<double>& longest_s,
 }  // namespace
 
 Measurer::Measurer(const Bench& bench, const World& world, const Clock& clock,
-                   const Options& options, Canary* canary)
+                   const Options& options, Canary* canary, const VictimLink* aggressors)
     : bench_(bench),
       world_(world),
       clock_(clock),
       options_(options),
       canary_(canary),
+      aggressors_(aggressors),
       rule_(options.limits),
       clock_resolution_s_(world.from_first(Clock::resolution_s())),
       pattern_(
           make_pattern(options.type, options.reduction, options.seed, world.rank(), world.size())) {
-  pattern_->fill(bench.backends.main->memory(), bench.buffers.send,
-                 largest_send(options, world.size()));
+  pattern_->fill(bench.backends.main->memory(), bench.buffers.send, bench.send_count);
 }
 
-SizeResult Measurer::measure(std::size_t bytes, Part part, const Shape& shape) {
+SizeResult Measurer::measure(const Plan& plan, Part part, const Shape& shape) {
   const double began = clock_.now();
   SizeResult result;
-  result.layout = lay_out(options_.operation, options_.type, bytes, world_.size(), shape);
+  result.layout = plan.layout;
   result.part = part;
   if (part != Part::whole) {
-    result.layout.bytes_total = bytes_of_part(result.layout, shape, part, bench_.node_of);
+    result.layout.bytes_total = bytes_of_part(plan, part, bench_.node_of);
   }
   Options options = options_;
   options.shape = shape;
-  work_ = std::make_unique<Work>(bench_.backends, world_, bench_.node_of, result.layout, options,
-                                 part, places_for(result.layout));
+  work_ = std::make_unique<Work>(bench_.backends, world_, bench_.node_of, plan, options, part,
+                                 places_for(result.layout));
   result.is_call = work_->is_call();
   // A part by itself passes on whatever lies there.
   const bool checks = options_.check && (part == Part::whole);
-  const auto messages = checks && !is_collective(options_.operation)
-                            ? received_in(result.layout, shape)
-                            : std::vector<Message>{};
-  hang_or_crash(options_.fault, bytes, world_.is_last());
+  const Expected expected = checks ? expected_of(plan, shape) : Expected{};
+  hang_or_crash(options_.fault, plan.layout.bytes, world_.is_last());
 
   result.canary_before_ns = ask_canary();
   if (checks) poison_received(result.layout);
   result.first_call_s = longest_over_ranks(timed(1));
-  if (checks) check_result(result, messages);
+  if (checks) check_result(result, expected);
 
   const double warm_began = clock_.now();
   const double operation_s = warm_up(result);
   result.batch = options_.operations > 0 ? options_.operations : choose_batch(operation_s);
   if (checks) poison_received(result.layout);
   const double spent_s = clock_.now() - warm_began;
+  const Traffic before = aggressors_ != nullptr ? aggressors_->ask() : Traffic{};
   Samples samples = take_samples(result, spent_s, result.batch * operation_s);
+  if (aggressors_ != nullptr) result.aggressors = aggressors_->ask() - before;
 
   result.canary_after_ns = ask_canary();
   if (checks && options_.rotate) {  // only the first place is compared
     work_->rewind();
     timed(1);
   }
-  if (checks) check_result(result, messages);
+  if (checks) check_result(result, expected);
   result.rank_skew = world_.size() > 1 ? skew(samples.longest_s, samples.shortest_s) : std::nullopt;
   result.samples_s = std::move(samples.longest_s);
   result.elapsed_s = clock_.now() - began;
   return result;
+}
+
+Measurer::Expected Measurer::expected_of(const Plan& plan, const Shape& shape) const {
+  const Operation operation = plan.layout.operation;
+  if (is_collective(operation)) {
+    return {{}, operation == Operation::reduce ? 0 : world_.size() - 1};
+  }
+  return {received_in(plan, shape, world_.rank()), last_receiver(plan, shape)};
 }
 
 std::optional<double> Measurer::ask_canary() {
@@ -210,23 +209,26 @@ std::vector<Buffers> Measurer::places_for(const Layout& layout) const {
 }
 
 /// A fault that was asked for, at one rank that receives something.
-void Measurer::spoil(const Layout& layout, const std::vector<Message>& messages) {
+void Measurer::spoil(const Layout& layout, const Expected& expected) {
+  if (world_.rank() != expected.last_receiver) return;
   Memory& memory = bench_.backends.main->memory();
   const std::size_t element = size_of(layout.type);
-  std::byte* received = bench_.buffers.received;
-  const int root = layout.operation == Operation::reduce ? 0 : world_.size() - 1;
-  const int receiver = messages.empty() ? root : messages.back().to;
-  if (world_.rank() != receiver) return;
-  const std::size_t offset = messages.empty() ? 0 : messages.back().to_offset;
-  const std::size_t count = messages.empty() ? layout.receive_count : messages.back().count;
-  spoil_result(options_.fault, layout.bytes, memory, received + offset * element, count * element);
+  std::size_t offset = 0;
+  std::size_t count = layout.receive_count;
+  if (!expected.messages.empty()) {
+    offset = expected.messages.back().to_offset;
+    count = expected.messages.back().count;
+  }
+  spoil_result(options_.fault, layout.bytes, memory, bench_.buffers.received + offset * element,
+               count * element);
 }
 
-void Measurer::check_result(SizeResult& result, const std::vector<Message>& messages) {
+void Measurer::check_result(SizeResult& result, const Expected& expected) {
   const Layout& layout = result.layout;
   Memory& memory = bench_.backends.main->memory();
-  spoil(layout, messages);
-  const CheckResult own = pattern_->check(memory, bench_.buffers.received, layout, messages);
+  spoil(layout, expected);
+  const CheckResult own =
+      pattern_->check(memory, bench_.buffers.received, layout, expected.messages);
   std::vector<std::uint64_t> sums{own.checked, own.wrong};
   world_.sum_to_first(sums);
   result.check += {sums[0], sums[1]};

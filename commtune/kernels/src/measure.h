@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "aggressor_traffic.h"
+#include "beside.h"
 #include "canary.h"
 #include "check.h"
 #include "clock.h"
@@ -32,6 +34,7 @@ struct SizeResult {
   std::optional<double> canary_before_ns;
   std::optional<double> canary_after_ns;
   CheckResult check;
+  std::optional<Traffic> aggressors;  ///< while samples were taken; none where there are none
   double elapsed_s = 0.0;
 };
 
@@ -40,17 +43,21 @@ struct Bench {
   Backends backends;
   Buffers buffers;
   std::size_t buffer_bytes;  ///< of the smaller of the two
+  std::size_t send_count;    ///< elements of the send buffer
   std::vector<int> node_of;  ///< the node of each rank
 };
 
 /// Measures one size after the other.
 class Measurer {
  public:
+  /// @param canary null: it is not asked
+  /// @param aggressors those beside the run; null: there are none
   Measurer(const Bench& bench, const World& world, const Clock& clock, const Options& options,
-           Canary* canary);
+           Canary* canary, const VictimLink* aggressors);
 
   /// All ranks call it with the same arguments. Error if a call fails; a wrong result is a result.
-  SizeResult measure(std::size_t bytes, Part part, const Shape& shape);
+  /// @param shape what the plan was made with
+  SizeResult measure(const Plan& plan, Part part, const Shape& shape);
 
  private:
   struct Samples {
@@ -65,16 +72,24 @@ class Measurer {
   double warm_up(SizeResult& result);
   int choose_batch(double operation_s);
   std::vector<Buffers> places_for(const Layout& layout) const;
-  void spoil(const Layout& layout, const std::vector<Message>& messages);
-  void check_result(SizeResult& result, const std::vector<Message>& messages);
-  Samples take_samples(SizeResult& result, double spent_s, double sample_s);
   void poison_received(const Layout& layout);
+  Samples take_samples(SizeResult& result, double spent_s, double sample_s);
+
+  /// What the check needs to know of the plan.
+  struct Expected {
+    std::vector<Message> messages;  ///< that this rank receives; none of a collective operation
+    int last_receiver;
+  };
+  Expected expected_of(const Plan& plan, const Shape& shape) const;
+  void spoil(const Layout& layout, const Expected& expected);
+  void check_result(SizeResult& result, const Expected& expected);
 
   const Bench& bench_;
   const World& world_;
   const Clock& clock_;
   const Options& options_;
-  Canary* canary_;  ///< null where it is not asked
+  Canary* canary_;
+  const VictimLink* aggressors_;
   StoppingRule rule_;
   double clock_resolution_s_;
   std::unique_ptr<DataPattern> pattern_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "error.h"
 #include "steps.h"
@@ -130,19 +131,19 @@ std::size_t counted_bytes(const Layout& layout, const Shape& shape, std::size_t 
   }
 }
 
-Layout pattern_layout(Layout layout, std::size_t element, const Shape& shape) {
+Plan pattern_plan(Layout layout, std::size_t element, const Shape& shape) {
   const std::size_t whole = layout.bytes / element;
   const std::size_t receivers = receivers_of_one(layout.operation, layout.ranks, shape);
   layout.count = std::max<std::size_t>(1, whole / receivers);
   layout.bytes_per_peer = layout.count * element;
   layout.bytes_per_rank = layout.bytes_per_peer * receivers;
   layout.meaning = "per-rank";
-  const auto steps = steps_of(layout, shape);
+  auto steps = steps_of(layout, shape);
   const Extent extent = extent_of(steps);
   layout.send_count = extent.send;
   layout.receive_count = extent.receive;
   layout.bytes_total = counted_bytes(layout, shape, element, steps);
-  return layout;
+  return {layout, std::move(steps)};
 }
 
 }  // namespace
@@ -182,8 +183,7 @@ bool is_collective(Operation operation) {
   return counts_total(operation) || reduces(operation) || operation == Operation::broadcast;
 }
 
-Layout lay_out(Operation operation, DataType type, std::size_t bytes, int ranks,
-               const Shape& shape) {
+Plan plan_of(Operation operation, DataType type, std::size_t bytes, int ranks, const Shape& shape) {
   const std::size_t element = size_of(type);
   if (bytes < element) {
     throw UsageError("size " + std::to_string(bytes) + " is less than one element of " +
@@ -194,10 +194,15 @@ Layout lay_out(Operation operation, DataType type, std::size_t bytes, int ranks,
   layout.type = type;
   layout.ranks = ranks;
   layout.bytes = bytes;
-  if (counts_total(operation)) return total_layout(layout, element);
-  if (is_collective(operation)) return per_rank_layout(layout, element);
+  if (counts_total(operation)) return {total_layout(layout, element), {}};
+  if (is_collective(operation)) return {per_rank_layout(layout, element), {}};
   check_ranks(operation, ranks, shape);
-  return pattern_layout(layout, element, shape);
+  return pattern_plan(layout, element, shape);
+}
+
+Layout lay_out(Operation operation, DataType type, std::size_t bytes, int ranks,
+               const Shape& shape) {
+  return plan_of(operation, type, bytes, ranks, shape).layout;
 }
 
 void check_ranks(Operation operation, int ranks, const Shape& shape) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "messages.h"
 #include "shape.h"
 
 namespace commtune {
@@ -68,8 +69,20 @@ struct Layout {
   std::string_view meaning;    ///< "per-rank" or "total": what `bytes` counts
 };
 
-/// Lays out `bytes` over `ranks`. Where bytes are a total they are rounded down to whole elements
+/// An operation at one size with its messages, which are made once: dense patterns of many ranks
+/// have millions of them.
+struct Plan {
+  Layout layout;
+  std::vector<Exchange> steps;  ///< each after the one before; none of a collective operation
+};
+
+/// Plans `bytes` over `ranks`. Where bytes are a total they are rounded down to whole elements
 /// for every rank, but never to none. UsageError if `bytes` don't hold a single element.
+/// No size needs larger buffers than a larger one.
+Plan plan_of(Operation operation, DataType type, std::size_t bytes, int ranks,
+             const Shape& shape = {});
+
+/// The layout alone.
 Layout lay_out(Operation operation, DataType type, std::size_t bytes, int ranks,
                const Shape& shape = {});
 

@@ -40,7 +40,7 @@ void check_patterns(const Options& options, const Given& given) {
         "--timing batched and --timer device are for a single stream: not with --inside or "
         "--between");
   }
-  if (options.backend == "mpi-host" && (options.bind == Bind::gpu || options.shares_gpus)) {
+  if (!uses_gpu(options) && (options.bind == Bind::gpu || options.shares_gpus)) {
     throw UsageError("--bind gpu and --share-gpus yes are for GPUs: --backend mpi-host uses none");
   }
   if (operation == O::matrix && given.count("--matrix") == 0) {
@@ -78,6 +78,12 @@ void check_operation(const Options& options, const Given& given) {
     lay_out(Operation::allreduce, options.type, bytes, 1);
   }
   check_patterns(options, given);
+  if (has_aggressors(options)) {
+    check_aggressor(given);
+    if (options.mode != Mode::measure) throw UsageError("--aggressors is for --mode measure");
+  } else if (given.count("--aggressor-backend") != 0) {
+    throw UsageError("--aggressor-backend needs --aggressors");
+  }
 }
 
 }  // namespace commtune

@@ -10,78 +10,11 @@
 #include "build_info.h"
 #include "error.h"
 #include "option_checks.h"
+#include "usage.h"
 
 namespace commtune {
 
 namespace {
-
-constexpr const char* kUsage =
-    R"(usage: mpiexec -n N commtune-bench --op OPERATION --sizes BYTES[,BYTES...] [option...]
-
-Measures one communication operation and writes JSON Lines.
-
-  --op OPERATION      between rank 0 and the last: ping-pong, bidirectional, stream;
-                      of all: allreduce, reduce, broadcast, allgather, reduce-scatter,
-                      alltoall, ring, incast, one-to-many, self;
-                      of groups: rail, asymmetric, symmetric, striping;
-                      others: pairs (one rank to one other, all pairs in turn), matrix
-  --backend NAME      mpi-host (default); with GPUs: xccl, mpi-device, mpi-staged, ipc-put,
-                      ipc-get. 'commtune-bench --backends' lists those of this executable
-  --sizes B[,B...]    message sizes in bytes, one element to 1073741824, each once
-  --dtype TYPE        float32 (default), float64, int32 or uint8
-  --reduction WHAT    sum (default) or max
-  --records FILE      where records go; without it to standard output
-  --run-id ID         copied into the header
-  --env-names A[,B]   variables whose values each rank reports in the header
-  --expect-ranks N    do nothing unless so many ranks came up together (any number)
-  --mode MODE         measure (default), or trace: time nothing, do the operation at each size,
-                      and write a digest of sums that depends on the order of summation
-  --controls A[,B]    with --mode trace: control variables (MPI_T) whose values each rank reports
-  --warmup N          operations dropped before the first sample, beside the first call (5)
-  --min-samples N     fewest samples a size (10)
-  --max-samples N     most samples a size (200)
-  --relative-ci X     stop when the 95 % confidence interval of the median is narrower than
-                      this share of it (0.01)
-  --time-cap SECONDS  stop after this time once there are enough samples (0.05)
-  --timing HOW        blocking (default): each operation is waited for; batched: so many are
-                      enqueued on the device, then waited for together
-  --operations N      in one sample: with --timing batched 20; with blocking as many as it takes
-                      to be timed well, if none are named
-  --timer CLOCK       wall (default), or device: events on the device
-  --window N          of stream: messages under way (64)
-  --group-size N      of rail, asymmetric, symmetric, striping: ranks of a group, as a rule of a
-                      node (1)
-  --active N          of rail, asymmetric, symmetric: ranks of a group that send (1)
-  --direction WAY     of these: outbound (default: from the first group), bidirectional,
-                      omnidirectional
-  --matrix FILE       of matrix: lines "FROM TO BYTES"; they are scaled so that the largest
-                      message has the size asked for
-  --inside NAME       of matrix and striping: backend of messages inside nodes
-  --between NAME      likewise of messages between nodes
-  --bind WHERE        none (default), or gpu: run on the CPUs near this rank's GPU
-  --rotate yes|no     do each operation at another of up to 64 places of the buffers, as
-                      nccl-tests does, so that caches hold less of its data (no)
-  --share-gpus yes|no let several ranks use one GPU, for tests (no)
-  --seed N            of the data pattern (1)
-  --check full|none   compare every received element, outside the timed part (full)
-  --end HOW           clean (default), or quick: when all is written, MPI_Finalize and exit, without
-                      giving back GPU memory and communicators first
-  --fault KIND@BYTES  test only: hang, crash, wrong or babble at this size
-
-mpiexec -n N commtune-bench --mode aggress --pattern PATTERN --message BYTES [option...]
-
-Measures nothing: moves messages until SIGTERM or SIGINT, as traffic beside another run.
-
-  --pattern PATTERN   incast (all other ranks send to rank 0) or alltoall
-  --message BYTES     from one rank to one other, 1 to 1073741824
-  --burst SECONDS     with --pause: send so long, be silent so long, in turn (never silent)
-  --pause SECONDS
-  --stop-file FILE    ends when this file is there
-  --longest SECONDS   ends after this time in any case (3600)
-  --records, --run-id, --env-names and --expect-ranks as above
-
-  --help, --version, --backends
-)";
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts(1);
@@ -181,8 +114,9 @@ using Setter = void (*)(Options&, const std::string& name, const std::string& va
 /// Operations of a batch, as in nccl-tests.
 constexpr int kBatched = 20;
 
-/// The modes that an option is for: all, those that do an operation at each size, or aggress.
-enum class For : unsigned char { all, operations, aggressor };
+/// What an option is for: all, runs that do an operation at each size, aggressors by themselves or
+/// beside a run, or only by themselves.
+enum class For : unsigned char { all, operations, aggressor, aggress };
 
 struct Option {
   const char* name;
@@ -193,75 +127,92 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 39> kOptions{{
-    {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
-    {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
-    {"--inside", [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
-    {"--between", [](Options& o, Name, Value v) { o.between = v; }, For::operations},
-    {"--timing", [](Options& o, Name, Value v) { o.timing = parse_timing(v); }, For::operations},
-    {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},
-    {"--operations", [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); },
-     For::operations},
-    {"--window", [](Options& o, Name n, Value v) { o.shape.window = parse_count(n, v, 1); },
-     For::operations},
-    {"--group-size", [](Options& o, Name n, Value v) { o.shape.group_size = parse_count(n, v, 1); },
-     For::operations},
-    {"--active", [](Options& o, Name n, Value v) { o.shape.active = parse_count(n, v, 1); },
-     For::operations},
-    {"--direction", [](Options& o, Name, Value v) { o.shape.direction = parse_direction(v); },
-     For::operations},
-    {"--matrix", [](Options& o, Name, Value v) { o.matrix = v; }, For::operations},
-    {"--bind", [](Options& o, Name, Value v) { o.bind = parse_bind(v); }, For::operations},
-    {"--rotate", [](Options& o, Name n, Value v) { o.rotate = parse_yes(n, v); }, For::operations},
-    {"--share-gpus", [](Options& o, Name n, Value v) { o.shares_gpus = parse_yes(n, v); },
-     For::operations},
-    {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
-    {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }, For::operations},
-    {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); },
-     For::operations},
-    {"--records", [](Options& o, Name, Value v) { o.records = v; }},
-    {"--run-id", [](Options& o, Name, Value v) { o.run_id = v; }},
-    {"--env-names", [](Options& o, Name, Value v) { o.env_names = parse_names(v); }},
-    {"--expect-ranks", [](Options& o, Name n, Value v) { o.expect_ranks = parse_count(n, v, 1); }},
-    {"--mode", [](Options& o, Name, Value v) { o.mode = parse_mode(v); }},
-    {"--controls", [](Options& o, Name, Value v) { o.controls = parse_names(v); }, For::operations},
-    {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); },
-     For::operations},
-    {"--min-samples",
-     [](Options& o, Name n, Value v) { o.limits.min_samples = parse_count(n, v, 1); },
-     For::operations},
-    {"--max-samples",
-     [](Options& o, Name n, Value v) { o.limits.max_samples = parse_count(n, v, 1); },
-     For::operations},
-    {"--relative-ci",
-     [](Options& o, Name n, Value v) { o.limits.relative_ci = parse_number(n, v, 0.0, 1.0); },
-     For::operations},
-    {"--time-cap",
-     [](Options& o, Name n, Value v) { o.limits.time_cap_s = parse_number(n, v, 1e-6, 1e5); },
-     For::operations},
-    {"--seed",
-     [](Options& o, Name n, Value v) {
-       o.seed = parse_number<std::uint64_t>(n, v, 0, std::numeric_limits<std::int64_t>::max());
-     },
-     For::operations},
-    {"--check", [](Options& o, Name, Value v) { o.check = parse_check(v); }, For::operations},
-    {"--fault", [](Options& o, Name, Value v) { o.fault = parse_fault(v); }, For::operations},
-    {"--end", [](Options& o, Name, Value v) { o.end = parse_end(v); }, For::operations},
-    {"--pattern", [](Options& o, Name, Value v) { o.aggressor.pattern = parse_pattern(v); },
-     For::aggressor},
-    {"--message",
-     [](Options& o, Name n, Value v) {
-       o.aggressor.message = parse_number<std::size_t>(n, v, 1, kLargestSize);
-     },
-     For::aggressor},
-    {"--burst", [](Options& o, Name n, Value v) { o.aggressor.bursts.burst_s = parse_span(n, v); },
-     For::aggressor},
-    {"--pause", [](Options& o, Name n, Value v) { o.aggressor.bursts.pause_s = parse_span(n, v); },
-     For::aggressor},
-    {"--stop-file", [](Options& o, Name, Value v) { o.aggressor.stop_file = v; }, For::aggressor},
-    {"--longest", [](Options& o, Name n, Value v) { o.aggressor.longest_s = parse_span(n, v); },
-     For::aggressor},
-}};
+constexpr std::array<Option, 41> kOptions{
+    {
+        {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); },
+         For::operations},
+        {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
+        {"--inside", [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
+        {"--between", [](Options& o, Name, Value v) { o.between = v; }, For::operations},
+        {"--timing", [](Options& o, Name, Value v) { o.timing = parse_timing(v); },
+         For::operations},
+        {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},
+        {"--operations", [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); },
+         For::operations},
+        {"--window", [](Options& o, Name n, Value v) { o.shape.window = parse_count(n, v, 1); },
+         For::operations},
+        {"--group-size",
+         [](Options& o, Name n, Value v) { o.shape.group_size = parse_count(n, v, 1); },
+         For::operations},
+        {"--active", [](Options& o, Name n, Value v) { o.shape.active = parse_count(n, v, 1); },
+         For::operations},
+        {"--direction", [](Options& o, Name, Value v) { o.shape.direction = parse_direction(v); },
+         For::operations},
+        {"--matrix", [](Options& o, Name, Value v) { o.matrix = v; }, For::operations},
+        {"--bind", [](Options& o, Name, Value v) { o.bind = parse_bind(v); }, For::operations},
+        {"--rotate", [](Options& o, Name n, Value v) { o.rotate = parse_yes(n, v); },
+         For::operations},
+        {"--share-gpus", [](Options& o, Name n, Value v) { o.shares_gpus = parse_yes(n, v); },
+         For::operations},
+        {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
+        {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); },
+         For::operations},
+        {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); },
+         For::operations},
+        {"--records", [](Options& o, Name, Value v) { o.records = v; }},
+        {"--run-id", [](Options& o, Name, Value v) { o.run_id = v; }},
+        {"--env-names", [](Options& o, Name, Value v) { o.env_names = parse_names(v); }},
+        {"--expect-ranks",
+         [](Options& o, Name n, Value v) { o.expect_ranks = parse_count(n, v, 1); }},
+        {"--mode", [](Options& o, Name, Value v) { o.mode = parse_mode(v); }},
+        {"--controls", [](Options& o, Name, Value v) { o.controls = parse_names(v); },
+         For::operations},
+        {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); },
+         For::operations},
+        {"--min-samples",
+         [](Options& o, Name n, Value v) { o.limits.min_samples = parse_count(n, v, 1); },
+         For::operations},
+        {"--max-samples",
+         [](Options& o, Name n, Value v) { o.limits.max_samples = parse_count(n, v, 1); },
+         For::operations},
+        {"--relative-ci",
+         [](Options& o, Name n, Value v) { o.limits.relative_ci = parse_number(n, v, 0.0, 1.0); },
+         For::operations},
+        {"--time-cap",
+         [](Options& o, Name n, Value v) { o.limits.time_cap_s = parse_number(n, v, 1e-6, 1e5); },
+         For::operations},
+        {"--seed",
+         [](Options& o, Name n, Value v) {
+           o.seed = parse_number<std::uint64_t>(n, v, 0, std::numeric_limits<std::int64_t>::max());
+         },
+         For::operations},
+        {"--check", [](Options& o, Name, Value v) { o.check = parse_check(v); }, For::operations},
+        {"--fault", [](Options& o, Name, Value v) { o.fault = parse_fault(v); }, For::operations},
+
+        {"--end", [](Options& o, Name, Value v) { o.end = parse_end(v); }, For::operations},
+        {"--pattern", [](Options& o, Name, Value v) { o.aggressor.pattern = parse_pattern(v); },
+         For::aggressor},
+        {"--message",
+         [](Options& o, Name n, Value v) {
+           o.aggressor.message = parse_number<std::size_t>(n, v, 1, kLargestSize);
+         },
+         For::aggressor},
+        {"--burst",
+         [](Options& o, Name n, Value v) { o.aggressor.bursts.burst_s = parse_span(n, v); },
+         For::aggressor},
+        {"--pause",
+         [](Options& o, Name n, Value v) { o.aggressor.bursts.pause_s = parse_span(n, v); },
+         For::aggressor},
+        {"--stop-file", [](Options& o, Name, Value v) { o.aggressor.stop_file = v; }, For::aggress},
+        {"--longest", [](Options& o, Name n, Value v) { o.aggressor.longest_s = parse_span(n, v); },
+         For::aggressor},
+        {"--aggressors",
+         [](Options& o, Name, Value v) { o.aggressor.ranks = parse_aggressor_ranks(v); },
+         For::operations},
+        {"--aggressor-backend", [](Options& o, Name, Value v) { o.aggressor.backend = v; },
+         For::operations},
+    }  // namespace
+};  // namespace commtune
 
 const Option& find_option(const std::string& name) {
   std::string legal;
@@ -279,8 +230,11 @@ void check_modes(const Options& options, const Given& given) {
     if (aggresses && option.what == For::operations) {
       throw UsageError(std::string(option.name) + " is not for --mode aggress");
     }
-    if (!aggresses && option.what == For::aggressor) {
+    if (!aggresses && option.what == For::aggress) {
       throw UsageError(std::string(option.name) + " needs --mode aggress");
+    }
+    if (!aggresses && !has_aggressors(options) && option.what == For::aggressor) {
+      throw UsageError(std::string(option.name) + " needs --mode aggress or --aggressors");
     }
   }
 }
@@ -312,12 +266,26 @@ std::string_view word(Timing timing) { return timing == Timing::blocking ? "bloc
 
 std::string_view word(Timer timer) { return timer == Timer::wall ? "wall" : "device"; }
 
+bool has_aggressors(const Options& options) {
+  return options.aggressor.ranks.kind != AggressorRanks::Kind::none;
+}
+
+const std::string& aggressor_backend(const Options& options) {
+  return options.aggressor.backend.empty() ? options.backend : options.aggressor.backend;
+}
+
+bool uses_gpu(const Options& options) {
+  if (options.mode == Mode::aggress) return false;
+  return options.backend != kHostBackend ||
+         (has_aggressors(options) && aggressor_backend(options) != kHostBackend);
+}
+
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   CommandLine line;
   Given given;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--help") return {{}, kUsage};
+    if (argument == "--help") return {{}, std::string(usage())};
     if (argument == "--version") return {{}, version_text()};
     if (argument == "--backends") return {{}, backends_text()};
     const std::size_t equals = argument.find('=');

@@ -58,13 +58,22 @@ struct Options {
   std::vector<std::string> env_names;
   int expect_ranks = 0;               ///< nothing is done with another number; 0: any
   std::vector<std::string> controls;  ///< MPI_T control variables to report; Mode::trace only
-  AggressorOptions aggressor;         ///< Mode::aggress only
+  AggressorOptions aggressor;         ///< of Mode::aggress, or beside those that measure
   StoppingLimits limits;
   std::uint64_t seed = 1;
   bool check = true;
   std::optional<Fault> fault;
   End end = End::clean;
 };
+
+/// Whether some ranks are aggressors beside those that measure.
+bool has_aggressors(const Options& options);
+
+/// The backend of the aggressors beside a run.
+const std::string& aggressor_backend(const Options& options);
+
+/// Whether ranks need GPUs.
+bool uses_gpu(const Options& options);
 
 /// Sizes end here: counts of MPI calls are int, and one element can be a byte.
 constexpr std::size_t kLargestSize = std::size_t{1} << 30;

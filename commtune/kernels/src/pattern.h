@@ -8,6 +8,7 @@
 
 #include "pacing.h"
 #include "placement.h"
+#include "roles.h"
 
 namespace commtune {
 
@@ -25,6 +26,8 @@ struct AggressorOptions {
   Bursts bursts;
   std::string stop_file;      ///< ends it when it is there; empty: none
   double longest_s = 3600.0;  ///< since the process started
+  AggressorRanks ranks;       ///< beside those that measure in the same run
+  std::string backend;        ///< of these; empty: that of the run
 };
 
 /// Pairs of ranks of which the first sends to the second.

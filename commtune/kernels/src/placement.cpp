@@ -122,6 +122,12 @@ Placement::Placement(const World& world) {
   number_nodes(names, ranks_);
 }
 
+Placement Placement::first(int ranks) const {
+  Placement placement;
+  placement.ranks_.assign(ranks_.begin(), ranks_.begin() + ranks);
+  return placement;
+}
+
 int Placement::nodes() const {
   int nodes = 0;
   for (const RankPlace& rank : ranks_) nodes = std::max(nodes, rank.node + 1);

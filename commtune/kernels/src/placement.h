@@ -31,6 +31,9 @@ class Placement {
  public:
   explicit Placement(const World& world);
 
+  /// That of the first ranks only: nodes have the same numbers, and so have ranks on them.
+  Placement first(int ranks) const;
+
   const std::vector<RankPlace>& ranks() const { return ranks_; }
   int nodes() const;
 
@@ -41,6 +44,8 @@ class Placement {
   int neighbour_of_first() const;
 
  private:
+  Placement() = default;
+
   std::vector<RankPlace> ranks_;
 };
 

@@ -1,74 +1,19 @@
 #include "records.h"
 
-#include <sys/utsname.h>
-#include <time.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
-#include "build_info.h"
 #include "error.h"
+#include "header.h"
 #include "json.h"
-#include "libraries.h"
 #include "statistics.h"
 #include "steps.h"
 
 namespace commtune {
 
 namespace {
-
-std::string utc_now() {
-  const time_t now = time(nullptr);
-  tm parts{};
-  gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
-}
-
-std::string kernel() {
-  utsname names{};
-  if (uname(&names) != 0) return "unknown";
-  return std::string(names.sysname) + " " + names.release + " " + names.machine;
-}
-
-std::string text_array(const std::vector<std::string>& texts) {
-  std::vector<std::string> elements;
-  elements.reserve(texts.size());
-  for (const std::string& text : texts) elements.push_back(json::quoted(text));
-  return json::array(elements);
-}
-
-std::string benchmark_json() {
-  const BuildInfo info = build_info();
-  return json::Object()
-      .text("version", info.version)
-      .text("compiler", info.compiler)
-      .text("flags", info.flags)
-      .text("build_id", info.build_id)
-      .str();
-}
-
-std::string rank_info_json(const Placement& placement, const RunFacts& facts) {
-  std::vector<std::string> ranks;
-  for (std::size_t i = 0; i < placement.ranks().size(); ++i) {
-    const RankPlace& rank = placement.ranks()[i];
-    json::Object info;
-    info.integer("rank", i)
-        .integer("node", static_cast<std::uint64_t>(rank.node))
-        .integer("local_rank", static_cast<std::uint64_t>(rank.local_rank))
-        .text("host", rank.host)
-        .integer("pid", static_cast<std::uint64_t>(rank.pid))
-        .text("cpus", cpu_list(rank.cpus))
-        .raw("environment", facts.environments[i]);
-    if (!facts.controls.empty()) info.raw("controls", facts.controls[i]);
-    if (!facts.gpus.empty()) info.raw("gpu", facts.gpus[i]);
-    ranks.push_back(info.str());
-  }
-  return json::array(ranks);
-}
 
 /// Samples in tenths of a nanosecond, which is finer than any clock and shorter than nine digits.
 std::string samples_json(const std::vector<double>& samples_s) {
@@ -105,21 +50,6 @@ std::string canary_json(const SizeResult& result) {
       .raw("before", optional_number(result.canary_before_ns))
       .raw("after", optional_number(result.canary_after_ns))
       .str();
-}
-
-json::Object begin_header(const RunFacts& facts, const Options& options) {
-  const std::string clock = json::Object()
-                                .text("name", Clock::name())
-                                .number("resolution_s", Clock::resolution_s())
-                                .str();
-  json::Object record;
-  return record.text("record", "header")
-      .integer("contract", kContract)
-      .text("run_id", options.run_id)
-      .raw("benchmark", benchmark_json())
-      .raw("argv", text_array(facts.arguments))
-      .raw("clock", clock)
-      .text("backend", facts.backend);
 }
 
 /// What the shape of an operation made of messages depends on; only what it uses.
@@ -164,18 +94,30 @@ std::string gpus_json(const Totals& totals) {
   return json::array(gpus);
 }
 
-std::string end_header(json::Object& record, const RunFacts& facts, const Placement& placement) {
-  const std::string mpi =
-      json::Object().text("library", World::library()).text("standard", World::standard()).str();
-  return record.integer("ranks", placement.ranks().size())
-      .integer("nodes", static_cast<std::uint64_t>(placement.nodes()))
-      .raw("mpi", mpi)
-      .raw("libraries", text_array(communication_libraries()))
-      .text("started_utc", utc_now())
-      .text("kernel", kernel())
-      .boolean("oversubscribed", placement.oversubscribed())
-      .number("init_s", facts.init_s)
-      .raw("rank_info", rank_info_json(placement, facts))
+std::string numbers_json(const std::vector<int>& numbers) {
+  std::vector<std::string> elements;
+  elements.reserve(numbers.size());
+  for (const int number : numbers) elements.push_back(std::to_string(number));
+  return json::array(elements);
+}
+
+json::Object& add_pattern(json::Object& record, const AggressorOptions& asked, int window) {
+  return record.text("pattern", word(asked.pattern))
+      .integer("message_bytes", asked.message)
+      .integer("window", static_cast<std::uint64_t>(window))
+      .number("burst_s", asked.bursts.burst_s)
+      .number("pause_s", asked.bursts.pause_s);
+}
+
+std::string beside_json(const RunFacts& facts, const Options& options, const Placement& placement) {
+  const Roles& roles = *facts.roles;
+  json::Object object;
+  object.text("backend", aggressor_backend(options));
+  return add_pattern(object, options.aggressor, facts.aggressor_window)
+      .raw("ranks", numbers_json(roles.aggressors))
+      .raw("victims", numbers_json(roles.victims))
+      .raw("rank_info",
+           rank_info_json(placement, facts, roles.victims.size(), placement.ranks().size()))
       .str();
 }
 
@@ -184,6 +126,13 @@ json::Object& add_traffic(json::Object& record, const Traffic& traffic) {
       .integer("bytes_between_nodes", traffic.bytes_between_nodes)
       .number("traffic_s", traffic.traffic_s)
       .number("active_s", traffic.active_s);
+}
+
+/// What aggressors beside a run did in a span of time.
+std::string activity_json(const Traffic& traffic, bool active) {
+  json::Object object;
+  object.boolean("active", active);
+  return add_traffic(object, traffic).str();
 }
 
 void add_layout(json::Object& record, const Layout& layout) {
@@ -238,7 +187,10 @@ std::string header_record(const RunFacts& facts, const Options& options,
         "library",
         json::Object().text("name", facts.library).number("init_s", facts.library_init_s).str());
   }
-  return end_header(record, facts, placement);
+  if (options.bind == Bind::gpu) record.text("bind", facts.binds_late ? "gpu-late" : "gpu");
+  if (facts.roles == nullptr) return end_header(record, facts, placement, placement.ranks().size());
+  record.raw("aggressors", beside_json(facts, options, placement));
+  return end_header(record, facts, placement, facts.roles->victims.size());
 }
 
 std::string measurement_record(const SizeResult& result, bool oversubscribed) {
@@ -254,6 +206,9 @@ std::string measurement_record(const SizeResult& result, bool oversubscribed) {
                                     std::to_string(result.pair->second)}));
   }
   record.text("made_of", result.is_call ? "call" : "messages");
+  if (result.aggressors) {
+    record.raw("aggressors", activity_json(*result.aggressors, result.aggressors->bytes_moved > 0));
+  }
   return record.integer("warmup", static_cast<std::uint64_t>(result.warmup))
       .integer("samples", result.samples_s.size())
       .integer("batch", static_cast<std::uint64_t>(result.batch))
@@ -294,6 +249,9 @@ std::string footer_record(const Totals& totals) {
       .number("elapsed_s", totals.elapsed_s)
       .number("init_s", totals.init_s)
       .number("measure_s", totals.measure_s);
+  if (totals.aggressors) {
+    record.raw("aggressors", activity_json(*totals.aggressors, totals.aggressors_active));
+  }
   if (!totals.gpus_before.empty()) record.raw("gpus", gpus_json(totals));
   return record.str();
 }
@@ -302,14 +260,9 @@ std::string aggressor_header_record(const RunFacts& facts, const Options& option
                                     const Placement& placement, int window) {
   const AggressorOptions& asked = options.aggressor;
   json::Object record = begin_header(facts, options);
-  record.text("mode", "aggress")
-      .text("pattern", word(asked.pattern))
-      .integer("message_bytes", asked.message)
-      .integer("window", static_cast<std::uint64_t>(window))
-      .number("burst_s", asked.bursts.burst_s)
-      .number("pause_s", asked.bursts.pause_s)
-      .number("longest_s", asked.longest_s);
-  return end_header(record, facts, placement);
+  record.text("mode", "aggress");
+  add_pattern(record, asked, window).number("longest_s", asked.longest_s);
+  return end_header(record, facts, placement, placement.ranks().size());
 }
 
 std::string traffic_record(const Traffic& traffic) {

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,19 +46,25 @@ struct RunFacts {
   std::vector<std::string> controls;      ///< likewise; empty where none was asked for
   std::vector<std::string> gpus;          ///< likewise; empty where none is used
   std::string_view memory = "host";
-  std::string_view library;     ///< the backend's, where it is not MPI
-  double library_init_s = 0.0;  ///< longest over ranks
+  std::string_view library;      ///< the backend's, where it is not MPI
+  double library_init_s = 0.0;   ///< longest over ranks
+  bool binds_late = false;       ///< ranks came to the CPUs near their GPU after MPI's start only
+  const Roles* roles = nullptr;  ///< null where there are no aggressors beside the run
+  int aggressor_window = 0;
 };
 
 /// The variables among `names` that this process has, as a JSON object.
 std::string environment_json(const std::vector<std::string>& names);
 
+/// @param placement of all ranks that facts are of: those that measure, then their aggressors
 std::string header_record(const RunFacts& facts, const Options& options,
                           const Placement& placement);
 std::string measurement_record(const SizeResult& result, bool oversubscribed);
 std::string trace_record(const TraceResult& result);
 
 struct Totals {
+  std::optional<Traffic> aggressors;  ///< beside the run, from their beginning to their end
+  bool aggressors_active = true;      ///< whether they moved messages during every measurement
   int measurements = 0;
   bool wrong = false;
   double elapsed_s = 0.0;                ///< since the process started

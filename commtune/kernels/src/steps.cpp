@@ -180,18 +180,24 @@ Exchange own_part_of_alltoall(int ranks, std::size_t count, int rank) {
   return own;
 }
 
-std::vector<Message> received_in(const Layout& layout, const Shape& shape) {
-  if (layout.operation == Operation::striping) {
-    return {{0, shape.group_size, 0, 0, layout.count}};
+std::vector<Message> received_in(const Plan& plan, const Shape& shape, int rank) {
+  if (plan.layout.operation == Operation::striping) {
+    if (rank != shape.group_size) return {};
+    return {{0, shape.group_size, 0, 0, plan.layout.count}};
   }
   std::vector<Message> kept;
-  std::set<std::pair<int, std::size_t>> places;
-  for (const Exchange& step : steps_of(layout, shape)) {
+  std::set<std::size_t> places;
+  for (const Exchange& step : plan.steps) {
     for (const Message& message : step) {
-      if (places.emplace(message.to, message.to_offset).second) kept.push_back(message);
+      if (message.to == rank && places.insert(message.to_offset).second) kept.push_back(message);
     }
   }
   return kept;
+}
+
+int last_receiver(const Plan& plan, const Shape& shape) {
+  if (plan.layout.operation == Operation::striping) return shape.group_size;
+  return plan.steps.back().back().to;
 }
 
 Extent extent_of(const std::vector<Exchange>& steps) {

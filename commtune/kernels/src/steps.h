@@ -16,8 +16,12 @@ std::vector<Exchange> steps_of(const Layout& layout, const Shape& shape);
 /// gigabytes where there are thousands.
 Exchange own_part_of_alltoall(int ranks, std::size_t count, int rank);
 
-/// What receive buffers hold in the end, each place once: a message whose data was not passed on.
-std::vector<Message> received_in(const Layout& layout, const Shape& shape);
+/// What a rank's receive buffer holds in the end, each place once: messages whose data was not
+/// passed on. Empty for collective operations.
+std::vector<Message> received_in(const Plan& plan, const Shape& shape, int rank);
+
+/// The receiver of what is received last; of operations made of messages.
+int last_receiver(const Plan& plan, const Shape& shape);
 
 /// Whether the pattern is one of groups.
 bool is_grouped(Operation operation);

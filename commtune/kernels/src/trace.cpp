@@ -22,10 +22,10 @@ std::uint64_t rounds_for(const Layout& layout) {
 }  // namespace
 
 TraceResult Tracer::trace(std::size_t bytes) {
-  const Layout layout =
-      lay_out(options_.operation, options_.type, bytes, world_.size(), options_.shape);
-  Work work(bench_.backends, world_, bench_.node_of, layout, options_, Part::whole,
-            {bench_.buffers});
+  const Plan plan =
+      plan_of(options_.operation, options_.type, bytes, world_.size(), options_.shape);
+  const Layout& layout = plan.layout;
+  Work work(bench_.backends, world_, bench_.node_of, plan, options_, Part::whole, {bench_.buffers});
   settle(work);
   if (world_.is_first()) std::fprintf(stderr, "commtune-bench: size %zu\n", bytes);
   if (!shows_order(layout.operation, layout.type, options_.reduction, layout.ranks)) {

@@ -13,49 +13,47 @@ namespace {
 
 using Actions = std::vector<std::unique_ptr<Action>>;
 
-bool touches(const std::vector<Exchange>& steps, int rank) {
-  for (const Exchange& step : steps) {
-    const auto mine = [rank](const Message& m) { return m.from == rank || m.to == rank; };
-    if (std::any_of(step.begin(), step.end(), mine)) return true;
-  }
-  return false;
+bool is_inside_node(const Message& message, const std::vector<int>& node_of) {
+  return node_of[static_cast<std::size_t>(message.from)] ==
+         node_of[static_cast<std::size_t>(message.to)];
 }
 
 Exchange messages_inside_nodes(const Exchange& all, const std::vector<int>& node_of, bool inside) {
   Exchange kept;
   for (const Message& message : all) {
-    const int from = node_of[static_cast<std::size_t>(message.from)];
-    const int to = node_of[static_cast<std::size_t>(message.to)];
-    if ((from == to) == inside) kept.push_back(message);
+    if (is_inside_node(message, node_of) == inside) kept.push_back(message);
   }
   return kept;
 }
 
-/// What an operation is made of where the library has no call for it.
-std::vector<Exchange> steps_for(const Layout& layout, const Shape& shape, int rank) {
-  if (!is_collective(layout.operation)) return steps_of(layout, shape);
-  if (layout.operation != Operation::alltoall) return {};
-  return {own_part_of_alltoall(layout.ranks, layout.count, rank)};
-}
-
-/// The steps that a part by itself takes.
-std::vector<Exchange> steps_of_part(const std::vector<Exchange>& steps, Part part,
-                                    const std::vector<int>& node_of) {
+/// Whether a message of a step belongs to a part.
+bool belongs_to(Part part, std::size_t step, const Message& message,
+                const std::vector<int>& node_of) {
   switch (part) {
     case Part::whole:
-      return steps;
+      return true;
     case Part::inside:
-      return {messages_inside_nodes(steps.front(), node_of, true)};
+      return is_inside_node(message, node_of);
     case Part::between:
-      return {messages_inside_nodes(steps.front(), node_of, false)};
+      return !is_inside_node(message, node_of);
     case Part::split:
-      return {steps[0]};
+      return step == 0;
     case Part::translate:
-      return {steps[1]};
+      return step == 1;
     case Part::assemble:
-      return {steps[2]};
+      return step == 2;
   }
   throw Error("a part without steps");
+}
+
+template <class Act>
+void for_each_of_part(const std::vector<Exchange>& steps, Part part,
+                      const std::vector<int>& node_of, const Act& act) {
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    for (const Message& message : steps[step]) {
+      if (belongs_to(part, step, message, node_of)) act(message);
+    }
+  }
 }
 
 /// Makes the stages of one operation.
@@ -185,20 +183,26 @@ std::vector<Part> parts_of(const Options& options, const Backends& backends) {
   return {Part::whole};
 }
 
-std::size_t bytes_of_part(const Layout& layout, const Shape& shape, Part part,
-                          const std::vector<int>& node_of) {
-  const auto steps = steps_of_part(steps_of(layout, shape), part, node_of);
-  return whole_count(steps) * size_of(layout.type);
+std::size_t bytes_of_part(const Plan& plan, Part part, const std::vector<int>& node_of) {
+  std::size_t count = 0;
+  for_each_of_part(plan.steps, part, node_of, [&count](const Message& m) { count += m.count; });
+  return count * size_of(plan.layout.type);
 }
 
 Work::Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
-           const Layout& layout, const Options& options, Part part,
-           const std::vector<Buffers>& places)
+           const Plan& plan, const Options& options, Part part, const std::vector<Buffers>& places)
     : enqueues_(backends.main->enqueues() && !backends.inside && !backends.between),
+      takes_part_(is_collective(plan.layout.operation)),
       timer_(enqueues_ ? backends.main->device_timer() : nullptr) {
-  const auto steps = steps_for(layout, options.shape, world.rank());
-  takes_part_ =
-      is_collective(layout.operation) || touches(steps_of_part(steps, part, node_of), world.rank());
+  const Layout& layout = plan.layout;
+  for_each_of_part(plan.steps, part, node_of, [&](const Message& message) {
+    if (message.from == world.rank() || message.to == world.rank()) takes_part_ = true;
+  });
+  std::vector<Exchange> of_alltoall;
+  if (layout.operation == Operation::alltoall) {
+    of_alltoall.push_back(own_part_of_alltoall(layout.ranks, layout.count, world.rank()));
+  }
+  const auto& steps = of_alltoall.empty() ? plan.steps : of_alltoall;
   for (const Buffers& buffers : places) {
     if (auto call = library_call(*backends.main, layout, buffers, options.reduction)) {
       is_call_ = true;

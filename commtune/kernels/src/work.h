@@ -40,8 +40,7 @@ std::vector<Part> parts_of(const Options& options, const Backends& backends);
 
 /// The bytes that all ranks send in a part of an operation; 0 where it has nothing to do.
 /// @param node_of the node of each rank
-std::size_t bytes_of_part(const Layout& layout, const Shape& shape, Part part,
-                          const std::vector<int>& node_of);
+std::size_t bytes_of_part(const Plan& plan, Part part, const std::vector<int>& node_of);
 
 /// Stages that follow each other; the actions of one are under way together.
 using Stages = std::vector<std::vector<std::unique_ptr<Action>>>;
@@ -49,11 +48,12 @@ using Stages = std::vector<std::vector<std::unique_ptr<Action>>>;
 /// An operation at one size, ready to be done.
 class Work {
  public:
-  /// All ranks make it, with the same arguments. UsageError where a backend can't do it.
+  /// All ranks make it, with the same arguments. Needs the plan only meanwhile. UsageError where a
+  /// backend can't do it.
   /// @param node_of the node of each rank
   /// @param places where in the buffers it is done, in turn; at least one
   Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
-       const Layout& layout, const Options& options, Part part, const std::vector<Buffers>& places);
+       const Plan& plan, const Options& options, Part part, const std::vector<Buffers>& places);
 
   /// Does it so often; returns each time when this rank's part is complete.
   void one_by_one(int times);

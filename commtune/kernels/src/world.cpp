@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <sstream>
 
 #include "clock.h"
@@ -42,9 +43,21 @@ World::World(int* argc, char*** argv) {
   COMMTUNE_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size_));
 }
 
+World::World(const World& whole, int part, int order) : init_s_(whole.init_s_) {
+  COMMTUNE_MPI(MPI_Comm_split(whole.communicator_, part, order, &communicator_));
+  COMMTUNE_MPI(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN));
+  COMMTUNE_MPI(MPI_Comm_rank(communicator_, &rank_));
+  COMMTUNE_MPI(MPI_Comm_size(communicator_, &size_));
+}
+
 World::~World() {
   // A destructor can't report; a failure here can't change a record that is written already.
-  static_cast<void>(MPI_Finalize());
+  if (communicator_ == MPI_COMM_WORLD) {
+    static_cast<void>(MPI_Finalize());
+  } else if (std::uncaught_exceptions() == 0) {
+    // All ranks have to come here: after a failure they may not.
+    static_cast<void>(MPI_Comm_free(&communicator_));
+  }
 }
 
 void World::end_process(int status) {
@@ -53,7 +66,7 @@ void World::end_process(int status) {
   std::exit(status);
 }
 
-void World::barrier() const { COMMTUNE_MPI(MPI_Barrier(MPI_COMM_WORLD)); }
+void World::barrier() const { COMMTUNE_MPI(MPI_Barrier(communicator_)); }
 
 template <class Value, class Combine>
 void World::reduce_to_first(std::vector<Value>& values, MPI_Datatype type, Combine combine) const {
@@ -61,11 +74,11 @@ void World::reduce_to_first(std::vector<Value>& values, MPI_Datatype type, Combi
   const int count = static_cast<int>(values.size());
   for (int step = 1; step < size_; step *= 2) {
     if (rank_ % (2 * step) != 0) {
-      COMMTUNE_MPI(MPI_Send(values.data(), count, type, rank_ - step, kTag, MPI_COMM_WORLD));
+      COMMTUNE_MPI(MPI_Send(values.data(), count, type, rank_ - step, kTag, communicator_));
       return;
     }
     if (rank_ + step < size_) {
-      COMMTUNE_MPI(MPI_Recv(other.data(), count, type, rank_ + step, kTag, MPI_COMM_WORLD,
+      COMMTUNE_MPI(MPI_Recv(other.data(), count, type, rank_ + step, kTag, communicator_,
                             MPI_STATUS_IGNORE));
       std::transform(values.begin(), values.end(), other.begin(), values.begin(), combine);
     }
@@ -89,10 +102,10 @@ void World::spread(void* data, int bytes) const {
   while (step < size_) step *= 2;
   for (step /= 2; step > 0; step /= 2) {
     if (rank_ % (2 * step) == 0 && rank_ + step < size_) {
-      COMMTUNE_MPI(MPI_Send(data, bytes, MPI_BYTE, rank_ + step, kTag, MPI_COMM_WORLD));
+      COMMTUNE_MPI(MPI_Send(data, bytes, MPI_BYTE, rank_ + step, kTag, communicator_));
     } else if (rank_ % (2 * step) == step) {
       COMMTUNE_MPI(
-          MPI_Recv(data, bytes, MPI_BYTE, rank_ - step, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+          MPI_Recv(data, bytes, MPI_BYTE, rank_ - step, kTag, communicator_, MPI_STATUS_IGNORE));
     }
   }
 }
@@ -107,18 +120,18 @@ std::string World::from_first(const std::string& text) const {
 std::vector<std::string> World::gather(const std::string& text) const {
   if (!is_first()) {
     COMMTUNE_MPI(
-        MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, kTag, MPI_COMM_WORLD));
+        MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, kTag, communicator_));
     return {};
   }
   std::vector<std::string> texts{text};
   for (int source = 1; source < size_; ++source) {
     MPI_Status status;
     int length = 0;
-    COMMTUNE_MPI(MPI_Probe(source, kTag, MPI_COMM_WORLD, &status));
+    COMMTUNE_MPI(MPI_Probe(source, kTag, communicator_, &status));
     COMMTUNE_MPI(MPI_Get_count(&status, MPI_CHAR, &length));
     std::string other(static_cast<std::size_t>(length), '\0');
     COMMTUNE_MPI(
-        MPI_Recv(other.data(), length, MPI_CHAR, source, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        MPI_Recv(other.data(), length, MPI_CHAR, source, kTag, communicator_, MPI_STATUS_IGNORE));
     texts.push_back(std::move(other));
   }
   return texts;
@@ -138,6 +151,17 @@ std::string World::standard() {
   int subversion = 0;
   COMMTUNE_MPI(MPI_Get_version(&version, &subversion));
   return std::to_string(version) + "." + std::to_string(subversion);
+}
+
+void fail_together(const World& world, const std::string& problem) {
+  const std::vector<std::string> problems = world.gather(problem);
+  std::string first;
+  for (std::size_t rank = 0; rank < problems.size() && first.empty(); ++rank) {
+    if (problems[rank].empty()) continue;
+    first = "rank " + std::to_string(rank) + ": " + problems[rank];
+  }
+  first = world.from_first(first);
+  if (!first.empty()) throw UsageError(first);
 }
 
 }  // namespace commtune

@@ -22,13 +22,21 @@ inline void check_mpi(int code, const char* expression, const char* file, int li
 
 namespace commtune {
 
-/// All ranks of the run, and how they agree with each other outside of timed intervals.
+/// Ranks that do something together, and how they agree outside of timed intervals: all ranks of
+/// the run, or a part of them.
 ///
 /// Agreement goes by point-to-point messages along a binomial tree: a configuration that breaks
 /// a collective operation must not be able to hide that from its own check.
 class World {
  public:
+  /// All ranks: MPI is up as long as this lives. They use MPI_COMM_WORLD itself, whose setup
+  /// libraries may treat otherwise than that of a communicator made later.
   World(int* argc, char*** argv);
+
+  /// Those ranks of `whole` that give the same `part`, in the order of `order`, on a communicator
+  /// of their own. All ranks of `whole` call it.
+  World(const World& whole, int part, int order);
+
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -38,6 +46,7 @@ class World {
   bool is_first() const { return rank_ == 0; }
   bool is_last() const { return rank_ == size_ - 1; }
   double init_s() const { return init_s_; }
+  MPI_Comm communicator() const { return communicator_; }
 
   /// Ends MPI, then the process, by exit(): objects of functions that have not returned are not
   /// destroyed. All ranks call it, when records are written and closed. Launchers take a process
@@ -74,9 +83,14 @@ class World {
   void reduce_to_first(std::vector<Value>& values, MPI_Datatype type, Combine combine) const;
   void spread(void* data, int bytes) const;
 
+  MPI_Comm communicator_ = MPI_COMM_WORLD;
   int rank_ = 0;
   int size_ = 1;
   double init_s_ = 0.0;
 };
+
+/// UsageError on all ranks with the first rank's problem, if any has one. All ranks call it.
+/// @param problem empty where there is none
+void fail_together(const World& world, const std::string& problem);
 
 }  // namespace commtune

@@ -19,10 +19,6 @@ Memory& host() {
   return *memory;
 }
 
-std::vector<Message> messages_of(const Layout& layout) {
-  return is_collective(layout.operation) ? std::vector<Message>{} : received_in(layout, {});
-}
-
 /// What every rank sends, by running each rank's own fill.
 template <class T>
 std::vector<std::vector<T>> sent(DataType type, Reduction reduction, int ranks, std::size_t count) {
@@ -87,12 +83,13 @@ void expect_right_results_pass(DataType type, Reduction reduction, int ranks) {
                                Operation::reduce, Operation::alltoall, Operation::allgather,
                                Operation::reduce_scatter, Operation::broadcast}) {
     if (ranks < 2 && !is_collective(operation)) continue;
-    const Layout layout = lay_out(operation, type, kCount * sizeof(T), ranks);
+    const Plan plan = plan_of(operation, type, kCount * sizeof(T), ranks);
+    const Layout& layout = plan.layout;
     const auto all = sent<T>(type, reduction, ranks, kCount);
     for (int rank = 0; rank < ranks; ++rank) {
       const auto data = received<T>(layout, reduction, rank, all);
       const auto result = make_pattern(type, reduction, 1, rank, ranks)
-                              ->check(host(), data.data(), layout, messages_of(layout));
+                              ->check(host(), data.data(), layout, received_in(plan, {}, rank));
       EXPECT(result.wrong == 0);
       EXPECT(result.checked == (receives(operation, rank, ranks) ? layout.receive_count : 0));
     }

@@ -130,7 +130,7 @@ TEST(an_aggressor_is_told_what_is_missing_or_wrong) {
   EXPECT(complaint(aggressor({"--pause=1"})) == "--burst and --pause need each other");
   EXPECT(complaint(aggressor({"--op=allreduce"})) == "--op is not for --mode aggress");
   EXPECT(complaint(aggressor({"--max-samples=5"})) == "--max-samples is not for --mode aggress");
-  EXPECT(complaint(with("--longest", "5")) == "--longest needs --mode aggress");
+  EXPECT(complaint(with("--longest", "5")) == "--longest needs --mode aggress or --aggressors");
 }
 
 TEST(complaints_say_what_is_legal) {
@@ -191,6 +191,38 @@ TEST(options_of_patterns_belong_to_them) {
   EXPECT(harness::contains(complaint(with("--timer", "sun")), "neither wall nor device"));
   EXPECT(harness::contains(complaint({"--op=rail", "--sizes=8", "--direction=up"}),
                            "neither outbound nor bidirectional"));
+}
+
+TEST(aggressors_beside_a_run_take_the_words_of_those_by_themselves) {
+  const std::vector<std::string> enough{
+      "--op=ring",       "--sizes=8",   "--aggressors=last:2", "--pattern=alltoall",
+      "--message=65536", "--burst=0.1", "--pause=0.2",         "--longest=60"};
+  const Options options = parse_command_line(enough).options;
+  EXPECT(has_aggressors(options));
+  EXPECT(options.aggressor.pattern == Pattern::alltoall);
+  EXPECT(options.aggressor.message == 65536);
+  EXPECT(options.aggressor.bursts.pause_s == 0.2);
+  EXPECT(aggressor_backend(options) == "mpi-host");
+  EXPECT(!uses_gpu(options));
+  const auto more = [&enough](const char* argument) {
+    auto arguments = enough;
+    arguments.emplace_back(argument);
+    return arguments;
+  };
+  const Options two = parse_command_line(more("--aggressor-backend=xccl")).options;
+  EXPECT(aggressor_backend(two) == "xccl");
+  EXPECT(uses_gpu(two));
+  EXPECT(aggressor_backend(parse_command_line(more("--backend=xccl")).options) == "xccl");
+  EXPECT(complaint(more("--mode=trace")) == "--aggressors is for --mode measure");
+  EXPECT(complaint(more("--stop-file=f")) == "--stop-file needs --mode aggress");
+  EXPECT(complaint({"--op=ring", "--sizes=8", "--aggressors=last:2"}) ==
+         "--pattern is missing: incast or alltoall");
+  EXPECT(complaint({"--op=ring", "--sizes=8", "--pattern=incast"}) ==
+         "--pattern needs --mode aggress or --aggressors");
+  EXPECT(complaint({"--op=ring", "--sizes=8", "--aggressor-backend=xccl"}) ==
+         "--aggressor-backend needs --aggressors");
+  EXPECT(complaint({"--mode=aggress", "--pattern=incast", "--message=8", "--aggressors=last:2"}) ==
+         "--aggressors is not for --mode aggress");
 }
 
 TEST(a_matrix_file_is_read_line_by_line) {

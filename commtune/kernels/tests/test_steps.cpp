@@ -27,8 +27,9 @@ std::uint64_t bytes_of(Operation operation, const Shape& shape, std::size_t byte
 }
 
 /// Of an alltoall: what each rank sends.
-std::vector<Exchange> all_steps_of(const Layout& layout, const Shape& shape) {
-  if (layout.operation != Operation::alltoall) return steps_of(layout, shape);
+std::vector<Exchange> all_steps_of(const Plan& plan) {
+  const Layout& layout = plan.layout;
+  if (layout.operation != Operation::alltoall) return plan.steps;
   Exchange all;
   for (int rank = 0; rank < kRanks; ++rank) {
     for (const Message& message : own_part_of_alltoall(kRanks, layout.count, rank)) {
@@ -40,7 +41,8 @@ std::vector<Exchange> all_steps_of(const Layout& layout, const Shape& shape) {
 
 /// Does all messages by copying, on buffers of all ranks; then each rank checks its own.
 CheckResult done_by_copying(Operation operation, const Shape& shape, bool loses_one = false) {
-  const Layout layout = lay_out(operation, DataType::float32, 4000, kRanks, shape);
+  const Plan plan = plan_of(operation, DataType::float32, 4000, kRanks, shape);
+  const Layout& layout = plan.layout;
   const auto memory = host_memory();
   std::vector<std::vector<float>> sent(kRanks, std::vector<float>(layout.send_count));
   std::vector<std::vector<float>> received(kRanks, std::vector<float>(layout.receive_count, -1));
@@ -51,7 +53,7 @@ CheckResult done_by_copying(Operation operation, const Shape& shape, bool loses_
     pattern(rank)->fill(*memory, sent[static_cast<std::size_t>(rank)].data(), layout.send_count);
   }
   int number = 0;
-  for (const Exchange& step : all_steps_of(layout, shape)) {
+  for (const Exchange& step : all_steps_of(plan)) {
     for (const Message& message : step) {
       if (loses_one && ++number == 1) continue;
       // In striping all but the first rank of the first group pass on what they received.
@@ -64,10 +66,8 @@ CheckResult done_by_copying(Operation operation, const Shape& shape, bool loses_
   }
   CheckResult sum;
   for (int rank = 0; rank < kRanks; ++rank) {
-    sum +=
-        pattern(rank)->check(*memory, received[static_cast<std::size_t>(rank)].data(), layout,
-                             layout.operation == Operation::alltoall ? std::vector<Message>{}
-                                                                     : received_in(layout, shape));
+    sum += pattern(rank)->check(*memory, received[static_cast<std::size_t>(rank)].data(), layout,
+                                received_in(plan, shape, rank));
   }
   return sum;
 }
@@ -122,10 +122,9 @@ TEST(both_ends_of_a_message_of_alltoall_know_the_same) {
 TEST(receive_places_of_one_step_do_not_overlap) {
   for (const auto operation : {Operation::rail, Operation::asymmetric, Operation::symmetric}) {
     const Shape shape = grouped(2, 2, Direction::omnidirectional);
-    const Layout layout = lay_out(operation, DataType::float32, 4000, kRanks, shape);
-    std::vector<std::vector<int>> used(kRanks, std::vector<int>(layout.receive_count));
-    const Exchange step = steps_of(layout, shape).front();
-    for (const Message& message : step) {
+    const Plan plan = plan_of(operation, DataType::float32, 4000, kRanks, shape);
+    std::vector<std::vector<int>> used(kRanks, std::vector<int>(plan.layout.receive_count));
+    for (const Message& message : plan.steps.front()) {
       for (std::size_t i = 0; i < message.count; ++i) {
         EXPECT(++used[static_cast<std::size_t>(message.to)][message.to_offset + i] == 1);
       }
@@ -147,8 +146,7 @@ TEST(patterns_of_groups_count_what_crosses_the_first_group) {
 
 TEST(messages_of_groups_are_those_of_commbench) {
   const auto count = [](Operation operation, const Shape& shape) {
-    const Layout layout = lay_out(operation, DataType::float32, 4000, kRanks, shape);
-    return steps_of(layout, shape).front().size();
+    return plan_of(operation, DataType::float32, 4000, kRanks, shape).steps.front().size();
   };
   EXPECT(count(Operation::rail, grouped(2, 2)) == 2);
   EXPECT(count(Operation::asymmetric, grouped(2, 1)) == 2);
@@ -169,10 +167,40 @@ TEST(bandwidths_of_patterns_are_computed_from_all_that_moves) {
 TEST(the_largest_message_of_a_matrix_has_the_size_and_none_is_lost) {
   Shape shape;
   shape.flows = {{0, 1, 1e9}, {1, 0, 1}};
-  const Layout layout = lay_out(Operation::matrix, DataType::float32, 4000, 2, shape);
-  const Exchange messages = steps_of(layout, shape).front();
+  const Exchange messages =
+      plan_of(Operation::matrix, DataType::float32, 4000, 2, shape).steps.front();
   EXPECT(messages[0].count == 1000);
   EXPECT(messages[1].count == 1);
+}
+
+TEST(larger_sizes_need_no_smaller_buffers) {
+  Shape matrix;
+  matrix.flows = {{0, 1, 8}, {2, 3, 3}, {3, 3, 1}, {0, 3, 0.5}};
+  for (const auto operation :
+       {Operation::ping_pong, Operation::stream, Operation::alltoall, Operation::allgather,
+        Operation::reduce_scatter, Operation::incast, Operation::rail, Operation::asymmetric,
+        Operation::symmetric, Operation::matrix, Operation::striping}) {
+    const Shape shape = operation == Operation::matrix
+                            ? matrix
+                            : grouped(2, operation == Operation::striping ? 1 : 2);
+    Layout before{};
+    for (std::size_t bytes = 4; bytes < 200; ++bytes) {
+      const Layout layout = lay_out(operation, DataType::float32, bytes, kRanks, shape);
+      EXPECT(layout.send_count >= before.send_count);
+      EXPECT(layout.receive_count >= before.receive_count);
+      before = layout;
+    }
+  }
+}
+
+TEST(what_is_received_last_is_received) {
+  for (const auto operation :
+       {Operation::ping_pong, Operation::stream, Operation::incast, Operation::one_to_many,
+        Operation::ring, Operation::symmetric, Operation::striping}) {
+    const Shape shape = grouped(2, 2);
+    const Plan plan = plan_of(operation, DataType::float32, 4000, kRanks, shape);
+    EXPECT(!received_in(plan, shape, last_receiver(plan, shape)).empty());
+  }
 }
 
 TEST(groups_that_do_not_fit_are_refused) {

@@ -78,8 +78,8 @@ std::string pci_of(int device) {
   return pci;
 }
 
-void choose_device(int local_rank, bool shares) {
-  if (chosen() != kNone) return;
+bool choose_device(int local_rank, bool shares) {
+  if (chosen() != kNone) return false;
   const int devices = visible_devices();
   int device = 0;  // where a site's wrapper shows each rank a single one, it has chosen
   if (shares) {
@@ -96,6 +96,7 @@ void choose_device(int local_rank, bool shares) {
   // Libraries that are aware of GPUs look for the context, which the first real call makes.
   COMMTUNE_GPU_CALL(gpuFree(nullptr));
   chosen() = device;
+  return true;
 }
 
 void stay_near_device() {

@@ -28,17 +28,6 @@ std::string common_name(const World& world) {
 
 }  // namespace
 
-void fail_together(const World& world, const std::string& problem) {
-  const std::vector<std::string> problems = world.gather(problem);
-  std::string first;
-  for (std::size_t rank = 0; rank < problems.size() && first.empty(); ++rank) {
-    if (problems[rank].empty()) continue;
-    first = "rank " + std::to_string(rank) + ": " + problems[rank];
-  }
-  first = world.from_first(first);
-  if (!first.empty()) throw UsageError(first);
-}
-
 Doors::Doors(const World& world, const Placement& placement) {
   const std::vector<RankPlace>& places = placement.ranks();
   const RankPlace& own = places[static_cast<std::size_t>(world.rank())];

@@ -31,8 +31,4 @@ class Doors {
   Door* doors_ = nullptr;
 };
 
-/// UsageError on all ranks with the first rank's problem, if any has one. All ranks call it.
-/// @param problem empty where there is none
-void fail_together(const World& world, const std::string& problem);
-
 }  // namespace commtune

@@ -43,11 +43,13 @@ struct Halves {
   std::vector<Half> receives;
   MPI_Datatype type;
   int tag;
+  MPI_Comm communicator;
 };
 
-Halves halves_of(const Exchange& messages, const Buffers& buffers, DataType type, int rank,
-                 int tag) {
-  Halves halves{{}, {}, mpi_type(type), tag};
+Halves halves_of(const Exchange& messages, const Buffers& buffers, DataType type,
+                 const World& world, int tag) {
+  Halves halves{{}, {}, mpi_type(type), tag, world.communicator()};
+  const int rank = world.rank();
   const std::size_t element = size_of(type);
   for (const Message& message : messages) {
     const int count = static_cast<int>(message.count);
@@ -72,11 +74,11 @@ class NonBlocking final : public Action {
     MPI_Request* request = requests_.data();
     for (const Half& half : halves_.receives) {
       COMMTUNE_MPI(MPI_Irecv(half.data, half.count, halves_.type, half.peer, halves_.tag,
-                             MPI_COMM_WORLD, request++));
+                             halves_.communicator, request++));
     }
     for (const Half& half : halves_.sends) {
       COMMTUNE_MPI(MPI_Isend(half.data, half.count, halves_.type, half.peer, halves_.tag,
-                             MPI_COMM_WORLD, request++));
+                             halves_.communicator, request++));
     }
   }
 
@@ -97,13 +99,14 @@ class Blocking final : public Action {
       : half_(halves.sends.empty() ? halves.receives.front() : halves.sends.front()),
         sends_(!halves.sends.empty()),
         type_(halves.type),
-        tag_(halves.tag) {}
+        tag_(halves.tag),
+        communicator_(halves.communicator) {}
 
   void start() override {
     if (sends_) {
-      COMMTUNE_MPI(MPI_Send(half_.data, half_.count, type_, half_.peer, tag_, MPI_COMM_WORLD));
+      COMMTUNE_MPI(MPI_Send(half_.data, half_.count, type_, half_.peer, tag_, communicator_));
     } else {
-      COMMTUNE_MPI(MPI_Recv(half_.data, half_.count, type_, half_.peer, tag_, MPI_COMM_WORLD,
+      COMMTUNE_MPI(MPI_Recv(half_.data, half_.count, type_, half_.peer, tag_, communicator_,
                             MPI_STATUS_IGNORE));
     }
   }
@@ -114,6 +117,7 @@ class Blocking final : public Action {
   bool sends_;
   MPI_Datatype type_;
   int tag_;
+  MPI_Comm communicator_;
 };
 
 /// Everything that a collective call needs, decided before the clock runs.
@@ -124,36 +128,37 @@ struct Call {
   MPI_Datatype type;
   MPI_Op reduction;
   bool is_root;
+  MPI_Comm communicator;
 };
 
 void allreduce(const Call& call) {
   COMMTUNE_MPI(MPI_Allreduce(call.send, call.received, call.count, call.type, call.reduction,
-                             MPI_COMM_WORLD));
+                             call.communicator));
 }
 
 void reduce(const Call& call) {
   COMMTUNE_MPI(MPI_Reduce(call.send, call.received, call.count, call.type, call.reduction, 0,
-                          MPI_COMM_WORLD));
+                          call.communicator));
 }
 
 void alltoall(const Call& call) {
   COMMTUNE_MPI(MPI_Alltoall(call.send, call.count, call.type, call.received, call.count, call.type,
-                            MPI_COMM_WORLD));
+                            call.communicator));
 }
 
 void allgather(const Call& call) {
   COMMTUNE_MPI(MPI_Allgather(call.send, call.count, call.type, call.received, call.count, call.type,
-                             MPI_COMM_WORLD));
+                             call.communicator));
 }
 
 void reduce_scatter(const Call& call) {
   COMMTUNE_MPI(MPI_Reduce_scatter_block(call.send, call.received, call.count, call.type,
-                                        call.reduction, MPI_COMM_WORLD));
+                                        call.reduction, call.communicator));
 }
 
 void broadcast(const Call& call) {
   void* data = call.is_root ? call.send : call.received;
-  COMMTUNE_MPI(MPI_Bcast(data, call.count, call.type, 0, MPI_COMM_WORLD));
+  COMMTUNE_MPI(MPI_Bcast(data, call.count, call.type, 0, call.communicator));
 }
 
 using Function = void (*)(const Call&);
@@ -209,7 +214,7 @@ class MpiBackend final : public Backend {
                                    Company company) override {
     // Actions may be under way together: each has a tag of its own, the same on all ranks.
     const int tag = kFirstTag + made_++ % kTags;
-    Halves halves = halves_of(messages, buffers, type, world_.rank(), tag);
+    Halves halves = halves_of(messages, buffers, type, world_, tag);
     const std::size_t mine = halves.sends.size() + halves.receives.size();
     if (company == Company::alone && mine == 1) return std::make_unique<Blocking>(halves);
     return std::make_unique<NonBlocking>(std::move(halves));
@@ -232,7 +237,8 @@ class MpiBackend final : public Backend {
                     static_cast<int>(layout.count),
                     mpi_type(layout.type),
                     reduction == Reduction::sum ? MPI_SUM : MPI_MAX,
-                    world_.is_first()};
+                    world_.is_first(),
+                    world_.communicator()};
     return std::make_unique<Collective>(function, call);
   }
 

@@ -1,5 +1,6 @@
 #include "backends/xccl/xccl.h"
 
+#include <chrono>
 #include <exception>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "gpu/gpu.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
+#include "wait_watch.h"
 #include "world.h"
 
 #if COMMTUNE_WITH_HIP
@@ -30,14 +32,19 @@ constexpr const char* kLibrary = "RCCL";
 constexpr const char* kLibrary = "NCCL";
 #endif
 
-[[noreturn]] void fail_xccl(ncclResult_t code, const char* expression, const char* file, int line) {
-  std::string message = std::string(file) + ":" + std::to_string(line) + ": " + expression + ": " +
-                        ncclGetErrorString(code);
+/// The library's own words.
+std::string words_of(ncclResult_t code) {
+  std::string words = ncclGetErrorString(code);
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 13, 0)
   const char* const more = ncclGetLastError(nullptr);
-  if (more != nullptr && *more != '\0') message.append(" (").append(more).append(")");
+  if (more != nullptr && *more != '\0') words.append(" (").append(more).append(")");
 #endif
-  throw Error(message);
+  return words;
+}
+
+[[noreturn]] void fail_xccl(ncclResult_t code, const char* expression, const char* file, int line) {
+  throw Error(std::string(file) + ":" + std::to_string(line) + ": " + expression + ": " +
+              words_of(code));
 }
 
 inline void check_xccl(ncclResult_t code, const char* expression, const char* file, int line) {
@@ -45,6 +52,12 @@ inline void check_xccl(ncclResult_t code, const char* expression, const char* fi
 }
 
 #define COMMTUNE_XCCL(call) ::commtune::check_xccl((call), #call, __FILE__, __LINE__)
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 14, 0)
+constexpr ncclResult_t kInProgress = ncclInProgress;
+#else
+constexpr ncclResult_t kInProgress = ncclSuccess;
+#endif
 
 ncclDataType_t xccl_type(DataType type) {
   switch (type) {
@@ -60,6 +73,9 @@ ncclDataType_t xccl_type(DataType type) {
   throw Error("a data type that NCCL doesn't have");
 }
 
+/// Far longer than any operation that goes well; a rank that has failed is found after twice this.
+constexpr std::chrono::seconds kLongWait{2};
+
 /// The stream of all work and the communicator whose work it is.
 class Lane {
  public:
@@ -73,9 +89,11 @@ class Lane {
     COMMTUNE_XCCL(ncclCommInitRank(&communicator_, world.size(), id, world.rank()));
     init_s_ = clock.now() - began;
     world.barrier();
+    watch_ = std::make_unique<WaitWatch>(kLongWait, [this] { look_for_failure(); });
   }
 
   ~Lane() {
+    watch_.reset();
     if (communicator_ == nullptr) return;
     // After a failure kernels may wait for other ranks for ever: freeing memory would wait with
     // them. A destructor can't report; what was measured is written already.
@@ -93,18 +111,38 @@ class Lane {
   double init_s() const { return init_s_; }
 
   /// Returns when all that was started is complete. Failures that happen meanwhile, of a network
-  /// for instance, are told by the communicator and not by the stream.
+  /// for instance, are told by the communicator and not by the stream, which may then wait for
+  /// ever: a long wait is looked after.
   void wait() const {
-    stream_.synchronize();
+    watch_->begin();
+    const gpuError_t ended = gpuStreamSynchronize(stream_.get());
+    watch_->end();
+    if (!failure_.empty()) throw Error("communication on the device: " + failure_);
+    COMMTUNE_GPU_CALL(ended);
     ncclResult_t state = ncclSuccess;
     COMMTUNE_XCCL(ncclCommGetAsyncError(communicator_, &state));
     if (state != ncclSuccess) fail_xccl(state, "communication on the device", __FILE__, __LINE__);
   }
 
  private:
+  /// While the stream is waited for, in another thread. What failed will not be complete any more:
+  /// only when the communicator is given up does the stream end.
+  void look_for_failure() {
+    if (communicator_ == nullptr) return;
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(communicator_, &state);
+    if (asked != ncclSuccess) state = asked;
+    if (state == ncclSuccess || state == kInProgress) return;
+    failure_ = words_of(state);
+    static_cast<void>(ncclCommAbort(communicator_));
+    communicator_ = nullptr;
+  }
+
   const Stream stream_;
   ncclComm_t communicator_ = nullptr;
   double init_s_ = 0.0;
+  std::string failure_;  ///< written by the watch while it looks only
+  std::unique_ptr<WaitWatch> watch_;
 };
 
 /// One message of this rank, as the library wants it.

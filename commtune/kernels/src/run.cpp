@@ -1,0 +1,189 @@
+#include "run.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "canary.h"
+#include "cases.h"
+#include "controls.h"
+#include "devices.h"
+#include "error.h"
+#include "fault_injection.h"
+#include "trace.h"
+
+namespace commtune {
+
+namespace {
+
+Backends make_backends(const Options& options, const World& world) {
+  Backends backends;
+  backends.main = make_backend(options.backend, world);
+  if (!options.inside.empty()) backends.inside = make_backend(options.inside, world);
+  if (!options.between.empty()) backends.between = make_backend(options.between, world);
+  for (Backend* other : {backends.inside.get(), backends.between.get()}) {
+    if (other != nullptr && other->memory().name() != backends.main->memory().name()) {
+      throw UsageError(std::string(other->name()) + " and " + std::string(backends.main->name()) +
+                       " don't work on the same memory: name backends for the host or for GPUs");
+    }
+  }
+  if (options.timer == Timer::device && backends.main->device_timer() == nullptr) {
+    throw UsageError("--timer device: " + options.backend + " has no clock on a device");
+  }
+  if (options.timing == Timing::batched && !backends.main->enqueues()) {
+    throw UsageError("--timing batched: " + options.backend + " enqueues nothing on a device");
+  }
+  return backends;
+}
+
+double longest_over_ranks(const World& world, double seconds) {
+  std::vector<double> longest{seconds};
+  world.max_to_first(longest);
+  return longest[0];
+}
+
+void write_babble(RecordFile& records, const Options& options, std::size_t bytes) {
+  const std::string piece = babble(options.fault, bytes);
+  for (int i = 0; i < kBabblePieces && !piece.empty(); ++i) records.write_raw(piece);
+}
+
+Totals measure_all(Measurer& measurer, const Options& options, const Bench& bench,
+                   bool oversubscribed, std::optional<RecordFile>& records) {
+  Totals totals;
+  const int ranks = static_cast<int>(bench.node_of.size());
+  const auto cases = cases_of(options, bench.backends, ranks);
+  for (const std::size_t bytes : options.sizes) {
+    if (records) write_babble(*records, options, bytes);
+    std::optional<Plan> plan;  // one for all parts of an operation
+    for (const Case& one : cases) {
+      if (!plan || one.pair) {
+        plan = plan_of(options.operation, options.type, bytes, ranks, one.shape);
+      }
+      if (!has_messages(*plan, one, bench.node_of)) continue;
+      SizeResult result = measurer.measure(*plan, one.part, one.shape);
+      result.pair = one.pair;
+      if (records) records->write_line(measurement_record(result, oversubscribed));
+      totals.wrong = totals.wrong || result.check.wrong > 0;
+      totals.measure_s += result.elapsed_s;
+      ++totals.measurements;
+      if (result.aggressors && result.aggressors->bytes_moved == 0)
+        totals.aggressors_active = false;
+    }
+  }
+  return totals;
+}
+
+Totals trace_all(const Bench& bench, const World& world, const Options& options,
+                 std::optional<RecordFile>& records) {
+  Tracer tracer(bench, world, options);
+  for (const std::size_t bytes : options.sizes) {
+    const TraceResult result = tracer.trace(bytes);
+    if (records) records->write_line(trace_record(result));
+  }
+  return {};
+}
+
+Totals measure_run(const Bench& bench, const Party& party, const Clock& clock,
+                   const Options& options, std::optional<RecordFile>& records) {
+  const World& world = party.world;
+  // Threads of a library that serves GPUs may disturb it: what a configuration can change must not
+  // decide which runs are compared with each other.
+  std::optional<Canary> canary;
+  if (!uses_gpu(options)) {
+    canary.emplace(world, party.places.first(world.size()), clock);
+    canary->settle(world);
+  }
+  Measurer measurer(bench, world, clock, options, canary ? &*canary : nullptr,
+                    party.beside != nullptr ? &party.beside->link : nullptr);
+  return measure_all(measurer, options, bench, party.places.oversubscribed(), records);
+}
+
+/// Adds what only those that measure know.
+void add_library(RunFacts& facts, const World& world, const Backend& main) {
+  facts.backend = main.name();
+  facts.library = main.library();
+  facts.library_init_s = longest_over_ranks(world, main.init_s());
+}
+
+}  // namespace
+
+bool settle_on_gpus(const Options& options, const World& all, Placement& places) {
+  if (!uses_gpu(options)) return false;
+  const RankPlace& own = places.ranks()[static_cast<std::size_t>(all.rank())];
+  const bool is_late = choose_device(own.local_rank, options.shares_gpus);
+  if (options.bind != Bind::gpu) return false;
+  if (is_late) stay_near_device();
+  std::vector<std::uint64_t> late{is_late ? 1U : 0U};
+  all.sum_to_first(late);
+  const bool any_is_late = all.from_first(late[0] > 0);
+  if (any_is_late) places = Placement(all);
+  return any_is_late;
+}
+
+Bench make_bench(const Options& options, const World& world, const Placement& places) {
+  const std::size_t element = size_of(options.type);
+  // No size needs more room than the largest.
+  const std::size_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
+  const Layout layout =
+      lay_out(options.operation, options.type, largest, world.size(), options.shape);
+  const std::size_t send = layout.send_count * element;
+  const std::size_t received = layout.receive_count * element;
+  Bench bench;
+  bench.backends = make_backends(options, world);
+  Memory& memory = bench.backends.main->memory();
+  bench.buffers = {memory.allocate(send), memory.allocate(received)};
+  bench.buffer_bytes = std::min(send, received);
+  bench.send_count = layout.send_count;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    bench.node_of.push_back(places.ranks()[static_cast<std::size_t>(rank)].node);
+  }
+  return bench;
+}
+
+RunFacts facts_of(const Options& options, const std::vector<std::string>& arguments,
+                  const World& all) {
+  RunFacts facts;
+  facts.arguments = arguments;
+  facts.init_s = longest_over_ranks(all, all.init_s());
+  facts.environments = all.gather(environment_json(options.env_names));
+  if (!options.controls.empty()) facts.controls = all.gather(controls_json(options.controls));
+  if (uses_gpu(options)) facts.gpus = all.gather(device_facts_json());
+  return facts;
+}
+
+int run(const Options& options, const std::vector<std::string>& arguments, const Party& party,
+        const Bench& bench, const Clock& clock) {
+  const World& world = party.world;
+  RunFacts facts = facts_of(options, arguments, party.all);
+  facts.memory = bench.backends.main->memory().name();
+  add_library(facts, world, *bench.backends.main);
+  if (party.beside != nullptr) {
+    facts.roles = &party.beside->roles;
+    facts.aggressor_window = party.beside->window;
+  }
+  facts.binds_late = party.binds_late;
+  std::optional<RecordFile> records;
+  if (world.is_first()) {
+    records.emplace(options.records);
+    records->write_line(header_record(facts, options, party.places));
+  }
+  const bool on_gpus = uses_gpu(options) && options.mode == Mode::measure;
+  const std::string before = on_gpus ? device_state_json() : "";
+  Totals totals = options.mode == Mode::trace ? trace_all(bench, world, options, records)
+                                              : measure_run(bench, party, clock, options, records);
+  if (on_gpus) {
+    totals.gpus_before = world.gather(before);
+    totals.gpus_after = world.gather(device_state_json());
+  }
+  const ExitStatus status = world.from_first(totals.wrong) ? kExitWrongResult : kExitOk;
+  if (party.beside != nullptr) totals.aggressors = party.beside->link.stop(status);
+  totals.init_s = facts.init_s;
+  totals.elapsed_s = clock.now();
+  if (records) records->write_line(footer_record(totals));
+  if (options.end == End::quick) {
+    records.reset();
+    World::end_process(status);
+  }
+  return status;
+}
+
+}  // namespace commtune
