@@ -26,6 +26,7 @@ from commtune.model import (
     Operation,
     Outcome,
     Phase,
+    Piece,
     PointEvidence,
     Profile,
     RunRequest,
@@ -79,6 +80,7 @@ class Made:
         refined: whether the ablation came to another value, and to more gain by it.
         workload, settings: put over those that campaigns have here.
         header: of every run.
+        parts: steps of the operation, as shares of the whole's time.
     """
 
     name: str = "made-up"
@@ -103,6 +105,7 @@ class Made:
     workload: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     header: Mapping[str, Any] | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     def store(self, store: Store) -> int:
         """Stores it; returns its number."""
@@ -233,9 +236,16 @@ class _Maker:
         )
         detail = "" if result.outcome is Outcome.OK else "rank 1 ended by signal 11"
         header = self.made.header or result.header
-        return replace(
-            result, other_load=load, measurements=measured, detail=detail, header=header
+        pieces = tuple(
+            Piece(replace(m, median_s=share * m.median_s), part, None)
+            for m in measured
+            for part, share in self.made.parts.items()
         )
+        footer = {"record": "footer"} if pieces else result.footer
+        return replace(
+            result, other_load=load, measurements=measured, detail=detail, header=header,
+            footer=footer, pieces=pieces,
+        )  # fmt: skip
 
     def _after(self, canary_s: float | None) -> float | None:
         """The canary after a size; now and then the speed changed meanwhile."""

@@ -10,11 +10,12 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.commands import shares, status
+from commtune.commands import best, shares, status
 from commtune.db.engine import open_database
 from commtune.db.store import Store
-from commtune.model import Backend, Operation, Outcome, RunResult, Workload
+from commtune.model import Backend, Operation, Outcome, RunResult, Verdict, Workload
 from commtune.systems import FABRIC, Question, bus_bandwidth, fabric_of, load_system
+from commtune.text import percent
 
 MIB = 1 << 20
 LEONARDO = {FABRIC: fabric_of(load_system("leonardo")).plain()}
@@ -111,6 +112,54 @@ def test_status_says_nothing_where_nothing_is_known(
     row, share = said(url, capsys)
     assert share is None
     assert "nominal" not in row
+
+
+def test_status_of_a_pattern_counts_what_crosses_the_border_of_a_node(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape = {"group_size": 4, "active": 2, "direction": "bidirectional"}
+    points = (given.point(MIB, operation="rail"),)
+    profile = {"operation": "rail", "backend": "xccl", "nodes": 2, "ranks": 8, "points": points}
+    confirmed(store, {**LEONARDO, "shape": shape}, None, **profile)
+    row, share = said(url, capsys)
+    # Two ports of 100 Gb/s, both ways.
+    assert share["nominal_Bps"] == pytest.approx(50e9)
+    assert share["share"] == pytest.approx(2 * 2 * MIB / 15e-6 / 50e9)
+    assert row.endswith("of nominal 50 GB/s")
+
+
+@pytest.mark.parametrize(("verdict", "taken_s"), [("faster", 15e-6), ("default", 20e-6)])
+def test_best_says_what_share_its_answer_reaches(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str], verdict: str, taken_s: float
+) -> None:
+    """Of the time that the answer takes: with the profile, or the default's where that stays."""
+    found = Verdict(verdict)
+    points = (given.point(MIB),)
+    confirmed(store, LEONARDO, backend="xccl", nodes=2, ranks=8, verdict=found, points=points)
+    question = best.Question("allreduce", "1MiB", *[None] * 5)
+    best.run(question, url, json_output=False)
+    words = capsys.readouterr().out
+    reached = MIB / taken_s * 2 * 7 / 8 / 87.5e9
+    assert f"{percent(reached)} of nominal 87.5 GB/s by hierarchical" in words
+    assert ("  with it: " if verdict == "faster" else "  the default: ") in words
+    best.run(question, url, json_output=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["of_nominal"]["share"] == pytest.approx(reached)
+
+
+def test_best_says_nothing_of_a_nominal_that_nobody_knows(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    confirmed(store, {}, backend="xccl")
+    question = best.Question("allreduce", "1MiB", *[None] * 5)
+    best.run(question, url, json_output=False)
+    assert "nominal" not in capsys.readouterr().out
+
+
+def test_pairs_of_gpus_have_a_nominal_each() -> None:
+    workload = Workload(Operation.PAIRS, (MIB,), 2, backend=Backend.XCCL)
+    assert shares.of_pairs(workload, run_of(header())) == {(0, 1): 450e9, (1, 0): 450e9}
+    assert shares.of_pairs(workload, run_of(None)) == {}
 
 
 def run_of(run_header: dict[str, Any] | None) -> RunResult:

@@ -17,7 +17,16 @@ from commtune.db.locks import LockOwner
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.db.store import Store
 from commtune.errors import CampaignChanged, CampaignLocked, DatabaseFault, UnknownName
-from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Timing, Workload
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Operation,
+    Outcome,
+    Phase,
+    Piece,
+    Timing,
+    Workload,
+)
 from commtune.tuner import ports
 
 
@@ -246,6 +255,29 @@ def test_what_an_aggressor_sent_beside_runs_that_count_is_a_range(
     assert store.traffic(campaign_id) == (0.25, 11.0)
     other = store.open_campaign(given.campaign("other")).id
     assert store.traffic(other) is None
+
+
+def test_parts_of_an_operation_are_kept_by_run_and_pairs_are_not(
+    store: Store, campaign_id: int
+) -> None:
+    """There is no table for them: they stand in the footer, without their samples."""
+    for run in ("r1", "r2", "r3"):
+        store.start_run(campaign_id, given.request(run), "s1")
+    pieces = (
+        Piece(given.measurement(8, 2e-6), "split", None),
+        Piece(given.measurement(1024, 3e-6), "split", None),
+        Piece(given.measurement(8, 1e-6), "", (0, 1)),
+    )
+    store.finish_run(campaign_id, given.result("r1", pieces=pieces), "allreduce")
+    store.finish_run(campaign_id, given.result("r2"), "allreduce")
+    failed = given.result("r3", outcome=Outcome.CRASHED, pieces=pieces)
+    store.finish_run(campaign_id, failed, "allreduce")
+    found = store.parts(campaign_id)
+    assert list(found) == ["r1"]
+    assert [(p["part"], p["bytes"], p["median_s"]) for p in found["r1"]] == [
+        ("split", 8, 2e-6), ("split", 1024, 3e-6),
+    ]  # fmt: skip
+    assert set(found["r1"][0]) == {"part", "bytes", "median_s", "min_s", "p95_s", "algbw"}
 
 
 def test_a_result_of_no_known_run_is_refused(store: Store, campaign_id: int) -> None:

@@ -96,3 +96,55 @@ def test_what_is_stored_is_links_and_not_a_share() -> None:
     stored = json.loads(json.dumps(LEONARDO))[FABRIC]
     assert [link["count"] for link in stored["links"]] == [4] * 6
     assert "bytes_per_s" not in stored
+
+
+def test_patterns_are_named_and_held_against_their_own_ports(tmp_path: Path) -> None:
+    """Leonardo's four ports of 100 Gb/s, of which two ranks of each node use two, both ways."""
+    shape = {"group_size": 4, "active": 2, "direction": "bidirectional"}
+    workload = {
+        "operation": "rail", "ranks": 8, "nodes": 2, "backend": "xccl", "shape": shape,
+        "rotate": True,
+    }  # fmt: skip
+    made = Made(trials=5, blocks=0, settings=LEONARDO, workload=workload)
+    page, words = page_of(tmp_path, made)
+    assert page.nominal.bytes_per_s == pytest.approx(2 * 2 * 12.5e9)
+    assert (
+        "rail (groups of 4, 2 of each active, bidirectional, rotating through the buffers) of"
+    ) in words
+
+
+def test_a_matrix_is_judged_by_its_stored_messages(tmp_path: Path) -> None:
+    workload = {
+        "operation": "matrix", "ranks": 8, "nodes": 2, "backend": "xccl",
+        "shape": {"matrix": "0" * 64},
+    }  # fmt: skip
+    flows = [[0, 4, 100.0], [1, 5, 50.0]]
+    made = Made(trials=5, blocks=0, settings={**LEONARDO, "flows": flows}, workload=workload)
+    page, _ = page_of(tmp_path, made)
+    # The largest fills its port, and half as much goes by another one meanwhile.
+    assert page.nominal.bytes_per_s == pytest.approx(1.5 * 12.5e9)
+    unknown = Made("other", trials=5, blocks=0, settings=LEONARDO, workload=workload)
+    page, _ = page_of(tmp_path, unknown)
+    assert "too many" in page.nominal.why
+    mixed = {**workload, "shape": {"matrix": "0" * 64, "between": "mpi-staged"}}
+    staged = Made("staged", trials=5, blocks=0, settings=made.settings, workload=mixed)
+    page, _ = page_of(tmp_path, staged)
+    assert "some go through the host" in page.nominal.why
+
+
+def test_parts_stand_beside_the_whole(tmp_path: Path) -> None:
+    workload = {"operation": "striping", "shape": {"group_size": 2}, "ranks": 4}
+    parts = {"split": 0.25, "translate": 0.5}
+    made = Made(trials=5, workload=workload, parts=parts, loaded=0.0)
+    page, words = page_of(tmp_path, made)
+    assert "Its parts, each by itself" in words
+    steps = {(step.bytes, step.part): step for step in page.steps}
+    assert len(steps) == 2 * len(made.sizes)
+    point = page.points[-1]
+    split, translate = steps[point.bytes, "split"], steps[point.bytes, "translate"]
+    assert split.default_s == pytest.approx(translate.default_s / 2)
+    assert split.default_s == pytest.approx(point.evidence.default_s / 4, rel=0.05)
+    assert split.tuned_s == pytest.approx(point.evidence.tuned_s / 4, rel=0.05)
+    page, words = page_of(tmp_path, Made("plain", trials=5))
+    assert page.steps == ()
+    assert "Its parts" not in words
