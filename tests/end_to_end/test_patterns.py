@@ -1,0 +1,99 @@
+"""Patterns of messages from the command line to the report, with a real MPI."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+
+pytest.importorskip("matplotlib")
+
+_BENCH = ("bench", "--mpi", "wheel:mpich", "--sizes", "8,64KiB", "--time-cap", "5ms")
+
+HALO = """\
+campaign: 1
+name: halo
+space: mpich-host
+mpi: wheel:mpich
+workload:
+  operation: matrix
+  matrix: halo.txt
+  inside: mpi-host
+  sizes: [8, 64KiB]
+timing: {max_samples: 10, time_cap: 2ms}
+budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 2}
+"""
+
+
+def words(file: Path) -> str:
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", file.read_text())))
+
+
+def test_pairs_are_a_matrix_and_all_of_them_are_there(commtune: CommandLine) -> None:
+    said = commtune(*_BENCH, "--op", "pairs")
+    assert said.code == 0, said.err
+    assert said.out.startswith("pairs, 2 ranks, mpich")
+    assert "latency at 8 B, us" in said.out
+    assert "bandwidth at 64 KiB, Gb/s" in said.out
+    assert "worst / best" in said.out
+    plain = json.loads(commtune(*_BENCH, "--op", "pairs", "--ranks", "3", "--json").out)
+    found = sorted((p["measurement"]["bytes"], *p["pair"]) for p in plain["pieces"])
+    assert found == [(s, a, b) for s in (8, 65536) for a in range(3) for b in range(3) if a != b]
+    assert plain["measurements"] == []
+    assert plain["workload"]["operation"] == "pairs"
+
+
+def test_patterns_have_their_words(commtune: CommandLine) -> None:
+    said = commtune(*_BENCH, "--op", "rail", "--direction", "bidirectional", "--rotate", "yes")
+    assert said.code == 0, said.err
+    assert said.out.startswith(
+        "rail, 2 ranks, groups of 1, 1 of each active, bidirectional, rotating through the buffers"
+    )
+    assert "as CommBench counts it" in said.out
+    said = commtune(*_BENCH, "--op", "striping", "--ranks", "4", "--sizes", "8")
+    assert said.code == 0, said.err
+    assert all(f"{part} alone" in said.out for part in ("split", "translate", "assemble"))
+    said = commtune(*_BENCH, "--op", "rail", "--group-size", "2")
+    assert said.code == 2
+    assert "--group-size: 2 ranks make one group of 2" in said.err
+    assert "nearest: 1" in said.err
+    said = commtune(*_BENCH, "--op", "rail", "--backend", "python-host")
+    assert said.code != 0
+    assert "does not know the operation rail" in said.err
+    assert commtune("trace", "--op", "rail").code == 2
+
+
+def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
+    folder = commtune.folder
+    (folder / "halo.txt").write_text("0 1 100\n1 0 50\n")
+    (folder / "halo.yaml").write_text(HALO)
+    said = commtune("tune", "halo.yaml")
+    assert said.code == 0, said.err
+    pattern = re.search(r"halo: matrix of float32, (file [0-9a-f]{12}, inside nodes by mpi-host),",
+                        said.out)  # fmt: skip
+    assert pattern, said.out
+
+    said = commtune("best", "--op", "matrix", "--bytes", "64KiB")
+    assert f"pattern: {pattern[1]}" in said.out
+    assert commtune("report", "halo", "--output", "halo.html").code == 0
+    report = words(folder / "halo.html")
+    assert f"matrix ({pattern[1]}) of float32" in report
+    assert "Its parts, each by itself" in report
+    assert re.search(r"64 KiB inside \d", report)
+
+    # A profile is measured again without the file, and the campaign goes on without its comments.
+    (folder / "halo.txt").unlink()
+    said = commtune("compare", "default", "MPIR_CVAR_NOLOCAL=1", "--op", "matrix")
+    assert said.code == 2
+    assert "only a profile of such a campaign says which messages" in said.err
+    (folder / "halo.txt").write_text("# the same\n0 1 100\n1 0 50.0\n")
+    assert commtune("tune", "halo.yaml").code == 0
+    (folder / "halo.txt").write_text("0 1 100\n1 0 51\n")
+    said = commtune("tune", "halo.yaml")
+    assert said.code == 2
+    assert "begun with another question" in said.err
+    assert "workload.shape.matrix" in said.err
