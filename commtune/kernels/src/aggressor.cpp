@@ -93,8 +93,10 @@ void Aggressor::send(int rounds, AggressorControl& control) {
 void Aggressor::rest(double seconds, AggressorControl& control) {
   if (!world_.is_first()) return sleep_for(seconds);
   const double ends_s = clock_.now() + seconds;
-  for (double left_s = seconds; left_s > 0; left_s = ends_s - clock_.now()) {
+  for (;;) {
     control.look(so_far(0, 0.0));
+    const double left_s = ends_s - clock_.now();
+    if (left_s <= 0) return;
     sleep_for(std::min(left_s, kLookSeconds));
   }
 }

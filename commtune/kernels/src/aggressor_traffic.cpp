@@ -134,6 +134,7 @@ std::unique_ptr<AggressorTraffic> incast_of(const World& world, std::size_t mess
   const Buffers buffers{memory.allocate(message),
                         memory.allocate(world.is_first() ? slots * senders * message : 1)};
   std::vector<std::unique_ptr<Action>> actions;
+  actions.reserve(slots);
   for (std::size_t slot = 0; slot < slots; ++slot) {
     actions.push_back(backend.exchange(incast_messages(world.size(), message, slot), buffers,
                                        DataType::uint8, Company::beside_others));
