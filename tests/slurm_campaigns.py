@@ -30,24 +30,29 @@ narrow:
   MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
 slurm: {mpi: pmi2, poll: 0.3s}
 """
+#: The first job of a folder lasts a second, which is more than a search of 100 ms may take: Slurm
+#: counts whole seconds, and a job that began and ended within one of them took none.
+_A_SECOND = 'test -e "$HOME/began" || { sleep 1; touch "$HOME/began"; }'
 #: A job of four runs of the default, and nothing else.
-ONE_BLOCK = TWO_NODES.replace("search: 4s", "search: 100ms")
+ONE_BLOCK = TWO_NODES.replace("search: 4s", "search: 100ms").replace(
+    "poll: 0.3s", f"poll: 0.3s, before: '{_A_SECOND}'"
+)
 #: A job of four runs of the default, one of one configuration, traces of both, and seven jobs that
 #: compare the two, several of them in flight. Jobs wait at a gate before their first run.
-ONE_CANDIDATE = """\
+ONE_CANDIDATE = f"""\
 campaign: 1
 name: small
 space: mpich-host-allreduce
 mpi: wheel:mpich
-workload: {nodes: 2, ranks: 2, sizes: [8, 64KiB]}
-timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 100ms, ablation: 10ms, confirmation: 1s}
-first: [{MPIR_CVAR_DEVICE_COLLECTIVES: none}]
-narrow: {MPIR_CVAR_DEVICE_COLLECTIVES: [none]}
+workload: {{nodes: 2, ranks: 2, sizes: [8, 64KiB]}}
+timing: {{max_samples: 10, time_cap: 2ms}}
+budget: {{search: 100ms, ablation: 10ms, confirmation: 1s}}
+first: [{{MPIR_CVAR_DEVICE_COLLECTIVES: none}}]
+narrow: {{MPIR_CVAR_DEVICE_COLLECTIVES: [none]}}
 slurm:
   mpi: pmi2
   poll: 0.3s
-  before: while [ -e "$HOME/gate" ]; do sleep 0.05; done
+  before: {_A_SECOND}; while [ -e "$HOME/gate" ]; do sleep 0.05; done
 """
 #: What a run may be that was not its own fault.
 _LOST = {"interrupted", "cancelled", "node-failure", "never-started"}

@@ -65,7 +65,7 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
     assert len(made) >= 3
     for number in list(made)[1:-1]:
         assert f"commtune: the time of job {number} is nearly over" in said
-    assert all(took_s <= 20 and hours == took_s * 2 / 3600 for took_s, hours in made.values())
+    assert all(took_s < 55 and hours == took_s * 2 / 3600 for took_s, hours in made.values())
     hours = sum(hours for _, hours in made.values())
     assert f"{hours:.2f} node-hours used" in campaign("status").out
     assert {job.word for job in campaign.jobs()} == {"COMPLETED", "CANCELLED"}
@@ -94,9 +94,15 @@ def test_node_hours_hold_both_ways(campaign: OnSlurm) -> None:
     with campaign.tuning() as tuning:
         tuning.ended()
     campaign.until_over()
-    used = campaign.query("SELECT sum(node_hours) FROM jobs GROUP BY campaign_id")
-    # The rest would not have sufficed for another block.
-    assert all(0.003 < hours <= 0.008 for (hours,) in used), used
+    used = campaign.query("SELECT campaign_id, sum(node_hours) FROM jobs GROUP BY campaign_id")
+    assert len(used) == 2
+    for number, hours in used:
+        # The rest would not have sufficed for another block. A block is begun where it fits by
+        # what those before it took; the last may have met a busier machine.
+        where = f"WHERE campaign_id = {number}"
+        last = f"{where} AND block = (SELECT max(block) FROM runs {where})"
+        ((last_s,),) = campaign.query(f"SELECT sum(wall_s) FROM runs {last}")
+        assert 0.003 < hours <= 0.008 + last_s * 2 / 3600, used
 
 
 def test_slurmctld_is_away_while_an_allocation_runs(campaign: OnSlurm) -> None:

@@ -44,6 +44,9 @@ def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnSlurm) -> None:
     campaign.write(ONE_CANDIDATE)
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(lambda: len(campaign.jobs()) == 2, "the next allocation")
+    # What lasts less than a second has no node-hours: Slurm counts whole ones.
+    used = ("squeue", "--noheader", "--states=RUNNING", "--format=%M")
+    campaign.until(lambda: campaign.cluster.call(*used).strip() > "0:00", "a second")
     ended = campaign("cancel", "small")
     assert ended.code == 0, ended.err
     first, second = sorted(job.number for job in campaign.jobs())
