@@ -87,6 +87,16 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
 
     # A profile is measured again without the file, and the campaign goes on without its comments.
     (folder / "halo.txt").unlink()
+    again = ("compare", "default", "halo/matrix-8-65536", "--time", "1s")
+    said = commtune(*again)
+    assert said.code == 0, said.err
+    assert f"matrix of float32, {pattern[1]}, 2 ranks" in said.out
+    (kept,) = (folder / "data" / "commtune" / "matrices").iterdir()
+    assert kept.read_text() == "0 1 100.0\n1 0 50.0\n"
+    kept.unlink()
+    said = commtune(*again)
+    assert said.code == 2
+    assert "matrix that was measured is not here any more" in said.err
     said = commtune("compare", "default", "MPIR_CVAR_NOLOCAL=1", "--op", "matrix")
     assert said.code == 2
     assert "only a profile of such a campaign says which messages" in said.err
