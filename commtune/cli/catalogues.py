@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.cli.app import Db, Json, db_app, mpi_app, spaces_app, systems_app
+from commtune.cli.app import Db, Json, db_app, mpi_app, program, spaces_app, systems_app
 
 
 @spaces_app.command("list")
@@ -67,6 +67,35 @@ def systems_validate(files: list[Path], json_output: Json = False) -> None:
     from commtune.commands import systems as command
 
     command.validate(files, json_output=json_output)
+
+
+@systems_app.command("detect")
+def systems_detect(
+    descriptions: Annotated[
+        list[str] | None, typer.Argument(help="your own, ./my-system.yaml, to hold it against")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Which described system this machine is, and where it differs; exit code 4: none."""
+    from commtune.commands import system_detect as command
+
+    command.run(descriptions or (), json_output=json_output, program=program())
+
+
+@systems_app.command("new")
+def systems_new(
+    name: Annotated[str, typer.Argument(help="what the system is to be called")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="file to write [NAME.yaml]")
+    ] = None,
+    partition: Annotated[
+        str, typer.Option(help="Slurm's partition for campaigns [Slurm's default]")
+    ] = "",
+) -> None:
+    """Write a first description of this machine from what is seen here."""
+    from commtune.commands import system_new as command
+
+    command.run(name, output, partition, program=program())
 
 
 @mpi_app.command("list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from commtune import wiring
@@ -35,4 +36,7 @@ def on_slurm(file: Path) -> OnSlurm:
     spec, mpi = load(file)
     if warning := wiring.check_library(spec, mpi):
         print(warning)
-    return wiring.slurm_campaign(spec, mpi, print)
+    on = wiring.slurm_campaign(spec, mpi, print)
+    if hint := wiring.system_hint(on):
+        print(hint, file=sys.stderr)
+    return on

@@ -12,6 +12,7 @@ from commtune.wiring.programs import (
     program_for,
     watching,
 )
+from commtune.wiring.recognizing import system_hint
 from commtune.wiring.slurm import (
     cancel,
     example_script,
@@ -47,6 +48,7 @@ __all__ = [
     "slurm_campaign",
     "steps_on_slurm",
     "submit",
+    "system_hint",
     "test_script",
     "tune",
     "watching",

@@ -21,6 +21,7 @@ from commtune.wiring.controlling import controlled
 from commtune.wiring.fitting import check_library
 from commtune.wiring.on_slurm import OnSlurm, follows, in_allocation
 from commtune.wiring.programs import prepare_benchmark
+from commtune.wiring.recognizing import system_hint
 from commtune.wiring.records import record_of, replayed_record, runs_folder, slurm_record
 from commtune.wiring.slurm import slurm_campaign
 
@@ -74,6 +75,8 @@ def _tune_on_slurm(
 ) -> Report:
     """The same on Slurm: inside of an allocation by steps, elsewhere by jobs."""
     plan, on = spec.plan, slurm_campaign(spec, mpi, reporter.say)
+    if hint := system_hint(on):
+        reporter.say(hint)
     record = slurm_record(on)
     if on.key:
         _check_stored(plan.name, opened)

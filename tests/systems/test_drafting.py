@@ -1,0 +1,149 @@
+"""A first description, from what a node shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seen_machines import A100_NODE, GIB, LOGIN_NODE
+
+from commtune.errors import UserError
+from commtune.spaces import parse_document
+from commtune.systems import System, build_system, fabric_of
+from commtune.systems.comparing import Verdict, compare
+from commtune.systems.drafting import Draft, draft
+from commtune.systems.fabric import Fabric, Link
+from commtune.systems.recognizing import recognize
+from commtune.systems.seen import Clues, Seen, SeenGpus, SeenPort
+
+DAY = date(2026, 11, 22)
+BARE = Seen(Clues("vm"), "Some CPU", 1, 2, 1, 24 * GIB)
+
+
+def read(page: Draft) -> System:
+    return build_system(parse_document(page.text, Path("new.yaml")))
+
+
+def described(seen: Seen, partition: str = "") -> System:
+    return read(draft("new", seen, DAY, partition))
+
+
+def test_what_was_seen_is_described() -> None:
+    page = draft("new", A100_NODE, DAY, "boost_usr_prod")
+    system = read(page)
+    assert page.placeholders == ("network.topology",)
+    assert (system.name, system.checked) == ("new", "2026-11-22")
+    assert "lrdn0001.leonardo.local, 2026-11-22" in system.sources["seen"]
+    assert "nvidia-smi topo -m" in system.sources["seen"]
+    assert fabric_of(system).injection(0) == 3 * 4 * 25e9
+    assert [link.pairs for link in system.links] == ["all"]
+    assert system.gpus and system.gpus.numa == [0, 0, 1, 1]
+    assert system.nics.devices == ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"]
+    assert "1 x igb, 1 Gb/s" in page.text
+    assert system.jobs.account == "required"
+    assert (system.jobs.partition, system.jobs.gpus) == ("boost_usr_prod", "gpus-per-node")
+    limits = system.jobs.partitions["boost_usr_prod"]
+    assert (limits.most_nodes, limits.longest, limits.whole_nodes) == (64, 86400, False)
+    assert [(library.name, library.version) for library in system.libraries] == [
+        ("openmpi", "4.1.6")
+    ]
+
+
+def test_the_same_node_agrees_and_is_recognized() -> None:
+    system = described(A100_NODE)
+    assert {fact.verdict for fact in compare(A100_NODE, system)} == {Verdict.AGREES}
+    assert recognize(Clues(cluster="leonardo"), [system])
+
+
+def test_a_node_that_shows_next_to_nothing() -> None:
+    page = draft("new", BARE, DAY)
+    system = read(page)
+    assert "slurm.partition" in page.placeholders
+    assert "nics.bandwidth" in page.placeholders
+    assert "launcher.command" in page.placeholders
+    assert system.nics.source == ["placeholder"]
+    assert system.jobs.source == ["placeholder"]
+    assert any("what runs jobs" in question for question in system.unknown)
+    assert system.recognized is None
+
+
+def test_a_login_node_gives_what_slurm_says_of_the_nodes() -> None:
+    page = draft("new", LOGIN_NODE, DAY, "boost_usr_prod")
+    system = read(page)
+    assert (system.node.cores, system.node.memory) == (32, 482 * GIB)
+    assert system.jobs.gpus == "none"
+    assert "4 a node, by sinfo" in page.text
+    assert {"node.processor", "slurm.gpus"} < set(page.placeholders)
+    assert "srun --partition=boost_usr_prod --nodes=1 commtune systems new" in system.unknown[0]
+
+
+def test_slurms_default_partition_is_taken_if_none_is_named() -> None:
+    assert described(A100_NODE).jobs.partition == "lrd_all_serial"
+
+
+def test_other_schedulers_are_described() -> None:
+    system = described(replace(BARE, scheduler="pbs"))
+    assert system.scheduler and system.scheduler.kind == "pbs"
+    assert system.slurm is None
+
+
+@pytest.mark.parametrize(
+    ("fabric", "pairs"),
+    [
+        (Fabric("x", 2, (Link(0, 2, 18, 25e9), Link(1, 2, 18, 25e9))), ["switch"]),
+        (Fabric("x", 3, (Link(0, 1, 4, 50e9), Link(1, 2, 1, 50e9))), [[(0, 1)], [(1, 2)]]),
+        (Fabric("x", 2, (Link(0, 1, 2, 25e9),)), ["all"]),
+    ],
+)
+def test_links(fabric: Fabric, pairs: list[object]) -> None:
+    gpus = SeenGpus("nvidia", "NVIDIA X100", fabric.gpus, GIB, fabric=fabric)
+    system = described(replace(BARE, gpus=gpus))
+    assert [link.pairs for link in system.links] == pairs
+    assert fabric_of(system).capacity == fabric.capacity
+
+
+def test_numa_nodes_that_processors_lack_are_left_out() -> None:
+    gpus = SeenGpus("nvidia", "NVIDIA X100", 2, GIB, numa=(0, 4))
+    system = described(replace(BARE, gpus=gpus))
+    assert system.gpus and system.gpus.numa == []
+    assert any("NUMA node" in question for question in system.unknown)
+
+
+def test_an_amd_target_is_told_as_what_it_may_be() -> None:
+    page = draft("new", replace(BARE, gpus=SeenGpus("amd", "gfx90a", 8)), DAY)
+    assert "MI250X or MI250 or MI210" in page.text
+    assert "gpus.memory" in page.placeholders
+    read(page)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "-x", "a/b", "ä", "a\nb"])
+def test_names_that_are_none(name: str) -> None:
+    with pytest.raises(UserError, match="can't be called"):
+        draft(name, BARE, DAY)
+
+
+@pytest.mark.parametrize("name", ["true", "null", "1", "1e5", "no", "2026-11-22"])
+def test_names_that_yaml_would_take_for_something_else(name: str) -> None:
+    assert read(draft(name, BARE, DAY)).name == name
+
+
+def test_a_partition_that_is_not_listed() -> None:
+    with pytest.raises(UserError, match="no partition 'boost'") as caught:
+        draft("new", A100_NODE, DAY, "boost")
+    assert "boost_usr_prod" in caught.value.hint
+    with pytest.raises(UserError, match="no Slurm lists partitions"):
+        draft("new", BARE, DAY, "boost")
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40), st.text(max_size=12))
+def test_whatever_a_machine_calls_its_parts(processor: str, port: str) -> None:
+    ports = tuple(
+        SeenPort(port or "x", processor or "x", speed, network=port) for speed in (25e9, 1e9)
+    )
+    system = described(replace(BARE, processor=processor or "x", ports=ports))
+    assert system.nics.count == 1
