@@ -217,6 +217,9 @@ def _step(
             found += [option["items"]] if "items" in option else []
         elif step in option.get("properties", {}):
             found.append(option["properties"][step])
-        elif isinstance(option.get("additionalProperties"), dict):
-            found.append(option["additionalProperties"])
+        else:
+            patterned = option.get("patternProperties", {}).values()
+            found += [inside for inside in patterned if isinstance(inside, dict)]
+            if isinstance(option.get("additionalProperties"), dict):
+                found.append(option["additionalProperties"])
     return found

@@ -87,8 +87,8 @@ def _of_setting(setting: Setting, found: Mapping[str, str]) -> Iterator[Remark]:
     if known:
         for entry in known:
             yield from _of_known(setting, entry, found.get(entry.catalogue.library))
-    elif answer.not_read:
-        yield from _of_wrong(setting, answer.not_read[0])
+    elif wrong := _wrong(answer, found):
+        yield _of_wrong(setting, wrong)
     elif not answer:
         yield from _of_unknown(setting)
 
@@ -124,8 +124,6 @@ def _of_known(setting: Setting, entry: Known, version: str | None) -> Iterator[R
 def _not_in(entry: Known, version: str) -> str:
     """Why a version doesn't have a variable; empty if it does, as far as known."""
     title, variable = entry.catalogue.title, entry.variable
-    if variable.part is not None:
-        return ""
     if variable.since is not None and before(version, variable.since):
         return f"it came with {title} {variable.since}, and {version} is here"
     if variable.until is not None and after(version, variable.until):
@@ -172,10 +170,16 @@ def _inside(value: str, variable: Variable) -> bool:
         return False
 
 
-def _of_wrong(setting: Setting, wrong: NotRead) -> Iterator[Remark]:
+def _wrong(answer: Answer, found: Mapping[str, str]) -> NotRead | None:
+    """Why nobody here reads a name; ``None`` where something does that is in no catalogue."""
+    of_others = bool(answer.known)  # the libraries of these are not here
+    wrong = [w for w in answer.not_read if of_others or w.entry.what is not Wrong.ELSEWHERE]
+    wrong.sort(key=lambda w: w.catalogue.library not in found)
+    return wrong[0] if wrong else None
+
+
+def _of_wrong(setting: Setting, wrong: NotRead) -> Remark:
     entry = wrong.entry
-    if entry.what is Wrong.ELSEWHERE:
-        return
     what = (
         f"{setting.name}{setting.place} is not a variable of {wrong.catalogue.title} "
         f"({entry.what.meaning}). {' '.join(entry.truth.split())}"
@@ -183,7 +187,7 @@ def _of_wrong(setting: Setting, wrong: NotRead) -> Iterator[Remark]:
     mend = setting.removal
     if mend and entry.what is Wrong.MISSPELLED and len(entry.use) == 1:
         mend = _renaming(setting, entry.use[0])
-    yield Remark(setting.name, what, mend)
+    return Remark(setting.name, what, mend)
 
 
 def _of_unknown(setting: Setting) -> Iterator[Remark]:

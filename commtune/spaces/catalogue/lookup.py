@@ -131,8 +131,15 @@ def spellings(library: str) -> tuple[str, ...]:
 
 
 def _may_hold(library: str, name: str) -> bool:
-    text = catalogue_text(library)
-    return name.startswith(prefixes(library)) or bool(re.search(rf"\b{re.escape(name)}\b", text))
+    if name.startswith((*prefixes(library), *_before_stars(library))):
+        return True
+    return bool(re.search(rf"\b{re.escape(name)}\b", catalogue_text(library)))
+
+
+@cache
+def _before_stars(library: str) -> tuple[str, ...]:
+    """What stands before the star of names that mean many: OMP_MCA_*."""
+    return tuple(set(re.findall(r"\b([A-Za-z]\w*_)\*", catalogue_text(library))))
 
 
 @cache

@@ -9,7 +9,8 @@ def is_misspelling(name: str, known: str) -> bool:
     """Whether a name is most likely a known one, misspelled.
 
     Either the two differ in underscores and capitals only, or in one word of at least four
-    letters: by one letter, by two letters that changed places, or by a cut end (THRESHOLD).
+    letters: by one letter, by two letters that changed places, or by an end of three or more
+    letters (THRESHOLD).
     """
     if name == known:
         return False
@@ -27,18 +28,22 @@ def _letters(name: str) -> str:
 
 
 def _alike(a: str, b: str) -> bool:
-    if min(len(a), len(b)) < _LEAST or a.isdigit() or b.isdigit():
+    short, long = sorted((a, b), key=len)
+    if len(short) < _LEAST or short.isdigit():
         return False
-    return a.startswith(b) or b.startswith(a) or _one_slip(a, b)
+    if long.startswith(short) and (long[len(short) :] == "V" or len(long) == len(short) + 2):
+        return False  # ALLTOALL and ALLTOALLV, MSCCL and MSCCLPP
+    return (long.startswith(short) and len(long) > len(short) + 2) or _one_slip(a, b)
 
 
 def _one_slip(a: str, b: str) -> bool:
-    """Whether one letter more, less or other, or two that changed places, make b of a."""
-    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0)
+    """Whether one letter more, less or other, or two that changed places, make b of a.
+
+    The first letter is never the slip: ALLREDUCE and IALLREDUCE, BCOPY and ZCOPY are two things.
+    """
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
     rest_a, rest_b = a[start:], b[start:]
-    return (
-        rest_a[1:] == rest_b[1:]
-        or rest_a[1:] == rest_b
-        or rest_a == rest_b[1:]
-        or (rest_a[:2] == rest_b[1::-1] and rest_a[2:] == rest_b[2:])
-    )
+    swapped = rest_a[:2] == rest_b[1::-1] and rest_a[2:] == rest_b[2:]
+    if start == 0:
+        return swapped
+    return rest_a[1:] in (rest_b[1:], rest_b) or rest_a == rest_b[1:] or swapped

@@ -43,8 +43,8 @@ def _as_places(value: object) -> object:
     return {key: [] for key in value} if isinstance(value, list) else {value: []}
 
 
-def _one_or_list(item: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}
+def _one_or_list(item: dict[str, Any], least: int = 1) -> dict[str, Any]:
+    return {"anyOf": [item, {"type": "array", "items": item, "minItems": least}]}
 
 
 Texts = Annotated[
@@ -63,7 +63,7 @@ Places = Annotated[
         {
             "anyOf": [
                 *_one_or_list({"type": "string"})["anyOf"],
-                {"type": "object", "additionalProperties": _one_or_list({"type": "string"})},
+                {"type": "object", "additionalProperties": _one_or_list({"type": "string"}, 0)},
             ]
         }
     ),

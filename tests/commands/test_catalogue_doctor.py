@@ -1,0 +1,104 @@
+"""``commtune doctor`` on the user's own variables and on the settings files of NCCL and RCCL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+
+from commtune.cluster.doctor import Finding, Status
+from commtune.commands.environment_check import check_environment, versions
+from commtune.model import MpiFlavour, MpiInstallation
+
+NCCL = {"nccl": "2.30.7"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "etc").mkdir()
+    return tmp_path
+
+
+def found(home: Path, *, libraries: dict[str, str] = NCCL, **variables: str) -> list[Finding]:
+    environment = {"HOME": str(home), "PATH": "/usr/bin", **variables}
+    findings = list(check_environment(environment, libraries, home / "etc"))
+    assert {f.area for f in findings} <= {"environment"}
+    assert {f.status for f in findings} <= {Status.WARNING}
+    return findings
+
+
+def test_an_environment_without_settings(home: Path) -> None:
+    assert found(home) == []
+    assert found(home, NCCL_VERSION="2.25.1-1", FI_PROVIDER_PATH="/x", NCCL_ALGO="Ring") == []
+
+
+def test_settings_are_checked_in_order_of_their_names(home: Path) -> None:
+    findings = found(home, UCX_RNDV_THRESHOLD="8k", NCCL_PROTO="LL128")
+    assert [f.mend.split()[-1] for f in findings] == ["NCCL_PROTO", "UCX_RNDV_THRESHOLD"]
+
+
+def test_the_environment_wins_over_the_users_file_and_that_over_the_sites(home: Path) -> None:
+    user, site = home / ".nccl.conf", home / "etc/nccl.conf"
+    user.write_text("# mine\nNCCL_ALGO=Ring\nNCCL_DEBUG=WARN\n")
+    site.write_text("NCCL_DEBUG=INFO\nNCCL_ALGO=Tree\n")
+    assert [f.what for f in found(home, NCCL_ALGO="Tree")] == [
+        f"NCCL_ALGO=Ring in {user} does not count: this environment says 'Tree'; "
+        "take out the one that is not meant",
+        f"NCCL_DEBUG=INFO in {site} does not count: {user} says 'WARN'; "
+        "take out the one that is not meant",
+        f"NCCL_ALGO is also set in {site}, to the same value: keep one of the two, "
+        "in this environment or there",
+    ]
+
+
+def test_a_file_that_the_environment_names_takes_the_place_of_the_users(home: Path) -> None:
+    (home / ".nccl.conf").write_text("NCCL_ALGO=Ring\n")
+    other = home / "other.conf"
+    other.write_text("NCCL_ALGO=PAT\r\n")
+    (finding,) = found(home, NCCL_ALGO="Tree", NCCL_CONF_FILE=str(other))
+    assert finding.what.startswith(f"NCCL_ALGO=PAT in {other} does not count")
+
+
+def test_what_stands_in_a_file_is_checked_too(home: Path) -> None:
+    file = home / ".nccl.conf"
+    file.write_text("NCCL_BUFFSIZE=8M\nNCCL_ALGO = Ring\n")
+    spaced, suffix = found(home)
+    assert spaced.what.endswith("another name that nobody reads; write NCCL_ALGO=Ring")
+    assert suffix.what.startswith(f"NCCL_BUFFSIZE=8M in {file}: NCCL takes no suffix")
+    assert suffix.mend == ""  # no shell command changes it
+
+
+def test_the_sites_file_may_set_what_only_the_site_knows(home: Path) -> None:
+    (home / "etc/nccl.conf").write_text("NCCL_IB_SL=3\n")
+    assert found(home) == []
+    (home / ".nccl.conf").write_text("NCCL_IB_SL=3\n")
+    dangerous = [f.what for f in found(home) if "is dangerous" in f.what]
+    assert len(dangerous) == 1 and str(home / ".nccl.conf") in dangerous[0]
+
+
+def test_rccl_has_files_of_its_own(home: Path) -> None:
+    (home / ".rccl.conf").write_text("NCCL_ALGO=Ring\n")
+    (finding,) = found(home, NCCL_ALGO="Tree", libraries={"rccl": "2.21.5"})
+    assert str(home / ".rccl.conf") in finding.what
+
+
+def test_an_unreadable_file_is_no_error(home: Path) -> None:
+    (home / ".nccl.conf").mkdir()
+    (home / "etc/nccl.conf").write_bytes(b"\xff\xfe=\n\n=\nNOEQUALS\n")
+    assert found(home) == []
+
+
+def test_versions_of_what_was_found() -> None:
+    at = Path("/opt/impi")
+    mpi = MpiInstallation(MpiFlavour.INTEL, "2021.18.1", at, at / "mpicxx", at / "mpiexec")
+    assert versions(mpi, ("RCCL", "2.27.7")) == {"intel-mpi": "2021.18.1", "rccl": "2.27.7"}
+    assert versions(None, None) == {}
+
+
+def test_the_command_says_it_with_the_way_to_mend_it(tmp_path: Path) -> None:
+    run = CommandLine(tmp_path, extra={"NCCL_MAX_P2P_PEERS": "8"})
+    told = run("doctor")
+    assert told.code == 0, told.err
+    assert "NCCL_MAX_P2P_PEERS is not a variable of NCCL (misspelled)" in told.out
+    assert "  export NCCL_P2P_MAX_PEERS=8; unset NCCL_MAX_P2P_PEERS\n" in told.out

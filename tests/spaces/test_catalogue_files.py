@@ -1,0 +1,143 @@
+"""The shipped catalogue: valid, sourced, in step with its JSON Schema and the shipped spaces."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from commtune.spaces import load_space, presets
+from commtune.spaces.catalogue import (
+    Catalogue,
+    Danger,
+    KnownFrom,
+    Level,
+    Operations,
+    Role,
+    Scope,
+    Variable,
+    Wrong,
+    libraries,
+    load_catalogue,
+    look_up,
+    names_in,
+    prefixes,
+)
+from commtune.spaces.catalogue.schema import json_schema_text
+
+FOLDER = resources.files("commtune.spaces") / "catalogue"
+#: What is said of a variable in words, which must be there and not be a copy of another's.
+FREE_OF_DANGER = {Danger.SLOWER, Danger.MEMORY, Danger.ROUNDING, Danger.IGNORED}
+
+
+def entries() -> list[tuple[Catalogue, str, Variable]]:
+    files = [load_catalogue(library) for library in libraries()]
+    return [(file, name, variable) for file in files for name, variable in file.variables.items()]
+
+
+def test_the_libraries() -> None:
+    assert libraries() == [
+        "aws-ofi-nccl", "cray-mpich", "intel-mpi", "libfabric", "mpich", "mvapich", "nccl",
+        "oneccl", "openmpi", "rccl", "spectrum-mpi", "ucc", "ucx",
+    ]  # fmt: skip
+    assert len(entries()) > 1000
+
+
+@pytest.mark.parametrize("library", libraries())
+def test_a_file_is_complete(library: str) -> None:
+    file = load_catalogue(library)
+    assert file.library == library
+    assert file.checked.how.endswith(".") and file.summary.endswith(".")
+    assert {v.part for v in file.variables.values()} - {None} == set(file.parts)
+    for name, variable in file.variables.items():
+        assert len(variable.meaning.split()) >= 4, name
+        risky = set(variable.dangers) - FREE_OF_DANGER
+        if variable.level in (Level.DANGER, Level.FORBIDDEN):
+            assert risky, f"{name} is a danger, but nothing says which"
+            assert variable.caution, f"{name} is a danger, but nothing says why"
+
+
+@pytest.mark.parametrize("library", libraries())
+def test_names_are_found_without_reading_the_file(library: str) -> None:
+    assert names_in(library) == tuple(load_catalogue(library).variables)
+    assert prefixes(library)[0] in load_catalogue(library).prefixes
+
+
+def test_a_name_of_two_libraries_is_meant() -> None:
+    """RCCL reads NCCL's names; nothing else shares any."""
+    seen: dict[str, str] = {}
+    for file, name, _ in entries():
+        if name in seen:
+            assert {seen[name], file.library} == {"nccl", "rccl"}, name
+        seen[name] = file.library
+
+
+def test_every_word_of_the_format_is_used() -> None:
+    """A word that no entry uses is one that nobody needs, or a slip in the files."""
+    found = entries()
+    assert {d for _, _, v in found for d in v.dangers} == set(Danger)
+    assert {v.level for _, _, v in found} == set(Level)
+    assert {v.role for _, _, v in found} == set(Role)
+    assert {v.scope for _, _, v in found} == set(Scope)
+    assert {o for _, _, v in found for o in v.operations} == set(Operations)
+    assert {k for _, _, v in found for k in v.known_from} == set(KnownFrom)
+    wrong = {w.what for file, _, _ in found for w in file.not_variables.values()}
+    assert wrong == set(Wrong)
+
+
+def test_the_json_schema_is_up_to_date() -> None:
+    shipped = (FOLDER / "catalogue.schema.json").read_text(encoding="utf-8")
+    assert shipped == json_schema_text(), (
+        "write it again: python -c 'from commtune.spaces.catalogue.schema import "
+        'json_schema_text; print(json_schema_text(), end="")\' '
+        "> commtune/spaces/catalogue/catalogue.schema.json"
+    )
+
+
+def with_text_keys(data: Any) -> Any:
+    """As editors see it: YAML's numbers are text where they are keys."""
+    if isinstance(data, dict):
+        return {str(key): with_text_keys(value) for key, value in data.items()}
+    return [with_text_keys(value) for value in data] if isinstance(data, list) else data
+
+
+@pytest.mark.parametrize("library", libraries())
+def test_editors_accept_a_file(library: str) -> None:
+    text = (FOLDER / f"{library}.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=catalogue.schema.json\n")
+    schema = json.loads((FOLDER / "catalogue.schema.json").read_text(encoding="utf-8"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    data = with_text_keys(yaml.load(text, Loader=loader))
+    jsonschema.Draft202012Validator(schema).validate(data)
+    data["variables"][next(iter(data["variables"]))]["defualt"] = "1"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema).validate(data)
+
+
+@pytest.mark.parametrize("library", libraries())
+def test_a_file_is_laid_out_for_people(library: str) -> None:
+    text = (FOLDER / f"{library}.yaml").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if len(line) > 100 or line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize("name", presets())
+def test_what_a_space_searches_is_described(name: str) -> None:
+    space = load_space(name)
+    for parameter in space.declared.values():
+        for variable in parameter.variables:
+            assert look_up(variable).known, f"{variable} of {name} is in no catalogue"
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_space_offers_nothing_dangerous_without_an_opt_in(name: str) -> None:
+    space = load_space(name)
+    for parameter in space.parameters:
+        for entry in look_up(parameter.name).known:
+            if not space.library.startswith(entry.catalogue.library):
+                continue
+            assert entry.variable.level is not Level.FORBIDDEN, parameter.name
+            assert not set(entry.variable.restricted) & set(parameter.values), parameter.name
