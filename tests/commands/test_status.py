@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +34,14 @@ def store(url: str) -> Iterator[Store]:
 
 @pytest.fixture(autouse=True)
 def no_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Slurm's programs have nobody to ask."""
-    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
+    """squeue has nobody to ask, and says so at once: the real one looks again for a minute."""
+    squeue = tmp_path / "programs" / "squeue"
+    squeue.parent.mkdir()
+    squeue.write_text(
+        "#!/bin/sh\necho 'squeue: fatal: Unable to process configuration file'\nexit 1\n"
+    )
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{squeue.parent}:{os.environ['PATH']}")
 
 
 def begun(store: Store, name: str = "shm", **settings: Any) -> int:

@@ -12,6 +12,7 @@ from types import FrameType
 import pytest
 from sqlalchemy import text
 
+from commtune.db import engine
 from commtune.db.engine import open_database
 from commtune.db.patience import Patience
 
@@ -44,7 +45,10 @@ def test_who_handles_it_can_write(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_wait_for_another_program_can_be_interrupted(tmp_path: Path) -> None:
+def test_a_wait_for_another_program_can_be_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_BUSY_S", 0.1)
     database = open_database(f"sqlite:///{tmp_path}/test.db")
     other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
     said: list[str] = []
