@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import resources
+from itertools import combinations
 from typing import Any
 
 import jsonschema
@@ -14,6 +15,8 @@ from commtune.spaces import load_space, presets
 from commtune.systems import (
     System,
     direct_bandwidth,
+    fabric_of,
+    group_bandwidth,
     injection_bandwidth,
     load_system,
     node_bandwidth,
@@ -26,8 +29,30 @@ PACKAGE = resources.files("commtune.systems")
 GBIT = 10**9 // 8
 
 
+#: By system: GB/s from GPU 0 to GPU 1, out of GPU 0 to other GPUs, and out of a node. Sites and
+#: studies state those of a pair and of a node; those of a GPU are its links added up.
+REACHED = {
+    "alps": (150, 450, 100),
+    "delta": (100, 300, 25),
+    "dgx-a100": (300, 300, 200),
+    "dgx-h100": (450, 450, 400),
+    "dgx-h200": (450, 450, 400),
+    "frontier": (200, 350, 100),
+    "leonardo": (100, 300, 50),
+    "lumi": (200, 350, 100),
+    "perlmutter": (100, 300, 100),
+}
+#: The same where some GPUs of a node are joined by other things than links of their own, and two
+#: of those GPUs.
+NOT_ALL_JOINED = {
+    "aurora": (64, 64, 200, (1, 2)),
+    "lassen": (75, 75, 25, (1, 2)),
+    "summit": (50, 100, 25, (2, 3)),
+}
+
+
 def test_the_shipped_ones() -> None:
-    assert systems() == ["leonardo", "lumi"]
+    assert systems() == sorted([*REACHED, *NOT_ALL_JOINED])
 
 
 @pytest.mark.parametrize("name", systems())
@@ -49,7 +74,7 @@ def test_the_json_schema_is_up_to_date() -> None:
 def _with_dates_as_text(text: str) -> Any:
     # Editors see dates as YAML's own kind of value; commtune reads them as text.
     data = yaml.safe_load(text)
-    return {**data, "checked": str(data["checked"])}
+    return {**data, **{key: str(data[key]) for key in ("checked", "retired") if key in data}}
 
 
 @pytest.mark.parametrize("name", systems())
@@ -106,13 +131,86 @@ def test_bandwidths_of_leonardo() -> None:
     assert node_bandwidth(leonardo) == 400 * GBIT
 
 
-def test_lumi_binds_each_rank_beside_its_gpu() -> None:
-    lumi = load_system("lumi")
-    assert lumi.binding and lumi.gpus and lumi.node.numa_nodes
-    cores = [int(core) for core in lumi.binding.cpu.removeprefix("map_cpu:").split(",")]
-    per_numa_node = lumi.node.cores // lumi.node.numa_nodes
-    assert [core // per_numa_node for core in cores] == lumi.gpus.numa
+@pytest.mark.parametrize("name", REACHED)
+def test_bandwidths_that_the_sources_state(name: str) -> None:
+    system = load_system(name)
+    assert system.gpus
+    pair, gpu, node = (gbytes * 10**9 for gbytes in REACHED[name])
+    assert path_bandwidth(system, 0, 1) == pair
+    assert injection_bandwidth(system, 0) == gpu
+    assert node_bandwidth(system) == node
+    pairs = combinations(range(system.gpus.count), 2)
+    assert all(path_bandwidth(system, a, b) > 0 for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", NOT_ALL_JOINED)
+def test_gpus_without_a_path_have_no_bandwidth(name: str) -> None:
+    system = load_system(name)
+    pair, gpu, node, (a, b) = NOT_ALL_JOINED[name]
+    assert path_bandwidth(system, 0, 1) == pair * 10**9
+    assert injection_bandwidth(system, 0) == gpu * 10**9
+    assert node_bandwidth(system) == node * 10**9
+    assert path_bandwidth(system, a, b) == 0
+
+
+def test_frontier_has_the_nodes_of_lumi() -> None:
+    # One board, described by two sites; only the figure for its memory differs.
+    frontier, lumi = fabric_of(load_system("frontier")), fabric_of(load_system("lumi"))
+    assert frontier.capacity == lumi.capacity
+    assert frontier.ports == lumi.ports
+    assert frontier.host_link == lumi.host_link
+
+
+def test_what_studies_call_the_ceiling_between_nodes() -> None:
+    # CommBench's models: ports that neighbours share (packed), or that are dealt out (Aurora).
+    def nodes(name: str) -> list[float]:
+        fabric = fabric_of(load_system(name))
+        found = [group_bandwidth(fabric, k) for k in range(1, fabric.gpus + 1)]
+        return [bytes_per_s / 10**9 for bytes_per_s in found if bytes_per_s]
+
+    assert nodes("perlmutter") == [25, 50, 75, 100]
+    assert nodes("frontier") == [25, 25, 37.5, 50, 62.5, 75, 87.5, 100]
+    assert nodes("dgx-a100") == [25, 50, 75, 100, 125, 150, 175, 200]
+    assert nodes("summit")[2] == 12.5 and nodes("summit")[5] == 25
+    aurora = nodes("aurora")
+    assert aurora[7] == 200 and aurora[8] == 112.5 and aurora[11] == 150
+
+
+@pytest.mark.parametrize("name", systems())
+def test_no_two_systems_are_recognized_by_the_same(name: str) -> None:
+    here = load_system(name).recognized
+    for other in systems():
+        there = load_system(other).recognized
+        if here is None or there is None or other == name:
+            continue
+        assert not set(here.cluster) & set(there.cluster)
+        assert not here.environment.items() & there.environment.items()
+        assert not set(here.hosts) & set(there.hosts)
+
+
+def test_what_is_out_of_service_or_run_by_others_says_so() -> None:
+    found = {name: load_system(name) for name in systems()}
+    assert {name for name, system in found.items() if system.retired} == {"summit"}
+    others = {name: system.scheduler.kind for name, system in found.items() if system.scheduler}
+    assert others == {"aurora": "pbs", "lassen": "lsf", "summit": "lsf"}
+
+
+@pytest.mark.parametrize("name", ["lumi", "frontier"])
+def test_each_rank_is_bound_beside_its_gpu(name: str) -> None:
+    here = load_system(name)
+    assert here.binding and here.gpus and here.node.numa_nodes
+    cores = [int(core) for core in here.binding.cpu.removeprefix("map_cpu:").split(",")]
+    per_numa_node = here.node.cores // here.node.numa_nodes
+    assert [core // per_numa_node for core in cores] == here.gpus.numa
     assert all(core % 8 for core in cores), "the first core of each L3 region is not for jobs"
+
+
+@pytest.mark.parametrize("name", ["alps", "delta"])
+def test_each_rank_is_bound_to_the_numa_node_of_its_gpu(name: str) -> None:
+    here = load_system(name)
+    assert here.binding and here.gpus
+    numbers = here.binding.cpu.removeprefix("map_ldom:").split(",")
+    assert [int(number) for number in numbers] == here.gpus.numa
 
 
 @pytest.mark.parametrize("name", systems())

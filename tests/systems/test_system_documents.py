@@ -170,7 +170,8 @@ def test_bandwidths_are_shown_in_both_units() -> None:
 def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     command.show_all(json_output=False)
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == [
-        "leonardo", "lumi",
+        "alps", "aurora", "delta", "dgx-a100", "dgx-h100", "dgx-h200", "frontier", "lassen",
+        "leonardo", "lumi", "perlmutter", "summit",
     ]  # fmt: skip
     command.show("leonardo", json_output=False)
     shown = capsys.readouterr().out
