@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -15,10 +15,17 @@ def begin_when(patched: pytest.MonkeyPatch, seen: Callable[[], object]) -> None:
 
     So a program was there to be cut short, on the busiest machine, and the limit can be short.
     """
+    begin_when_of(patched, lambda _: seen())
+
+
+def begin_when_of(patched: pytest.MonkeyPatch, seen: Callable[[Sequence[str]], object]) -> None:
+    """The same; the moment depends on the words that the program was started with."""
     wait = process._wait
 
     def later(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
-        while not seen():
+        words = child.args
+        assert isinstance(words, list)
+        while not seen(words):
             if wait(child, 0.01):
                 return True
         return wait(child, timeout_s)
