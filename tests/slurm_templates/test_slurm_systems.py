@@ -1,0 +1,166 @@
+"""The script for each shipped system where Slurm runs jobs: as it was, and as Slurm takes it.
+
+No machine of these is here. A controller that knows nodes, GPUs and partitions like theirs is: its
+nodes are a cloud's, which may be asked for although no slurmd has ever run on them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from slurm_cluster import Cluster
+
+from commtune.slurm_templates import Job, Step, Wish, job_for, launch, render_block
+from commtune.systems import System, load_system, systems
+
+GOLDEN = Path(__file__).parent / "golden"
+#: By system, the libraries that are measured in its script.
+LIBRARIES = {
+    "alps": {"nccl"},
+    "delta": {"nccl"},
+    "dgx-a100": {"nccl"},
+    "dgx-h100": {"nccl"},
+    "dgx-h200": {"nccl"},
+    "frontier": {"rccl"},
+    "leonardo": {"nccl"},
+    "lumi": {"rccl"},
+    "perlmutter": {"cray-mpich"},
+}
+#: Nodes that each machine has here.
+NODES = 3
+
+
+def asked(system: System) -> tuple[Wish, Job]:
+    """A job of two nodes with a rank a GPU, as a campaign asks for it."""
+    libraries = LIBRARIES[system.name]
+    ranks = system.gpus.count if system.gpus else 1
+    wish = Wish(account="project_1", nodes=2, ranks_per_node=ranks)
+    output = "/scratch/me/block.out"
+    return wish, job_for(
+        system, wish, name="commtune-7-3", time_s=1500, output=output, libraries=libraries
+    )
+
+
+def script(system: System) -> str:
+    """The script of a block with one run."""
+    wish, job = asked(system)
+    words = launch(system, wish, ("/home/me/bench",), LIBRARIES[system.name])
+    step = Step(words, "0.out", "0.exit", {"NCCL_MIN_NCHANNELS": "8"}, time_limit_s=30)
+    return render_block(job, (step,), ".")
+
+
+def test_every_system_where_slurm_runs_jobs_has_a_script() -> None:
+    assert sorted(LIBRARIES) == [name for name in systems() if load_system(name).slurm]
+
+
+@pytest.mark.parametrize("name", sorted(set(LIBRARIES) - {"lumi", "leonardo"}))
+def test_scripts_are_as_they_were(name: str) -> None:
+    # COMMTUNE_WRITE_GOLDEN=1 writes them again; read the difference before you commit it.
+    # Those of LUMI and Leonardo, which have more in them, stand beside the templates' tests.
+    file = GOLDEN / f"{name}-block.sh"
+    found = script(load_system(name))
+    if os.environ.get("COMMTUNE_WRITE_GOLDEN"):
+        file.write_text(found, encoding="ascii")
+    assert found == file.read_text(encoding="ascii")
+    subprocess.run(["bash", "-n", file], check=True)
+
+
+def _nodes(system: System) -> str:
+    """A machine's nodes, as slurm.conf has them; a controller takes no memory for granted."""
+    node = system.node
+    line = (
+        f"NodeName=m[1-{NODES}] Sockets={node.sockets} "
+        f"CoresPerSocket={node.cores // node.sockets} ThreadsPerCore=1 "
+        f"RealMemory={node.memory // 2**20} State=CLOUD"
+    )
+    line += f" Gres=gpu:{system.gpus.count}" if system.gpus else ""
+    return line + (f" Feature={system.jobs.constraint}" if system.jobs.constraint else "")
+
+
+def _partitions(system: System) -> Iterator[str]:
+    for name, partition in system.jobs.partitions.items():
+        line = f"PartitionName={name} Nodes=ALL State=UP"
+        line += f" MaxNodes={partition.most_nodes}" if partition.most_nodes else ""
+        line += f" MaxTime={int(partition.longest // 60)}" if partition.longest else ""
+        yield line + (" OverSubscribe=EXCLUSIVE" if partition.whole_nodes else "")
+
+
+@contextlib.contextmanager
+def _controller(cluster: Cluster, system: System) -> Iterator[Mapping[str, str]]:
+    """A controller of such a machine, beside that of the tests' cluster, whose key it shares."""
+    name = f"like-{system.name}"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = cluster.variant(
+        name,
+        ClusterName=system.name,
+        SlurmctldHost=f"{socket.gethostname().split('.')[0]}(127.0.0.1)",
+        SlurmctldPort=str(port),
+        StateSaveLocation=str(cluster.folder / name / "state"),
+        SlurmctldPidFile=str(cluster.folder / name / "pid"),
+        SlurmctldLogFile=str(cluster.folder / name / "log"),
+        AccountingStorageType="accounting_storage/none",
+        AccountingStorageEnforce="",
+        SelectTypeParameters="CR_Core_Memory",
+        TopologyPlugin="topology/none",
+        NodeName="",
+        PartitionName="",
+    )
+    conf = Path(environment["SLURM_CONF"])
+    never = "/bin/true"
+    more = [
+        "GresTypes=gpu", "EnforcePartLimits=ALL", f"SuspendProgram={never}",
+        f"ResumeProgram={never}", "SuspendTime=3600", _nodes(system), *_partitions(system),
+    ]  # fmt: skip
+    conf.write_text(conf.read_text() + "\n".join(more) + "\n")
+    (conf.parent / "state").mkdir()
+    controller = subprocess.Popen(["slurmctld", "-D", "-i"], env=environment)
+    try:
+        until = time.monotonic() + 30
+        while subprocess.run(["scontrol", "ping"], env=environment, check=False).returncode:
+            assert controller.poll() is None and time.monotonic() < until, _said(conf)
+            time.sleep(0.05)
+        yield environment
+    finally:
+        controller.terminate()
+        controller.wait(30)
+
+
+def _said(conf: Path) -> str:
+    return (conf.parent / "log").read_text()
+
+
+def _tested(cluster: Cluster, text: str, environment: Mapping[str, str]) -> str:
+    """What sbatch says of a script without submitting it."""
+    file = cluster.folder / "tested.sh"
+    file.write_text(text, encoding="ascii")
+    done = subprocess.run(
+        ["sbatch", "--test-only", str(file)], env=environment, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+@pytest.mark.component("slurm")
+@pytest.mark.parametrize("name", sorted(LIBRARIES))
+def test_slurm_would_start_the_script_on_such_a_machine(shared_slurm: Cluster, name: str) -> None:
+    system = load_system(name)
+    text = script(system)
+    with _controller(shared_slurm, system) as environment:
+        assert "to start at" in _tested(shared_slurm, text, environment)
+        # The same that asks for more than there is: so it is this machine that was asked.
+        many = text.replace("--nodes=2", f"--nodes={NODES + 1}", 1)
+        assert "to start at" not in _tested(shared_slurm, many, environment)
+        if system.jobs.gpus != "none" and system.gpus:
+            count = system.gpus.count
+            for option in (f"--gres=gpu:{count}", f"--gpus-per-node={count}"):
+                text = text.replace(option, option.replace(str(count), str(count + 1)), 1)
+            assert "to start at" not in _tested(shared_slurm, text, environment)
