@@ -134,25 +134,34 @@ def _not_read(entry: NotRead, name: str) -> str:
 
 
 def _searched(name: str) -> Iterator[tuple[Space, str]]:
-    """Shipped spaces that set a variable, with how they do."""
-    for preset in presets():
-        if name not in preset_text(preset):
-            continue
-        space = load_space(preset)
-        if name in space.pinned:
-            yield space, f"pinned to {space.pinned[name]}"
-        for parameter in space.parameters:
-            if name in parameter.variables:
-                values = values_text("unset" if v is None else v for v in parameter.values)
-                own = parameter.name == name
-                yield space, values if own else f"by {parameter.name}: {values}"
-        for parameter in space.left_out.values():
-            if name in parameter.variables:
-                yield space, f"only with opt_in: [{parameter.name}]"
+    """Shipped spaces that set a variable, with how they do; one of each that comes in sizes."""
+    shipped = presets()
+    for preset in shipped:
+        if preset.removesuffix("-quick").removesuffix("-thorough") in set(shipped) - {preset}:
+            continue  # a size of another one
+        if name in preset_text(preset):
+            sizes = [s for s in (preset, f"{preset}-thorough") if s in shipped]
+            found = ([*_in_space(load_space(size), name)] for size in sizes)
+            yield from next(filter(None, found), [])
+
+
+def _in_space(space: Space, name: str) -> Iterator[tuple[Space, str]]:
+    if name in space.pinned:
+        yield space, f"pinned to {space.pinned[name]}"
+    for parameter in space.parameters:
+        if name in parameter.variables:
+            values = values_text("unset" if v is None else v for v in parameter.values)
+            yield space, values if parameter.name == name else f"by {parameter.name}: {values}"
+    for parameter in space.left_out.values():
+        if name in parameter.variables:
+            yield space, f"only with opt_in: [{parameter.name}]"
 
 
 def _spaces(searched: Iterable[tuple[Space, str]]) -> str:
-    return "; ".join(f"{space.name} ({how})" for space, how in searched)
+    names: dict[str, list[str]] = {}
+    for space, how in searched:
+        names.setdefault(how, []).append(space.name)
+    return "; ".join(f"{', '.join(spaces)} ({how})" for how, spaces in names.items())
 
 
 def _wrapped(text: str) -> list[str]:

@@ -44,11 +44,16 @@ def test_where_a_variable_is_searched(capsys: pytest.CaptureFixture[str]) -> Non
     assert 'searched in nccl (unset, Simple, LL, "LL,Simple", ^LL128)' in said(
         "NCCL_PROTO", capsys
     )
-    assert "nccl (by channels: unset, exactly-4" in said("NCCL_MIN_NCHANNELS", capsys)
-    assert "nccl (only with opt_in: [NCCL_IB_SL])" in said("NCCL_IB_SL", capsys)
-    assert "searched in openmpi-host (unset, 1)" in said(
-        "OMPI_MCA_coll_tuned_use_dynamic_rules", capsys
-    )
+    assert "(by channels: unset, exactly-4" in said("NCCL_MIN_NCHANNELS", capsys)
+    assert "(only with opt_in: [NCCL_IB_SL])" in said("NCCL_IB_SL", capsys)
+    assert "openmpi-host (unset, 1)" in said("OMPI_MCA_coll_tuned_use_dynamic_rules", capsys)
+    assert "searched in no shipped space" in said("NCCL_PARAM_DUMP_ALL", capsys)
+
+
+def test_a_space_that_comes_in_sizes_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, searched = said("NCCL_PROTO", capsys).rpartition("searched in ")
+    assert "-quick" not in searched and "-thorough" not in searched
+    assert searched.count("^LL128)") <= 2  # spaces that offer the same stand together
 
 
 def test_versions_say_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:

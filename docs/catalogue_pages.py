@@ -1,0 +1,133 @@
+"""Makes a page of each file of the catalogue, whenever MkDocs builds (a hook in mkdocs.yml).
+
+The pages are not stored, so they can't be older than the files. Their names in the navigation are
+catalogue/LIBRARY.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from commtune.spaces.catalogue import Catalogue, Variable, libraries, load_catalogue
+from commtune.spaces.catalogue.saying import (
+    by_version,
+    care_text,
+    danger_text,
+    default_text,
+    known_text,
+    needs_text,
+    range_text,
+    role_text,
+    source_text,
+    values_text,
+    versions_text,
+)
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+_SPECIAL = re.compile(r"([\\*`|\[\]])")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages; MkDocs calls this."""
+    from mkdocs.structure.files import File
+
+    for library in libraries():
+        text = page(load_catalogue(library))
+        files.append(File.generated(config, f"catalogue/{library}.md", content=text))
+    return files
+
+
+def page(catalogue: Catalogue) -> str:
+    """The page of a library."""
+    lines = [
+        f"# {catalogue.title}", "", _plain(catalogue.summary), "",
+        f"{len(catalogue.variables)} variables. "
+        f"`commtune spaces explain NAME` says the same of one. [How to read this]"
+        f"(../catalogue.md), [how to add to it](../catalogue.md#how-to-add-to-it).", "",
+        *_table(_head(catalogue)), "",
+    ]  # fmt: skip
+    for name, variable in catalogue.variables.items():
+        lines += [f"## {name}", "", _plain(variable.meaning), ""]
+        lines += [*_table(_rows(variable, catalogue)), ""]
+    lines += _together(catalogue) + _wrong(catalogue)
+    return "\n".join(lines)
+
+
+def _head(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    checked = catalogue.checked
+    yield "numbers", catalogue.numbers
+    yield "settings also from", "; ".join(catalogue.files)
+    oldest = f"{checked.oldest} to " if checked.oldest else ""
+    yield "checked", f"{oldest}{checked.newest}. {checked.how}"
+    for key, prefixes in catalogue.other_prefixes.items():
+        yield "also begins with", f"{', '.join(prefixes)}, in the place of {key}"
+    for part in catalogue.parts.values():
+        yield "part", f"{part.title}{f', {part.newest}' if part.newest else ''}"
+
+
+def _rows(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    if variable.part is not None:
+        yield "part", catalogue.parts[variable.part].title
+    yield "type", variable.type
+    yield "values", values_text(variable.values) or variable.form
+    yield "proposed for a search", range_text(variable.range)
+    yield "restricted", values_text(variable.restricted)
+    yield "default", default_text(variable)
+    yield "earlier defaults", by_version(variable.history)
+    yield "versions", versions_text(variable, catalogue)
+    newer = {version: values_text(values) for version, values in variable.values_since.items()}
+    yield "values by version", by_version(newer)
+    yield "also called", ", ".join(variable.aliases)
+    yield "replaced by", ", ".join(variable.replaced_by)
+    yield "has an effect", variable.condition
+    yield "needs", needs_text(variable)
+    yield "for", f"{', '.join(variable.operations)}; {variable.scope.words}"
+    yield "dangers", danger_text(variable)
+    yield "care", care_text(variable)
+    yield "caution", variable.caution
+    yield "note", variable.note
+    yield "role", role_text(variable)
+    yield "known from", known_text(variable)
+    yield "source", source_text(variable, catalogue)
+
+
+def _together(catalogue: Catalogue) -> list[str]:
+    if not catalogue.interactions:
+        return []
+    rows = [
+        (", ".join(each.variables), each.rule, ", ".join(each.dangers))
+        for each in catalogue.interactions.values()
+    ]
+    header = ("variables", "what holds", "otherwise")
+    return ["## What holds between them", "", *_grid(header, rows), ""]
+
+
+def _wrong(catalogue: Catalogue) -> list[str]:
+    if not catalogue.not_variables:
+        return []
+    rows = [
+        (name, wrong.what.meaning, wrong.truth, ", ".join(wrong.use))
+        for name, wrong in catalogue.not_variables.items()
+    ]
+    header = ("name", "what it is", "truth", "right name")
+    return ["## Names that it does not read", "", *_grid(header, rows), ""]
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
+    return ["| | |", "|---|---|", *(f"| {key} | {_plain(text)} |" for key, text in rows if text)]
+
+
+def _grid(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    return [*lines, *(f"| {' | '.join(map(_plain, row))} |" for row in rows)]
+
+
+def _plain(text: str) -> str:
+    """Text whose signs mean nothing to Markdown."""
+    escaped = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;")
