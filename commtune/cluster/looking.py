@@ -14,7 +14,6 @@ from commtune.cluster.gpu_links import Ask, look_closer
 from commtune.cluster.machine import describe_machine
 from commtune.cluster.mpi import find_mpi
 from commtune.cluster.slurm.partitions import describe_slurm
-from commtune.cluster.slurm.site import cluster_name
 from commtune.errors import CommtuneError, MissingComponent
 from commtune.model import MpiFlavour
 from commtune.systems.parts import adapter_name
@@ -29,14 +28,13 @@ _LIBRARIES = {
 }  # fmt: skip
 
 
-def clues_here(environment: Mapping[str, str], cluster: str | None = None) -> Clues:
+def clues_here(environment: Mapping[str, str], cluster: str) -> Clues:
     """By what this machine may be recognized.
 
     Args:
-        cluster: the name that Slurm gives it, where it was asked before.
+        cluster: the name that Slurm gives it; without it, what a job's environment says.
     """
-    name = cluster_name(environment) if cluster is None else cluster
-    return Clues(_host(), name, environment)
+    return Clues(_host(), cluster or environment.get("SLURM_CLUSTER_NAME", ""), environment)
 
 
 def _host() -> str:
@@ -58,7 +56,7 @@ def look(environment: Mapping[str, str], root: Path = Path("/"), ask: Ask | None
     machine = describe_machine(root)
     host = socket.gethostname()
     slurm = describe_slurm(environment, host) if here else None
-    clues = clues_here(environment, slurm.cluster if slurm else None) if here else Clues()
+    clues = clues_here(environment, slurm.cluster if slurm else "") if here else Clues()
     return Seen(
         clues=clues,
         processor=machine.cpu_model,

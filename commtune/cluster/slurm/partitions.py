@@ -11,7 +11,8 @@ from commtune.cluster.slurm.queries import FIELD, RECORD, SlurmFault, ask, read_
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.systems.seen import SeenPartition, SeenSlurm
 
-_TIMEOUT_S = 20.0
+#: A person waits.
+_TIMEOUT_S = 10.0
 #: Name, longest time, nodes of a job, sharing, nodes, sockets, cores of one, memory, generic
 #: resources, names of nodes. One line for every shape of nodes.
 _COLUMNS = ("%P", "%l", "%s", "%h", "%D", "%X", "%Y", "%m", "%G", "%N")
