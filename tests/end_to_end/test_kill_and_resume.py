@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import socket
 import time
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from command_line import SMALL, CommandLine, has_footer, wait_until
+from command_line import SMALL, CommandLine, Said, has_footer, wait_until
 
 _KILLS, _LATE_KILLS = 20, 4
 #: Timing with which a run takes six seconds.
@@ -58,8 +61,9 @@ def _confirming(commtune: CommandLine) -> list[object]:
 
 def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(commtune: CommandLine) -> None:
     rng = random.Random(20)
-    # Confirmation is long enough not to be over before the last kill.
-    campaign = SMALL.replace("trials: 3", "trials: 10")
+    # Confirmation is long enough not to be over before the last kill; the search ends with its
+    # trials, however long they take.
+    campaign = SMALL.replace("trials: 3", "trials: 10").replace("search: 60s", "search: 10min")
     commtune.write(campaign.replace("confirmation: 1s", "confirmation: 4s"))
     phases = [
         _kill_somewhere(commtune, rng, late=i >= _KILLS - _LATE_KILLS) for i in range(_KILLS)
@@ -109,9 +113,27 @@ def test_a_run_that_still_lives_is_ended_and_made_again(commtune: CommandLine) -
     assert commtune.left_over() == {}
 
 
-def test_a_finished_campaign_has_nothing_left_to_do(commtune: CommandLine) -> None:
-    commtune.write(SMALL)
-    first = commtune("tune", "campaign.yaml")
+@pytest.fixture(scope="module")
+def made(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandLine, Said]:  # noqa: ARG001  # built before
+    """A campaign that is done, and what was said."""
+    line = CommandLine(tmp_path_factory.mktemp("finished"))
+    line.write(SMALL)
+    return line, line("tune", "campaign.yaml")
+
+
+@pytest.fixture
+def finished(made: tuple[CommandLine, Said], tmp_path: Path) -> CommandLine:
+    """The same in a folder of the test's own."""
+    line, said = made
+    assert said.code == 0, said.err
+    shutil.copytree(line.folder, tmp_path, dirs_exist_ok=True)
+    return replace(line, folder=tmp_path)
+
+
+def test_a_finished_campaign_has_nothing_left_to_do(
+    made: tuple[CommandLine, Said],
+) -> None:
+    commtune, first = made
     runs = commtune.query("SELECT count(*) FROM runs")
     again = commtune("tune", "campaign.yaml")
     assert (first.code, again.code) == (0, 0)
@@ -169,10 +191,9 @@ def test_a_second_controller_is_refused_and_a_dead_one_is_followed(commtune: Com
 
 
 def test_an_edited_campaign_is_refused_where_results_would_not_compare(
-    commtune: CommandLine,
+    finished: CommandLine,
 ) -> None:
-    commtune.write(SMALL)
-    assert commtune("tune", "campaign.yaml").code == 0
+    commtune = finished
     before = commtune.query("SELECT count(*) FROM runs")
 
     commtune.write(SMALL.replace("64KiB", "128KiB").replace("max_samples: 10", "max_samples: 11"))
