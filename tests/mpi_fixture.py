@@ -12,6 +12,9 @@ from commtune.kernels.build import build
 from commtune.model import MpiInstallation
 
 _ROOT = Path(__file__).parent.parent
+#: Cache of built benchmarks; where the command line of end-to-end tests looks as well, so that no
+#: session builds twice.
+BUILT = _ROOT / "build" / "end-to-end-cache" / "commtune"
 
 
 @cache
@@ -33,4 +36,4 @@ def session_benchmark() -> Path | None:
     The cache goes by content, so that an old executable is never taken for a new one.
     """
     mpi = session_mpi()
-    return build(mpi, _ROOT / "build" / "benchmark") if mpi else None
+    return build(mpi, BUILT) if mpi else None

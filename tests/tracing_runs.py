@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from components import require_component
+from mpi_fixture import BUILT
 
 from commtune.cluster.launch import base_environment
 from commtune.cluster.local import LocalBenchmark
@@ -86,4 +87,4 @@ def _built(wheel: str) -> tuple[MpiInstallation, Path] | None:
         mpi = find_mpi(f"wheel:{wheel}", project_mpi=[_ROOT / ".mpi"])
     except MissingComponent:
         return None
-    return mpi, build(mpi, _ROOT / "build" / "benchmark")
+    return mpi, build(mpi, BUILT)

@@ -12,6 +12,7 @@ from typing import Literal
 import pytest
 from components import require_component
 from left_over import living, wait_until_living
+from mpi_fixture import BUILT
 from slurm_cluster import Cluster
 from slurm_scripts import submitted
 
@@ -155,7 +156,7 @@ def test_ranks_that_came_up_alone_are_noticed_and_named(cluster: Cluster) -> Non
     assert mpi
     place = cluster.folder / "alone"
     place.mkdir()
-    executable = build(mpi, _ROOT / "build" / "benchmark")
+    executable = build(mpi, BUILT)
     workload = Workload(Operation.ALLREDUCE, (8,), ranks=2, nodes=2)
     request = RunRequest("alone", DEFAULT, workload, Timing())
     command = NativeProgram(executable).arguments(request, place / "records.jsonl")
