@@ -143,13 +143,6 @@ def test_accounts_that_are_away_or_off(slurm: Cluster) -> None:
     Accounting(slurm.environment).look(["1"], time.time())
 
 
-def test_a_time_limit(slurm: Cluster) -> None:
-    job = slurm.submit("sleep 600", "--no-requeue")
-    slurm.until(job, "RUNNING")
-    slurm.reach_time_limit(job)
-    slurm.until(job, "TIMEOUT")
-
-
 @pytest.fixture(scope="module")
 def pair() -> Iterator[tuple[Cluster, Cluster]]:
     """Two more clusters at the same time, one of them plain."""
