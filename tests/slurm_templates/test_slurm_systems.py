@@ -31,6 +31,7 @@ LIBRARIES = {
     "frontier": {"rccl"},
     "leonardo": {"nccl"},
     "lumi": {"rccl"},
+    "neuron": {"openmpi", "nccl"},
     "perlmutter": {"cray-mpich"},
 }
 #: Nodes that each machine has here.

@@ -50,9 +50,12 @@ NOT_ALL_JOINED = {
     "summit": (50, 100, 25, (2, 3)),
 }
 
+#: Out of a node, where no source says how its GPUs are joined.
+NOT_SAID = {"neuron": 100}
+
 
 def test_the_shipped_ones() -> None:
-    assert systems() == sorted([*REACHED, *NOT_ALL_JOINED])
+    assert systems() == sorted([*REACHED, *NOT_ALL_JOINED, *NOT_SAID])
 
 
 @pytest.mark.parametrize("name", systems())
@@ -151,6 +154,16 @@ def test_gpus_without_a_path_have_no_bandwidth(name: str) -> None:
     assert injection_bandwidth(system, 0) == gpu * 10**9
     assert node_bandwidth(system) == node * 10**9
     assert path_bandwidth(system, a, b) == 0
+
+
+@pytest.mark.parametrize("name", NOT_SAID)
+def test_what_no_source_says_is_left_out(name: str) -> None:
+    system = load_system(name)
+    assert not system.links
+    assert node_bandwidth(system) == NOT_SAID[name] * 10**9
+    # The study names a port to two GPUs; which, it doesn't, so neighbours are a guess.
+    ports = fabric_of(system).ports
+    assert ports and ports.assumed and ports.of_gpu == (0, 0, 1, 1, 2, 2, 3, 3)
 
 
 def test_frontier_has_the_nodes_of_lumi() -> None:

@@ -171,7 +171,7 @@ def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> 
     command.show_all(json_output=False)
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == [
         "alps", "aurora", "delta", "dgx-a100", "dgx-h100", "dgx-h200", "frontier", "lassen",
-        "leonardo", "lumi", "perlmutter", "summit",
+        "leonardo", "lumi", "neuron", "perlmutter", "summit",
     ]  # fmt: skip
     command.show("leonardo", json_output=False)
     shown = capsys.readouterr().out
