@@ -27,6 +27,7 @@ from commtune.spaces.catalogue import (
     names_in,
     prefixes,
 )
+from commtune.spaces.catalogue.loading import as_numbers
 from commtune.spaces.catalogue.schema import json_schema_text
 
 FOLDER = resources.files("commtune.spaces") / "catalogue"
@@ -65,6 +66,15 @@ def test_a_file_is_complete(library: str) -> None:
 def test_names_are_found_without_reading_the_file(library: str) -> None:
     assert names_in(library) == tuple(load_catalogue(library).variables)
     assert prefixes(library)[0] in load_catalogue(library).prefixes
+
+
+def test_the_history_of_a_default_ends_with_it() -> None:
+    for _, name, variable in entries():
+        if variable.history:
+            versions = [as_numbers(version) for version in variable.history]
+            assert versions == sorted(versions) and len(versions) > 1, name
+            last = list(variable.history.values())[-1]
+            assert (variable.default or "auto").startswith(last), name
 
 
 def test_a_name_of_two_libraries_is_meant() -> None:
