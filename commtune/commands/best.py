@@ -79,11 +79,18 @@ def parse_size(written: str) -> int:
 def _share(row: BestRow, db: str | None) -> Share | None:
     """What share of the nominal the answer reaches, where its campaign knows it."""
     # Host memory on one node has none, and the models take their time to load.
-    if row.simulated or (row.backend == Backend.MPI_HOST and row.nodes == 1):
+    on_host = row.backend == Backend.MPI_HOST
+    if row.simulated or (on_host and row.nodes == 1):
+        return None
+    from commtune.db.describing import describe
+    from commtune.db.location import database_url
+
+    stored = describe(database_url(db), row.campaign)
+    if on_host and "fabric" not in stored.settings:
         return None
     from commtune.commands.shares import of_answer
 
-    return of_answer(row, db)
+    return of_answer(row, stored, db)
 
 
 def _preference(row: BestRow) -> tuple[bool, bool, int, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from commtune.commands import text
 from commtune.db.answers import BestRow
-from commtune.db.describing import describe, header
+from commtune.db.describing import CampaignDescription, header
 from commtune.db.location import database_url
 from commtune.db.records import CampaignSummary
 from commtune.model import RunResult, Verdict, Workload
@@ -67,18 +67,20 @@ def of_best(campaign: CampaignSummary, db: str | None) -> Share | None:
     return of_time(workload, campaign.settings, said, best.bytes, best.tuned_s)
 
 
-def of_answer(answer: BestRow, db: str | None) -> Share | None:
+def of_answer(answer: BestRow, stored: CampaignDescription, db: str | None) -> Share | None:
     """Of the time that the best configuration takes at the size that was asked for, or the
     nearest; ``None`` where the campaign knows nothing of its machine's links.
+
+    Args:
+        stored: the answer's campaign.
+        db: the database that it is in, as the user named it.
     """
     points = [point for point in answer.points if point.speed == "all"] or list(answer.points[:1])
     if not points or answer.simulated:
         return None
-    url = database_url(db)
-    stored = describe(url, answer.campaign)
     said = None
     if FABRIC not in stored.settings and answer.backend != "mpi-host":
-        said = header(url, stored.id)
+        said = header(database_url(db), stored.id)
     taken_s = points[0].tuned_s if answer.verdict == Verdict.FASTER else points[0].default_s
     workload = {
         "operation": answer.operation, "ranks": answer.ranks, "nodes": answer.nodes,
