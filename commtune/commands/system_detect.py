@@ -117,8 +117,8 @@ def _say(
     if len(certain) > 1:
         print("  these descriptions name the same things: the facts below tell them apart")
     if not certain:
-        where = seen.clues.host + (f", Slurm's cluster {c}" if (c := seen.clues.cluster) else "")
-        print(f"not recognized: {where} is none of {count} described systems")
+        where = f" (Slurm's cluster {seen.clues.cluster})" if seen.clues.cluster else ""
+        print(f"not recognized: {seen.clues.host}{where} is none of the {count} described systems")
     for match in alike:
         print(f"looks like {match.system.name}, with {_and(match.by)}; others have such nodes too")
     for one in held[: max(1, len(certain) + sum(bool(h.named) for h in held))]:
@@ -131,10 +131,11 @@ def _say(
 def _show(one: _Held) -> None:
     print(f"\nheld against {one.named or one.system.name}, facts checked {one.system.checked}")
     rows = [(f.what, f.described, f.found, _word(f)) for f in one.facts]
-    print(text.columns(("what", "described", "here", ""), rows))
+    print(text.columns(("what", "described", "here", "result"), rows))
     counts = Counter(fact.verdict for fact in one.facts)
+    agree, differ = counts[Verdict.AGREES], counts[Verdict.DIFFERS]
     print(
-        f"{counts[Verdict.AGREES]} agree, {counts[Verdict.DIFFERS]} differ, "
+        f"{agree} agree{'s' if agree == 1 else ''}, {differ} differ{'s' if differ == 1 else ''}, "
         f"{counts[Verdict.UNSEEN]} can't be seen here"
     )
 

@@ -10,7 +10,7 @@ from commtune.systems.bandwidth import short_bandwidth
 from commtune.systems.fabric import Fabric, fabric_of
 from commtune.systems.parts import is_same_adapter, is_same_gpu
 from commtune.systems.recognizing import about
-from commtune.systems.schema import Partition, Slurm, System
+from commtune.systems.schema import Partition, System
 from commtune.systems.seen import Seen, SeenPartition
 from commtune.text import size, wall
 
@@ -126,7 +126,7 @@ def _nics(seen: Seen, system: System) -> Iterator[Comparison]:
     first = ports[0]
     same = is_same_adapter(nics.model, first.model)
     if same is None:
-        yield _unseen("port model", nics.model, f"only the driver is known: {first.model}")
+        yield _unseen("port model", nics.model, f"{first.model}: may be the same")
     else:
         yield _held("port model", nics.model, first.model, same)
     names = " ".join(port.name for port in ports)
@@ -183,24 +183,24 @@ def _partitions(seen: Seen, system: System) -> Iterator[Comparison]:
         else:
             yield _unseen(what, "runs jobs", "its commands are not on PATH")
         return
-    slurm = system.jobs
-    for name, partition in slurm.partitions.items():
-        yield _partition(seen, slurm, name, partition)
+    for name, partition in system.jobs.partitions.items():
+        yield _partition(seen, name, partition)
 
 
-def _partition(seen: Seen, slurm: Slurm, name: str, partition: Partition) -> Comparison:
-    what, described = f"partition {name}", _limits(partition.most_nodes, partition.longest)
+def _partition(seen: Seen, name: str, partition: Partition) -> Comparison:
+    what = f"partition {name}"
+    described = _limits(partition.most_nodes, partition.longest) or "its limits are not described"
     if seen.slurm is None:
         return _unseen(what, described, "no Slurm answers here")
     found = seen.slurm.partition(name)
     if found is None:
         # sinfo hides those that the user may not use.
-        listed = "sinfo lists no such one" + (" (to you)" if name != slurm.partition else "")
-        return _held(what, described, listed, False)
+        return _held(what, described, "sinfo does not list it (to you)", False)
     fits = _within(partition.most_nodes, found.most_nodes) and _within(
         partition.longest, found.longest
     )
-    return _held(what, described, _limits(found.most_nodes, found.longest), fits)
+    limits = _limits(found.most_nodes, found.longest) or "no limits"
+    return _held(what, described, limits, fits)
 
 
 def _within(described: float | None, found: float | None) -> bool:
@@ -211,7 +211,7 @@ def _within(described: float | None, found: float | None) -> bool:
 def _limits(most_nodes: int | None, longest: float | None) -> str:
     words = [f"to {most_nodes} nodes"] if most_nodes else []
     words += [f"to {wall(longest)}"] if longest else []
-    return ", ".join(words) or "no limits"
+    return ", ".join(words)
 
 
 def _held(what: str, described: str, found: str, fits: bool) -> Comparison:

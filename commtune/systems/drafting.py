@@ -331,7 +331,8 @@ def _launch(page: Page, seen: Seen) -> None:
         page.add("  command: srun")
         kinds = ", ".join(seen.slurm.mpi_kinds)
         default = seen.slurm.mpi_default or "nothing"
-        page.comment(f"mpi: pmix   # or pmi2; srun here knows: {kinds}; without it: {default}")
+        likely = "pmi2" if seen.mpi and seen.mpi[0] != "openmpi" else "pmix"
+        page.comment(f"mpi: {likely}   # srun here knows: {kinds}; without it: {default}")
     else:
         page.add("  command: mpirun" if seen.mpi else "  command: mpiexec")
     page.add("  source: seen" if seen.slurm or seen.mpi else "  source: placeholder")

@@ -28,6 +28,9 @@ _ADAPTERS = (
     ("rdmap", "AWS Elastic Fabric Adapter"),
     ("hfi1", "Omni-Path"),
 )
+#: In the names of adapters; "Mellanox HDR" names a speed.
+_FAMILIES = ("connectx", "connect-ib", "bluefield", "slingshot", "cassini", "efa", "elastic",
+             "omni-path", "opa")  # fmt: skip
 #: Further names that descriptions give an adapter.
 _ALSO = {
     "HPE Slingshot 11": ("slingshot", "cassini", "cxi"),
@@ -62,11 +65,12 @@ def adapter_name(found: str) -> str:
 
 
 def is_same_adapter(described: str, found: str) -> bool | None:
-    """Whether two names may mean the same adapter; ``None`` where the found one says nothing."""
+    """Whether two names may mean the same adapter; ``None`` where one doesn't say which."""
     names = (found.lower(), *_ALSO.get(found, ()))
-    if not is_trade_name(found) and found.lower() not in described.lower():
-        return None
-    return any(name in described.lower() for name in names)
+    if any(name in described.lower() for name in names):
+        return True
+    says = any(family in described.lower() for family in _FAMILIES)
+    return False if says and is_trade_name(found) else None
 
 
 def is_trade_name(found: str) -> bool:

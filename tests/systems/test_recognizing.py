@@ -230,6 +230,16 @@ def test_adapters_that_may_be_the_same() -> None:
     assert is_same_adapter("Cassini", "HPE Slingshot 11") is True
     assert is_same_adapter("ConnectX-6", "ConnectX-7") is False
     assert is_same_adapter("ConnectX-6", "mlx5_core") is None
+    assert is_same_adapter("Mellanox HDR", "ConnectX-6") is None
+    assert is_same_adapter("virtio_net", "virtio_net") is True
+
+
+def test_a_speed_in_the_place_of_a_model_is_no_other_model() -> None:
+    system = LEONARDO.model_copy(
+        update={"nics": LEONARDO.nics.model_copy(update={"model": "Mellanox HDR100"})}
+    )
+    assert look_alikes(A100_NODE, [system])
+    assert verdicts(A100_NODE, system)["port model"] is Verdict.UNSEEN
 
 
 def test_network_ports_are_the_fastest_alike() -> None:
