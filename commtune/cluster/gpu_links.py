@@ -58,9 +58,9 @@ def look_closer(gpus: Sequence[Gpu], root: Path, ask: Ask) -> SeenGpus | None:
         return None
     own = [gpu for gpu in gpus if gpu.vendor == gpus[0].vendor]
     parts, asked = _amd(root) if own[0].vendor == "amd" else _nvidia(root, ask)
-    if len(parts) != len(own):
-        parts = []
-    numa = [part.numa for part in parts]
+    visible = len(parts) if 0 < len(parts) < len(own) else None
+    # Which of them a job's are is not known.
+    numa = [part.numa for part in parts] if len(parts) == len(own) else []
     memory = {part.memory for part in parts}
     return SeenGpus(
         vendor=own[0].vendor,
@@ -68,8 +68,9 @@ def look_closer(gpus: Sequence[Gpu], root: Path, ask: Ask) -> SeenGpus | None:
         count=len(own),
         memory=memory.pop() if len(memory) == 1 else None,
         numa=tuple(n for n in numa if n is not None) if None not in numa else (),
-        fabric=_fabric(parts),
+        fabric=_fabric(parts) if visible is None else None,
         asked=asked,
+        visible=visible,
     )
 
 

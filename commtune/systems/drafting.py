@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
 from commtune.errors import UserError
 from commtune.nearest import quoted, suggestion
+from commtune.systems.drafting_jobs import jobs, launch
 from commtune.systems.fabric import Fabric
 from commtune.systems.parts import gpu_names, is_trade_name
 from commtune.systems.seen import Seen, SeenPartition, SeenSlurm
-from commtune.systems.writing import Page, duration, size, text
+from commtune.systems.writing import Page, size, text
 from commtune.systems.writing import bandwidth as gbits
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _PLACEHOLDER = "not found; a description needs something here, so correct it"
-#: A site's own word for what it runs, where there is none to be found.
-_NO_PARTITION = "main"
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,8 @@ def draft(name: str, seen: Seen, day: date, partition: str = "") -> Draft:
     _node(page, seen, own)
     _gpus(page, seen)
     _nics(page, seen)
-    _jobs(page, seen, own)
-    _launch(page, seen)
+    jobs(page, seen, own)
+    launch(page, seen)
     _missing(page, seen, own)
     head = list(_head(name, seen, day, bool(page.placeholders)))
     unknown = ["unknown:", *(f"  - {text(question)}" for question in page.unknown)]
@@ -195,6 +194,10 @@ def _gpus(page: Page, seen: Seen) -> None:
     page.unknown.append("gpus.memory_bandwidth and gpus.host_link: the data sheet says them")
     if gpus.fabric and gpus.fabric.links:
         _links(page, gpus.fabric)
+    elif gpus.visible:
+        page.unknown.append(
+            f"links between the GPUs: this job has {gpus.visible} of {gpus.count}; ask for all"
+        )
     elif gpus.count > 1:
         page.unknown.append("links between the GPUs: no driver named any here")
 
@@ -263,87 +266,6 @@ def _network(page: Page, fabric: str) -> None:
         page.placeholder("  fabric: unknown", "network.fabric", "InfiniBand NDR, Slingshot 11")
     page.placeholder("  topology: unknown", "network.topology", "fat tree, dragonfly, torus")
     page.add(f"  source: {'[seen, placeholder]' if fabric else 'placeholder'}")
-
-
-def _jobs(page: Page, seen: Seen, own: SeenPartition | None) -> None:
-    page.add()
-    if seen.slurm is not None and own is not None:
-        _slurm(page, seen, seen.slurm, own)
-        return
-    if seen.scheduler and seen.slurm is None:
-        page.add("scheduler:", "described only: commtune submits to Slurm")
-        page.add(f"  kind: {seen.scheduler}", "its commands are on PATH")
-        page.add("  source: seen")
-        page.unknown.append("the queue for jobs of campaigns (scheduler.queue)")
-        return
-    page.comment("No scheduler answered here, and a description has `slurm` or `scheduler`.", "")
-    page.add("slurm:")
-    page.placeholder("  account: optional", "slurm.account", "optional or required")
-    page.placeholder(f"  partition: {_NO_PARTITION}", "slurm.partition", "for campaigns")
-    page.placeholder("  gpus: none", "slurm.gpus", "gpus-per-node, gres or none")
-    page.placeholder("  exclusive: true", "slurm.exclusive", "whether to ask for whole nodes")
-    page.add("  source: placeholder")
-    page.add("  partitions:")
-    page.add(f"    {_NO_PARTITION}: {{source: placeholder}}")
-    page.unknown.append("what runs jobs, and what it must be asked for")
-
-
-def _slurm(page: Page, seen: Seen, slurm: SeenSlurm, own: SeenPartition) -> None:
-    page.add("slurm:")
-    if slurm.enforces_accounts:
-        page.add("  account: required", "Slurm checks accounts; optional if all have a default")
-    else:
-        page.add("  account: optional", "Slurm here takes jobs without one")
-    why = "Slurm's default" if own.is_default else ""
-    page.add(f"  partition: {text(own.name)}", why)
-    page.add("  exclusive: true", "whether to ask for whole nodes; others' jobs disturb")
-    if own.gpus and seen.gpus is None:
-        why = f"{slurm.asks_gpus}, as soon as gpus are described: {own.gpus} a node, by sinfo"
-        page.placeholder("  gpus: none", "slurm.gpus", why)
-        page.add("  source: [seen, placeholder]")
-    else:
-        page.add(f"  gpus: {slurm.asks_gpus if own.gpus else 'none'}", "how jobs ask for GPUs")
-        page.add("  source: seen")
-    page.add("  partitions:", "leave out those that campaigns shall not use")
-    for partition in slurm.partitions:
-        page.add(f"    {text(partition.name)}:", f"{partition.nodes} nodes")
-        for key, value in _limits(partition):
-            page.add(f"      {key}: {value}")
-        page.add("      source: seen")
-    page.unknown.append("qualities of service and their limits ('sacctmgr show qos')")
-    page.unknown.append("whether the switches that Slurm knows are switches or groups of them")
-
-
-def _limits(partition: SeenPartition) -> Iterable[tuple[str, str]]:
-    most = partition.most_nodes or partition.nodes
-    if most:
-        yield "most_nodes", str(most)
-    if partition.longest:
-        yield "longest", duration(partition.longest)
-    if partition.whole_nodes is not None:
-        yield "whole_nodes", "true" if partition.whole_nodes else "false"
-
-
-def _launch(page: Page, seen: Seen) -> None:
-    page.add()
-    page.add("launcher:")
-    if seen.slurm is not None:
-        page.add("  command: srun")
-        kinds = ", ".join(seen.slurm.mpi_kinds)
-        default = seen.slurm.mpi_default or "nothing"
-        likely = "pmi2" if seen.mpi and seen.mpi[0] != "openmpi" else "pmix"
-        page.comment(f"mpi: {likely}   # srun here knows: {kinds}; without it: {default}")
-    else:
-        page.add("  command: mpirun" if seen.mpi else "  command: mpiexec")
-    page.add("  source: seen" if seen.slurm or seen.mpi else "  source: placeholder")
-    if not (seen.slurm or seen.mpi):
-        page.placeholders.append("launcher.command")
-    if seen.mpi:
-        library, version = seen.mpi
-        page.add("libraries:", "those of the system; add NCCL, RCCL and what carries them")
-        page.add(f"  - {{name: {library}, version: {text(version)}, source: seen}}")
-    else:
-        page.unknown.append("the MPI of the system: none is on PATH here; a module may bring it")
 
 
 def _missing(page: Page, seen: Seen, own: SeenPartition | None) -> None:

@@ -22,6 +22,7 @@ class SeenGpus:
         numa: the NUMA node nearest to each, by index.
         fabric: the links between them.
         asked: the commands and folders that this is from.
+        visible: how many of them this job may use, where that is known to be fewer.
     """
 
     vendor: str
@@ -31,6 +32,7 @@ class SeenGpus:
     numa: tuple[int, ...] = ()
     fabric: Fabric | None = None
     asked: tuple[str, ...] = ()
+    visible: int | None = None
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,13 @@ def test_numa_nodes_that_the_kernel_does_not_know(tmp_path: Path) -> None:
     assert seen and seen.numa == ()
 
 
+def test_a_job_with_one_of_several(tmp_path: Path) -> None:
+    write(tmp_path, "sys/bus/pci/devices/0000:00:06.0/numa_node", "0\n")
+    seen = look_closer([H200] * 4, tmp_path, recorded)
+    assert seen and (seen.count, seen.visible, seen.memory) == (4, 2, 143771 * 2**20)
+    assert (seen.numa, seen.fabric) == ((), None)
+
+
 def test_without_nvidia_smi_the_drivers_files_say_where(tmp_path: Path) -> None:
     for number, node in ((6, 0), (7, 1)):
         write(tmp_path, f"proc/driver/nvidia/gpus/0000:00:0{number}.0/information", "Model: H200")

@@ -113,6 +113,12 @@ def test_numa_nodes_that_processors_lack_are_left_out() -> None:
     assert any("NUMA node" in question for question in system.unknown)
 
 
+def test_a_job_with_some_of_the_gpus_is_told_to_ask_for_all() -> None:
+    gpus = SeenGpus("nvidia", "NVIDIA X100", 4, GIB, visible=1)
+    system = described(replace(BARE, gpus=gpus))
+    assert "links between the GPUs: this job has 1 of 4; ask for all" in system.unknown
+
+
 def test_an_amd_target_is_told_as_what_it_may_be() -> None:
     page = draft("new", replace(BARE, gpus=SeenGpus("amd", "gfx90a", 8)), DAY)
     assert "MI250X or MI250 or MI210" in page.text
