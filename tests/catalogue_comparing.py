@@ -49,21 +49,23 @@ class Difference:
     expected: str = ""
 
 
-def differences(answer: Answer, catalogue: Catalogue, *, newest: bool) -> set[Difference]:
+def differences(answer: Answer, catalogue: Catalogue, *, others: bool = True) -> set[Difference]:
     """All differences between a library's answer and the catalogue at its version.
 
     Args:
-        newest: no newer version of the library is asked; only then names without an entry are
-            looked for, of which nobody knows since when they are.
+        others: whether names without an entry must be there, too, of which nobody knows since
+            when they are.
     """
     found = set(_differences(answer, catalogue))
-    if newest:
+    if others:
         found |= {Difference("absent", n) for n in catalogue.others if n not in answer.defaults}
     return found
 
 
 def _differences(answer: Answer, catalogue: Catalogue) -> Iterator[Difference]:
     for name, variable in catalogue.variables.items():
+        if variable.part is not None and catalogue.parts[variable.part].newest is not None:
+            continue  # another library, with versions of its own
         has = _has(variable, answer.version)
         if name not in answer.defaults:
             if has:
@@ -105,8 +107,9 @@ def _values(answer: Answer, name: str, variable: Variable) -> Iterator[Differenc
         if before(answer.version, version)
         for value in values
     }
-    offered = {value for value in variable.values if "," not in value} - later
-    if unknown := offered - answer.values[name]:
+    listed = {_plain(value) for value in answer.values[name]}
+    offered = {value for value in variable.values if not re.search("[,^]", value)} - later
+    if unknown := {value for value in offered if _plain(value) not in listed}:
         yield Difference("values", name, ", ".join(sorted(unknown)))
 
 

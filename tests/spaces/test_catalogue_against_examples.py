@@ -21,7 +21,7 @@ def only(library: str, *names: str) -> Catalogue:
 
 
 def compared(version: str, defaults: dict[str, str | None]) -> set[Difference]:
-    return differences(Answer("ucx", version, defaults), only("ucx", NAME), newest=True)
+    return differences(Answer("ucx", version, defaults), only("ucx", NAME), others=True)
 
 
 @pytest.mark.parametrize("value", ["512M", "512m", "512MiB", "536870912", "512 mb"])
@@ -62,15 +62,15 @@ def test_values_that_the_library_does_not_list() -> None:
     answer = Answer(
         "openmpi", "5.0.11", {CHOICE: "ignore"}, {CHOICE: frozenset(["0", "1", "2", "3"])}, words
     )
-    found = differences(answer, only("openmpi", CHOICE), newest=True)
+    found = differences(answer, only("openmpi", CHOICE), others=True)
     assert found == {Difference("values", CHOICE, "4, 5, 6")}
 
 
-def test_names_without_an_entry_are_looked_for_in_the_newest_only() -> None:
+def test_names_without_an_entry_are_looked_for_on_demand() -> None:
     catalogue = only("ucx").model_copy(update={"others": [NAME]})
     empty = Answer("ucx", "1.20.1", {})
-    assert differences(empty, catalogue, newest=True) == {Difference("absent", NAME)}
-    assert differences(empty, catalogue, newest=False) == set()
+    assert differences(empty, catalogue, others=True) == {Difference("absent", NAME)}
+    assert differences(empty, catalogue, others=False) == set()
 
 
 def test_what_is_lacking() -> None:
