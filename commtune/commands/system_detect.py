@@ -54,10 +54,14 @@ def run(names: Sequence[str], *, json_output: bool, program: str) -> None:
         names: descriptions of the user's own, by path, or shipped ones, to be held against
             whether or not they are recognized.
     """
+    answer(look(os.environ), names, json_output=json_output, program=program)
+
+
+def answer(seen: Seen, names: Sequence[str], *, json_output: bool, program: str) -> None:
+    """The same of a machine that was looked at."""
     own = {name: load_system(name) for name in names}
     mine = {system.name for system in own.values()}
     known = [*own.values(), *(load_system(name) for name in systems() if name not in mine)]
-    seen = look(os.environ)
     certain = surest(recognize(seen.clues, known))
     alike = [] if certain else look_alikes(seen, known)
     held = _held(seen, certain, alike, own)
@@ -110,10 +114,11 @@ def _say(
     count: int,
     program: str,
 ) -> None:
-    for match in certain:
-        print(f"this is {match.system.name}, by {_and(match.by)}")
-        if match.system.retired:
-            print(f"  but that is out of service since {match.system.retired}")
+    for one in (one for one in held if one.is_it):
+        file = f" ({one.named})" if one.named else ""
+        print(f"this is {one.system.name}{file}, by {_and(one.by)}")
+        if one.system.retired:
+            print(f"  but that is out of service since {one.system.retired}")
     if len(certain) > 1:
         print("  these descriptions name the same things: the facts below tell them apart")
     if not certain:

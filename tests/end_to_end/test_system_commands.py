@@ -50,7 +50,7 @@ def test_this_machine_is_described_and_held_against_it(here: CommandLine) -> Non
     assert "held against ./mine.yaml" in other.out
     told = CommandLine(here.folder, {"MINE": "here"})("systems", "detect", "./mine.yaml")
     assert told.code == 0, told
-    assert "this is mine, by the variable MINE=here" in told.out
+    assert "this is mine (./mine.yaml), by the variable MINE=here" in told.out
     assert "DIFFERS" not in told.out
 
 
@@ -120,7 +120,7 @@ def test_a_cluster_is_described(on_slurm: CommandLine) -> None:
     assert system.launcher.command == "srun"
     found = on_slurm("systems", "detect", "testbed.yaml")
     assert found.code == 0
-    assert "this is testbed, by Slurm's cluster name test" in found.out
+    assert "this is testbed (testbed.yaml), by Slurm's cluster name test" in found.out
     assert "partition closed" in found.out and "DIFFERS" not in found.out
     wrong = on_slurm("systems", "new", "other", "--partition", "mian")
     assert (wrong.code, "main" in wrong.err) == (2, True)
@@ -136,7 +136,7 @@ def test_a_compute_node_is_described(on_slurm: CommandLine, shared_slurm: Cluste
     shared_slurm.until(job, "COMPLETED")
     printed = shared_slurm.output(job)
     assert "whether compute nodes" not in printed
-    assert "this is node, by Slurm's cluster name test" in printed
+    assert "this is node (node.yaml), by Slurm's cluster name test" in printed
     system = load_system(on_slurm.folder / "node.yaml")
     assert "NodeName" not in system.sources["seen"]
     assert system.node.numa_nodes

@@ -246,6 +246,10 @@ def test_network_ports_are_the_fastest_alike() -> None:
     seen = replace(A100_NODE, ports=(*A100_NODE.ports, SeenPort("eth1", "mlx5_core", None)))
     assert [port.name for port in seen.network_ports] == ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"]
     assert replace(A100_NODE, ports=()).network_ports == ()
+    slow, fast = hdr_ports(2), SeenPort("hsn0", "HPE Slingshot 11", 25e9)
+    assert replace(A100_NODE, ports=(*slow, fast)).network_ports == (fast,)
+    beside = replace(fast, bandwidth=slow[0].bandwidth)
+    assert replace(A100_NODE, ports=(beside, *slow)).network_ports == slow
 
 
 def test_gpus_of_another_vendor_are_not_seen() -> None:
