@@ -20,11 +20,12 @@ def load(file: Path) -> tuple[CampaignSpec, MpiInstallation]:
     """
     spec = wiring.here(load_campaign(file))
     try:
-        return spec, wiring.find(spec.mpi)
+        mpi = wiring.find(spec.mpi)
     except UserError as error:
         raise CampaignError(
             f"mpi: {error.message}", file=file, line=spec.mpi_line, hint=error.hint
         ) from error
+    return wiring.fitted(spec, mpi), mpi
 
 
 def on_slurm(file: Path) -> OnSlurm:
@@ -34,8 +35,8 @@ def on_slurm(file: Path) -> OnSlurm:
         CampaignError: the file is wrong, or says nothing of Slurm.
     """
     spec, mpi = load(file)
-    if warning := wiring.check_library(spec, mpi):
-        print(warning)
+    for remark in spec.remarks:
+        print(remark)
     on = wiring.slurm_campaign(spec, mpi, print)
     if hint := wiring.system_hint(on):
         print(hint, file=sys.stderr)

@@ -49,9 +49,9 @@ def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> 
         )
     mpi = wiring.find(spec.mpi)
     tell = reporter()
-    for remark in (*spec.remarks, wiring.check_library(spec, mpi)):
-        if remark:
-            tell.say(remark)
+    spec = wiring.fitted(spec, mpi)
+    for remark in spec.remarks:
+        tell.say(remark)
     recording = Recording(
         plan=spec.plan,
         header=_header(spec, mpi, campaign.read_text(encoding="utf-8")),

@@ -121,7 +121,8 @@ def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiIns
             known = suggestion(backend, list(Backend))
             raise UserError(f"--backend: {quoted(backend)} is not known here", hint=known)
         space = flags.space or wiring.preset_for(mpi, flags.operation or "allreduce", backend)
-        return wiring.here(quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}")), mpi
+        spec = wiring.here(quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}"))
+        return wiring.fitted(spec, mpi), mpi
     _refuse_flags(flags, campaign)
     return load(campaign)
 

@@ -18,9 +18,10 @@ from commtune.spaces.document import (
 )
 from commtune.spaces.explaining import validated, validated_part
 from commtune.spaces.loading import build_space, load_space, presets
-from commtune.spaces.parameter import Kind, Parameter, Risk, Value
+from commtune.spaces.parameter import Kind, Parameter, Risk, Size, Value
 from commtune.spaces.schema import CustomizationDocument, Text
 from commtune.spaces.space import Space, condition_text
+from commtune.spaces.versions import cut_to
 
 __all__ = [
     "AmbiguousWord",
@@ -30,11 +31,13 @@ __all__ = [
     "Parameter",
     "QuantityError",
     "Risk",
+    "Size",
     "Space",
     "Text",
     "Value",
     "build_space",
     "condition_text",
+    "cut_to",
     "exact_text",
     "format_bytes",
     "format_seconds",

@@ -47,6 +47,7 @@ def build_parameter(
         note=model.note,
         default=model.default,
         applies_to=tuple(model.applies_to),
+        size=model.size,
     )
     _check_parameter(parameter, model, document, where)
     return parameter
@@ -340,7 +341,7 @@ def _build_relation(
         )
     if model.at_most is not None:
         numbers = _numbers_of(model.at_most, known, document, (*where, "at_most"))
-        return AtMost(*model.at_most, numbers, model.why)
+        return AtMost(*model.at_most, numbers, model.why, model.times)
     assert model.product_at_most is not None
     of = tuple(model.product_at_most.of)
     numbers = _numbers_of(of, known, document, (*where, "product_at_most", "of"))

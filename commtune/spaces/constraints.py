@@ -52,12 +52,13 @@ class Forbidden:
 
 @dataclass(frozen=True)
 class AtMost:
-    """The first parameter's number is at most the second's, where both are set to numbers."""
+    """The first parameter's number, some times, is at most the second's, where both are set."""
 
     lower: str
     upper: str
     numbers: Mapping[str, Mapping[str, int]]
     why: str
+    times: int = 1
 
     @property
     def names(self) -> frozenset[str]:
@@ -66,11 +67,12 @@ class AtMost:
     def broken(self, lookup: Lookup) -> bool:
         low = self.numbers[self.lower].get(lookup(self.lower) or "")
         high = self.numbers[self.upper].get(lookup(self.upper) or "")
-        return low is not None and high is not None and low > high
+        return low is not None and high is not None and low * self.times > high
 
     def explain(self, lookup: Lookup) -> str:
         shown = _shown((self.lower, self.upper), lookup)
-        return f"{shown}: {self.lower} must be at most {self.upper}: {self.why}"
+        lower = self.lower if self.times == 1 else f"{self.times} * {self.lower}"
+        return f"{shown}: {lower} must be at most {self.upper}: {self.why}"
 
 
 @dataclass(frozen=True)

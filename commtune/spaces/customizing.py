@@ -38,6 +38,7 @@ class Customizing:
         self.space = space
         self._document = document
         self._at = at
+        self._named: dict[str, Parameter] = {}  # left out, and let in by some of their values
 
     def extend(self, additions: Sequence[Mapping[str, Any] | schema.ParameterDocument]) -> None:
         """Adds parameters."""
@@ -84,6 +85,9 @@ class Customizing:
             parameter = left_out.pop(name)
             self._become([*self.space.parameters, parameter], left_out=left_out, where=where)
             return
+        if value and self._opens(name, value):
+            self._open(name, value, where)
+            return
         offered = self._offered()
         if name not in offered or (value and value not in offered[name]):
             raise self._document.error(
@@ -93,6 +97,24 @@ class Customizing:
             )
         wanted = {value} if value else offered[name]
         self._replace(_with_restricted(self._owner(name), wanted), where)
+
+    def _opens(self, name: str, value: str) -> bool:
+        """Whether a value is one of a parameter that is left out, or is in by its values only."""
+        parameter = self.space.left_out.get(name)
+        named = self._named.get(name)
+        known = parameter or named
+        return known is not None and value in known.values
+
+    def _open(self, name: str, value: str, where: Where) -> None:
+        """Lets a parameter in with one value that the site allows, or with one more."""
+        whole = self._named.setdefault(name, self.space.left_out.get(name) or self._owner(name))
+        current = self.space.by_name.get(name)
+        wanted = {value, *(current.values if current is not None else (None,))}
+        kept = tuple(v for v in whole.values if v in wanted)
+        changed = replace(whole, values=kept)
+        left_out = {n: p for n, p in self.space.left_out.items() if n != name}
+        others = [p for p in self.space.parameters if p.name != name]
+        self._become([*others, changed], left_out=left_out, where=where)
 
     def _offered(self) -> dict[str, set[str]]:
         everything = {**self.space.by_name, **self.space.left_out}

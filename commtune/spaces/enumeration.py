@@ -37,6 +37,10 @@ class Enumeration:
         place = {parameter.name: i for i, parameter in enumerate(parameters)}
         self._checks = _by_last_name(constraints, place, len(self._parameters))
         self._states = _live_names(self._parameters, self._checks)
+        # Parameters at whose value something later looks; the others have equal completions.
+        self._matters = {
+            i for i, p in enumerate(parameters) if any(p.name in s for s in self._states[i + 1 :])
+        }
         self._known: dict[tuple[int, tuple[Value, ...]], int] = {}
 
     def count(self) -> int:
@@ -49,6 +53,12 @@ class Enumeration:
             raise IndexError(number)
         chosen: Assignment = {}
         for index, parameter in enumerate(self._parameters):
+            if index not in self._matters:
+                legal = list(self._legal(index, chosen))
+                completions = self._completions(index + 1, chosen | {parameter.name: legal[0]})
+                chosen[parameter.name] = legal[number // completions]
+                number %= completions
+                continue
             for value in self._legal(index, chosen):
                 completions = self._completions(index + 1, chosen | {parameter.name: value})
                 if number < completions:
@@ -78,10 +88,12 @@ class Enumeration:
         key = (index, tuple(chosen[name] for name in self._states[index]))
         if key not in self._known:
             name = self._parameters[index].name
-            self._known[key] = sum(
-                self._completions(index + 1, chosen | {name: value})
-                for value in self._legal(index, chosen)
-            )
+            legal = list(self._legal(index, chosen))
+            if index in self._matters or not legal:
+                found = sum(self._completions(index + 1, chosen | {name: v}) for v in legal)
+            else:
+                found = len(legal) * self._completions(index + 1, chosen | {name: legal[0]})
+            self._known[key] = found
         return self._known[key]
 
     def _legal(self, index: int, chosen: Assignment) -> Iterator[Value]:
@@ -89,6 +101,9 @@ class Enumeration:
         values: tuple[Value, ...] = (None,)
         if parameter.active(self._lookup(chosen)):
             values = parameter.values
+        if not self._checks[index + 1]:
+            yield from values
+            return
         for value in values:
             lookup = self._lookup(chosen | {parameter.name: value})
             if not any(check.broken(lookup) for check in self._checks[index + 1]):

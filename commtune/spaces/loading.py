@@ -2,31 +2,70 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from commtune.errors import SpaceError, UnknownName
+from commtune.errors import DocumentError, SpaceError, UnknownName
 from commtune.nearest import quoted, suggestion
 from commtune.spaces.building import build_constraints
-from commtune.spaces.customizing import Customizing, require_default
-from commtune.spaces.document import Document, load_document, parse_document
-from commtune.spaces.explaining import validated
+from commtune.spaces.customizing import Customizing, in_order, require_default
+from commtune.spaces.cutting import of_size
+from commtune.spaces.document import Document, Where, load_document, parse_document
+from commtune.spaces.explaining import validated, validated_part
+from commtune.spaces.facts import Fact, completed, facts_of
+from commtune.spaces.needs import Known, with_needs
+from commtune.spaces.parameter import Parameter, Size
 from commtune.spaces.schema import SpaceDocument
 from commtune.spaces.space import Space
 
 _PRESETS = resources.files("commtune.spaces") / "presets"
+_PARTS = _PRESETS / "parts"
+_SIZED = re.compile(r"\bsize: (quick|thorough)\b")
+_INCLUDED = re.compile(r"^include: \[(.*)\]$", re.MULTILINE)
 
 
 def presets() -> list[str]:
-    """The names of the shipped spaces, sorted."""
+    """The names of the shipped spaces, sorted; those in three sizes by three names."""
+    return sorted(name for family in _families() for name in _names(family))
+
+
+@cache
+def _families() -> tuple[str, ...]:
     names = [entry.name for entry in _PRESETS.iterdir()]
-    return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
+    return tuple(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
 
 
+@cache
+def _names(family: str) -> tuple[str, ...]:
+    if not _SIZED.search(preset_text(family)):
+        return (family,)
+    return tuple(sized_name(family, size) for size in Size)
+
+
+def sized_name(family: str, size: Size) -> str:
+    """What a shipped space is called in a size: ``nccl-sockets``, ``nccl-sockets-quick``."""
+    return family if size is Size.STANDARD else f"{family}-{size}"
+
+
+def family_of(name: str) -> tuple[str, Size]:
+    """The family of a shipped space, and its size in it."""
+    for size in (Size.QUICK, Size.THOROUGH):
+        family = name.removesuffix(f"-{size}")
+        if family != name and family in _families():
+            return family, size
+    return name, Size.STANDARD
+
+
+@cache
 def preset_text(name: str) -> str:
-    """The text of a shipped space; looking a word up in it is much quicker than reading it."""
-    return (_PRESETS / f"{name}.yaml").read_text(encoding="utf-8")
+    """The text of a shipped space with its parts; quicker to look a word up in than to read."""
+    family, _ = family_of(name)
+    text = _entry(family).read_text(encoding="utf-8")
+    parts = [part for listed in _INCLUDED.findall(text) for part in listed.split(",")]
+    return "\n".join([text, *(preset_text(part.strip()) for part in parts)])
 
 
 def load_space(name: str | Path) -> Space:
@@ -39,41 +78,120 @@ def load_space(name: str | Path) -> Space:
         SpaceError: the file can't be read or is wrong, with file, line and hint.
     """
     text = str(name)
-    if isinstance(name, Path) or "/" in text or text.endswith((".yaml", ".yml")):
+    if _is_path(name):
         return build_space(load_document(Path(name), SpaceError))
     if text not in presets():
         raise UnknownName(
             f"no space is called {quoted(text)}",
             hint=suggestion(text, presets()) + "; a file is named with its ending: ./NAME.yaml",
         )
-    entry = _PRESETS / f"{text}.yaml"
-    return build_space(
-        parse_document(entry.read_text(encoding="utf-8"), Path(str(entry)), SpaceError)
-    )
+    family, size = family_of(text)
+    return replace(build_space(_shipped(family), size), name=text)
 
 
-def build_space(document: Document) -> Space:
-    """The space that a document describes.
+def _is_path(name: str | Path) -> bool:
+    text = str(name)
+    return isinstance(name, Path) or "/" in text or text.endswith((".yaml", ".yml"))
+
+
+def _entry(name: str) -> Path:
+    entry = _PRESETS / f"{name}.yaml"
+    return Path(str(entry if entry.is_file() else _PARTS / f"{name}.yaml"))
+
+
+def _shipped(name: str) -> Document:
+    entry = _entry(name)
+    return parse_document(entry.read_text(encoding="utf-8"), entry, SpaceError, quick=True)
+
+
+def build_space(document: Document, size: Size = Size.STANDARD) -> Space:
+    """The space that a document describes, with all that it includes, in a size.
 
     Raises:
         DocumentError: of the document's class, with file, line and hint.
     """
-    model = validated(document, SpaceDocument)
-    bare = Space(
-        name=model.name,
-        version=model.version,
-        library=model.library,
-        parameters=(),
-        versions=model.versions,
-        summary=model.summary,
-        operations=tuple(model.operations),
-        pinned=dict(model.pin),
-    )
-    work = Customizing(bare, document, ())
-    work.add(model.parameters, ("parameters",))
-    constraints = build_constraints(
-        model.forbidden, model.relations, work.space.declared, document
-    )
-    space = replace(work.space, constraints=constraints)
-    require_default(space, document, ("forbidden",))
-    return space
+    work = _Building(document)
+    return of_size(work.whole(), size)
+
+
+class _Building:
+    """Puts a space together from its file and from those that it includes."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._facts: dict[str, Fact] = {}
+        self._places: dict[str, tuple[Document, Where]] = {}
+        self._models: list[tuple[Document, SpaceDocument]] = []
+        self._read(document, ())
+
+    def whole(self) -> Space:
+        """The space with the parameters of all sizes."""
+        pinned = {n: v for _, model in self._models for n, v in model.pin.items()}
+        own = self._models[-1][1]
+        space = Space(
+            name=own.name,
+            version=own.version,
+            library=own.library,
+            parameters=(),
+            versions=own.versions,
+            summary=own.summary,
+            operations=tuple(own.operations),
+            pinned=pinned,
+        )
+        for document, model in self._models:
+            work = Customizing(space, document, ())
+            work.add(model.parameters, ("parameters",))
+            found = build_constraints(
+                model.forbidden, model.relations, work.space.declared, document
+            )
+            space = replace(work.space, constraints=(*space.constraints, *found))
+            require_default(space, document, ("forbidden",))
+        return self._conditioned(space)
+
+    def _read(self, document: Document, above: tuple[Path | None, ...]) -> None:
+        """Reads a file after those that it includes."""
+        if document.data is None:
+            validated(document, SpaceDocument)  # which says what to begin with
+        facts = facts_of(document)
+        model = validated_part(document, completed(document, facts), SpaceDocument)
+        for i, name in enumerate(model.include):
+            included = self._included(document, name, ("include", i))
+            if included.file in (*above, document.file):
+                raise document.error(
+                    f"{quoted(name)} includes itself", ("include", i), hint="leave it out"
+                )
+            if all(included.file != read.file for read, _ in self._models):
+                self._read(included, (*above, document.file))
+        self._facts |= {name: fact for name, fact in facts.items() if name not in self._facts}
+        for i, parameter in enumerate(model.parameters):
+            self._places[parameter.name] = (document, ("parameters", i))
+        self._models.append((document, model))
+
+    def _included(self, document: Document, name: str, where: Where) -> Document:
+        if not _is_path(name):
+            if _entry(name).is_file():
+                return _shipped(name)
+            raise document.error(
+                f"no space is called {quoted(name)}",
+                where,
+                hint=suggestion(name, _families()) + "; a file is named with its ending",
+            )
+        folder = document.file.parent if document.file is not None else Path()
+        return load_document(folder / name, type(document.error("")))
+
+    def _conditioned(self, space: Space) -> Space:
+        """The space with the conditions that follow from the catalogues."""
+        known = Known(space.declared, space.pinned)
+
+        def with_condition(parameter: Parameter) -> Parameter:
+            document, where = self._places[parameter.name]
+
+            def fail(message: str, hint: str) -> DocumentError:
+                return document.error(message, where, hint=hint)
+
+            return with_needs(parameter, self._facts, known, fail)
+
+        parameters = [with_condition(parameter) for parameter in space.parameters]
+        left_out = {name: with_condition(p) for name, p in space.left_out.items()}
+        ordered = in_order(parameters, self._document, ("parameters",))
+        return replace(space, parameters=ordered, left_out=left_out)

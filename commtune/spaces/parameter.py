@@ -38,6 +38,18 @@ class Risk(StrEnum):
         return self is not Risk.ABORT
 
 
+class Size(StrEnum):
+    """How much of a space is searched; each size holds the ones before it."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    THOROUGH = "thorough"
+
+    def holds(self, other: Size) -> bool:
+        """Whether what begins at another size is in this one."""
+        return list(Size).index(other) <= list(Size).index(self)
+
+
 @dataclass(frozen=True)
 class Clause:
     """Parameters that must have one of the named values, all of them at once."""
@@ -73,6 +85,7 @@ class Parameter:
         restricted: values that were left out because they need an opt-in.
         default: what the library does when it is unset, for people; empty where not known.
         applies_to: operations, transports or hardware on which it has an effect, for people.
+        size: the smallest size of its space that has it.
     """
 
     name: str
@@ -89,6 +102,7 @@ class Parameter:
     note: str = ""
     default: str = ""
     applies_to: tuple[str, ...] = ()
+    size: Size = Size.STANDARD
 
     @property
     def ordered(self) -> bool:

@@ -16,7 +16,7 @@ from pydantic import (
 from commtune.model import Operation
 from commtune.quantities import parse_bytes
 from commtune.spaces.document import exact_text
-from commtune.spaces.parameter import Risk
+from commtune.spaces.parameter import Risk, Size
 
 _WORDS = {"type": ["string", "number"]}
 
@@ -24,7 +24,7 @@ _WORDS = {"type": ["string", "number"]}
 Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(_WORDS)]
 
 #: A size in bytes: 4096 or 64KiB.
-Size = Annotated[
+Bytes = Annotated[
     int, BeforeValidator(parse_bytes), WithJsonSchema({"type": ["string", "integer"]})
 ]
 
@@ -104,6 +104,8 @@ class _Parameter(Model):
     """What the library does when it is unset."""
     applies_to: Words = []
     """Operations, transports or hardware on which it has an effect."""
+    size: Size = Size.STANDARD
+    """The smallest size of the space that has it: quick, standard or thorough."""
 
 
 class _VariableParameter(_Parameter):
@@ -155,9 +157,9 @@ class BytesParameter(_VariableParameter):
     """A size in bytes: a list, or a range from one size to another by a factor."""
 
     kind: Literal["bytes"]
-    values: Annotated[list[Size], Field(min_length=1)] | None = None
+    values: Annotated[list[Bytes], Field(min_length=1)] | None = None
     """The legal sizes, like 64KiB."""
-    range: tuple[Size, Size] | None = None
+    range: tuple[Bytes, Bytes] | None = None
     """The least and the greatest size, both legal."""
     factor: Annotated[int, Field(ge=2)] = 2
     """Ratio of neighbouring sizes of a range."""
@@ -213,6 +215,8 @@ class RelationDocument(Model):
 
     at_most: tuple[str, str] | None = None
     """The first parameter is at most the second."""
+    times: Annotated[int, Field(ge=1)] = 1
+    """With at_most: so many times the first is at most the second."""
     product_at_most: Product | None = None
     """The product of the parameters is at most the limit."""
     why: str
@@ -236,6 +240,10 @@ class SpaceDocument(Model):
     """Library versions for which it holds, like ">=4.3,<6"; empty for all."""
     operations: list[Operation] = []
     """Operations for which it is meant; empty for all."""
+    facts: list[str] = []
+    """Catalogues that say what parameters leave unsaid: kind, values, default, needs, risks."""
+    include: list[str] = []
+    """Other space files, whose parameters and rules are part of this one."""
     pin: dict[Variable, Text] = {}
     """Variables set in every run, in the baseline's too; not searched, not part of a profile."""
     parameters: Annotated[list[ParameterDocument], Field(min_length=1)]
@@ -262,7 +270,30 @@ class CustomizationDocument(Model):
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a space file."""
     schema = SpaceDocument.model_json_schema()
+    parameters = schema["properties"]["parameters"]
+    schema["$defs"]["ByFacts"] = _by_facts(schema["$defs"])
+    parameters["items"] = {"anyOf": [parameters["items"], {"$ref": "#/$defs/ByFacts"}]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _by_facts(definitions: dict[str, Any]) -> dict[str, Any]:
+    """A parameter whose kind a catalogue says, for editors: any key but `kind`."""
+    keys: dict[str, Any] = {}
+    for name, definition in definitions.items():
+        if name.endswith("Parameter") and name != "GroupParameter":
+            for key, described in definition["properties"].items():
+                known = keys.setdefault(key, {"anyOf": []})["anyOf"]
+                if described not in known:
+                    known.append(described)
+    del keys["kind"]
+    return {
+        "title": "ByFacts",
+        "description": "A variable of a catalogue under `facts`, which says what is left out.",
+        "type": "object",
+        "properties": keys,
+        "required": ["name"],
+        "additionalProperties": False,
+    }
 
 
 def json_schema_text() -> str:

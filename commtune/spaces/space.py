@@ -338,7 +338,8 @@ def _constraint_content(constraint: Constraint) -> str:
         case Forbidden():
             return "forbidden " + _clause_content(constraint.clause.allowed)
         case AtMost():
-            return f"{constraint.lower} <= {constraint.upper}"
+            times = f"{constraint.times} * " if constraint.times > 1 else ""
+            return f"{times}{constraint.lower} <= {constraint.upper}"
         case ProductAtMost():
             return f"{' * '.join(sorted(constraint.of))} <= {constraint.limit}"
     raise TypeError(constraint)

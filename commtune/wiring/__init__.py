@@ -2,7 +2,14 @@
 
 from commtune.wiring.campaigns import LOOK_AT, replay, tune
 from commtune.wiring.controlling import controlled, database, held
-from commtune.wiring.fitting import check_library, here, is_version_in, library_words, preset_for
+from commtune.wiring.fitting import (
+    check_library,
+    fitted,
+    here,
+    is_version_in,
+    library_words,
+    preset_for,
+)
 from commtune.wiring.programs import (
     bench,
     build_for,
@@ -34,6 +41,7 @@ __all__ = [
     "database",
     "example_script",
     "find",
+    "fitted",
     "held",
     "here",
     "is_version_in",

@@ -10,7 +10,7 @@ from commtune.db.describing import describe
 from commtune.db.engine import Database
 from commtune.db.location import shown_url
 from commtune.errors import EnvironmentFault, NoAnswer, UnknownName
-from commtune.model import MpiInstallation
+from commtune.model import MpiFlavour, MpiInstallation
 from commtune.tuner.campaign import Campaign, Report
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
@@ -18,7 +18,8 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.replay import ReplayBenchmark, check_plan
 from commtune.tuner.runner import Runner
 from commtune.wiring.controlling import controlled
-from commtune.wiring.fitting import check_library
+from commtune.wiring.fitting import cut_to_versions, fitted
+from commtune.wiring.gpus import MPI_LIBRARIES
 from commtune.wiring.on_slurm import OnSlurm, follows, in_allocation
 from commtune.wiring.programs import prepare_benchmark
 from commtune.wiring.recognizing import system_hint
@@ -51,10 +52,10 @@ def tune(
         CampaignChanged: the stored campaign of this name asks another question.
         CampaignLocked: another controller works on it.
     """
+    spec = fitted(spec, mpi)
     plan = spec.plan
-    for remark in (*spec.remarks, check_library(spec, mpi)):
-        if remark:
-            reporter.say(remark)
+    for remark in spec.remarks:
+        reporter.say(remark)
     if spec.slurm is not None:
         return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
     machine = describe_machine()
@@ -135,7 +136,10 @@ def replay(
         CampaignError: the recording lacks something that the campaign could ask for.
         CampaignChanged, CampaignLocked: as for ``tune``.
     """
+    spec = _as_recorded(spec, grid)
     plan = spec.plan
+    for remark in spec.remarks:
+        reporter.say(remark)
     check_plan(grid, plan)
     benchmark = ReplayBenchmark(grid, plan.seed)
     record = replayed_record(spec, grid)
@@ -144,3 +148,13 @@ def replay(
         benchmark.clock.now = fsum(run.wall_s for run in store.runs(campaign_id))
         runner = Runner(plan, campaign_id, benchmark, store, clock=benchmark.clock)
         return Campaign(plan, runner, reporter, replayed=benchmark.replayed).run()
+
+
+def _as_recorded(spec: CampaignSpec, grid: Grid) -> CampaignSpec:
+    """The campaign with its space cut to the MPI of a recording, as it was for recording it."""
+    stack = grid.header.stack
+    try:
+        library = MPI_LIBRARIES[MpiFlavour(stack.get("flavour", ""))]
+    except (KeyError, ValueError):
+        return spec
+    return cut_to_versions(spec, {library: str(stack.get("version", ""))})

@@ -1,13 +1,14 @@
-"""Which space goes with which library, and a campaign with what this machine has."""
+"""Which space goes with which library and version, and a campaign with what this machine has."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from commtune.errors import CampaignError
 from commtune.model import Backend, MpiFlavour, MpiInstallation
-from commtune.spaces import Space
+from commtune.spaces import Space, cut_to
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.guarding import guarded
 from commtune.wiring.gpus import MPI_LIBRARIES, libraries_of
@@ -75,6 +76,39 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
         line=spec.space_line,
         hint=f"use 'space: {_PRESETS[mpi.flavour]}', or name another MPI with 'mpi:'",
     )
+
+
+def fitted(spec: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
+    """The campaign with its space cut to what the libraries found read, and what is to say of it.
+
+    What is measured and stored is the cut space. Fitting it again changes nothing.
+
+    Raises:
+        CampaignError, MissingComponent: as ``check_library``.
+    """
+    warning, backend = check_library(spec, mpi), spec.plan.workload.backend
+    spec = _saying(spec, [warning] if warning else [])
+    if backend == Backend.COMMAND:
+        return spec
+    return cut_to_versions(spec, libraries_of(backend, mpi))
+
+
+def cut_to_versions(spec: CampaignSpec, versions: Mapping[str, str]) -> CampaignSpec:
+    """The campaign with its space cut to versions of libraries, and what is to say of that."""
+    space, said = cut_to(spec.plan.space, versions)
+    first = tuple(c for c in spec.plan.first if not space.check(c))
+    gone = [
+        f"note: {left} is not tried first: the version found does not read it"
+        for left in spec.plan.first
+        if left not in first
+    ]
+    changed = replace(spec, plan=replace(spec.plan, space=space, first=first))
+    return _saying(changed, [*said, *gone])
+
+
+def _saying(spec: CampaignSpec, said: Sequence[str]) -> CampaignSpec:
+    """The campaign with further remarks, each of them once."""
+    return replace(spec, remarks=tuple(dict.fromkeys([*spec.remarks, *said])))
 
 
 def library_words(backend: str, mpi: MpiInstallation) -> str:

@@ -23,10 +23,22 @@ def test_the_first_example_has_as_many_configurations_as_it_says() -> None:
     assert build_space(parse_document(EXAMPLES[0])).count() == 12
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", [n for n in presets() if f"{n}-quick" not in presets()])
 def test_numbers_of_presets(name: str) -> None:
-    space = load_space(name)
-    assert f"| `{name}` | {len(space.parameters)} | {space.count():,} |" in TEXT
+    if not name.endswith(("-quick", "-thorough")):
+        space = load_space(name)
+        assert f"| `{name}` | {len(space.parameters)} | {space.count():,} |" in TEXT
+
+
+@pytest.mark.parametrize("name", [n for n in presets() if f"{n}-quick" in presets()])
+def test_numbers_of_presets_in_three_sizes(name: str) -> None:
+    spaces = [load_space(n) for n in (f"{name}-quick", name, f"{name}-thorough")]
+    row = [
+        ", ".join(f"`{space.name}`" for space in spaces),
+        ", ".join(str(len(space.parameters)) for space in spaces),
+        ", ".join(f"{space.count():.1e}" for space in spaces),
+    ]
+    assert f"| {' | '.join(row)} |" in TEXT
 
 
 @pytest.mark.parametrize(

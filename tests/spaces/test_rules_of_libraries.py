@@ -1,0 +1,107 @@
+"""Samples of the shipped spaces against rules that were written apart from them.
+
+COMMTUNE_SAMPLES says how many samples of each space are looked at: 10000 is thorough.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import rules_of_libraries
+
+from commtune.spaces import Space, load_space, presets
+
+SAMPLES = int(os.environ.get("COMMTUNE_SAMPLES", "500"))
+#: Written by hand before there were catalogues, and tried on the libraries themselves.
+BY_HAND = {
+    "cray-mpich-cxi", "intel-host", "mpich-host", "mpich-host-allreduce", "nccl", "openmpi-host",
+    "rccl", "ucx",
+}  # fmt: skip
+SPACES = [name for name in presets() if name not in BY_HAND]
+THOROUGH = [name for name in SPACES if name.endswith("-thorough")]
+#: Variables that change what RCCL does by being there; nothing may pin them.
+PRESENCE = {
+    "NCCL_PROTO", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_THREAD_THRESHOLDS",
+    "NCCL_PXN_DISABLE", "NCCL_P2P_NET_CHUNKSIZE", "RCCL_DIRECT_ALLGATHER_THRESHOLD",
+}  # fmt: skip
+
+
+@cache
+def preset(name: str) -> Space:
+    return load_space(name)
+
+
+def found(space: Space, samples: int) -> Iterator[str]:
+    """What the rules say of random configurations."""
+    rng = random.Random(17)
+    for _ in range(samples):
+        chosen = dict(space.sample(rng))
+        for problem in rules_of_libraries.problems(space.name, {**space.pinned, **chosen}, chosen):
+            yield f"{problem} in {chosen}"
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_samples_keep_the_rules(name: str) -> None:
+    assert next(found(preset(name), SAMPLES), None) is None
+
+
+@pytest.mark.parametrize("name", [n for n in THOROUGH if preset(n).constraints])
+def test_rules_see_what_a_space_forbids(name: str) -> None:
+    assert next(found(replace(preset(name), constraints=()), 500), None) is not None
+
+
+@pytest.mark.parametrize("name", [n for n in THOROUGH if n != "intel-mpi-thorough"])
+def test_rules_see_what_conditions_keep_away(name: str) -> None:
+    space = preset(name)
+    free = tuple(replace(parameter, when=()) for parameter in space.parameters)
+    assert free != space.parameters
+    assert next(found(replace(space, parameters=free), 500), None) is not None
+
+
+@pytest.mark.parametrize("name", [n for n in THOROUGH if preset(n).left_out])
+def test_rules_see_what_needs_the_consent_of_a_site(name: str) -> None:
+    space = preset(name)
+    classes = [n for n in space.left_out if n.endswith(("_SL", "_TC", "_CLASS", "TCLASS"))]
+    classes += [n for n in space.left_out if n == "NCCL_CROSS_NIC"]
+    for parameter in classes:
+        opened = space.customized(opt_in=[parameter])
+        assert any(parameter in problem for problem in found(opened, 200)), parameter
+
+
+def test_rules_see_forced_ll128() -> None:
+    for name in ("nccl-node", "nccl-infiniband", "rccl-node"):
+        opened = preset(name).customized(opt_in=["NCCL_PROTO=LL128"])
+        assert any("LL128 is forced" in problem for problem in found(opened, 200))
+
+
+def test_nothing_is_pinned_whose_presence_changes_rccl() -> None:
+    for name in SPACES:
+        if name.startswith("rccl"):
+            assert not PRESENCE & preset(name).pinned.keys()
+            values = preset(name).by_name["NCCL_BUFFSIZE"].values
+            assert None in values
+
+
+@pytest.mark.parametrize(
+    ("space", "run", "problem"),
+    [
+        ("nccl-node", {"NCCL_ALGO": "NVLS", "NCCL_PROTO": "LL"}, "NVLS has no protocol LL"),
+        ("nccl-node", {"NCCL_P2P_NVL_CHUNKSIZE": "1048576"}, "don't fit into the buffer"),
+        ("nccl-node", {"NCCL_BUFFSIZE": "4M"}, "may be misread"),
+        ("nccl-node", {"NCCL_MAX_RINGS": "4"}, "no library of nccl reads"),
+        ("nccl-sockets", {"NCCL_NSOCKS_PERTHREAD": "4"}, "sockets without threads"),
+        ("nccl-infiniband", {"NCCL_IB_SPLIT_DATA_ON_QPS": "1"}, "without effect"),
+        ("openmpi", {"OMPI_MCA_coll_tuned_bcast_algorithm": "3"}, "without dynamic rules"),
+        ("openmpi", {"OMPI_MCA_coll_tuned_alltoall_algorithm": "5"}, "alltoall_algorithm=5"),
+        ("mpich", {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring"}, "behind the device"),
+        ("oneccl", {"CCL_ALLREDUCE_SCALEOUT": "ring"}, "without topo"),
+        ("cray-mpich-gpu", {"MPICH_GPU_IPC_THRESHOLD": "64"}, "without support"),
+    ],
+)  # fmt: skip
+def test_rules_know_the_traps(space: str, run: dict[str, str], problem: str) -> None:
+    assert any(problem in said for said in rules_of_libraries.problems(space, run, run))
