@@ -36,8 +36,9 @@ class Difference:
 
     Attributes:
         kind: ``absent``, the library doesn't name a variable that its version should have;
-            ``present``, it names one that its version shouldn't have; ``default``; ``values``, it
-            doesn't list values that the catalogue gives.
+            ``present``, it names one that its version shouldn't have; ``named``, it names one of
+            those that it doesn't read; ``default``; ``values``, it doesn't list values that the
+            catalogue gives.
         name: the variable.
         found: for a default, what the library prints; for values, those that it doesn't list.
         expected: the catalogue's default; empty for the other kinds.
@@ -76,6 +77,10 @@ def _differences(answer: Answer, catalogue: Catalogue) -> Iterator[Difference]:
             continue
         yield from _default(answer, name, variable)
         yield from _values(answer, name, variable)
+
+    for name in answer.defaults:
+        if any(fnmatchcase(name, pattern) for pattern in catalogue.not_variables):
+            yield Difference("named", name)
 
 
 def _has(variable: Variable, version: str) -> bool | None:
@@ -159,7 +164,7 @@ class Known:
 
     Attributes:
         kind: as that of a ``Difference``.
-        name: the variable; for ``absent`` also a pattern, which then speaks for all that it fits.
+        name: the variable, or a pattern, which then speaks for all that it fits.
         reason: why there is a difference, for people.
         found: what the library prints.
     """
@@ -177,8 +182,8 @@ class Known:
 def known_differences(label: str) -> list[Known]:
     """What the file for a library says: kinds, in them reasons, in them names.
 
-    ``absent`` and ``present`` have lists of names, the others mappings from a name to what the
-    library prints.
+    ``default`` and ``values`` have mappings from a name to what the library prints, the others
+    lists of names.
     """
     data = yaml.safe_load((KNOWN / f"{label}.yaml").read_text(encoding="utf-8"))
     return [
@@ -207,7 +212,7 @@ def _gone(seen: set[Difference], known: list[Known], answer: Answer) -> Iterator
     for entry in known:
         if not any(entry.means(one) for one in seen):
             yield f"{entry.name}: known as {entry.kind}, and is not: {entry.reason}"
-        elif "*" in entry.name:
+        elif entry.kind == "absent" and "*" in entry.name:
             for name in answer.defaults:
                 if fnmatchcase(name, entry.name):
                     yield f"{name}: {entry.name} is known as absent, and this is there"
@@ -217,6 +222,7 @@ def _say(one: Difference) -> str:
     return {
         "absent": f"{one.name}: the catalogue has it, the library doesn't name it",
         "present": f"{one.name}: the catalogue says that this version lacks it, but it is there",
+        "named": f"{one.name}: the catalogue says that it is not read, and the library names it",
         "default": f"{one.name}: default {one.found!r}, in the catalogue {one.expected!r}",
         "values": f"{one.name}: the library doesn't list {one.found}",
     }[one.kind]

@@ -73,6 +73,11 @@ def test_names_without_an_entry_are_looked_for_on_demand() -> None:
     assert differences(empty, catalogue, others=False) == set()
 
 
+def test_a_name_that_is_said_not_to_be_read() -> None:
+    answer = Answer("ucx", "1.20.1", {"UCX_IB_REG_METHODS": "odp", NAME: "inf"})
+    assert differences(answer, only("ucx", NAME)) == {Difference("named", "UCX_IB_REG_METHODS")}
+
+
 def test_what_is_lacking() -> None:
     answer = Answer("ucx", "1.20.1", {NAME: "inf", "UCX_NEW": None, "OTHER": None})
     assert lacking(answer, only("ucx", NAME)) == ["UCX_NEW"]
