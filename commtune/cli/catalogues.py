@@ -61,6 +61,19 @@ def systems_show(name: str, json_output: Json = False) -> None:
     command.show(name, json_output=json_output)
 
 
+@systems_app.command("baselines")
+def systems_baselines(
+    system: Annotated[
+        str | None, typer.Argument(help="only those for this system, with what they set")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Named sets of variables that sites, vendors and studies set or recommend."""
+    from commtune.commands import system_baselines as command
+
+    command.run(system, json_output=json_output)
+
+
 @systems_app.command("validate")
 def systems_validate(files: list[Path], json_output: Json = False) -> None:
     """Check system descriptions."""

@@ -117,7 +117,10 @@ def verify(
 @app.command()
 def compare(
     a: Annotated[
-        str, typer.Argument(help="default, a profile, 'NAME=VALUE NAME=VALUE', or @FILE")
+        str,
+        typer.Argument(
+            help="default, a profile, 'NAME=VALUE NAME=VALUE', @FILE, or baseline:NAME"
+        ),
     ],
     b: Annotated[str, typer.Argument(help="the same")],
     op: Op = None,

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from commtune import wiring
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import reporter
+from commtune.commands.sides import notes, read_side, with_pins
 from commtune.commands.stored import (
     checked_shape,
-    find_profile,
     on_slurm_again,
     seconds,
     timing_of,
@@ -35,10 +35,8 @@ from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 from commtune.tuner.workload_part import DEFAULT_SIZES, parse_sizes
 from commtune.wiring import records
+from commtune.wiring.gpus import libraries_of
 from commtune.wiring.on_slurm import OnSlurm
-
-_EXPORT = "export "
-_FILE = "name a file with a NAME=VALUE on each line"
 
 
 @dataclass(frozen=True)
@@ -53,26 +51,12 @@ class Flags:
 
 
 @dataclass(frozen=True)
-class Named:
-    """One side, as it was written.
-
-    Attributes:
-        pins: what the profile's campaign sets in every run.
-        stored: the profile's campaign.
-    """
-
-    written: str
-    configuration: Configuration
-    pins: Mapping[str, str] = field(default_factory=dict)
-    stored: CampaignDescription | None = None
-
-
-@dataclass(frozen=True)
 class Question:
     """What is to be compared, and how.
 
     Attributes:
         on: where and how ranks are started, if the profile is of a campaign on Slurm.
+        notes: what is to be said before.
     """
 
     names: Mapping[Side, str]
@@ -82,6 +66,7 @@ class Question:
     mpi: MpiInstallation
     time_s: float
     on: OnSlurm | None = None
+    notes: Sequence[str] = ()
 
 
 def run(
@@ -94,6 +79,8 @@ def run(
     """
     question = _question(a, b, flags, db)
     _refuse_outside(question, [program, "compare", a, b])
+    for note in question.notes:
+        print(f"note: {note}", file=sys.stderr)
     found = _measure(question)
     if json_output:
         data = text.without_infinities(plain(question, found))
@@ -124,14 +111,18 @@ def _question(a: str, b: str, flags: Flags, db: str | None) -> Question:
     stored = next((side.stored for side in named.values() if side.stored), None)
     on = on_slurm_again(stored, flags.mpi, print) if stored else None
     named_mpi = flags.mpi or (stored.settings.get("mpi") if stored else None) or "auto"
+    workload = _workload(flags, stored)
+    mpi = on.mpi if on else wiring.find(named_mpi)
+    sets = [side.baseline for side in named.values() if side.baseline]
     return Question(
         names={side: name.written for side, name in named.items()},
         sides=with_pins(named),
-        workload=_workload(flags, stored),
+        workload=workload,
         timing=timing_of(stored) if stored else Timing(),
-        mpi=on.mpi if on else wiring.find(named_mpi),
+        mpi=mpi,
         time_s=time_s,
         on=on,
+        notes=[note for one in sets for note in notes(one, libraries_of(workload.backend, mpi))],
     )
 
 
@@ -155,69 +146,6 @@ def _refuse_outside(question: Question, command: Sequence[str]) -> None:
             "on this node alone",
             hint=f"compare inside of one: {shlex.join(['salloc', *asked, *command])}",
         )
-
-
-def read_side(written: str, db: str | None) -> Named:
-    """What a side means: ``default``, ``@FILE``, settings, or a profile.
-
-    Raises:
-        UserError, UnknownName: it is none of them.
-    """
-    if written == "default":
-        return Named(written, Configuration())
-    if written.startswith("@"):
-        return Named(written, _from_file(Path(written[1:])))
-    if "=" in written:
-        return Named(written, _settings(written))
-    answer, stored = find_profile(written, db)
-    return Named(written, answer.profile.configuration, answer.pinned, stored)
-
-
-def _settings(written: str) -> Configuration:
-    try:
-        words = shlex.split(written)
-    except ValueError as error:
-        raise UserError(
-            f"{written}: {error}", hint="write 'NAME=VALUE NAME=VALUE', values with blanks quoted"
-        ) from error
-    return Configuration(dict(_setting(word, written) for word in words))
-
-
-def _from_file(path: Path) -> Configuration:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror}", hint=_FILE) from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no text", hint=_FILE) from error
-    found = {}
-    for number, line in enumerate(lines, 1):
-        stripped = line.strip().removeprefix(_EXPORT).strip()
-        if stripped and not stripped.startswith("#"):
-            name, value = _setting(stripped, f"{path}:{number}")
-            found[name] = value
-    return Configuration(found)
-
-
-def _setting(word: str, where: str) -> tuple[str, str]:
-    name, equals, value = word.partition("=")
-    if not equals or not name.isidentifier():
-        raise UserError(f"{where}: {quoted(word)} sets no variable", hint="write NAME=VALUE")
-    return name, value
-
-
-def with_pins(named: Mapping[Side, Named]) -> dict[Side, Configuration]:
-    """What each side sets: a profile its pins too, and the other side these same pins.
-
-    Pins belong to the baseline that a profile was measured against; a side's own settings win.
-    """
-    shared: dict[str, str] = {}
-    for side in reversed(Side):
-        shared |= named[side].pins
-    return {
-        side: Configuration({**(one.pins or shared), **one.configuration})
-        for side, one in named.items()
-    }
 
 
 def _workload(flags: Flags, stored: CampaignDescription | None) -> Workload:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from commtune.errors import CampaignError, UnknownName
 from commtune.model import Aggressor, Configuration, Operation
@@ -27,6 +27,7 @@ from commtune.spaces import (
     validated,
 )
 from commtune.systems import System
+from commtune.tuner import baselines_part
 from commtune.tuner.benchmark_part import BenchmarkPart, own_benchmark, with_benchmark
 from commtune.tuner.budget_part import BudgetPart, budget
 from commtune.tuner.campaign_values import Level, Seconds, Share, within
@@ -98,6 +99,11 @@ class CampaignFile(CustomizationDocument):
     tolerance: Share = 0.05
     confidence: Level = 0.95
     first: tuple[Assignment, ...] = ()
+    baselines: Annotated[
+        tuple[str, ...] | None,
+        BeforeValidator(baselines_part.as_listed),
+        WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "array"}]}),
+    ] = None
     guard_operations: tuple[Operation, ...] = ()
     guard_variables: tuple[str, ...] = ()
     messages: Annotated[dict[int, float], BeforeValidator(_messages)] = Field(
@@ -121,6 +127,7 @@ class CampaignSpec:
         system: the description of the system that it runs on.
         file: the file itself.
         mpi_line, space_line: where the file says which MPI and which space.
+        baselines: named sets, as far as they are tried first; the plan has them too.
         remarks: what is to be said of it before it runs.
     """
 
@@ -132,6 +139,7 @@ class CampaignSpec:
     system: System | None = None
     file: Path | None = None
     space_line: int | None = None
+    baselines: tuple[baselines_part.TriedFirst, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @property
@@ -167,8 +175,9 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
     guards = _guard_variables(document, file, plan.space)
+    tried, remarks = _baselines(document, file, plan.space, system)
     return CampaignSpec(
-        plan=plan,
+        plan=replace(plan, first=_in_order(plan.first, tried)),
         mpi=file.mpi,
         guard_variables=tuple(dict.fromkeys([*guards, *(system.guard if system else ())])),
         mpi_line=document.line_of(("mpi",)),
@@ -176,7 +185,28 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         system=system,
         file=document.file,
         space_line=document.line_of(("space",)),
+        baselines=tried,
+        remarks=remarks,
     )
+
+
+def _baselines(
+    document: Document, file: CampaignFile, space: Space, system: System | None
+) -> tuple[tuple[baselines_part.TriedFirst, ...], tuple[str, ...]]:
+    """The named sets that are tried first, and what is to be said of them."""
+    if file.baselines is None:
+        return (), ()
+    sets = baselines_part.chosen(document, file.baselines, system, space.library)
+    tried = baselines_part.fitted(sets, space, system, file.guard_variables)
+    return tried, baselines_part.remarks(sets, tried, system, space.library)
+
+
+def _in_order(
+    first: tuple[Configuration, ...], tried: tuple[baselines_part.TriedFirst, ...]
+) -> tuple[Configuration, ...]:
+    """What the file lists itself, then what named sets come to; each once, never the default."""
+    known = [one.configuration for one in tried if one.configuration]
+    return (*first, *(c for c in dict.fromkeys(known) if c not in first))
 
 
 def _plan(document: Document, file: CampaignFile, space: Space, folder: Path) -> Plan:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from commtune.errors import CampaignError
 
 if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
+    from commtune.model import Configuration
     from commtune.spaces import Space
     from commtune.tuner.campaign_file import CampaignSpec
 
@@ -57,13 +58,34 @@ def guarded(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
         space = _without(space, name, value, said)
         for parameter, word in _ABOUT.get((name, value), ()):
             space = _without_values(space, parameter, word, f"{name}={value}", said)
-    first = tuple(c for c in spec.plan.first if not space.check(c))
-    said += [
-        f"note: {left} is not tried first: this environment's guard variables rule it out"
-        for left in spec.plan.first
-        if left not in first
-    ]
-    return replace(spec, plan=replace(spec.plan, space=space, first=first), remarks=tuple(said))
+    first, gone = first_within(spec, space, "this environment's guard variables rule it out")
+    changed = replace(spec.plan, space=space, first=first)
+    return replace(spec, plan=changed, remarks=(*said, *gone))
+
+
+def first_within(
+    spec: CampaignSpec, space: Space, why: str
+) -> tuple[tuple[Configuration, ...], list[str]]:
+    """What is tried first in a space that was cut, and what is to be said of the others.
+
+    Of a named set, as much is kept as the space still has.
+    """
+    kept: list[Configuration] = []
+    said = []
+    for configuration in spec.plan.first:
+        if not space.check(configuration):
+            kept.append(configuration)
+            continue
+        name = next((b.name for b in spec.baselines if b.configuration == configuration), None)
+        if name is None:
+            said.append(f"note: {configuration} is not tried first: {why}")
+            continue
+        from commtune.tuner.baselines_part import fit  # slow, and rarely needed
+
+        part = fit(name, configuration, space, {})
+        said.append(f"note: in the space that is left, {part.words}")
+        kept += [part.configuration] if part.configuration else []
+    return tuple(dict.fromkeys(kept)), said
 
 
 def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:

@@ -10,7 +10,7 @@ from commtune.errors import CampaignError
 from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces import Space, cut_to
 from commtune.tuner.campaign_file import CampaignSpec
-from commtune.tuner.guarding import guarded
+from commtune.tuner.guarding import first_within, guarded
 from commtune.wiring.gpus import MPI_LIBRARIES, libraries_of
 
 #: The space that fits an MPI where the user names none.
@@ -96,12 +96,7 @@ def fitted(spec: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
 def cut_to_versions(spec: CampaignSpec, versions: Mapping[str, str]) -> CampaignSpec:
     """The campaign with its space cut to versions of libraries, and what is to say of that."""
     space, said = cut_to(spec.plan.space, versions)
-    first = tuple(c for c in spec.plan.first if not space.check(c))
-    gone = [
-        f"note: {left} is not tried first: the version found does not read it"
-        for left in spec.plan.first
-        if left not in first
-    ]
+    first, gone = first_within(spec, space, "the version found does not read it")
     changed = replace(spec, plan=replace(spec.plan, space=space, first=first))
     return _saying(changed, [*said, *gone])
 

@@ -1,0 +1,114 @@
+"""``commtune systems baselines``."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from commtune.commands import text
+from commtune.errors import UnknownName
+from commtune.nearest import quoted, suggestion
+from commtune.systems import systems
+from commtune.systems.baselines import PREFIX, NamedSet, baselines
+
+_WIDTH = 96
+_SEEN = {
+    "repository": "every value read in the repository",
+    "excerpt": "read in an excerpt",
+    "notes": "from notes only: read it again before you quote it",
+}
+
+
+def run(system: str | None, *, json_output: bool) -> None:
+    """Prints all sets as a table, or those of a system in full.
+
+    Raises:
+        UnknownName: no description and no set knows the system.
+    """
+    found = _of(system) if system else list(baselines().values())
+    if json_output:
+        print(json.dumps([_plain(one) for one in found], indent=2))
+    elif not found:
+        print(f"no baseline is known for {system}")
+    elif system:
+        print("\n\n".join("\n".join(_lines(one)) for one in found))
+    else:
+        print(_table(found))
+        print(
+            "\nWhat each sets: commtune systems baselines SYSTEM\n"
+            f"Against the default, on a machine of its kind: commtune compare default {PREFIX}NAME"
+        )
+
+
+def _of(system: str) -> list[NamedSet]:
+    found = [one for one in baselines().values() if system in one.baseline.systems]
+    known = {name for one in baselines().values() for name in one.baseline.systems}
+    if not found and system not in systems():
+        raise UnknownName(
+            f"no system is called {quoted(system)}",
+            hint=suggestion(system, sorted(known | set(systems()))),
+        )
+    return found
+
+
+def _table(found: list[NamedSet]) -> str:
+    rows = [
+        (
+            one.name,
+            ", ".join(one.baseline.systems) or one.baseline.machine,
+            ", ".join(one.baseline.libraries),
+            str(one.baseline.kind),
+            str(len(one.settings)),
+            "yes" if one.baseline.fit else "no",
+        )
+        for one in found
+    ]
+    header = ("baseline", "for", "library", "kind", "variables", "fit to try")
+    return text.columns(header, rows, right="variables")
+
+
+def _lines(one: NamedSet) -> Iterator[str]:
+    found = one.baseline
+    yield f"{one.name}: {found.summary}"
+    yield from _wrapped(
+        f"{found.stack}; {found.kind}" + (f", {found.dated}" if found.dated else "")
+    )
+    if found.purpose:
+        yield from _wrapped(f"for: {found.purpose}")
+    if found.unfit:
+        yield from _wrapped(f"not to be tried as it stands: {found.unfit}")
+    if found.on_top_of:
+        yield f"    with what {found.on_top_of} sets"
+    for name, value in one.settings.items():
+        yield f"      {name}={value}"
+    for name, what in found.fill_in.items():
+        yield from _wrapped(f"{name} is yours to set: {what}")
+    if found.launcher:
+        yield from _wrapped(f"launch: {found.launcher}")
+    for name, reader in one.elsewhere.items():
+        yield from _wrapped(f"{name} is read by {reader}")
+    if found.note:
+        yield from _wrapped(found.note)
+    parts = "; put together from several places of it" if found.assembled else ""
+    yield from _wrapped(f"from: {one.source} ({_SEEN[found.evidence]}{parts})")
+
+
+def _wrapped(line: str) -> Iterator[str]:
+    yield textwrap.fill(
+        line, _WIDTH, initial_indent="    ", subsequent_indent="        ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _plain(one: NamedSet) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "site": one.site,
+        **one.baseline.model_dump(mode="json"),
+        "source": one.source,
+        "settings": dict(one.settings),
+        "elsewhere": dict(one.elsewhere),
+        "fit": one.baseline.fit,
+    }

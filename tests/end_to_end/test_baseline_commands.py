@@ -1,0 +1,98 @@
+"""``commtune systems baselines``, and baselines in ``compare`` and in a campaign, as typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, CommandLine
+
+from commtune.systems.baselines import baselines
+
+EAGER = "alcf-aurora-mpich-eager"
+WORKLOAD = ("--mpi", "wheel:mpich", "--sizes", "8", "--time", "1s")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> CommandLine:
+    return CommandLine(tmp_path)
+
+
+def test_all_are_listed(here: CommandLine) -> None:
+    said = here("systems", "baselines")
+    assert (said.code, said.err) == (0, "")
+    assert all(name in said.out for name in baselines())
+    found = json.loads(here("systems", "baselines", "--json").out)
+    assert [one["name"] for one in found] == list(baselines())
+
+
+def test_those_of_a_system_in_full(here: CommandLine) -> None:
+    said = here("systems", "baselines", "alps")
+    assert said.code == 0
+    assert "cscs-alps-uenv-nccl: " in said.out
+    assert "NCCL_NET=AWS Libfabric" in said.out
+    assert "not to be tried as it stands" in said.out
+    assert "lumi" not in said.out
+    found = json.loads(here("systems", "baselines", "alps", "--json").out)
+    assert {"alps"} == {system for one in found for system in one["systems"]}
+    assert found[0]["environment"] and found[0]["source"].startswith("repository")
+
+
+def test_a_system_without_any_and_one_that_nobody_knows(here: CommandLine) -> None:
+    none = here("systems", "baselines", "neuron")
+    assert (none.code, none.out) == (0, "no baseline is known for neuron\n")
+    wrong = here("systems", "baselines", "polari")
+    assert wrong.code == 2
+    assert "nearest: polaris" in wrong.err
+
+
+@pytest.mark.component("mpich")
+def test_a_baseline_is_compared_with_the_default(here: CommandLine) -> None:
+    said = here("compare", "default", f"baseline:{EAGER}", *WORKLOAD, "--json")
+    assert said.code == 0, said.err
+    found = json.loads(said.out)
+    assert found["b"]["written"] == f"baseline:{EAGER}"
+    assert found["b"]["configuration"] == {"MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD": "1000000"}
+    assert found["blocks"] > 0
+    assert "note:" not in said.err
+
+
+@pytest.mark.component("mpich")
+def test_what_to_know_of_a_baseline_is_said_before(here: CommandLine) -> None:
+    said = here("compare", "baseline:olcf-frontier-rccl", "default", *WORKLOAD)
+    assert said.code == 0, said.err
+    assert "measured without NCCL_NET_PLUGIN, which is yours to set" in said.err
+    assert "meant for this launch: srun --network=disable_rdzv_get" in said.err
+    assert "is for rccl, and these runs use mpich" in said.err
+
+
+def test_a_baseline_that_is_not_there(here: CommandLine) -> None:
+    said = here("compare", "default", "baseline:alcf-aurora-mpich-eagre")
+    assert said.code == 2
+    assert f"nearest: {EAGER}" in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.component("mpich")
+def test_a_campaign_tries_them_first_and_keeps_what_it_did(here: CommandLine) -> None:
+    declared = (
+        f"baselines: [{EAGER}, alcf-aurora-mpich-ipc]\nextend:\n"
+        "  - {name: MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD, kind: integer, values: [1000, 1000000]}\n"
+    )
+    here.write(SMALL + declared)
+    said = here("tune", "campaign.yaml", "--json")
+    assert said.code == 0, said.err
+    assert f"baseline {EAGER} is tried first, as it stands" in said.err
+    assert "baseline alcf-aurora-mpich-ipc is not tried, for nothing is left of it" in said.err
+    assert "MPIR_CVAR_CH4_IPC_GPU_ENGINE_TYPE=copy_high_bandwidth: not in the space" in said.err
+    ((settings,),) = here.query("SELECT settings FROM campaigns")
+    kept = json.loads(settings)["baselines"]
+    assert [one["name"] for one in kept] == [EAGER, "alcf-aurora-mpich-ipc"]
+    assert kept[0]["tried"] == {"MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD": "1000000"}
+    ((environment, origin),) = here.query(
+        "SELECT c.environment, t.origin FROM trials t JOIN configurations c "
+        "ON c.id = t.configuration_id WHERE t.number = 1"
+    )
+    assert json.loads(environment) == kept[0]["tried"]
+    assert origin == "user"

@@ -1,0 +1,183 @@
+"""The shipped baselines, and what is said of wrong ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from commtune.errors import DocumentError, UnknownName
+from commtune.spaces.catalogue import look_up
+from commtune.systems import systems
+from commtune.systems.baselines import baseline, baselines, read_baselines, sites
+from commtune.systems.baselines.schema import json_schema_text
+
+FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "baselines"
+
+PLAIN = """\
+baselines: 1
+site: Ours
+sources:
+  page: our pages
+  bug: a ticket
+elsewhere:
+  OURS_LEVEL: our launcher
+sets:
+  ours:
+    summary: What we set.
+    systems: [ours]
+    libraries: [nccl]
+    stack: NCCL
+    kind: documented
+    evidence: repository
+    source: page
+    environment: {NCCL_PROTO: Simple, OURS_LEVEL: 010}
+  ours-hang:
+    summary: Against hangs.
+    systems: [ours]
+    libraries: [nccl]
+    stack: NCCL
+    kind: workaround
+    evidence: notes
+    source: bug
+    on_top_of: ours
+    unfit: A remedy.
+    environment: {NCCL_PROTO: LL, NCCL_ALGO: Ring}
+"""
+
+
+def as_data(site: str) -> Any:
+    return yaml.safe_load((FOLDER / f"{site}.yaml").read_text(encoding="utf-8"))
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "ours.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_how_many_there_are() -> None:
+    found = baselines().values()
+    assert (len(found), sum(one.baseline.fit for one in found)) == (62, 47)
+    assert len(found) == sum(len(as_data(site)["sets"]) for site in sites()), "a name twice"
+
+
+def test_the_json_schema_is_up_to_date() -> None:
+    shipped = (FOLDER / "baselines.schema.json").read_text(encoding="utf-8")
+    assert shipped == json_schema_text(), (
+        "write it again: python -c 'from commtune.systems.baselines.schema import "
+        'json_schema_text; print(json_schema_text(), end="")\' '
+        "> commtune/systems/baselines/baselines.schema.json"
+    )
+
+
+@pytest.mark.parametrize("site", sites())
+def test_editors_accept_a_file(site: str) -> None:
+    text = (FOLDER / f"{site}.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=baselines.schema.json\n")
+    schema = json.loads((FOLDER / "baselines.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(as_data(site))
+
+
+@pytest.mark.parametrize("site", sites())
+def test_every_variable_is_in_the_catalogue_or_said_to_be_something_elses(site: str) -> None:
+    data = as_data(site)
+    names = {
+        variable
+        for entry in data["sets"].values()
+        for variable in [*entry["environment"], *entry.get("fill_in", {})]
+    }
+    unknown = {name for name in names if not ((found := look_up(name)).known or found.undescribed)}
+    assert unknown == set(data.get("elsewhere", {}))
+
+
+def test_systems_that_have_descriptions_are_called_as_there() -> None:
+    named = {system for one in baselines().values() for system in one.baseline.systems}
+    # The others have no description; a user's own may have these names.
+    others = {
+        "crusher", "derecho", "isambard-ai", "marenostrum5", "olivia", "polaris", "spock",
+        "supermuc-ng-2",
+    }  # fmt: skip
+    assert named - set(systems()) == others
+
+
+def test_a_set_that_is_for_no_system_says_what_it_is_for() -> None:
+    for one in baselines().values():
+        assert one.baseline.systems or one.baseline.machine, one.name
+
+
+def test_no_value_is_a_placeholder() -> None:
+    for one in baselines().values():
+        assert not any("<" in value for value in one.settings.values()), one.name
+
+
+def test_what_one_sets_on_top_of_another() -> None:
+    base, hang = baseline("cscs-alps-uenv-nccl"), baseline("baseline:cscs-alps-uenv-nccl-hang")
+    assert hang.settings == {
+        **base.settings,
+        "FI_CXI_RDZV_GET_MIN": "0",
+        "FI_CXI_RDZV_THRESHOLD": "0",
+        "FI_CXI_RDZV_EAGER_SIZE": "0",
+    }
+
+
+def test_its_own_values_win(tmp_path: Path) -> None:
+    found = read_baselines(written(tmp_path, PLAIN))
+    assert found["ours-hang"].settings == {
+        "NCCL_PROTO": "LL",
+        "OURS_LEVEL": "010",
+        "NCCL_ALGO": "Ring",
+    }
+    assert found["ours-hang"].source == "a ticket"
+    assert found["ours-hang"].elsewhere == {"OURS_LEVEL": "our launcher"}
+    assert found["ours"].is_for("ours", "nccl")
+    assert not found["ours"].is_for("ours", "rccl")
+    assert not found["ours"].is_for("theirs", "nccl")
+    assert not found["ours-hang"].is_for("ours", "nccl")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("source: page", "source: pages", 16, "ours: no source is called 'pages'"),
+        ("  bug: a ticket\n", "  bug: a ticket\n  mail: x\n", 6, "source 'mail' is not used"),
+        ("on_top_of: ours", "on_top_of: our", 26, "no other set here is called 'our'"),
+        ("on_top_of: ours", "on_top_of: ours-hang", 26, "no other set here is called"),
+        ("kind: documented", "kind: document", 14, "kind"),
+        ("evidence: notes", "evidence: note", 24, "evidence"),
+        ("    stack: NCCL\n    kind: doc", "    kind: doc", 9, "stack"),
+        ("PROTO: Simple", "PROTO: yes", 17, "yes without quotes is a truth value"),
+        ("{NCCL_PROTO: Simple, OURS_LEVEL: 010}", "{}", 17, "environment is empty"),
+        ("  OURS_LEVEL: our", "  OURS: x\n  OURS_LEVEL: our", 7, "no set has OURS"),
+        ("unfit: A remedy.", "fill_in: {NCCL_ALGO: x}", 27, "nothing to fill in"),
+        ("unfit: A remedy.", "unfits: A remedy.", 27, "unfits"),
+    ],
+)
+def test_wrong_files_are_refused(
+    tmp_path: Path, old: str, new: str, line: int, words: str
+) -> None:
+    assert PLAIN.count(old) == 1
+    file = written(tmp_path, PLAIN.replace(old, new))
+    with pytest.raises(DocumentError) as error:
+        read_baselines(file)
+    assert f"ours.yaml:{line}: " in error.value.message
+    assert words in error.value.message
+    assert error.value.hint
+
+
+def test_a_set_on_top_of_two_is_refused(tmp_path: Path) -> None:
+    third = PLAIN[PLAIN.index("  ours-hang:") :]
+    third = third.replace("ours-hang:", "more:").replace("on_top_of: ours", "on_top_of: ours-hang")
+    with pytest.raises(DocumentError, match="ours-hang is set on top of another itself"):
+        read_baselines(written(tmp_path, PLAIN + third))
+
+
+def test_an_unknown_name_is_told_the_nearest() -> None:
+    with pytest.raises(UnknownName) as error:
+        baseline("baseline:cscs-alps-uenv-ncll")
+    assert "no baseline is called 'cscs-alps-uenv-ncll'" in error.value.message
+    assert "cscs-alps-uenv-nccl" in error.value.hint
