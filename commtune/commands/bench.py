@@ -28,7 +28,7 @@ from commtune.model import (
 )
 from commtune.nearest import quoted, suggestion
 from commtune.spaces import QuantityError, parse_seconds
-from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, shape_of
+from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
 from commtune.tuner.workload_part import ELEMENT_BYTES, parse_sizes
 
 _LIMIT_S = 600.0
@@ -143,22 +143,22 @@ def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
         )
     }  # fmt: skip
     way = flags.direction and _one_of("--direction", flags.direction, list(Direction))
-    asked = Asked(
-        operation,
-        settings.ranks,
-        nodes=settings.emulate_nodes or 1,
-        window=flags.window,
-        group_size=flags.group_size,
-        active=flags.active,
-        direction=Direction(way) if way else None,
-        matrix=Path(flags.matrix).expanduser() if flags.matrix else None,
-        **named,
-    )
     for name in ("window", "group_size", "active"):
-        number = getattr(asked, name)
+        number = getattr(flags, name)
         if number is not None and not 1 <= number <= _MOST:
             raise UserError(f"{_flag(name)}: {number} is out of range", hint=f"from 1 to {_MOST}")
     try:
+        asked = Asked(
+            operation,
+            settings.ranks,
+            nodes=settings.emulate_nodes or 1,
+            window=flags.window,
+            group_size=flags.group_size,
+            active=flags.active,
+            direction=Direction(way) if way else None,
+            matrix=matrix_path(flags.matrix, Path()),
+            **named,
+        )
         return backend_of(asked), shape_of(asked)
     except ShapeRefused as refused:
         # Campaign files and the command line call the keys alike.

@@ -96,10 +96,16 @@ def _share(row: BestRow, db: str | None) -> Share | None:
 def _preference(row: BestRow) -> tuple[bool, bool, int, float]:
     """A profile made for a narrow range is surer at a size than one for all sizes.
 
-    What was measured beside an aggressor answers another question than most people ask.
+    What was measured beside an aggressor, or between nodes that are none, answers another question
+    than most people ask; a pattern is what they asked for.
     """
-    noisy = text.split_note(row.note)[0].startswith("measured beside")
-    return (row.simulated, noisy, row.bytes_high - row.bytes_low, -row.created)
+    odd = text.split_note(row.note)[0]
+    return (
+        row.simulated,
+        bool(odd) and not odd.startswith("pattern:"),
+        row.bytes_high - row.bytes_low,
+        -row.created,
+    )
 
 
 def _answer(row: BestRow, size: int, share: Share | None) -> str:

@@ -1,5 +1,10 @@
 """System descriptions: what is known of a machine, and who says so."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from commtune.systems.bandwidth import format_bandwidth, parse_bandwidth, short_bandwidth
 from commtune.systems.bounds import Nominal
 from commtune.systems.collectives import bus_bandwidth
@@ -11,11 +16,22 @@ from commtune.systems.links import (
     node_bandwidth,
     path_bandwidth,
 )
-from commtune.systems.loading import build_system, load_system, systems
 from commtune.systems.nominal import group_bandwidth, matrix, nominal, self_bounds
-from commtune.systems.schema import System
 from commtune.systems.stored import FABRIC, stored_fabric, stored_nominal, stored_question
 from commtune.systems.traffic import Memory, Question
+
+if TYPE_CHECKING:
+    from commtune.systems.loading import build_system, load_system, systems
+    from commtune.systems.schema import System
+
+#: Where these are. The parser of descriptions takes longer to load than all the rest, and what a
+#: database knows of a machine's links needs none.
+_OF_DESCRIPTIONS = {
+    "System": "schema",
+    "build_system": "loading",
+    "load_system": "loading",
+    "systems": "loading",
+}
 
 __all__ = [
     "FABRIC",
@@ -47,3 +63,11 @@ __all__ = [
     "stored_question",
     "systems",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_DESCRIPTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_OF_DESCRIPTIONS[name]}"), name)
+    globals()[name] = found
+    return found

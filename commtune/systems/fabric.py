@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commtune.systems.bandwidth import short_bandwidth
-from commtune.systems.schema import GpuLink, System
+
+if TYPE_CHECKING:
+    from commtune.systems.schema import GpuLink, System
 
 #: From one vertex of a node to a neighbour.
 Edge = tuple[int, int]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from commtune.systems import routes
 from commtune.systems.fabric import fabric_of
-from commtune.systems.schema import System
+
+if TYPE_CHECKING:
+    from commtune.systems.schema import System
 
 
 def direct_bandwidth(system: System, a: int, b: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +62,26 @@ class Asked:
     matrix: Path | None = None
     inside: Backend | None = None
     between: Backend | None = None
+
+
+def matrix_path(written: str | None, folder: Path) -> Path | None:
+    """Where a matrix file is; ``~`` is a home folder.
+
+    Args:
+        folder: where a relative path starts.
+
+    Raises:
+        ShapeRefused: nobody has that home.
+    """
+    if not written:
+        return None
+    try:
+        return folder / Path(written).expanduser()
+    except RuntimeError as error:
+        home = Path(written).parts[0]
+        raise ShapeRefused(
+            "matrix", f"{home} is nobody's home folder here", f"write ./{home} for such a folder"
+        ) from error
 
 
 def shape_of(asked: Asked) -> Shape:
@@ -214,7 +235,13 @@ def _content(asked: Asked) -> Matrix | None:
     if asked.matrix is None:
         return None
     try:
-        if asked.matrix.stat().st_size > _LARGEST_FILE:
+        found = asked.matrix.stat()
+        # Devices and pipes have no size, and some never end.
+        if not stat.S_ISREG(found.st_mode) and not asked.matrix.is_dir():
+            raise ShapeRefused(
+                "matrix", f"the matrix file {asked.matrix} is no file", "lines: FROM TO BYTES"
+            )
+        if found.st_size > _LARGEST_FILE:
             raise ShapeRefused(
                 "matrix",
                 f"the matrix file {asked.matrix} is longer than 16 MiB",

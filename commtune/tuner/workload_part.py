@@ -13,7 +13,7 @@ from commtune.model import BATCHED, DEVICE, Backend, Direction, Operation, Timin
 from commtune.nearest import quoted
 from commtune.spaces import Document, QuantityError, Text, format_bytes, parse_bytes
 from commtune.tuner.campaign_values import Part, Seconds, Share, within
-from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, shape_of
+from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
@@ -190,7 +190,7 @@ def _asked(part: WorkloadPart, folder: Path, nodes: int) -> Asked:
         group_size=part.group_size,
         active=part.active,
         direction=part.direction,
-        matrix=None if part.matrix is None else folder / Path(part.matrix).expanduser(),
+        matrix=matrix_path(part.matrix, folder),
         inside=part.inside,
         between=part.between,
     )

@@ -89,6 +89,12 @@ def test_the_backend_follows_from_those_inside_and_between() -> None:
             "--inside: mpi-host works on host memory, and the backend xccl on device memory",
             "--backend mpi-host",
         ),
+        (
+            "matrix",
+            ShapeFlags(matrix="~no-such-user/m"),
+            "--matrix: ~no-such-user is nobody's",
+            "",
+        ),
         ("matrix", ShapeFlags(matrix="nowhere.txt"), "--matrix: .*nowhere.txt can't be read", ""),
     ],
 )

@@ -104,6 +104,22 @@ def test_best_prefers_what_was_measured_without(
     assert lines[-1].endswith(f", measured {WORDS}")
 
 
+@pytest.mark.parametrize(
+    ("note", "preferred"),
+    [
+        (text.emulated(2), "plain"),
+        (f"{text.emulated(2)}; pattern: x", "plain"),
+        ("pattern: x", "odd"),
+    ],
+)
+def test_best_prefers_real_nodes_and_has_nothing_against_patterns(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str], note: str, preferred: str
+) -> None:
+    stored(store, "plain", None)
+    stored(store, "odd", None, note=note)  # newer
+    assert answer(url, capsys)[0].endswith(f": {preferred}/allreduce-large")
+
+
 def test_why_nothing_is_known_stands_apart_from_it(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -145,6 +147,22 @@ def test_best_says_what_share_its_answer_reaches(
     best.run(question, url, json_output=True)
     (row,) = json.loads(capsys.readouterr().out)
     assert row["of_nominal"]["share"] == pytest.approx(reached)
+
+
+def test_best_finds_its_share_without_the_parser_of_descriptions(store: Store, url: str) -> None:
+    """That takes longer to load than all the rest of the answer."""
+    confirmed(store, LEONARDO, backend="xccl", nodes=2, ranks=8, points=(given.point(MIB),))
+    program = (
+        "import sys; from commtune.commands import best; "
+        "question = best.Question('allreduce', '1MiB', *[None] * 5); "
+        "best.run(question, sys.argv[1], json_output=False); "
+        "print(*{'pydantic', 'yaml', 'commtune.spaces'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, url], capture_output=True, text=True, check=True
+    )
+    assert "of nominal 87.5 GB/s" in done.stdout
+    assert done.stdout.splitlines()[-1] == ""
 
 
 def test_best_says_nothing_of_a_nominal_that_nobody_knows(

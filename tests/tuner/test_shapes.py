@@ -103,6 +103,14 @@ def test_groups_are_those_of_a_node_unless_it_is_said_otherwise() -> None:
             "operation: matrix",
         ),
         ("operation: matrix", 1, "a matrix needs its file", "matrix: FILE"),
+        ("operation: matrix\n  matrix: ''", 2, "a matrix needs its file", "matrix: FILE"),
+        ("operation: matrix\n  matrix: /dev/zero", 2, "/dev/zero is no file", "FROM TO BYTES"),
+        (
+            "operation: matrix\n  matrix: ~no-such-user/m",
+            2,
+            "~no-such-user is nobody's home folder here",
+            "write ./~no-such-user",
+        ),
         (
             "operation: rail\n  ranks: 4\n  direction: sideways",
             3,
