@@ -98,6 +98,37 @@ def test_spaces_that_do_not_fit(space: str, backend: str, message: str, hint: st
     assert hint in caught.value.hint
 
 
+@pytest.mark.usefixtures("h200s")
+def test_a_space_is_cut_to_the_version_in_the_header() -> None:
+    text = (
+        "campaign: 1\nname: x\nspace: nccl-infiniband\nworkload: {backend: xccl}\n"
+        "first: [{NCCL_P2P_SCHEDULE_GROUP_SIZE: 4}, {NCCL_NTHREADS: 256}]\n"
+    )
+    asked = parse_campaign(text, Path.cwd())
+    fitted = wiring.fitted(asked, OPENMPI)
+    # NCCL 2.28.9 has the group size; 2.30 has what comes after it.
+    assert "NCCL_P2P_SCHEDULE_GROUP_SIZE" in fitted.plan.space.by_name
+    assert fitted.plan.space.key == asked.plan.space.key
+    assert fitted.remarks == ()
+    thorough = parse_campaign(text.replace("-infiniband", "-infiniband-thorough"), Path.cwd())
+    fitted = wiring.fitted(thorough, OPENMPI)
+    assert "NCCL_IB_OOO_RQ" not in fitted.plan.space.by_name
+    assert fitted.plan.space.key != thorough.plan.space.key
+    assert sum("NCCL_IB_OOO_RQ (since 2.30.3)" in remark for remark in fitted.remarks) == 1
+    assert wiring.fitted(fitted, OPENMPI) == fitted
+
+
+def test_a_space_is_cut_to_the_version_of_the_mpi() -> None:
+    text = (
+        "campaign: 1\nname: x\nspace: openmpi\n"
+        "first: [{OMPI_MCA_pml: ob1}, {OMPI_MCA_pml: ob1, OMPI_MCA_smsc: cma}]\n"
+    )
+    fitted = wiring.fitted(parse_campaign(text, Path.cwd()), OPENMPI)
+    assert "OMPI_MCA_smsc" not in fitted.plan.space.by_name
+    assert [dict(c) for c in fitted.plan.first] == [{"OMPI_MCA_pml": "ob1"}]
+    assert any("not tried first" in remark for remark in fitted.remarks)
+
+
 def test_more_ranks_than_gpus_and_a_host_id_of_ones_own(h200s: Machine) -> None:
     four = Workload(Operation.ALLREDUCE, (8,), 4, backend=Backend.XCCL, emulated_nodes=2)
     assert len(h200s.gpus) == four.ranks

@@ -13,6 +13,7 @@ from commtune.spaces import Parameter, Space, condition_text, load_document, loa
 from commtune.tuner.campaign_file import load_campaign
 
 _WIDTH = 96
+_MANY = 10**12
 
 
 def show_all(*, json_output: bool) -> None:
@@ -22,11 +23,17 @@ def show_all(*, json_output: bool) -> None:
         print(json.dumps([_brief(space) for space in spaces], indent=2))
         return
     rows = [
-        (s.name, s.library, s.versions, str(len(s.parameters)), f"{s.count():,}", s.summary)
+        (s.name, s.library, s.versions, str(len(s.parameters)), _counted(s), s.summary)
         for s in spaces
     ]
     header = ("space", "library", "versions", "variables", "configurations", "for")
     print(text.columns(header, rows, right="variables,configurations"))
+
+
+def _counted(space: Space) -> str:
+    """How many configurations there are; of very many, only about."""
+    number = space.count()
+    return f"{number:,}" if number < _MANY else f"{number:.1e}"
 
 
 def show(name: str, *, json_output: bool) -> None:
@@ -37,7 +44,7 @@ def show(name: str, *, json_output: bool) -> None:
         print(json.dumps({**_brief(space), "parameters": parameters}, indent=2))
         return
     print(f"{space.name} {space.version}: {space.summary}")
-    print(f"for {space.library} {space.versions}; {space.count():,} configurations")
+    print(f"for {space.library} {space.versions}; {_counted(space)} configurations")
     for name_, value in space.pinned.items():
         print(f"\n{name_}={value}\n    pinned: set in every run")
     for parameter in space.parameters:

@@ -194,6 +194,18 @@ def test_mpich_knows_every_variable_value_and_default(name: str) -> None:
             assert parameter.default == default, parameter.name
 
 
+@pytest.mark.component("mpich")
+def test_mpich_knows_the_variables_and_words_of_the_spaces_from_the_catalogue() -> None:
+    require_component("mpivars of MPICH in .mpi", bool(MPIVARS))
+    known = mpich_variables()
+    space = preset("mpich-thorough")
+    assert set(space.variables) <= set(known)
+    for parameter in space.parameters:
+        words = known[parameter.name][1]
+        if parameter.kind is Kind.CHOICE and words:
+            assert set(parameter.settings) <= set(words), parameter.name
+
+
 def test_importing_spaces_stays_light() -> None:
     code = "import sys, commtune.spaces; print(*sorted(sys.modules))"
     root = str(Path(__file__).parents[2])
