@@ -139,7 +139,7 @@ def _launch(session: Session, options: argparse.Namespace, labels: Json) -> None
     command = osu(options, name) if side == "osu" else imb(options, name)
     launch = session.launch(command, labels)
     launch["times_s"] = their_times(side, name, options.ranks, launch["output"])
-    if launch["times_s"]:
+    if launch["times_s"] and launch["exit_code"] == 0:
         del launch["output"], launch["records"]
 
 

@@ -31,7 +31,10 @@ from commtune.spaces import QuantityError, parse_seconds
 from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
 from commtune.tuner.workload_part import ELEMENT_BYTES, parse_sizes
 
-_LIMIT_S = 600.0
+#: Wall seconds that a run may take: so many at least, or so many times what was asked for.
+_LIMIT_S, _LIMIT_FACTOR = 600.0, 3.0
+#: Records of pairs: each has some 1.4 KB, and a file of 64 MiB is read.
+_MOST_PAIRS = 40_000
 #: Ranks of a group, messages under way.
 _MOST = 4096
 _T = TypeVar("_T")
@@ -73,7 +76,7 @@ def run(settings: Settings, *, json_output: bool) -> None:
     mpi = wiring.find(settings.mpi)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         benchmark = wiring.prepare_benchmark(mpi, None, request.workload, Path(folder))
-        result = wiring.bench(benchmark, request, _LIMIT_S)
+        result = wiring.bench(benchmark, request, limit_s(request))
     if json_output:
         print(json.dumps(_plain(request.workload, result), indent=2))
     else:
@@ -127,10 +130,28 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
         shape=shape,
         rotate=_yes("--rotate", settings.shape.rotate, backend),
     )
-    # Of n ranks, n (n - 1) pairs are measured; a file of records has 64 MiB at most.
-    most = 50 if operation is Operation.PAIRS else 1000
+    most = 1000
+    if operation is Operation.PAIRS:
+        most = 50
+        _check_pairs(workload)
     timing = Timing(max_samples=most, time_cap_s=time_cap_s)
     return RunRequest(uuid.uuid4().hex, _configuration(settings.settings, flag), workload, timing)
+
+
+def limit_s(request: RunRequest) -> float:
+    """Wall seconds that a run may take."""
+    workload = request.workload
+    measurements = len(workload.sizes) * workload.measured_a_size
+    return max(_LIMIT_S, _LIMIT_FACTOR * measurements * request.timing.time_cap_s)
+
+
+def _check_pairs(workload: Workload) -> None:
+    pairs, sizes = workload.measured_a_size, len(workload.sizes)
+    if pairs * sizes > _MOST_PAIRS:
+        raise UserError(
+            f"--sizes: {pairs:,} pairs at {sizes} sizes are more than {_MOST_PAIRS:,} times",
+            hint="give fewer sizes, such as 8,1MiB, or take fewer ranks",
+        )
 
 
 def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:

@@ -28,7 +28,7 @@ from commtune.tuner.campaign_file import CampaignSpec, load_campaign
 from commtune.tuner.grids import Grid, GridHeader, recorded
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Progress
-from commtune.tuner.runner import time_limit
+from commtune.tuner.runner import first_limit, time_limit
 from commtune.tuner.tape import Tape
 from commtune.wiring import records
 
@@ -147,7 +147,8 @@ class Recording:
     def _begin(self, total: int, longest_s: float) -> Grid:
         """Runs the default alone, and begins the tape with that if the rest can be afforded."""
         self.tell.say(f"{self.plan.name}: {_FIRST} runs of the default, to see how long one takes")
-        results = [self._measure(DEFAULT, time_limit(())) for _ in range(_FIRST)]
+        limit_s = first_limit(self.plan.workload, self.plan.timing)
+        results = [self._measure(DEFAULT, limit_s) for _ in range(_FIRST)]
         good = [result for result in results if result.outcome is Outcome.OK]
         if not good:
             raise EnvironmentFault(

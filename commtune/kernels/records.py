@@ -246,6 +246,8 @@ def _compare(header: Mapping[str, Any], request: RunRequest) -> None:
     for name, value in asked.items():
         if header.get(name) != value:
             raise Unsound(f"{name} is {str(header.get(name))[:40]!r}, asked for was {value!r}")
+    if "aggressors" in header:  # as with --aggressors: no time of a quiet network
+        raise Unsound("aggressors sent beside it, which nobody asked for")
     _compare_shape(header, workload)
 
 

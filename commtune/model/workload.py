@@ -116,6 +116,14 @@ class Workload:
         rotating = "rotating through the buffers" if self.rotate else ""
         return ", ".join(filter(None, (self.shape.said(self.operation), rotating)))
 
+    @property
+    def measured_a_size(self) -> int:
+        """Measurements of a run at each size, at most: those of steps and of pairs by themselves
+        are several."""
+        if self.operation is Operation.PAIRS:
+            return self.ranks * (self.ranks - 1)
+        return 1 + _STEPS.get(self.operation, 0)
+
     def plain(self) -> dict[str, Any]:
         """As plain data; what came later is left out where it is as it always was before."""
         later = {"emulated_nodes", "window", "own", "shape", "rotate"}
@@ -140,6 +148,10 @@ class Workload:
                 "shape": Shape.of_plain(stored.get("shape") or {}),
             }
         )
+
+
+#: Steps that the benchmark measures by themselves, beside the whole.
+_STEPS = {Operation.MATRIX: 2, Operation.STRIPING: 3}
 
 
 def _plain_own(own: OwnBenchmark) -> dict[str, Any]:

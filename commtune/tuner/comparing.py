@@ -31,7 +31,7 @@ from commtune.model import (
 from commtune.tuner.confirm import Pairs, logs
 from commtune.tuner.evidence import Cell, Evidence, times
 from commtune.tuner.ports import Benchmark, Progress, Reporter
-from commtune.tuner.runner import FreshRun, time_limit
+from commtune.tuner.runner import FreshRun, first_limit, time_limit
 from commtune.tuner.session import is_disturbed
 from commtune.tuner.speeds import ALL, Speeds, fit
 from commtune.tuner.stats import FEWEST_PAIRS, combined, corrected_level, interval
@@ -205,7 +205,8 @@ class Contest:
         return run
 
     def _limit_s(self) -> float:
-        return time_limit([run.wall_s for run in self.evidence.good(Phase.VERIFY)])
+        walls_s = [run.wall_s for run in self.evidence.good(Phase.VERIFY)]
+        return time_limit(walls_s, first_limit(self.workload, self.timing))
 
     def _tell(self, run: FreshRun, started: float) -> None:
         self.reporter.progress(

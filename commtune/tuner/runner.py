@@ -20,6 +20,7 @@ from commtune.model import (
     Phase,
     RunRequest,
     RunResult,
+    Timing,
     Workload,
 )
 from commtune.tuner.evidence import Evidence, RunView
@@ -29,8 +30,8 @@ from commtune.tuner.ports import Batches, Benchmark, Store
 #: A run may take this many times what others took, and never less than the floor: a slow
 #: machine speed alone makes a run three times longer, a hang would eat the budget.
 _LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
-#: Before anything is known.
-_FIRST_LIMIT_S = 60.0
+#: Before anything is known: this many times what was asked for, and never less than so long.
+_FIRST_FACTOR, _FIRST_LIMIT_S = 3.0, 60.0
 #: How many runs of the default the time limit is taken from.
 _LIMIT_RUNS = 4
 #: Where a configuration comes from that first appears in a planned block.
@@ -337,7 +338,8 @@ class Runner:
             for run in self.evidence.good(Phase.SEARCH, Phase.CONFIRM)
             if run.configuration.is_default
         )
-        return time_limit(list(islice(defaults, _LIMIT_RUNS)))
+        first_s = first_limit(self.plan.workload, self.plan.timing)
+        return time_limit(list(islice(defaults, _LIMIT_RUNS)), first_s)
 
     def _check_default(self, run: FreshRun) -> None:
         """Without runs of the default there is nothing to compare; going on wastes a night."""
@@ -380,9 +382,15 @@ def _of_job(block: int) -> str:
     return f"job of block {block}"
 
 
-def time_limit(walls_s: Sequence[float]) -> float:
-    """Wall seconds that a run may take where others took so many."""
-    return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls_s)) if walls_s else _FIRST_LIMIT_S
+def first_limit(workload: Workload, timing: Timing) -> float:
+    """Wall seconds that a run may take before anything is known of such runs."""
+    measurements = len(workload.sizes) * workload.measured_a_size
+    return max(_FIRST_LIMIT_S, _FIRST_FACTOR * measurements * timing.time_cap_s)
+
+
+def time_limit(walls_s: Sequence[float], first_s: float = _FIRST_LIMIT_S) -> float:
+    """Wall seconds that a run may take where others took so many; ``first_s`` where none did."""
+    return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls_s)) if walls_s else first_s
 
 
 def _is_searched(origin: str) -> bool:

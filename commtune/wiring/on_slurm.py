@@ -45,6 +45,7 @@ from commtune.model import DEFAULT, MpiInstallation, RunRequest
 from commtune.slurm_templates import Wish
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.ports import JobBook
+from commtune.tuner.runner import first_limit
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
@@ -210,7 +211,7 @@ class OnSlurm:
             RunRequest(f"run-{number}", configuration, plan.workload, plan.timing)
             for number, configuration in enumerate(dict.fromkeys([DEFAULT, *plan.first, *some]))
         ]
-        limit_s = plan.time_limit_s or 60.0
+        limit_s = plan.time_limit_s or first_limit(plan.workload, plan.timing)
         folder = JobFolder(self.folder / "jobs" / ("0" * 16))
         time_s = time_limit_of_job(len(requests), None, limit_s)
         return self.scripts().block("0" * 16, folder, requests, limit_s, time_s)

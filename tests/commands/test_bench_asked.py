@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from commtune.commands.bench import Settings, ShapeFlags, request_of
+from commtune.commands.bench import Settings, ShapeFlags, limit_s, request_of
 from commtune.errors import UserError
 from commtune.model import Backend, Shape
 
@@ -104,3 +104,14 @@ def test_flags_that_do_not_fit_are_refused_by_their_names(
     with pytest.raises(UserError, match=message) as caught:
         request_of(replace(_ASKED, op=operation, ranks=4, shape=flags))
     assert hint in caught.value.hint
+
+
+def test_a_run_has_time_for_all_pairs() -> None:
+    pairs = replace(_ASKED, op="pairs", ranks=100, sizes="8,64", time_cap="0.1s")
+    assert limit_s(request_of(pairs)) == pytest.approx(3 * 100 * 99 * 2 * 0.1)
+    assert limit_s(request_of(replace(pairs, ranks=4))) == 600
+
+
+def test_more_pairs_than_can_be_read_are_refused() -> None:
+    with pytest.raises(UserError, match=r"--sizes: 9,900 pairs at 5 sizes are more than 40,000"):
+        request_of(replace(_ASKED, op="pairs", ranks=100, sizes="8,16,32,64,128"))

@@ -11,6 +11,7 @@ from commtune.errors import CampaignError
 from commtune.model import Shape, Workload
 from commtune.tuner.campaign_file import load_campaign, parse_campaign
 from commtune.tuner.plan import Plan
+from commtune.tuner.runner import first_limit
 
 HEAD = "campaign: 1\nname: w\nspace: mpich-host\n"
 
@@ -227,3 +228,25 @@ def test_what_was_stored_before_there_were_patterns_reads_as_before() -> None:
         "dtype": "float32", "reduction": "sum",
     }  # fmt: skip
     assert workload_from(stored).plain() == stored
+
+
+@pytest.mark.parametrize(
+    ("text", "limit_s"),
+    [
+        ("workload: {operation: striping, ranks: 4}\n", 60),
+        ("workload: {operation: ring, sizes: [8, 64]}\ntiming: {time_cap: 20s}\n", 3 * 2 * 20),
+        # The whole and three steps; the whole and two.
+        (
+            "workload: {operation: striping, ranks: 4, sizes: [8, 64]}\ntiming: {time_cap: 20s}\n",
+            3 * 2 * 4 * 20,
+        ),
+        (
+            "workload: {operation: matrix, sizes: [8], matrix: m}\ntiming: {time_cap: 20s}\n",
+            3 * 3 * 20,
+        ),
+    ],
+)
+def test_a_first_run_has_time_for_all_steps(tmp_path: Path, text: str, limit_s: float) -> None:
+    (tmp_path / "m").write_text("0 1 1\n")
+    found = plan(text, tmp_path)
+    assert first_limit(found.workload, found.timing) == limit_s
