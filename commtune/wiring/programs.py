@@ -15,7 +15,7 @@ from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import backends_of, build
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
-from commtune.model import Backend, MpiInstallation, RunRequest, RunResult, Workload
+from commtune.model import Backend, MpiInstallation, Operation, RunRequest, RunResult, Workload
 from commtune.spaces import Space
 from commtune.tuner.guarding import guards_of
 from commtune.wiring.gpus import check_launch, require_backend, shown_names, toolchain_for
@@ -42,9 +42,12 @@ def _native(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> N
 
 
 def _matrix(workload: Workload) -> Path | None:
-    """The file of a workload's matrix, among commtune's own; it stays as long as profiles do."""
+    """The file of a workload's matrix, among commtune's own; it stays as long as profiles do.
+
+    Another operation in the place of the matrix ('commtune compare --op') needs none.
+    """
     shape = workload.shape
-    if not shape.matrix:
+    if not shape.matrix or workload.operation is not Operation.MATRIX:
         return None
     file = Folders.of_user().data / "matrices" / f"{shape.matrix}.txt"
     if shape.content is not None:
