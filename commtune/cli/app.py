@@ -21,7 +21,7 @@ spaces_app = typer.Typer(
     help="Search spaces, and what the variables in them are.", no_args_is_help=True
 )
 systems_app = typer.Typer(
-    help="Descriptions of machines: list, show, validate, detect, new.", no_args_is_help=True
+    help="Descriptions of machines, and what is set on them.", no_args_is_help=True
 )
 mpi_app = typer.Typer(
     help="MPI libraries: find them, install them from wheels.", no_args_is_help=True

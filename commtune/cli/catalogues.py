@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.cli.app import Db, Json, db_app, mpi_app, program, spaces_app, systems_app
+from commtune.cli.app import Db, Json, app, db_app, mpi_app, program, spaces_app, systems_app
 
 
 @spaces_app.command("list")
@@ -109,6 +109,19 @@ def systems_new(
     from commtune.commands import system_new as command
 
     command.run(name, output, partition, program=program())
+
+
+@app.command()
+def findings(
+    system: Annotated[
+        str | None, typer.Option(help="only those on this system, as systems list names it")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """What papers measured on described systems, for campaigns to see again."""
+    from commtune.commands import findings as command
+
+    command.run(system, json_output=json_output)
 
 
 @mpi_app.command("list")

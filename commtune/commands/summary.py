@@ -18,13 +18,16 @@ from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
 
-def summary(plan: Plan, report: Report, *, program: str, where: str, again: str) -> str:
+def summary(
+    plan: Plan, report: Report, *, program: str, where: str, again: str, found: str = ""
+) -> str:
     """The end of ``commtune tune``.
 
     Args:
         program: how the user calls us, for the commands to try next.
         where: the database.
         again: the command that goes on with a larger budget.
+        found: what it says of what others found on its system.
     """
     parts = [_headline(plan, report)]
     if report.oversubscribed:
@@ -37,6 +40,7 @@ def summary(plan: Plan, report: Report, *, program: str, where: str, again: str)
             _table(plan, report),
             *_settings(report.profiles, plan.space.pinned),
             *_remarks(plan, report),
+            found,
         ]
     parts.append(f"Stored in {where}\n{_next(plan, report, program, again)}")
     return "\n\n".join(part for part in parts if part)

@@ -23,6 +23,9 @@ from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.errors import AllocationOver, CommtuneError, DatabaseFault, UserError
 from commtune.model import Backend, MpiInstallation
 from commtune.nearest import quoted, suggestion
+from commtune.report.conclusion import parse
+from commtune.report.seen_again import Asked, Seen, section, seen_again
+from commtune.report.seen_again import plain as plain_of
 from commtune.tuner.campaign import Report
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
 from commtune.tuner.replay import Grid, load_grid
@@ -58,14 +61,32 @@ def run(
             tell.say(f"note: {warning}")
         report = work(opened, tell, take_over=take_over)
     tell.close()
+    seen = _seen_again(spec, report)
     if json_output:
-        data = {**plain(spec.plan, report, where), "replayed": replayed}
+        data = {
+            **plain(spec.plan, report, where),
+            "replayed": replayed,
+            "findings": plain_of(seen),
+        }
         print(json.dumps(text.without_infinities(data), indent=2, allow_nan=False))
         return
     if replayed:
         print(_REPLAYED.format(replayed))
     again = _again(campaign, replay, program)
-    print(summary(spec.plan, report, program=program, where=where, again=again))
+    system = spec.system.name if spec.system else ""
+    said = section(seen, system, "replayed" if replayed else "")
+    found = "\n  ".join(said)
+    print(summary(spec.plan, report, program=program, where=where, again=again, found=found))
+
+
+def _seen_again(spec: CampaignSpec, report: Report) -> tuple[Seen, ...]:
+    """What papers found on the described system, held against what was measured now."""
+    plan = spec.plan
+    if spec.system is None or plan.beside or plan.emulated:
+        return ()
+    workload = plan.workload
+    asked = Asked(spec.system.name, plan.space.library, str(workload.operation), workload.nodes)
+    return seen_again(asked, parse(report.conclusion), plan.space.pinned)
 
 
 def _again(campaign: Path | None, replay: Path | None, program: str) -> str:

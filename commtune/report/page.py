@@ -25,8 +25,10 @@ from commtune.report.nominal import busbw_of, limit_words, nominal_of
 from commtune.report.points import SizePoint, size_points
 from commtune.report.record import Record
 from commtune.report.scheduled import Scheduled, scheduled
+from commtune.report.seen_again import Asked, section, seen_again
 from commtune.report.steps import Step, steps
 from commtune.systems import Nominal
+from commtune.systems.findings import DESCRIBED
 from commtune.tuner.evidence import Cell, baseline, log_gains
 from commtune.tuner.importance import Importance, importance
 from commtune.tuner.scoring import split_ranges
@@ -50,6 +52,7 @@ class Page:
         nominal: what the links could carry; without a number where nothing is known of them.
         busbw: bus bandwidth at a point from a time; ``None`` where no run was good.
         steps: of the operation, each by itself.
+        found: what it says of what papers found on its system, heading first.
     """
 
     record: Record
@@ -72,6 +75,7 @@ class Page:
     busbw: Callable[[SizePoint, float], float] | None
     pictures: Mapping[str, Picture]
     steps: tuple[Step, ...] = ()
+    found: tuple[str, ...] = ()
 
     def share(self, point: SizePoint, seconds: float) -> float | None:
         """The share of the nominal bandwidth that a time comes to."""
@@ -118,8 +122,21 @@ def compose(record: Record) -> Page:
         busbw=busbw_of(record),
         pictures={},
         steps=steps(record, points),
+        found=_found(record),
     )
     return _with_pictures(page, runs)
+
+
+def _found(record: Record) -> tuple[str, ...]:
+    system = str(record.campaign.settings.get(DESCRIBED) or "")
+    if not system or record.beside or record.emulated:
+        return ()
+    library = str(record.campaign.space.get("library") or "")
+    nodes = int(record.workload.get("nodes") or 1)
+    asked = Asked(system, library, record.operation, nodes)
+    seen = seen_again(asked, record.conclusion, record.campaign.space.get("pinned"))
+    replayed = "replayed" if record.conclusion.replayed else "simulated"
+    return tuple(section(seen, system, replayed if record.is_unreal else ""))
 
 
 def banner(record: Record) -> str:

@@ -22,6 +22,7 @@ from commtune.model import MpiFlavour, MpiInstallation, Workload, content_key
 from commtune.slurm_templates import Wish
 from commtune.spaces import Space
 from commtune.systems import FABRIC, fabric_of
+from commtune.systems.findings import DESCRIBED
 from commtune.text import emulated
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
@@ -212,6 +213,7 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         **_of_shape(plan.workload),
         **({"slurm": _of_slurm(spec, spec.slurm)} if spec.slurm else {}),
         **({FABRIC: fabric_of(spec.system).plain()} if spec.system else {}),
+        **({DESCRIBED: spec.system.name} if spec.system else {}),
     }
 
 

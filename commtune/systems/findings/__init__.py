@@ -1,0 +1,25 @@
+"""Findings: what papers say that they measured, for campaigns to see again or not."""
+
+from commtune.systems.findings.loading import (
+    NamedFinding,
+    build_findings,
+    findings,
+    papers,
+    read_findings,
+)
+from commtune.systems.findings.schema import Expected, Finding, FindingFile
+
+#: Key of a campaign's settings that holds the name of its system's description.
+DESCRIBED = "described"
+
+__all__ = [
+    "DESCRIBED",
+    "Expected",
+    "Finding",
+    "FindingFile",
+    "NamedFinding",
+    "build_findings",
+    "findings",
+    "papers",
+    "read_findings",
+]

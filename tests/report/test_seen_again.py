@@ -1,0 +1,212 @@
+"""What a campaign says of the findings of papers, by its own intervals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+from stored_campaigns import Made
+
+from commtune.commands.summary import summary
+from commtune.commands.tune import _seen_again
+from commtune.db.describing import describe
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.model import Configuration, Interval
+from commtune.report.conclusion import Ablation, Conclusion, Confirmed, Effect, Variable
+from commtune.report.page import compose, render
+from commtune.report.record import read
+from commtune.report.seen_again import Again, Asked, Seen, plain, section, seen_again
+from commtune.systems.findings import DESCRIBED
+from commtune.tuner.campaign import Report
+from commtune.tuner.campaign_file import parse_campaign
+from commtune.tuner.confirm import Comparison
+from commtune.tuner.speeds import Speeds
+from commtune.tuner.stats import FEWEST_PAIRS
+
+ALPS = Asked("alps", "nccl", "allreduce", 2)
+GDR = {"NCCL_NET_GDR_LEVEL": "3"}
+NAME = "gdr-level-allreduce"  # 3 times as fast
+
+
+def effect(low: float, high: float, size: int = 1024, speed: str = "all") -> Effect:
+    return Effect(size, speed, Interval((low * high) ** 0.5, low, high, FEWEST_PAIRS))
+
+
+def confirmed(setting: dict[str, str], *effects: Effect) -> Conclusion:
+    return Conclusion(confirmed=(Confirmed(Configuration(setting), 9, "", effects),))
+
+
+def ablated(setting: dict[str, str], *effects: Effect) -> Conclusion:
+    variable = Variable(tuple(setting), setting, True, effects)
+    before = Configuration({**setting, "NCCL_ALGO": "Ring"})
+    return Conclusion(ablations=(Ablation(before, before, 9, None, (variable,)),))
+
+
+def of(name: str, seen: tuple[Seen, ...]) -> Seen:
+    return next(one for one in seen if one.named.name == name)
+
+
+@pytest.mark.parametrize(
+    ("effects", "again"),
+    [
+        ((effect(1.2, 1.4),), Again.SEEN),
+        ((effect(0.7, 0.9),), Again.OPPOSITE),
+        ((effect(0.9, 1.1),), Again.NOT_SEEN),
+        ((effect(0.9, 3.1),), Again.UNDECIDED),
+        ((effect(0.9, 1.1, 8), effect(1.2, 1.4, 64)), Again.SEEN),
+        ((effect(0.7, 0.9, 8), effect(1.2, 1.4, 64)), Again.BOTH),
+        ((effect(0.9, 1.1, 8), effect(0.9, float("inf"), 64)), Again.UNDECIDED),
+        ((effect(1.2, 1.4, speed="slow"),), Again.NOT_COVERED),
+        ((Effect(8, "all", Interval(2, 1.5, 3, FEWEST_PAIRS - 1)),), Again.NOT_COVERED),
+        ((), Again.NOT_COVERED),
+    ],
+)
+def test_verdicts(effects: tuple[Effect, ...], again: Again) -> None:
+    assert of(NAME, seen_again(ALPS, confirmed(GDR, *effects))).again is again
+    assert of(NAME, seen_again(ALPS, ablated(GDR, *effects))).again is again
+
+
+def test_the_same_setting_written_otherwise() -> None:
+    found = seen_again(ALPS, confirmed({"NCCL_NET_GDR_LEVEL": "PHB"}, effect(1.2, 1.4)))
+    assert of(NAME, found).again is Again.SEEN
+
+
+def test_a_setting_beside_others_is_no_evidence_for_it() -> None:
+    both = confirmed({**GDR, "NCCL_ALGO": "Ring"}, effect(1.2, 1.4))
+    assert of(NAME, seen_again(ALPS, both)).again is Again.NOT_COVERED
+    other = confirmed({"NCCL_NET_GDR_LEVEL": "PIX"}, effect(1.2, 1.4))
+    assert of(NAME, seen_again(ALPS, other)).again is Again.NOT_COVERED
+
+
+def test_what_is_set_in_every_run_is_not_covered() -> None:
+    found = seen_again(ALPS, confirmed(GDR, effect(1.2, 1.4)), GDR)
+    assert of(NAME, found).again is Again.NOT_COVERED
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Asked("alps", "nccl", "alltoall", 2),
+        Asked("alps", "cray-mpich", "allreduce", 2),
+    ],
+)
+def test_other_operations_and_libraries_say_nothing(asked: Asked) -> None:
+    found = seen_again(asked, confirmed(GDR, effect(1.2, 1.4)))
+    assert of(NAME, found).again is Again.NOT_COVERED
+
+
+def test_nodes_and_sizes_bound_a_finding() -> None:
+    ignore = confirmed({"NCCL_IGNORE_CPU_AFFINITY": "1"}, effect(1.2, 1.4))
+    one = Asked("alps", "nccl", "allreduce", 1)
+    assert of("affinity-allreduce", seen_again(ALPS, ignore)).again is Again.SEEN
+    assert of("affinity-allreduce", seen_again(one, ignore)).again is Again.NOT_COVERED
+    block = confirmed({"MPICH_GPU_ALLREDUCE_BLK_SIZE": "134217728"}, effect(1.2, 1.4))
+    for nodes, again in ((1, Again.SEEN), (2, Again.NOT_COVERED)):
+        asked = Asked("alps", "cray-mpich", "allreduce", nodes)
+        assert of("allreduce-block", seen_again(asked, block)).again is again
+    asked = Asked("alps", "cray-mpich", "ping-pong", 1)
+    small, large = effect(0.9, 1.1, 2048), effect(1.2, 1.4, 4096)
+    found = of(
+        "ipc-threshold",
+        seen_again(asked, confirmed({"MPICH_GPU_IPC_THRESHOLD": "1"}, small, large)),
+    )
+    assert (found.again, [m.bytes for m in found.measured]) == (Again.NOT_SEEN, [2048])
+
+
+def test_what_is_confirmed_counts_before_ablation() -> None:
+    both = Conclusion(
+        confirmed=confirmed(GDR, effect(1.2, 1.4, 8)).confirmed,
+        ablations=ablated(GDR, effect(0.7, 0.9, 8), effect(1.1, 1.2, 64)).ablations,
+    )
+    found = of(NAME, seen_again(ALPS, both))
+    assert [(m.bytes, m.confirmed) for m in found.measured] == [(8, True), (64, False)]
+    assert found.again is Again.SEEN
+
+
+def test_nothing_is_said_where_nothing_is_covered() -> None:
+    assert section(seen_again(ALPS, Conclusion()), "alps") == []
+    assert seen_again(Asked("mine", "nccl", "allreduce", 2), Conclusion()) == ()
+
+
+def test_words() -> None:
+    seen = seen_again(ALPS, ablated(GDR, effect(1.2, 1.4)))
+    head, line, rest = section(seen, "alps")
+    assert head == "What papers found on alps, and what this campaign measured"
+    assert line.startswith(
+        f"{NAME}: NCCL_NET_GDR_LEVEL=3 in allreduce, 3x there: seen again: 1 KiB 1.30x"
+    )
+    assert line.endswith("(ablation)")
+    assert rest.startswith("not covered: affinity-alltoall, affinity-allreduce, ")
+    assert NAME not in rest
+    assert section(seen, "alps", "replayed")[0].endswith("(replayed: this says nothing of alps)")
+    (told,) = [one for one in plain(seen) if one["points"]]
+    assert (told["finding"], told["again"]) == (NAME, "seen again")
+
+
+def page_words(
+    folder: Path, conclusion: Conclusion, settings: dict[str, str], *, simulated: bool = False
+) -> str:
+    """The words of the report of a campaign with NCCL's space on two nodes."""
+    url = f"sqlite:///{folder}/commtune.db"
+    database = open_database(url)
+    store = Store(database)
+    made = Made(trials=5, settings=settings, workload={"nodes": 2}, simulated=simulated)
+    made.store(store)
+    campaign = describe(url, made.name)
+    campaign = replace(campaign, space={**campaign.space, "library": "nccl"})
+    record = replace(read(store, url, campaign), conclusion=conclusion)
+    page = compose(record)
+    database.close()
+    return unescape(re.sub(r"<[^>]+>", "", render(page)))
+
+
+def test_a_report_has_a_section_of_it(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    words = page_words(tmp_path, confirmed(GDR, effect(1.2, 1.4)), {DESCRIBED: "alps"})
+    assert "What papers found on alps, and what this campaign measured:" in words
+    assert f"{NAME}: NCCL_NET_GDR_LEVEL=3 in allreduce, 3x there: seen again" in words
+    assert "says nothing of alps" not in words
+
+
+def test_a_report_of_a_simulation_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    conclusion = confirmed(GDR, effect(1.2, 1.4))
+    words = page_words(tmp_path, conclusion, {DESCRIBED: "alps"}, simulated=True)
+    assert "(simulated: this says nothing of alps)" in words
+
+
+@pytest.mark.parametrize("settings", [{}, {DESCRIBED: "frontier"}])
+def test_a_report_without_any_has_none(tmp_path: Path, settings: dict[str, str]) -> None:
+    pytest.importorskip("matplotlib")
+    assert "papers" not in page_words(tmp_path, confirmed(GDR, effect(1.2, 1.4)), settings).lower()
+
+
+CAMPAIGN = """\
+campaign: 1
+name: a
+space: nccl
+system: alps
+slurm: {account: a}
+workload: {backend: xccl, nodes: 2, ranks: 8}
+"""
+
+
+def test_the_end_of_a_campaign_says_the_same() -> None:
+    points = [{"bytes": 1024, "speed": "all", "ratio": 1.3, "low": 1.2, "high": 1.4, "pairs": 9}]
+    conclusion = {"confirmed": [{"configuration": GDR, "blocks": 9, "points": points}]}
+    nothing = Comparison("allreduce", {}, {}, {}, {})
+    report = Report((), nothing, Speeds(()), 2, 9, 1.0, 1.0, conclusion=conclusion)
+    spec = parse_campaign(CAMPAIGN, Path.cwd())
+    seen = _seen_again(spec, report)
+    assert of(NAME, seen).again is Again.SEEN
+    found = "\n".join(section(seen, "alps"))
+    said = summary(spec.plan, report, program="commtune", where="x", again="y", found=found)
+    assert f"\n{NAME}: " in said
+    noisy = CAMPAIGN + "aggressor: {pattern: incast, nodes: 2}\n"
+    assert _seen_again(parse_campaign(noisy, Path.cwd()), report) == ()
+    plain_one = CAMPAIGN.replace("system: alps\n", "")
+    assert _seen_again(parse_campaign(plain_one, Path.cwd()), report) == ()

@@ -1,0 +1,137 @@
+"""The shipped findings of papers, and what is said of wrong files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from commtune.commands import findings as command
+from commtune.errors import DocumentError, UnknownName
+from commtune.spaces.catalogue import look_up
+from commtune.systems import load_system, systems
+from commtune.systems.findings import findings, papers, read_findings
+from commtune.systems.findings.schema import json_schema_text
+
+FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "findings"
+
+PLAIN = """\
+findings: 1
+sources:
+  ours: a paper
+found:
+  fast:
+    says: It is faster.
+    systems: [lumi]
+    libraries: [rccl]
+    operations: [alltoall]
+    least_bytes: 1KiB
+    most_bytes: 1MiB
+    setting: {NCCL_ALGO: Ring}
+    expected: {of: bandwidth, factor: 2}
+    source: ours
+    section: 1.10
+"""
+
+
+def as_data(paper: str) -> Any:
+    return yaml.safe_load((FOLDER / f"{paper}.yaml").read_text(encoding="utf-8"))
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "ours.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_how_many_there_are() -> None:
+    names = [one.name for one in findings()]
+    assert len(names) == len(set(names)) == 27
+    assert sum(bool(one.finding.setting) for one in findings()) == 8
+
+
+def test_the_json_schema_is_up_to_date() -> None:
+    shipped = (FOLDER / "findings.schema.json").read_text(encoding="utf-8")
+    assert shipped == json_schema_text(), (
+        "write it again: python -c 'from commtune.systems.findings.schema import "
+        'json_schema_text; print(json_schema_text(), end="")\' '
+        "> commtune/systems/findings/findings.schema.json"
+    )
+
+
+@pytest.mark.parametrize("paper", papers())
+def test_editors_accept_a_file(paper: str) -> None:
+    text = (FOLDER / f"{paper}.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=findings.schema.json\n")
+    schema = json.loads((FOLDER / "findings.schema.json").read_text(encoding="utf-8"))
+    data = as_data(paper)
+    for entry in data["found"].values():
+        entry["section"] = str(entry["section"])
+    for entry in data["found"].values():
+        for setting in (entry.get("setting", {}), *entry.get("also", ())):
+            setting.update({name: str(value) for name, value in setting.items()})
+    jsonschema.Draft202012Validator(schema).validate(data)
+
+
+def test_names_are_those_of_descriptions_and_of_the_catalogue() -> None:
+    for one in findings():
+        assert set(one.finding.systems) <= set(systems()), one.name
+        assert all(look_up(variable).known for variable in one.finding.setting), one.name
+
+
+def test_the_libraries_of_a_setting_are_those_of_its_systems() -> None:
+    for one in findings():
+        if one.finding.setting:
+            there = {lib.name for s in one.finding.systems for lib in load_system(s).libraries}
+            assert set(one.finding.libraries) <= there, one.name
+
+
+def test_numbers_are_text_as_written(tmp_path: Path) -> None:
+    (found,) = read_findings(written(tmp_path, PLAIN))
+    assert (found.name, found.source, found.finding.section) == ("fast", "a paper", "1.10")
+    assert (found.finding.least_bytes, found.finding.most_bytes) == (1024, 1048576)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("source: ours", "source: our", 14, "no source is called 'our'"),
+        ("  ours: a paper\n", "  ours: a paper\n  more: x\n", 4, "source 'more' is not used"),
+        ("    expected: {of: bandwidth, factor: 2}\n", "", 12, "`setting` or `expected`"),
+        ("    setting: {NCCL_ALGO: Ring}\n", "", 12, "`setting` or `expected`"),
+        ("[alltoall]", "[altoall]", 9, "'altoall' is no operation"),
+        ("most_bytes: 1MiB", "most_bytes: 8", 10, "least_bytes is above most_bytes"),
+        ("of: bandwidth", "of: speed", 13, "of"),
+        ("factor: 2", "factor: two", 13, "factor"),
+        ("1KiB", "1K", 10, "1K"),
+    ],
+)
+def test_wrong_files_are_refused(
+    tmp_path: Path, old: str, new: str, line: int, words: str
+) -> None:
+    assert PLAIN.count(old) == 1
+    with pytest.raises(DocumentError) as error:
+        read_findings(written(tmp_path, PLAIN.replace(old, new)))
+    assert f"ours.yaml:{line}: " in error.value.message
+    assert words in error.value.message
+    assert error.value.hint
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    command.run("lumi", json_output=False)
+    said = capsys.readouterr().out
+    assert "NCCL_NCHANNELS_PER_PEER=32: 3.5x in bandwidth" in said
+    assert said.index("channels-per-peer") < said.index("\nobservations") < said.index("gpu-pairs")
+    assert "neuron" not in said
+    command.run(None, json_output=True)
+    found = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in found] == [one.name for one in findings()]
+    command.run("summit", json_output=False)
+    assert capsys.readouterr().out == "no paper that commtune knows measured on summit\n"
+    with pytest.raises(UnknownName) as error:
+        command.run("lumy", json_output=False)
+    assert "nearest: lumi" in error.value.hint
