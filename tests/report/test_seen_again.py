@@ -19,13 +19,14 @@ from commtune.model import Configuration, Interval
 from commtune.report.conclusion import Ablation, Conclusion, Confirmed, Effect, Variable
 from commtune.report.page import compose, render
 from commtune.report.record import read
-from commtune.report.seen_again import Again, Asked, Seen, plain, section, seen_again
-from commtune.systems.findings import DESCRIBED
+from commtune.report.seen_again import Again, Asked, Seen, _measured, plain, section, seen_again
+from commtune.systems.findings import DESCRIBED, findings
 from commtune.tuner.campaign import Report
 from commtune.tuner.campaign_file import parse_campaign
 from commtune.tuner.confirm import Comparison
 from commtune.tuner.speeds import Speeds
 from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.wiring.records import _settings
 
 ALPS = Asked("alps", "nccl", "allreduce", 2)
 GDR = {"NCCL_NET_GDR_LEVEL": "3"}
@@ -115,6 +116,13 @@ def test_nodes_and_sizes_bound_a_finding() -> None:
         seen_again(asked, confirmed({"MPICH_GPU_IPC_THRESHOLD": "1"}, small, large)),
     )
     assert (found.again, [m.bytes for m in found.measured]) == (Again.NOT_SEEN, [2048])
+
+
+def test_sizes_below_the_least_do_not_count() -> None:
+    known = next(one.finding for one in findings() if one.name == NAME)
+    found = known.model_copy(update={"least_bytes": 1024})
+    measured = _measured(found, confirmed(GDR, effect(1.2, 1.4, 1023), effect(1.2, 1.4, 1024)))
+    assert [one.bytes for one in measured] == [1024]
 
 
 def test_what_is_confirmed_counts_before_ablation() -> None:
@@ -210,3 +218,10 @@ def test_the_end_of_a_campaign_says_the_same() -> None:
     assert _seen_again(parse_campaign(noisy, Path.cwd()), report) == ()
     plain_one = CAMPAIGN.replace("system: alps\n", "")
     assert _seen_again(parse_campaign(plain_one, Path.cwd()), report) == ()
+
+
+def test_a_campaign_keeps_the_name_of_its_system_and_others_keep_nothing_new() -> None:
+    spec = parse_campaign(CAMPAIGN, Path.cwd())
+    assert _settings(spec.plan, spec)[DESCRIBED] == "alps"
+    other = parse_campaign("campaign: 1\nname: a\nspace: mpich-host\n", Path.cwd())
+    assert {DESCRIBED, "baselines"}.isdisjoint(_settings(other.plan, other))
