@@ -35,7 +35,7 @@ from commtune.tuner.workload_part import ELEMENT_BYTES, parse_sizes
 _LIMIT_S, _LIMIT_FACTOR = 600.0, 3.0
 #: Records of pairs: each has some 1.4 KB, and a file of 64 MiB is read.
 _MOST_PAIRS = 40_000
-#: Ranks of a group, messages under way.
+#: Ranks, and those of a group; messages under way.
 _MOST = 4096
 _T = TypeVar("_T")
 
@@ -116,8 +116,10 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
     time_cap_s = _read("--time-cap", parse_seconds, settings.time_cap)
     alone = operation.is_collective or operation in (Operation.RING, Operation.SELF)
     least = 1 if alone else 2
-    if settings.ranks < least:
-        raise UserError(f"--ranks: {settings.ranks} is out of range", hint=f"from {least}")
+    if not least <= settings.ranks <= _MOST:
+        raise UserError(
+            f"--ranks: {settings.ranks} is out of range", hint=f"from {least} to {_MOST}"
+        )
     backend, shape = _shape(settings, operation)
     workload = Workload(
         operation,
@@ -150,7 +152,7 @@ def _check_pairs(workload: Workload) -> None:
     if pairs * sizes > _MOST_PAIRS:
         raise UserError(
             f"--sizes: {pairs:,} pairs at {sizes} sizes are more than {_MOST_PAIRS:,} times",
-            hint="give fewer sizes, such as 8,1MiB, or take fewer ranks",
+            hint="take fewer ranks, or fewer sizes, such as 8,1MiB",
         )
 
 

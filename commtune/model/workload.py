@@ -118,11 +118,11 @@ class Workload:
 
     @property
     def measured_a_size(self) -> int:
-        """Measurements of a run at each size, at most: those of steps and of pairs by themselves
+        """Measurements of a run at each size, at most: those of parts and of pairs by themselves
         are several."""
         if self.operation is Operation.PAIRS:
             return self.ranks * (self.ranks - 1)
-        return 1 + _STEPS.get(self.operation, 0)
+        return 1 + _PARTS.get(self.operation, 0)
 
     def plain(self) -> dict[str, Any]:
         """As plain data; what came later is left out where it is as it always was before."""
@@ -150,8 +150,8 @@ class Workload:
         )
 
 
-#: Steps that the benchmark measures by themselves, beside the whole.
-_STEPS = {Operation.MATRIX: 2, Operation.STRIPING: 3}
+#: Parts that the benchmark measures by themselves, beside the whole.
+_PARTS = {Operation.MATRIX: 2, Operation.STRIPING: 3}
 
 
 def _plain_own(own: OwnBenchmark) -> dict[str, Any]:

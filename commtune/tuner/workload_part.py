@@ -245,7 +245,7 @@ def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -
     if part.emulate_nodes is None:
         return 0
     at = ("workload", "emulate_nodes")
-    if part.backend is not Backend.XCCL:
+    if Backend.XCCL not in (part.backend, part.inside, part.between):
         raise document.error(
             f"nodes can be emulated for the backend xccl only, and this is {part.backend}",
             at,

@@ -31,6 +31,12 @@ def test_some_operations_need_two_ranks(operation: str) -> None:
         request_of(replace(_ASKED, op=operation, ranks=1))
 
 
+def test_there_are_no_more_ranks_than_in_campaigns() -> None:
+    with pytest.raises(UserError, match="--ranks: 4097 is out of range") as caught:
+        request_of(replace(_ASKED, ranks=4097))
+    assert caught.value.hint == "from 1 to 4096"
+
+
 @pytest.mark.parametrize("operation", ["ring", "self", "allreduce"])
 def test_others_are_done_by_one_rank(operation: str) -> None:
     assert request_of(replace(_ASKED, op=operation, ranks=1)).workload.ranks == 1

@@ -235,7 +235,7 @@ def test_what_was_stored_before_there_were_patterns_reads_as_before() -> None:
     [
         ("workload: {operation: striping, ranks: 4}\n", 60),
         ("workload: {operation: ring, sizes: [8, 64]}\ntiming: {time_cap: 20s}\n", 3 * 2 * 20),
-        # The whole and three steps; the whole and two.
+        # The whole and three parts; the whole and two.
         (
             "workload: {operation: striping, ranks: 4, sizes: [8, 64]}\ntiming: {time_cap: 20s}\n",
             3 * 2 * 4 * 20,
@@ -246,7 +246,14 @@ def test_what_was_stored_before_there_were_patterns_reads_as_before() -> None:
         ),
     ],
 )
-def test_a_first_run_has_time_for_all_steps(tmp_path: Path, text: str, limit_s: float) -> None:
+def test_a_first_run_has_time_for_all_parts(tmp_path: Path, text: str, limit_s: float) -> None:
     (tmp_path / "m").write_text("0 1 1\n")
     found = plan(text, tmp_path)
     assert first_limit(found.workload, found.timing) == limit_s
+
+
+@pytest.mark.parametrize("key", ["inside", "between", "backend"])
+def test_nodes_are_emulated_for_xccl_wherever_it_is_named(key: str) -> None:
+    text = f"workload: {{operation: striping, ranks: 4, {key}: xccl, emulate_nodes: 2}}\n"
+    found = parse_campaign("campaign: 1\nname: w\nspace: nccl\n" + text, Path.cwd())
+    assert (found.plan.workload.backend, found.plan.workload.emulated_nodes) == ("xccl", 2)
