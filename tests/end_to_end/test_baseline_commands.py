@@ -47,9 +47,8 @@ def test_a_system_without_any_and_one_that_nobody_knows(here: CommandLine) -> No
     assert "nearest: polaris" in wrong.err
 
 
-@pytest.mark.component("mpich")
-def test_a_baseline_is_compared_with_the_default(here: CommandLine) -> None:
-    said = here("compare", "default", f"baseline:{EAGER}", *WORKLOAD, "--json")
+def test_a_baseline_is_compared_with_the_default(commtune: CommandLine) -> None:
+    said = commtune("compare", "default", f"baseline:{EAGER}", *WORKLOAD, "--json")
     assert said.code == 0, said.err
     found = json.loads(said.out)
     assert found["b"]["written"] == f"baseline:{EAGER}"
@@ -58,9 +57,8 @@ def test_a_baseline_is_compared_with_the_default(here: CommandLine) -> None:
     assert "note:" not in said.err
 
 
-@pytest.mark.component("mpich")
-def test_what_to_know_of_a_baseline_is_said_before(here: CommandLine) -> None:
-    said = here("compare", "baseline:olcf-frontier-rccl", "default", *WORKLOAD)
+def test_what_to_know_of_a_baseline_is_said_before(commtune: CommandLine) -> None:
+    said = commtune("compare", "baseline:olcf-frontier-rccl", "default", *WORKLOAD)
     assert said.code == 0, said.err
     assert "measured without NCCL_NET_PLUGIN, which is yours to set" in said.err
     assert "meant for this launch: srun --network=disable_rdzv_get" in said.err
@@ -74,23 +72,22 @@ def test_a_baseline_that_is_not_there(here: CommandLine) -> None:
     assert "Traceback" not in said.err
 
 
-@pytest.mark.component("mpich")
-def test_a_campaign_tries_them_first_and_keeps_what_it_did(here: CommandLine) -> None:
+def test_a_campaign_tries_them_first_and_keeps_what_it_did(commtune: CommandLine) -> None:
     declared = (
         f"baselines: [{EAGER}, alcf-aurora-mpich-ipc]\nextend:\n"
         "  - {name: MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD, kind: integer, values: [1000, 1000000]}\n"
     )
-    here.write(SMALL + declared)
-    said = here("tune", "campaign.yaml", "--json")
+    commtune.write(SMALL + declared)
+    said = commtune("tune", "campaign.yaml", "--json")
     assert said.code == 0, said.err
     assert f"baseline {EAGER} is tried first, as it stands" in said.err
     assert "baseline alcf-aurora-mpich-ipc is not tried, for nothing is left of it" in said.err
     assert "MPIR_CVAR_CH4_IPC_GPU_ENGINE_TYPE=copy_high_bandwidth: not in the space" in said.err
-    ((settings,),) = here.query("SELECT settings FROM campaigns")
+    ((settings,),) = commtune.query("SELECT settings FROM campaigns")
     kept = json.loads(settings)["baselines"]
     assert [one["name"] for one in kept] == [EAGER, "alcf-aurora-mpich-ipc"]
     assert kept[0]["tried"] == {"MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD": "1000000"}
-    ((environment, origin),) = here.query(
+    ((environment, origin),) = commtune.query(
         "SELECT c.environment, t.origin FROM trials t JOIN configurations c "
         "ON c.id = t.configuration_id WHERE t.number = 1"
     )
