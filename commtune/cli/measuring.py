@@ -128,13 +128,19 @@ def compare(
     sizes: Annotated[str | None, typer.Option(help="message sizes, as for tune")] = None,
     mpi: Annotated[str | None, typer.Option(help="which MPI, as for tune")] = None,
     time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
+    backend: Backend = None,
+    emulate_nodes: Annotated[
+        int | None,
+        typer.Option("--emulate-nodes", help="xccl: make one machine so many nodes, by sockets"),
+    ] = None,
     db: Db = None,
     json_output: Json = False,
 ) -> None:
     """Measure any two configurations against each other; nothing is stored."""
     from commtune.commands import compare as command
+    from commtune.commands.compare_asked import Flags
 
-    flags = command.Flags(op, ranks, sizes, mpi, time)
+    flags = Flags(op, ranks, sizes, mpi, time, backend, emulate_nodes)
     command.run(a, b, flags, db, json_output=json_output, program=program())
 
 

@@ -6,13 +6,14 @@ import json
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from commtune import wiring
 from commtune.commands import bench_tables, shares, text
+from commtune.commands.flags import emulated_nodes, one_of
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
     Backend,
@@ -26,7 +27,6 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.nearest import quoted, suggestion
 from commtune.spaces import QuantityError, parse_seconds
 from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
 from commtune.tuner.workload_part import ELEMENT_BYTES, parse_sizes
@@ -109,8 +109,8 @@ def _nominal(workload: Workload, result: RunResult) -> dict[tuple[int, int], flo
 
 def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
     """The run that the command line describes; ``flag`` stands before a setting there."""
-    operation = Operation(_one_of("--op", settings.op, list(Operation)))
-    dtype = _one_of("--dtype", settings.dtype, list(ELEMENT_BYTES))
+    operation = Operation(one_of("--op", settings.op, list(Operation)))
+    dtype = one_of("--dtype", settings.dtype, list(ELEMENT_BYTES))
     written = settings.sizes if ".." in settings.sizes else settings.sizes.split(",")
     sizes = _read("--sizes", parse_sizes, written)
     time_cap_s = _read("--time-cap", parse_seconds, settings.time_cap)
@@ -127,7 +127,7 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
         settings.ranks,
         backend=backend,
         dtype=dtype,
-        emulated_nodes=_emulated(settings, backend),
+        emulated_nodes=emulated_nodes(settings.emulate_nodes, settings.ranks, backend),
         window=settings.shape.window or 0,
         shape=shape,
         rotate=_yes("--rotate", settings.shape.rotate, backend),
@@ -160,12 +160,12 @@ def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
     """The backend and the shape that flags ask for, by the checks of campaign files."""
     flags = settings.shape
     named = {
-        name: Backend(_one_of(f"--{name}", word, list(Backend))) if word else None
+        name: Backend(one_of(f"--{name}", word, list(Backend))) if word else None
         for name, word in (
             ("backend", settings.backend), ("inside", flags.inside), ("between", flags.between)
         )
     }  # fmt: skip
-    way = flags.direction and _one_of("--direction", flags.direction, list(Direction))
+    way = flags.direction and one_of("--direction", flags.direction, list(Direction))
     for name in ("window", "group_size", "active"):
         number = getattr(flags, name)
         if number is not None and not 1 <= number <= _MOST:
@@ -198,28 +198,10 @@ def _flag(key: str) -> str:
 
 
 def _yes(flag: str, word: str, backend: Backend) -> bool:
-    is_yes = bool(word) and _one_of(flag, word, ("yes", "no")) == "yes"
+    is_yes = bool(word) and one_of(flag, word, ("yes", "no")) == "yes"
     if is_yes and not backend.is_native:
         raise UserError(f"{flag}: the backend {backend} does not rotate", hint="leave it out")
     return is_yes
-
-
-def _emulated(settings: Settings, backend: Backend) -> int:
-    nodes = settings.emulate_nodes
-    if nodes and backend is not Backend.XCCL:
-        raise UserError("--emulate-nodes is for --backend xccl only", hint="leave it out")
-    if nodes and (nodes < 2 or settings.ranks % nodes):
-        raise UserError(
-            f"--emulate-nodes: {settings.ranks} ranks can't be shared evenly by {nodes} nodes",
-            hint="give each of two nodes or more as many ranks as the others",
-        )
-    return nodes
-
-
-def _one_of(flag: str, word: str, known: Sequence[str]) -> str:
-    if word in known:
-        return word
-    raise UserError(f"{flag}: {quoted(word)} is not known here", hint=suggestion(word, known))
 
 
 def _read(flag: str, parse: Callable[[Any], _T], written: object) -> _T:

@@ -8,46 +8,29 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from commtune import wiring
 from commtune.commands import text
+from commtune.commands.compare_asked import Flags, workload_asked
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import reporter
 from commtune.commands.sides import notes, read_side, with_pins
 from commtune.commands.stored import (
-    checked_shape,
     on_slurm_again,
     seconds,
     timing_of,
-    workload_of,
 )
-from commtune.db.describing import CampaignDescription
 from commtune.errors import EnvironmentFault, UserError
-from commtune.model import Configuration, MpiInstallation, Operation, Outcome, Timing, Workload
-from commtune.nearest import quoted, suggestion
-from commtune.quantities import QuantityError
+from commtune.model import Backend, Configuration, MpiInstallation, Outcome, Timing, Workload
 from commtune.tuner.comparing import Contest, Difference, Side, Versus
 from commtune.tuner.ports import Benchmark
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
-from commtune.tuner.workload_part import DEFAULT_SIZES, parse_sizes
-from commtune.wiring import records
 from commtune.wiring.gpus import libraries_of
 from commtune.wiring.on_slurm import OnSlurm
-
-
-@dataclass(frozen=True)
-class Flags:
-    """What the command line may say; ``None`` leaves it to the profile, or to the default."""
-
-    op: str | None = None
-    ranks: int | None = None
-    sizes: str | None = None
-    mpi: str | None = None
-    time: str = "30s"
 
 
 @dataclass(frozen=True)
@@ -111,7 +94,7 @@ def _question(a: str, b: str, flags: Flags, db: str | None) -> Question:
     stored = next((side.stored for side in named.values() if side.stored), None)
     on = on_slurm_again(stored, flags.mpi, print) if stored else None
     named_mpi = flags.mpi or (stored.settings.get("mpi") if stored else None) or "auto"
-    workload = _workload(flags, stored)
+    workload = workload_asked(flags, stored)
     mpi = on.mpi if on else wiring.find(named_mpi)
     sets = [side.baseline for side in named.values() if side.baseline]
     return Question(
@@ -148,36 +131,6 @@ def _refuse_outside(question: Question, command: Sequence[str]) -> None:
         )
 
 
-def _workload(flags: Flags, stored: CampaignDescription | None) -> Workload:
-    workload = workload_of(stored) if stored else Workload(Operation.ALLREDUCE, DEFAULT_SIZES)
-    changes: dict[str, Any] = {}
-    if flags.op is not None:
-        changes["operation"] = _operation(flags.op)
-    if flags.sizes is not None:
-        changes["sizes"] = _sizes(flags.sizes)
-    if flags.ranks is not None:
-        changes["ranks"] = flags.ranks
-    workload = checked_shape(replace(workload, **changes), stored)
-    if workload.ranks < 2:
-        raise UserError(f"--ranks: {workload.ranks} is out of range", hint="from 2")
-    return workload
-
-
-def _operation(word: str) -> Operation:
-    if word not in list(Operation):
-        raise UserError(
-            f"--op: {quoted(word)} is not known here", hint=suggestion(word, list(Operation))
-        )
-    return Operation(word)
-
-
-def _sizes(written: str) -> tuple[int, ...]:
-    try:
-        return parse_sizes(written if ".." in written else written.split(","))
-    except QuantityError as error:
-        raise UserError(f"--sizes: {error.message}", hint=error.hint) from error
-
-
 def _measure(question: Question) -> Versus:
     tell = reporter()
     with signals_interrupt(), _benchmark(question) as benchmark:
@@ -208,13 +161,14 @@ def _benchmark(question: Question) -> Iterator[Benchmark]:
 def summary(question: Question, found: Versus) -> str:
     """What came of it, for people."""
     workload = question.workload
-    stack = f"{records.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
+    library = wiring.library_words(workload.backend, question.mpi)
+    what = [workload.words, text.ranks(workload.ranks, workload.nodes), library]
+    what += [workload.backend] if workload.backend != Backend.MPI_HOST else []
+    what += [text.emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
     head = [
         f"A: {question.names[Side.A]}",
         f"B: {question.names[Side.B]}",
-        f"{workload.words}, "
-        f"{text.ranks(workload.ranks, workload.nodes)}, {stack}; "
-        f"{found.blocks} blocks{' so far' if found.interrupted else ''}",
+        f"{', '.join(what)}; {found.blocks} blocks{' so far' if found.interrupted else ''}",
     ]
     table = _table(found) if found.differences else ""
     parts = ["\n".join(head), table, "\n".join(_remarks(found))]
@@ -292,6 +246,7 @@ def plain(question: Question, found: Versus) -> dict[str, Any]:
         "a": {"written": question.names[Side.A], "configuration": dict(question.sides[Side.A])},
         "b": {"written": question.names[Side.B], "configuration": dict(question.sides[Side.B])},
         "workload": {**asdict(workload), "operation": str(workload.operation)},
+        "library": wiring.library_words(workload.backend, question.mpi),
         "mpi": {"flavour": str(question.mpi.flavour), "version": question.mpi.version},
         "blocks": found.blocks,
         "level": found.level,

@@ -57,6 +57,12 @@ def test_a_baseline_is_compared_with_the_default(commtune: CommandLine) -> None:
     assert "note:" not in said.err
 
 
+def test_another_backend_is_compared(commtune: CommandLine) -> None:
+    said = commtune("compare", "default", "A=1", *WORKLOAD, "--backend", "python-host")
+    assert said.code == 0, said.err
+    assert "allreduce of float32, 2 ranks, mpich 5.0.2, python-host; " in said.out
+
+
 def test_what_to_know_of_a_baseline_is_said_before(commtune: CommandLine) -> None:
     said = commtune("compare", "baseline:olcf-frontier-rccl", "default", *WORKLOAD)
     assert said.code == 0, said.err

@@ -1,0 +1,46 @@
+"""What ``compare`` is asked to measure, by its flags."""
+
+from __future__ import annotations
+
+import pytest
+
+from commtune.commands.compare_asked import Flags, workload_asked
+from commtune.errors import UserError
+from commtune.model import Backend, Operation
+
+
+def test_without_flags_it_is_an_allreduce_on_the_host() -> None:
+    workload = workload_asked(Flags(), None)
+    assert (workload.operation, workload.backend) == (Operation.ALLREDUCE, Backend.MPI_HOST)
+    assert (workload.ranks, workload.emulated_nodes) == (2, 0)
+
+
+def test_settings_of_nccl_are_compared_by_its_backend() -> None:
+    flags = Flags(op="alltoall", ranks=4, sizes="8,1MiB", backend="xccl", emulate_nodes=2)
+    workload = workload_asked(flags, None)
+    assert (workload.operation, workload.backend) == (Operation.ALLTOALL, Backend.XCCL)
+    assert (workload.ranks, workload.emulated_nodes) == (4, 2)
+    assert workload.sizes == (8, 2**20)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message", "hint"),
+    [
+        (Flags(op="allredcue"), "--op: 'allredcue' is not known here", "allreduce"),
+        (Flags(backend="nccl"), "--backend: 'nccl' is not known here", "xccl"),
+        (Flags(backend="command"), "--backend: 'command' is not known here", ""),
+        (Flags(emulate_nodes=2), "--emulate-nodes is for --backend xccl only", "leave it out"),
+        (
+            Flags(backend="xccl", ranks=3, emulate_nodes=2),
+            "--emulate-nodes: 3 ranks can't be shared evenly by 2 nodes",
+            "as many ranks as the others",
+        ),
+        (Flags(sizes="8,64K"), "--sizes: ", "64KiB"),
+        (Flags(ranks=1), "--ranks: 1 is out of range", "from 2"),
+    ],
+)
+def test_what_is_wrong_is_named(flags: Flags, message: str, hint: str) -> None:
+    with pytest.raises(UserError) as caught:
+        workload_asked(flags, None)
+    assert caught.value.message.startswith(message)
+    assert hint in caught.value.hint
