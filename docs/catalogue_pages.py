@@ -45,14 +45,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def page(catalogue: Catalogue) -> str:
     """The page of a library."""
     lines = [
-        f"# {catalogue.title}", "", _plain(catalogue.summary), "",
+        f"# {catalogue.title}", "", plain(catalogue.summary), "",
         f"{len(catalogue.variables)} variables. "
         f"`commtune spaces explain NAME` says the same of one. [How to read this]"
         f"(../catalogue.md), [how to add to it](../catalogue.md#how-to-add-to-it).", "",
         *_table(_head(catalogue)), "",
     ]  # fmt: skip
     for name, variable in catalogue.variables.items():
-        lines += [f"## {name}", "", _plain(variable.meaning), ""]
+        lines += [f"## {name}", "", plain(variable.meaning), ""]
         lines += [*_table(_rows(variable, catalogue)), ""]
     lines += _together(catalogue) + _wrong(catalogue)
     return "\n".join(lines)
@@ -119,15 +119,15 @@ def _wrong(catalogue: Catalogue) -> list[str]:
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
-    return ["| | |", "|---|---|", *(f"| {key} | {_plain(text)} |" for key, text in rows if text)]
+    return ["| | |", "|---|---|", *(f"| {key} | {plain(text)} |" for key, text in rows if text)]
 
 
 def _grid(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
-    return [*lines, *(f"| {' | '.join(map(_plain, row))} |" for row in rows)]
+    return [*lines, *(f"| {' | '.join(map(plain, row))} |" for row in rows)]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text whose signs mean nothing to Markdown."""
     escaped = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
     return escaped.replace("&", "&amp;").replace("<", "&lt;")

@@ -47,7 +47,7 @@ def show(name: str, *, json_output: bool) -> None:
         print(f"out of service since {system.retired}")
     origin = "measured" if system.measured_here else "read, not measured;"
     print(f"{origin} facts checked {system.checked}; bandwidths are nominal, one direction")
-    for part in (_node, _paths, _nominal, _jobs, _libraries, _launch, _variables, _disputes):
+    for part in (_node, pair_lines, _nominal, _jobs, _libraries, _launch, _variables, _disputes):
         for line in part(system):
             print(line)
     print("\nsources")
@@ -126,7 +126,8 @@ def _sharing(system: System) -> str:
     return f"ports of the GPUs {numbers}{' (a guess)' if ports and ports.assumed else ''}"
 
 
-def _paths(system: System) -> Iterator[str]:
+def pair_lines(system: System) -> Iterator[str]:
+    """What the links carry between each two GPUs of a node; nothing without links."""
     if not system.links:
         return
     fabric = fabric_of(system)
@@ -209,7 +210,8 @@ def _libraries(system: System) -> Iterator[str]:
         yield "\nlibraries"
     for library in system.libraries:
         network = f", between nodes by {library.network}" if library.network else ""
-        yield _fact(f"{library.name} {library.version}".strip() + network, library)
+        spaces = f"; spaces {', '.join(library.spaces)}" if library.spaces else ""
+        yield _fact(f"{library.name} {library.version}".strip() + network + spaces, library)
 
 
 def _variables(system: System) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from commtune.errors import UnknownName
 from commtune.nearest import quoted, suggestion
-from commtune.spaces import Document, load_document, parse_document, validated
+from commtune.spaces import Document, load_document, parse_document, presets, validated
 from commtune.systems.schema import GpuLink, Slurm, System
 
 _DESCRIPTIONS = resources.files("commtune.systems") / "descriptions"
@@ -54,7 +54,22 @@ def build_system(document: Document) -> System:
     _check_sources(document, system)
     _check_gpus(document, system)
     _check_scheduler(document, system)
+    _check_spaces(document, system)
     return system
+
+
+def _check_spaces(document: Document, system: System) -> None:
+    named = [
+        (space, ("libraries", i, "spaces", j))
+        for i, library in enumerate(system.libraries)
+        for j, space in enumerate(library.spaces)
+    ]
+    known = presets() if named else []
+    for space, where in named:
+        if space not in known:
+            raise document.error(
+                f"no shipped space is called {quoted(space)}", where, hint=suggestion(space, known)
+            )
 
 
 def _check_sources(document: Document, system: System) -> None:

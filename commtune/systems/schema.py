@@ -214,6 +214,8 @@ class Library(Sourced):
     """Version, where a source names one."""
     network: str = ""
     """What carries it between nodes: aws-ofi-nccl over cxi, InfiniBand verbs, UCX."""
+    spaces: list[Name] = []
+    """Shipped search spaces that are for it there: within a node, between nodes."""
 
 
 class Launcher(Sourced):

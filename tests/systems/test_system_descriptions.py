@@ -105,6 +105,13 @@ def test_no_shipped_space_searches_what_no_configuration_may_set() -> None:
         assert not {name for name, variables in guarded.items() if variables & searched}, preset
 
 
+def test_spaces_of_a_library_are_spaces_of_that_library() -> None:
+    named = [library for name in systems() for library in load_system(name).libraries]
+    assert sum(bool(library.spaces) for library in named) >= 10
+    for library in named:
+        assert {load_space(space).library for space in library.spaces} <= {library.name}
+
+
 def test_lumi_modules_have_the_links_that_the_guide_counts() -> None:
     lumi = load_system("lumi")
     outwards = [0, 0, 0, 0]

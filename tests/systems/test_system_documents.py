@@ -119,6 +119,16 @@ def test_a_system_where_pbs_runs_jobs(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "oneccl 2021.15, between nodes by cxi [me]" in shown
 
 
+def test_spaces_of_a_library_are_shipped_ones(tmp_path: Path) -> None:
+    text = BY_PBS.replace("network: cxi", "network: cxi, spaces: [oneccl-quikc]")
+    with pytest.raises(DocumentError) as caught:
+        load_system(written(tmp_path, text))
+    assert caught.value.message.endswith(
+        "small.yaml:16: no shipped space is called 'oneccl-quikc'"
+    )
+    assert "nearest: oneccl-quick" in caught.value.hint
+
+
 def test_jobs_are_run_by_one_scheduler(tmp_path: Path) -> None:
     both = PLAIN + "scheduler: {kind: lsf, source: me}\n"
     none = BY_PBS.replace("scheduler:", "# scheduler:")
