@@ -24,6 +24,9 @@ _PREFIX = Path("/opt/mpi")
 OPENMPI = MpiInstallation(
     MpiFlavour.OPENMPI, "4.1.6", _PREFIX, _PREFIX / "bin/mpicxx", _PREFIX / "bin/mpirun"
 )
+CRAY = MpiInstallation(
+    MpiFlavour.CRAY, "8.1.29.4", _PREFIX, _PREFIX / "bin/CC", Path("/usr/bin/srun")
+)
 HOST = Workload(Operation.ALLREDUCE, (8,))
 NCCL = Workload(Operation.ALLREDUCE, (8,), 4, backend=Backend.XCCL)
 
@@ -61,6 +64,15 @@ def h200s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
 def check(space: str, backend: str, mpi: MpiInstallation = OPENMPI) -> str:
     text = f"campaign: 1\nname: x\nspace: {space}\nworkload: {{backend: {backend}}}\n"
     return wiring.check_library(parse_campaign(text, Path.cwd()), mpi)
+
+
+def test_spaces_of_cray_mpich_are_for_cray_mpich() -> None:
+    assert check("cray-mpich-gpu", "mpi-device", CRAY) == ""
+    assert wiring.preset_for(CRAY, "allreduce") == "cray-mpich-cxi"
+    with pytest.raises(CampaignError, match="for cray-mpich, but the MPI found is openmpi"):
+        check("cray-mpich-gpu", "mpi-device", OPENMPI)
+    with pytest.raises(CampaignError, match="for mpich, but the MPI found is cray-mpich"):
+        check("mpich-host", "mpi-host", CRAY)
 
 
 @pytest.mark.usefixtures("h200s")

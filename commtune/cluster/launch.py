@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from commtune.errors import MissingComponent
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.tuner.guarding import GUARD_NAMES
 
@@ -54,7 +55,17 @@ class Launcher:
 
 
 def local(mpi: MpiInstallation, *, bound: bool = True, emulated_nodes: int = 0) -> Launcher:
-    """Starts the ranks on this machine; arguments as for ``mpi_command``."""
+    """Starts the ranks on this machine; arguments as for ``mpi_command``.
+
+    Raises:
+        MissingComponent: the MPI has no launcher of its own, and needs Slurm's.
+    """
+    if mpi.flavour is MpiFlavour.CRAY:
+        raise MissingComponent(
+            f"ranks of Cray MPICH {mpi.version} are started by srun, in jobs",
+            hint="run a campaign on Slurm: add `slurm: {}` to its file, with what your site asks "
+            "for, or `system: NAME`",
+        )
 
     def command(ranks: int, program: Sequence[str], limit_s: float) -> Sequence[str]:
         del limit_s  # ours to keep
@@ -126,10 +137,12 @@ _OPTIONS: Mapping[MpiFlavour, tuple[str, ...]] = {
     MpiFlavour.INTEL: _HYDRA,
     # More ranks than cores is our business to flag, not the launcher's to refuse.
     MpiFlavour.OPENMPI: ("--map-by", ":OVERSUBSCRIBE"),
+    MpiFlavour.CRAY: (),
 }
 #: Leaves ranks unbound; MPICH's launcher does so by itself.
 _LOOSE: Mapping[MpiFlavour, tuple[str, ...]] = {
     MpiFlavour.MPICH: (),
     MpiFlavour.INTEL: ("-genv", "I_MPI_PIN", "0"),
     MpiFlavour.OPENMPI: ("--bind-to", "none"),
+    MpiFlavour.CRAY: (),
 }

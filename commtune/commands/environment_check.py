@@ -6,15 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from commtune.cluster.doctor import Finding, Status
-from commtune.model import MpiFlavour, MpiInstallation
+from commtune.model import MpiInstallation
 from commtune.spaces.catalogue.checking import Setting, remarks
 from commtune.spaces.catalogue.settings_files import overridden, read_settings, settings_files
 
-_CATALOGUE = {
-    MpiFlavour.MPICH: "mpich",
-    MpiFlavour.OPENMPI: "openmpi",
-    MpiFlavour.INTEL: "intel-mpi",
-}
 #: Locations, labels and what containers set, which are not NCCL's.
 _NOT_ASKED = frozenset({"NCCL_VERSION", "FI_PROVIDER_PATH", "I_MPI_ROOT"})
 
@@ -25,7 +20,7 @@ def versions(mpi: MpiInstallation | None, xccl: tuple[str, str] | None) -> dict[
     Args:
         xccl: name and version of NCCL or RCCL.
     """
-    found = {_CATALOGUE[mpi.flavour]: mpi.version} if mpi else {}
+    found = {mpi.flavour.library: mpi.version} if mpi else {}
     return found | ({xccl[0].lower(): xccl[1]} if xccl else {})
 
 

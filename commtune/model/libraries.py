@@ -14,6 +14,12 @@ class MpiFlavour(StrEnum):
     MPICH = "mpich"
     OPENMPI = "openmpi"
     INTEL = "intel"
+    CRAY = "cray-mpich"
+
+    @property
+    def library(self) -> str:
+        """What search spaces and the catalogue call it."""
+        return "intel-mpi" if self is MpiFlavour.INTEL else str(self)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from commtune.tuner.replay import ReplayBenchmark, check_plan
 from commtune.tuner.runner import Runner
 from commtune.wiring.controlling import controlled
 from commtune.wiring.fitting import cut_to_versions, fitted
-from commtune.wiring.gpus import MPI_LIBRARIES
 from commtune.wiring.on_slurm import OnSlurm, follows, in_allocation
 from commtune.wiring.programs import prepare_benchmark
 from commtune.wiring.recognizing import system_hint
@@ -154,7 +153,7 @@ def _as_recorded(spec: CampaignSpec, grid: Grid) -> CampaignSpec:
     """The campaign with its space cut to the MPI of a recording, as it was for recording it."""
     stack = grid.header.stack
     try:
-        library = MPI_LIBRARIES[MpiFlavour(stack.get("flavour", ""))]
+        library = MpiFlavour(stack.get("flavour", "")).library
     except (KeyError, ValueError):
         return spec
     return cut_to_versions(spec, {library: str(stack.get("version", ""))})

@@ -11,19 +11,18 @@ from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces import Space, cut_to
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.guarding import first_within, guarded
-from commtune.wiring.gpus import MPI_LIBRARIES, libraries_of
+from commtune.wiring.gpus import libraries_of
 
 #: The space that fits an MPI where the user names none.
 _PRESETS = {
     MpiFlavour.MPICH: "mpich-host",
     MpiFlavour.OPENMPI: "openmpi-host",
     MpiFlavour.INTEL: "intel-host",
+    MpiFlavour.CRAY: "cray-mpich-cxi",
 }
-
-
 #: The spaces that fit a library.
 _SPACES = {
-    **{MPI_LIBRARIES[flavour]: preset for flavour, preset in _PRESETS.items()},
+    **{flavour.library: preset for flavour, preset in _PRESETS.items()},
     "nccl": "nccl",
     "rccl": "rccl",
     "ucx": "ucx",
@@ -59,7 +58,9 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
     found = libraries_of(backend, mpi)
     if space.library in found:
         return _version_warning(space, found[space.library])
-    uses_mpi = space.library in MPI_LIBRARIES.values() and backend != Backend.XCCL
+    uses_mpi = (
+        space.library in {flavour.library for flavour in MpiFlavour} and backend != Backend.XCCL
+    )
     fitting = [_SPACES[library] for library in found]
     if not uses_mpi:
         raise CampaignError(

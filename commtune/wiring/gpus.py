@@ -18,11 +18,6 @@ from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Worklo
 ARCHITECTURES_VARIABLE = "COMMTUNE_GPU_ARCHITECTURES"
 
 #: What spaces call the libraries.
-MPI_LIBRARIES = {
-    MpiFlavour.MPICH: "mpich",
-    MpiFlavour.OPENMPI: "openmpi",
-    MpiFlavour.INTEL: "intel-mpi",
-}
 _XCCL = {GpuKind.CUDA: "nccl", GpuKind.HIP: "rccl"}
 _VENDORS = {"nvidia": GpuKind.CUDA, "amd": GpuKind.HIP}
 
@@ -137,7 +132,7 @@ def libraries_of(backend: str, mpi: MpiInstallation) -> dict[str, str]:
         if found is None or found.xccl is None:
             return {}
         return {_XCCL[found.kind]: found.xccl.version}
-    named = {MPI_LIBRARIES[mpi.flavour]: mpi.version}
+    named = {mpi.flavour.library: mpi.version}
     may_use_ucx = Backend(backend).uses_gpu and mpi.flavour is not MpiFlavour.INTEL
     return {**named, **({"ucx": ""} if may_use_ucx else {})}
 

@@ -36,6 +36,7 @@ MPI_NAMES = {
     MpiFlavour.MPICH: "MPICH",
     MpiFlavour.OPENMPI: "Open MPI",
     MpiFlavour.INTEL: "Intel MPI",
+    MpiFlavour.CRAY: "Cray MPICH",
 }
 
 #: Messages of a matrix that are stored with a campaign, for its nominal bandwidth.

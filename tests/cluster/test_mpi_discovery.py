@@ -13,6 +13,7 @@ import pytest
 from components import require_component
 
 from commtune import process
+from commtune.cluster.launch import local
 from commtune.cluster.mpi import (
     Identity,
     find_mpi,
@@ -77,10 +78,13 @@ INTEL_HEADER = """\
 #endif
 #define MPICH_VERSION "3.4a2"
 """
+# Made up but for the name of Cray's macro, which programs look at: we have no Cray.
+CRAY_HEADER = '#define MPICH_VERSION "3.4a2"\n#define CRAY_MPICH_VERSION 8.1.29.4\n'
 HEADERS = [
     (MPICH_HEADER, Identity(MpiFlavour.MPICH, "5.0.2")),
     (OPENMPI_HEADER, Identity(MpiFlavour.OPENMPI, "4.1.4")),
     (INTEL_HEADER, Identity(MpiFlavour.INTEL, "2021.18.1")),
+    (CRAY_HEADER, Identity(MpiFlavour.CRAY, "8.1.29.4")),
 ]
 
 # What `mpicxx -show` printed.
@@ -213,6 +217,32 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("COMMTUNE_MPI_PATH", raising=False)
     return tmp_path
+
+
+def test_cray_mpich_is_started_by_srun(bare: Path) -> None:
+    prefix = make_prefix(bare / "m", header=CRAY_HEADER, launchers={})
+    with pytest.raises(MissingComponent, match="needs srun to start its ranks"):
+        find_mpi(str(prefix))
+    make_program(bare / "path/srun", "slurm 23.02.6\n")
+    found = find_mpi(str(prefix))
+    assert (found.flavour, found.version) == (MpiFlavour.CRAY, "8.1.29.4")
+    assert found.launcher == bare / "path/srun"
+    with pytest.raises(MissingComponent, match="started by srun, in jobs") as error:
+        local(found)
+    assert "slurm: {}" in error.value.hint
+
+
+def test_crays_own_compiler_is_taken_where_its_modules_are_loaded(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = make_prefix(bare / "m", header=CRAY_HEADER, launchers={})
+    make_program(bare / "path/CC", "")
+    make_program(bare / "path/srun", "slurm 23.02.6\n")
+    with pytest.raises(MissingComponent):
+        find_mpi("path")  # a CC may be anybody's
+    monkeypatch.setenv("CRAY_MPICH_DIR", str(prefix))
+    found = find_mpi("path")
+    assert (found.flavour, found.compiler) == (MpiFlavour.CRAY, bare / "path/CC")
 
 
 def test_auto_says_all_that_was_tried_and_how_to_get_one(bare: Path) -> None:

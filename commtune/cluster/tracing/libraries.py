@@ -8,12 +8,13 @@ from commtune.cluster.tracing.nccl import NCCL
 from commtune.cluster.tracing.openmpi import OPENMPI
 from commtune.model import Backend, MpiFlavour
 
-#: Intel MPI's control variables don't have the names of its environment variables, so that
-#: nothing can be told there beyond fingerprints.
+#: Control variables of Intel MPI and Cray MPICH don't have the names of the environment variables,
+#: so that nothing can be told there beyond fingerprints.
 _LIBRARIES = {
     MpiFlavour.MPICH: MPICH,
     MpiFlavour.OPENMPI: OPENMPI,
     MpiFlavour.INTEL: Library(),
+    MpiFlavour.CRAY: Library(),
 }
 
 

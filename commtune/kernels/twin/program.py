@@ -16,6 +16,7 @@ _SYSTEM_NAMES = {
     MpiFlavour.MPICH: ("libmpich.so.12", "libmpi.so.12"),
     MpiFlavour.OPENMPI: ("libmpi.so.40",),
     MpiFlavour.INTEL: ("libmpi.so.12",),
+    MpiFlavour.CRAY: ("libmpi_cray.so.12", "libmpi_gnu_123.so.12", "libmpi_gnu_91.so.12"),
 }
 
 
