@@ -8,6 +8,7 @@ from pathlib import Path
 from commtune.cluster.doctor import Finding, Status
 from commtune.model import MpiInstallation
 from commtune.spaces.catalogue.checking import Setting, remarks
+from commtune.spaces.catalogue.module_files import differing, module_settings
 from commtune.spaces.catalogue.settings_files import overridden, read_settings, settings_files
 
 #: Locations, labels and what containers set, which are not NCCL's.
@@ -40,6 +41,7 @@ def check_environment(
         contents = tuple(read_settings(file) for file in files)
         said += overridden(environment, contents)
         said += remarks(_all(contents), found)
+    said += differing(environment, module_settings(environment))
     for remark in said:
         yield Finding("environment", Status.WARNING, remark.what, remark.mend)
 

@@ -21,6 +21,12 @@ def home(tmp_path: Path) -> Path:
 
 
 def found(home: Path, *, libraries: dict[str, str] = NCCL, **variables: str) -> list[Finding]:
+    return among(home, variables, libraries)
+
+
+def among(
+    home: Path, variables: dict[str, str], libraries: dict[str, str] = NCCL
+) -> list[Finding]:
     environment = {"HOME": str(home), "PATH": "/usr/bin", **variables}
     findings = list(check_environment(environment, libraries, home / "etc"))
     assert {f.area for f in findings} <= {"environment"}
@@ -50,6 +56,33 @@ def test_the_environment_wins_over_the_users_file_and_that_over_the_sites(home: 
         f"NCCL_ALGO is also set in {site}, to the same value: keep one of the two, "
         "in this environment or there",
     ]
+
+
+def test_what_a_loaded_module_sets_otherwise_is_said(home: Path) -> None:
+    lua, tcl = home / "nccl.lua", home / "ucx"
+    lua.write_text(
+        'help("NCCL")\nsetenv("NCCL_ALGO", "Ring")\npushenv{ \'NCCL_DEBUG\' , \'WARN\' }\n'
+        '-- setenv("NCCL_PROTO", "LL")\nsetenv("NCCL_HOME", pathJoin(base, "nccl"))\n'
+        'setenv("EDITOR", "vi")\n'
+    )
+    tcl.write_text('#%Module\nsetenv UCX_TLS "rc,sm"\nsetenv UCX_RNDV_THRESH $size\n')
+    loaded = f"{lua}:{tcl}:{home}/gone"
+    same = {"NCCL_ALGO": "Ring", "NCCL_DEBUG": "WARN", "UCX_TLS": "rc,sm"}
+    assert among(home, {"_LMFILES_": loaded, **same}) == []
+    other = {**same, "NCCL_ALGO": "Tree", "EDITOR": "emacs"}
+    del other["UCX_TLS"]
+    assert [f.what for f in among(home, {"_LMFILES_": loaded, **other})] == [
+        f"NCCL_ALGO is 'Tree' here, and the module file {lua}:2 sets it to 'Ring': "
+        "jobs that load the module get that; set yours after modules are loaded",
+        f"UCX_TLS is unset here, and the module file {tcl}:2 sets it to 'rc,sm': "
+        "jobs that load the module get that; set yours after modules are loaded",
+    ]
+
+
+def test_of_two_modules_the_last_one_counts(home: Path) -> None:
+    for name, value in (("first", "Tree"), ("second", "Ring")):
+        (home / name).write_text(f"setenv NCCL_ALGO {value}\n")
+    assert found(home, _LMFILES_=f"{home}/first:{home}/second", NCCL_ALGO="Ring") == []
 
 
 def test_a_file_that_the_environment_names_takes_the_place_of_the_users(home: Path) -> None:
