@@ -29,6 +29,7 @@ from commtune.tuner.comparing import Contest, Difference, Side, Versus
 from commtune.tuner.ports import Benchmark
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.wiring import records
 from commtune.wiring.gpus import libraries_of
 from commtune.wiring.on_slurm import OnSlurm
 
@@ -161,7 +162,9 @@ def _benchmark(question: Question) -> Iterator[Benchmark]:
 def summary(question: Question, found: Versus) -> str:
     """What came of it, for people."""
     workload = question.workload
-    library = wiring.library_words(workload.backend, question.mpi)
+    library = f"{records.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
+    if workload.backend == Backend.XCCL:
+        library = wiring.library_words(workload.backend, question.mpi)
     what = [workload.words, text.ranks(workload.ranks, workload.nodes), library]
     what += [workload.backend] if workload.backend != Backend.MPI_HOST else []
     what += [text.emulated(workload.emulated_nodes)] if workload.emulated_nodes else []

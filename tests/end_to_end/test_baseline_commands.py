@@ -60,7 +60,7 @@ def test_a_baseline_is_compared_with_the_default(commtune: CommandLine) -> None:
 def test_another_backend_is_compared(commtune: CommandLine) -> None:
     said = commtune("compare", "default", "A=1", *WORKLOAD, "--backend", "python-host")
     assert said.code == 0, said.err
-    assert "allreduce of float32, 2 ranks, mpich 5.0.2, python-host; " in said.out
+    assert "allreduce of float32, 2 ranks, MPICH 5.0.2, python-host; " in said.out
 
 
 def test_what_to_know_of_a_baseline_is_said_before(commtune: CommandLine) -> None:
