@@ -10,7 +10,8 @@ timing are compared, each aligned:
   nccl-tests tells only means; ours are of the longest rank's times, theirs the longest rank's.
 
 In both, the longest rank counts (-a 3), operations rotate through the buffers (nccl-tests always
-does; ours --rotate yes), are not in place, and add float. Per size: medians over launches, their
+does; ours --rotate yes), are not in place, add float, and are waited for by asking the stream and
+NCCL in turn (nccl-tests always does; ours --wait poll). Per size: medians over launches, their
 ratio, and beside it the same ratio between a program's own launches of even and odd rounds (A/A).
 
     python benchmarks/nccl_fidelity.py --bench build/commtune-bench --nccl-tests DIR --json FILE
@@ -54,6 +55,7 @@ def ours(options: argparse.Namespace, mode: str, test: str) -> Command:
     sizes = gl.powers(options.first, options.last, options.factor)
     program = [str(options.bench), "--backend", "xccl", "--op", _OPERATIONS[test]]
     program += ["--sizes", ",".join(map(str, sizes)), "--rotate", "yes", "--relative-ci", "0"]
+    program += ["--wait", "poll"]
     if mode == "batched":
         program += ["--timing", "batched", "--operations", str(_BATCH)]
         program += ["--min-samples", str(_BATCHES), "--max-samples", "10", "--time-cap", "0.03"]

@@ -8,6 +8,7 @@
 #include "memories.h"
 #include "messages.h"
 #include "operations.h"
+#include "waiting.h"
 
 namespace commtune {
 
@@ -89,6 +90,8 @@ constexpr std::string_view kHostBackend = "mpi-host";
 std::vector<std::string_view> backend_names();
 
 /// Sets a backend up, on all ranks. UsageError lists the names where there is none of this name.
-std::unique_ptr<Backend> make_backend(std::string_view name, const World& world);
+/// @param waiting for those that enqueue; the others wait in ways of their own
+std::unique_ptr<Backend> make_backend(std::string_view name, const World& world,
+                                      Waiting waiting = Waiting::stream);
 
 }  // namespace commtune

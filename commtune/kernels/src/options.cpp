@@ -78,6 +78,12 @@ Timer parse_timer(const std::string& text) {
   throw UsageError("--timer: '" + text + "' is neither wall nor device");
 }
 
+Waiting parse_waiting(const std::string& text) {
+  if (text == "stream") return Waiting::stream;
+  if (text == "poll") return Waiting::poll;
+  throw UsageError("--wait: '" + text + "' is neither stream nor poll");
+}
+
 bool parse_yes(const std::string& option, const std::string& text) {
   if (text != "yes" && text != "no") {
     throw UsageError(option + ": '" + text + "' is neither yes nor no");
@@ -127,7 +133,7 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 41> kOptions{
+constexpr std::array<Option, 42> kOptions{
     {
         {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); },
          For::operations},
@@ -137,6 +143,8 @@ constexpr std::array<Option, 41> kOptions{
         {"--timing", [](Options& o, Name, Value v) { o.timing = parse_timing(v); },
          For::operations},
         {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},
+        {"--wait", [](Options& o, Name, Value v) { o.waiting = parse_waiting(v); },
+         For::operations},
         {"--operations", [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); },
          For::operations},
         {"--window", [](Options& o, Name n, Value v) { o.shape.window = parse_count(n, v, 1); },
@@ -265,6 +273,8 @@ std::string backends_text() {
 std::string_view word(Timing timing) { return timing == Timing::blocking ? "blocking" : "batched"; }
 
 std::string_view word(Timer timer) { return timer == Timer::wall ? "wall" : "device"; }
+
+std::string_view word(Waiting waiting) { return waiting == Waiting::stream ? "stream" : "poll"; }
 
 bool has_aggressors(const Options& options) {
   return options.aggressor.ranks.kind != AggressorRanks::Kind::none;

@@ -11,6 +11,7 @@
 #include "pattern.h"
 #include "shape.h"
 #include "stopping.h"
+#include "waiting.h"
 
 namespace commtune {
 
@@ -34,6 +35,7 @@ enum class End { clean, quick };
 /// The words for records.
 std::string_view word(Timing timing);
 std::string_view word(Timer timer);
+std::string_view word(Waiting waiting);
 
 /// What the command line asks for.
 struct Options {
@@ -45,6 +47,7 @@ struct Options {
   std::string matrix;  ///< file of Operation::matrix; Shape's flows come from it, once MPI is up
   Timing timing = Timing::blocking;
   Timer timer = Timer::wall;
+  Waiting waiting = Waiting::stream;
   int operations = 0;  ///< in one sample; 0: Timing::blocking chooses them by their length
   Bind bind = Bind::none;
   bool rotate = false;       ///< each operation is done at another place of the buffers

@@ -75,6 +75,7 @@ std::string shape_json(const Options& options) {
 std::string timing_json(const Options& options) {
   json::Object object;
   object.text("mode", word(options.timing)).text("timer", word(options.timer));
+  if (options.waiting != Waiting::stream) object.text("wait", word(options.waiting));
   if (options.rotate) object.boolean("rotate", true);
   if (options.operations > 0) {
     object.integer("operations", static_cast<std::uint64_t>(options.operations));

@@ -17,9 +17,11 @@ namespace {
 
 Backends make_backends(const Options& options, const World& world) {
   Backends backends;
-  backends.main = make_backend(options.backend, world);
-  if (!options.inside.empty()) backends.inside = make_backend(options.inside, world);
-  if (!options.between.empty()) backends.between = make_backend(options.between, world);
+  backends.main = make_backend(options.backend, world, options.waiting);
+  if (!options.inside.empty())
+    backends.inside = make_backend(options.inside, world, options.waiting);
+  if (!options.between.empty())
+    backends.between = make_backend(options.between, world, options.waiting);
   for (Backend* other : {backends.inside.get(), backends.between.get()}) {
     if (other != nullptr && other->memory().name() != backends.main->memory().name()) {
       throw UsageError(std::string(other->name()) + " and " + std::string(backends.main->name()) +
@@ -31,6 +33,9 @@ Backends make_backends(const Options& options, const World& world) {
   }
   if (options.timing == Timing::batched && !backends.main->enqueues()) {
     throw UsageError("--timing batched: " + options.backend + " enqueues nothing on a device");
+  }
+  if (options.waiting == Waiting::poll && !backends.main->enqueues()) {
+    throw UsageError("--wait poll: " + options.backend + " enqueues nothing on a device");
   }
   return backends;
 }

@@ -37,6 +37,8 @@ Measures one communication operation and writes JSON Lines.
   --operations N      in one sample: with --timing batched 20; with blocking as many as it takes
                       to be timed well, if none are named
   --timer CLOCK       wall (default), or device: events on the device
+  --wait HOW          stream (default): in a call of the GPU's runtime; poll: ask the stream and
+                      the library in turn, as nccl-tests does
   --window N          of stream: messages under way (64)
   --group-size N      of rail, asymmetric, symmetric, striping: ranks of a group, as a rule of a
                       node (1)

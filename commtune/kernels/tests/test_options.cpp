@@ -189,6 +189,7 @@ TEST(options_of_patterns_belong_to_them) {
          "--mode trace is not for --op rail");
   EXPECT(harness::contains(complaint(with("--timing", "quick")), "neither blocking nor batched"));
   EXPECT(harness::contains(complaint(with("--timer", "sun")), "neither wall nor device"));
+  EXPECT(complaint(with("--wait", "long")) == "--wait: 'long' is neither stream nor poll");
   EXPECT(harness::contains(complaint({"--op=rail", "--sizes=8", "--direction=up"}),
                            "neither outbound nor bidirectional"));
 }

@@ -17,7 +17,7 @@ namespace commtune {
 
 namespace {
 
-using Maker = std::unique_ptr<Backend> (*)(const World&);
+using Maker = std::unique_ptr<Backend> (*)(const World&, Waiting);
 
 struct Entry {
   std::string_view name;
@@ -26,16 +26,18 @@ struct Entry {
 
 constexpr std::array kEntries{
     Entry{"mpi-host",
-          [](const World& world) { return make_mpi("mpi-host", world, host_memory()); }},
+          [](const World& world, Waiting) { return make_mpi("mpi-host", world, host_memory()); }},
 #if COMMTUNE_WITH_GPU
-    Entry{"mpi-device",
-          [](const World& world) { return make_mpi("mpi-device", world, device_memory()); }},
-    Entry{"mpi-staged", [](const World& world) { return make_staged(world); }},
-    Entry{"ipc-put", [](const World& world) { return make_ipc(world, IpcDirection::put); }},
-    Entry{"ipc-get", [](const World& world) { return make_ipc(world, IpcDirection::get); }},
+    Entry{"mpi-device", [](const World& world,
+                           Waiting) { return make_mpi("mpi-device", world, device_memory()); }},
+    Entry{"mpi-staged", [](const World& world, Waiting) { return make_staged(world); }},
+    Entry{"ipc-put",
+          [](const World& world, Waiting) { return make_ipc(world, IpcDirection::put); }},
+    Entry{"ipc-get",
+          [](const World& world, Waiting) { return make_ipc(world, IpcDirection::get); }},
 #endif
 #if COMMTUNE_WITH_XCCL
-    Entry{"xccl", [](const World& world) { return make_xccl(world); }},
+    Entry{"xccl", [](const World& world, Waiting waiting) { return make_xccl(world, waiting); }},
 #endif
 };
 
@@ -48,10 +50,10 @@ std::vector<std::string_view> backend_names() {
   return names;
 }
 
-std::unique_ptr<Backend> make_backend(std::string_view name, const World& world) {
+std::unique_ptr<Backend> make_backend(std::string_view name, const World& world, Waiting waiting) {
   std::string known;
   for (const Entry& entry : kEntries) {
-    if (entry.name == name) return entry.make(world);
+    if (entry.name == name) return entry.make(world, waiting);
     known.append(known.empty() ? "" : ", ").append(entry.name);
   }
   throw UsageError("this executable has no backend '" + std::string(name) + "'; it has: " + known);

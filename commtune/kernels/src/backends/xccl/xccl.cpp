@@ -3,6 +3,7 @@
 #include <chrono>
 #include <exception>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -79,7 +80,7 @@ constexpr std::chrono::seconds kLongWait{2};
 /// The stream of all work and the communicator whose work it is.
 class Lane {
  public:
-  explicit Lane(const World& world) {
+  Lane(const World& world, Waiting waiting) : waiting_(waiting) {
     ncclUniqueId id{};
     if (world.is_first()) COMMTUNE_XCCL(ncclGetUniqueId(&id));
     id = world.from_first(id);
@@ -114,17 +115,35 @@ class Lane {
   /// for instance, are told by the communicator and not by the stream, which may then wait for
   /// ever: a long wait is looked after.
   void wait() const {
+    if (waiting_ == Waiting::poll) {
+      poll();
+      return;
+    }
     watch_->begin();
     const gpuError_t ended = gpuStreamSynchronize(stream_.get());
     watch_->end();
     if (!failure_.empty()) throw Error("communication on the device: " + failure_);
     COMMTUNE_GPU_CALL(ended);
+    check_communicator();
+  }
+
+ private:
+  void poll() const {
+    gpuError_t state = gpuStreamQuery(stream_.get());
+    while (state == gpuErrorNotReady) {
+      check_communicator();
+      std::this_thread::yield();
+      state = gpuStreamQuery(stream_.get());
+    }
+    COMMTUNE_GPU_CALL(state);
+  }
+
+  void check_communicator() const {
     ncclResult_t state = ncclSuccess;
     COMMTUNE_XCCL(ncclCommGetAsyncError(communicator_, &state));
     if (state != ncclSuccess) fail_xccl(state, "communication on the device", __FILE__, __LINE__);
   }
 
- private:
   /// While the stream is waited for, in another thread. What failed will not be complete any more:
   /// only when the communicator is given up does the stream end.
   void look_for_failure() {
@@ -138,6 +157,7 @@ class Lane {
     communicator_ = nullptr;
   }
 
+  const Waiting waiting_;
   const Stream stream_;
   ncclComm_t communicator_ = nullptr;
   double init_s_ = 0.0;
@@ -292,11 +312,11 @@ std::string library_words() {
 
 class XcclBackend final : public Backend {
  public:
-  explicit XcclBackend(const World& world)
+  XcclBackend(const World& world, Waiting waiting)
       : world_(world),
         library_(library_words()),
         memory_(device_memory()),
-        lane_(world),
+        lane_(world, waiting),
         timer_(lane_.stream()) {}
 
   std::string_view name() const override { return "xccl"; }
@@ -343,8 +363,8 @@ class XcclBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_xccl(const World& world) {
-  return std::make_unique<XcclBackend>(world);
+std::unique_ptr<Backend> make_xccl(const World& world, Waiting waiting) {
+  return std::make_unique<XcclBackend>(world, waiting);
 }
 
 }  // namespace commtune
