@@ -29,7 +29,12 @@ from commtune.model import (
 )
 from commtune.spaces import QuantityError, parse_seconds
 from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
-from commtune.tuner.workload_part import ELEMENT_BYTES, parse_sizes
+from commtune.tuner.workload_part import (
+    ELEMENT_BYTES,
+    check_elements,
+    parse_sizes,
+    rounded_words,
+)
 
 #: Wall seconds that a run may take: so many at least, or so many times what was asked for.
 _LIMIT_S, _LIMIT_FACTOR = 600.0, 3.0
@@ -82,6 +87,8 @@ def run(settings: Settings, *, json_output: bool) -> None:
     else:
         print(_headline(request.workload, f"{mpi.flavour} {mpi.version}"))
         print(bench_tables.table(request.workload, result, _nominal(request.workload, result)))
+        if rounded := rounded_words(request.workload):
+            print(rounded)
         if reached := shares.of_run(request.workload, result):
             print(reached)
     if result.outcome is not Outcome.OK:
@@ -121,6 +128,7 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
             f"--ranks: {settings.ranks} is out of range", hint=f"from {least} to {_MOST}"
         )
     backend, shape = _shape(settings, operation)
+    _read("--sizes", lambda each: check_elements(each, dtype, backend), sizes)
     workload = Workload(
         operation,
         sizes,

@@ -29,6 +29,7 @@ from commtune.tuner.comparing import Contest, Difference, Side, Versus
 from commtune.tuner.ports import Benchmark
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.tuner.workload_part import rounded_words
 from commtune.wiring import records
 from commtune.wiring.gpus import libraries_of
 from commtune.wiring.on_slurm import OnSlurm
@@ -97,6 +98,7 @@ def _question(a: str, b: str, flags: Flags, db: str | None) -> Question:
     named_mpi = flags.mpi or (stored.settings.get("mpi") if stored else None) or "auto"
     workload = workload_asked(flags, stored)
     mpi = on.mpi if on else wiring.find(named_mpi)
+    rounded = rounded_words(workload)
     sets = [side.baseline for side in named.values() if side.baseline]
     return Question(
         names={side: name.written for side, name in named.items()},
@@ -106,7 +108,10 @@ def _question(a: str, b: str, flags: Flags, db: str | None) -> Question:
         mpi=mpi,
         time_s=time_s,
         on=on,
-        notes=[note for one in sets for note in notes(one, libraries_of(workload.backend, mpi))],
+        notes=[
+            *([rounded] if rounded else []),
+            *(note for one in sets for note in notes(one, libraries_of(workload.backend, mpi))),
+        ],
     )
 
 

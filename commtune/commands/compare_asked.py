@@ -11,7 +11,7 @@ from commtune.db.describing import CampaignDescription
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, Workload
 from commtune.quantities import QuantityError
-from commtune.tuner.workload_part import DEFAULT_SIZES, parse_sizes
+from commtune.tuner.workload_part import DEFAULT_SIZES, check_elements, parse_sizes
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ def workload_asked(flags: Flags, stored: CampaignDescription | None) -> Workload
     if flags.ranks is not None:
         changes["ranks"] = flags.ranks
     changes |= _machinery(flags, workload)
-    workload = checked_shape(replace(workload, **changes), stored)
+    workload = replace(workload, **changes)
+    _check_elements(workload)
+    workload = checked_shape(workload, stored)
     if workload.ranks < 2:
         raise UserError(f"--ranks: {workload.ranks} is out of range", hint="from 2")
     return workload
@@ -62,6 +64,13 @@ def _machinery(flags: Flags, workload: Workload) -> dict[str, Any]:
     ranks = flags.ranks if flags.ranks is not None else workload.ranks
     changes["emulated_nodes"] = emulated_nodes(nodes, ranks, backend)
     return changes
+
+
+def _check_elements(workload: Workload) -> None:
+    try:
+        check_elements(workload.sizes, workload.dtype, Backend(workload.backend))
+    except QuantityError as error:
+        raise UserError(f"--sizes: {error.message}", hint=error.hint) from error
 
 
 def _sizes(written: str) -> tuple[int, ...]:

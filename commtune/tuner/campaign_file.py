@@ -45,6 +45,7 @@ from commtune.tuner.workload_part import (
     TimingPart,
     WorkloadPart,
     parse_sizes,
+    rounded_words,
     timing,
     workload,
 )
@@ -176,6 +177,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     plan = replace(plan, workload=replace(plan.workload, own=own))
     guards = _guard_variables(document, file, plan.space)
     tried, remarks = _baselines(document, file, plan.space, system)
+    rounded = rounded_words(plan.workload)
     return CampaignSpec(
         plan=replace(plan, first=_in_order(plan.first, tried)),
         mpi=file.mpi,
@@ -186,7 +188,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         file=document.file,
         space_line=document.line_of(("space",)),
         baselines=tried,
-        remarks=remarks,
+        remarks=(*remarks, *([f"note: {rounded}"] if rounded else [])),
     )
 
 

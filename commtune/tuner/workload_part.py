@@ -23,6 +23,8 @@ DEFAULT_BATCH = 20
 #: Data types, with the size of one element.
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 
+#: Sizes that a remark names.
+_MOST_SHOWN = 4
 _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
 
@@ -54,6 +56,39 @@ def parse_sizes(written: object) -> tuple[int, ...]:
         if not 1 <= size <= LARGEST_SIZE:
             raise QuantityError(f"{format_bytes(size)} is out of range", hint="from 1 B to 1 GiB")
     return tuple(sizes)
+
+
+def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
+    """Sees that each size (bytes) holds one element at least.
+
+    Raises:
+        QuantityError: with the least size that does.
+    """
+    element = _element_bytes(dtype, backend)
+    if (least := min(sizes)) < element:
+        raise QuantityError(
+            f"{format_bytes(least)} is less than one element of {dtype} ({element} bytes)",
+            hint=f"write sizes of {element} B or more",
+        )
+
+
+def rounded_words(workload: Workload) -> str:
+    """What to say where sizes are no whole numbers of elements; empty where all are.
+
+    A benchmark of a user's own makes of sizes what it likes.
+    """
+    element = _element_bytes(workload.dtype, Backend(workload.backend))
+    odd = [size for size in workload.sizes if size % element]
+    if not odd or workload.operation.is_own:
+        return ""
+    shown = ", ".join(format_bytes(size) for size in odd[:_MOST_SHOWN])
+    shown += ", ..." if len(odd) > _MOST_SHOWN else ""
+    return f"{shown}: rounded down to whole elements of {workload.dtype} ({element} bytes)"
+
+
+def _element_bytes(dtype: str, backend: Backend) -> int:
+    # A command has elements of its own, or none.
+    return 1 if backend is Backend.COMMAND else ELEMENT_BYTES[dtype]
 
 
 def _size_range(written: str) -> tuple[int, ...]:
@@ -142,13 +177,11 @@ def workload(document: Document, part: WorkloadPart, folder: Path, *, on_slurm: 
             ("workload", "dtype"),
             hint="use reduction: max, or dtype: int32",
         )
-    element = 1 if part.backend is Backend.COMMAND else ELEMENT_BYTES[part.dtype]
-    if part.sizes[0] < element:
-        raise document.error(
-            f"{format_bytes(part.sizes[0])} is less than one element of {part.dtype}",
-            ("workload", "sizes"),
-            hint=f"sizes begin at {element} B there",
-        )
+    try:
+        check_elements(part.sizes, part.dtype, part.backend)
+    except QuantityError as error:
+        message = f"workload.sizes: {error.message}"
+        raise document.error(message, ("workload", "sizes"), hint=error.hint) from error
     if part.rotate and not part.backend.is_native:
         raise document.error(
             f"the backend {part.backend} does not rotate through its buffers",

@@ -121,3 +121,21 @@ def test_a_run_has_time_for_all_pairs() -> None:
 def test_more_pairs_than_can_be_read_are_refused() -> None:
     with pytest.raises(UserError, match=r"--sizes: 9,900 pairs at 5 sizes are more than 40,000"):
         request_of(replace(_ASKED, op="pairs", ranks=100, sizes="8,16,32,64,128"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("backend", ["", "python-host"])
+def test_a_size_holds_an_element(dtype: str, backend: str) -> None:
+    element = 8 if dtype == "float64" else 4
+    asked = replace(_ASKED, dtype=dtype, backend=backend, sizes=f"{element - 1},64")
+    with pytest.raises(UserError) as caught:
+        request_of(asked)
+    assert caught.value.message == (
+        f"--sizes: {element - 1} B is less than one element of {dtype} ({element} bytes)"
+    )
+    assert caught.value.hint == f"write sizes of {element} B or more"
+    assert request_of(replace(asked, sizes=str(element))).workload.sizes == (element,)
+
+
+def test_a_byte_is_an_element_of_its_type() -> None:
+    assert request_of(replace(_ASKED, sizes="1", dtype="uint8")).workload.sizes == (1,)

@@ -36,6 +36,11 @@ def test_settings_of_nccl_are_compared_by_its_backend() -> None:
             "as many ranks as the others",
         ),
         (Flags(sizes="8,64K"), "--sizes: ", "64KiB"),
+        (
+            Flags(sizes="3,8"),
+            "--sizes: 3 B is less than one element of float32 (4 bytes)",
+            "write sizes of 4 B or more",
+        ),
         (Flags(ranks=1), "--ranks: 1 is out of range", "from 2"),
     ],
 )

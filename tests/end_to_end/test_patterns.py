@@ -47,6 +47,21 @@ def test_pairs_are_a_matrix_and_all_of_them_are_there(commtune: CommandLine) -> 
     assert plain["workload"]["operation"] == "pairs"
 
 
+def test_sizes_that_are_no_whole_elements_are_said_to_be_rounded_down(
+    commtune: CommandLine,
+) -> None:
+    remark = "10 B: rounded down to whole elements of float32 (4 bytes)"
+    asked = ("--op", "ping-pong", "--sizes", "8,10")
+    said = commtune(*_BENCH, *asked)
+    assert said.code == 0, said.err
+    assert remark in said.out.splitlines()
+    plain = json.loads(commtune(*_BENCH, *asked, "--json").out)["measurements"]
+    assert [m["bytes"] for m in plain] == [8, 10]
+    assert all(round(m["algbw"] * m["median_s"]) == 8 for m in plain)
+    said = commtune("compare", "default", "MPIR_CVAR_NOLOCAL=1", *asked, "--time", "1s")
+    assert f"note: {remark}" in said.err.splitlines()
+
+
 def test_patterns_have_their_words(commtune: CommandLine) -> None:
     said = commtune(*_BENCH, "--op", "rail", "--direction", "bidirectional", "--rotate", "yes")
     assert said.code == 0, said.err

@@ -97,8 +97,8 @@ _CAMPAIGNS = {
     ),
     "less than one element": (
         _HEAD + "workload:\n  sizes: [2, 8]\n",
-        "commtune: wrong.yaml:6: 2 B is less than one element of float32\n"
-        "  sizes begin at 4 B there\n",
+        "commtune: wrong.yaml:6: workload.sizes: 2 B is less than one element of float32 "
+        "(4 bytes)\n  write sizes of 4 B or more\n",
     ),
     "no time": (
         _HEAD + "budget: {search: 0s}\n",

@@ -12,6 +12,7 @@ from commtune.model import Backend, Operation, Timing, Workload
 from commtune.text import split_note
 from commtune.tuner.campaign_file import parse_campaign
 from commtune.tuner.plan import Plan
+from commtune.tuner.workload_part import rounded_words
 
 HEAD = "campaign: 1\nname: w\nspace: nccl\n"
 
@@ -94,3 +95,29 @@ def test_workload_and_timing_come_back_from_where_they_are_stored() -> None:
     timing = Timing(mode="batched", operations=5, timer="device")
     assert timing_from(timing.plain()) == timing
     assert timing_from(Timing().plain()) == Timing()
+
+
+def test_sizes_that_are_no_whole_elements_are_said_to_be_rounded_down() -> None:
+    found = parse_campaign(HEAD + "workload: {sizes: [8, 10, 1027]}\n", Path.cwd())
+    assert found.plan.workload.sizes == (8, 10, 1027)
+    assert found.remarks == (
+        "note: 10 B, 1027 B: rounded down to whole elements of float32 (4 bytes)",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "workload: {sizes: [8, 12, 1MiB]}",
+        "workload: {sizes: [1, 3], dtype: uint8, reduction: max}",
+        "workload: {sizes: [1, 3]}\nbenchmark: {command: [echo], output: osu}",
+    ],
+)
+def test_nothing_is_said_of_whole_elements(text: str) -> None:
+    assert parse_campaign(HEAD + text + "\n", Path.cwd()).remarks == ()
+
+
+def test_a_remark_names_a_few_sizes_of_many() -> None:
+    sizes = tuple(range(9, 30))
+    said = rounded_words(Workload(Operation.ALLREDUCE, sizes))
+    assert said.startswith("9 B, 10 B, 11 B, 13 B, ...: rounded down")
