@@ -34,16 +34,21 @@ class NativeProgram:
         library: of the backend ``xccl``, name and version as the header says them; runs with
             another one are not what was asked for. Empty where any will do.
         matrix: the file of a workload's matrix, which rank 0 reads.
+        leaves_memory: runs on GPUs end without giving memory and communicators back first, which
+            takes as long as all else of a short run (docs/gpu.md).
     """
 
     executable: Path
     env_names: Sequence[str] = ()
     library: str = ""
     matrix: Path | None = None
+    leaves_memory: bool = False
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
         """The command line of one rank."""
         command = arguments(self.executable, request, records, self.env_names)
+        if self.leaves_memory and Backend(request.workload.backend).uses_gpu:
+            command.append("--end=quick")
         asked = self.matrix is not None and request.workload.operation is Operation.MATRIX
         return [*command, f"--matrix={self.matrix}"] if asked else command
 

@@ -15,7 +15,15 @@ from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import backends_of, build
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
-from commtune.model import Backend, MpiInstallation, Operation, RunRequest, RunResult, Workload
+from commtune.model import (
+    Backend,
+    GpuKind,
+    MpiInstallation,
+    Operation,
+    RunRequest,
+    RunResult,
+    Workload,
+)
 from commtune.spaces import Space
 from commtune.tuner.guarding import guards_of
 from commtune.wiring.gpus import check_launch, require_backend, shown_names, toolchain_for
@@ -38,7 +46,9 @@ def _native(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> N
         require_backend(backend, built)
     xccl = toolchain.xccl if toolchain and workload.backend == Backend.XCCL else None
     library = f"{xccl.name} {xccl.version}" if xccl and xccl.version != UNKNOWN else ""
-    return NativeProgram(executable, names, library, _matrix(workload))
+    # Tried on NVIDIA's GPUs only: AMD's runtime gets its memory back in the usual way.
+    on_cuda = toolchain is not None and toolchain.kind is GpuKind.CUDA
+    return NativeProgram(executable, names, library, _matrix(workload), leaves_memory=on_cuda)
 
 
 def _matrix(workload: Workload) -> Path | None:

@@ -81,6 +81,18 @@ def test_only_a_matrix_gets_the_file_of_its_messages(tmp_path: Path) -> None:
         assert (f"--matrix={tmp_path / 'm.txt'}" in program.arguments(request, Path("/r"))) is has
 
 
+def test_memory_of_gpus_is_left_to_the_system_only_where_that_was_asked_for() -> None:
+    for backend, leaves, has in (
+        (Backend.XCCL, True, True),
+        (Backend.XCCL, False, False),
+        (Backend.MPI_HOST, True, False),
+    ):
+        workload = Workload(Operation.ALLREDUCE, (8,), backend=backend)
+        program = NativeProgram(Path("/bench"), leaves_memory=leaves)
+        request = RunRequest("r", DEFAULT, workload, Timing())
+        assert ("--end=quick" in program.arguments(request, Path("/r"))) is has
+
+
 @pytest.mark.parametrize(
     ("built", "ran", "word"),
     [
