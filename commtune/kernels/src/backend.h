@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,15 @@ class Backend {
   /// Whether work is enqueued on the device: a second `start` may follow before the first `wait`,
   /// and actions of the same backend are done in the order in which they were started.
   virtual bool enqueues() const { return false; }
+
+  /// Whether what is enqueued can be recorded.
+  virtual bool can_record() const { return false; }
+
+  /// What `start_all` starts, without doing it: to `start` the action does all of that, by one
+  /// call. All ranks make it, and start it as often; null where `can_record` says no.
+  virtual std::unique_ptr<Action> record(const std::function<void()>& /*start_all*/) {
+    return nullptr;
+  }
 
   /// Seconds that it took to set the library up, beside MPI's own start (ncclCommInitRank, say).
   virtual double init_s() const { return 0.0; }

@@ -72,6 +72,7 @@ SizeResult Measurer::measure(const Plan& plan, Part part, const Shape& shape) {
   result.first_call_s = longest_over_ranks(timed(1));
   if (checks) check_result(result, expected);
 
+  if (options_.graph) work_->record(options_.operations);
   const double warm_began = clock_.now();
   const double operation_s = warm_up(result);
   result.batch = options_.operations > 0 ? options_.operations : choose_batch(operation_s);
@@ -106,9 +107,11 @@ std::optional<double> Measurer::ask_canary() {
 }
 
 /// This rank's seconds per operation.
+/// @param times operations, or launches of those recorded
 double Measurer::timed(int times) {
   world_.barrier();
-  return interval(times) * time_share(options_.operation) / times;
+  const int operations = times * work_->operations_at_once();
+  return interval(times) * time_share(options_.operation) / operations;
 }
 
 /// The timed interval, seconds.
@@ -144,7 +147,7 @@ double Measurer::warm_up(SizeResult& result) {
     const int next = world_.from_first(rule_.next_warmup(result.warmup, spent_s, slowest_s));
     if (next == 0) return operation_s;
     operation_s = longest_over_ranks(timed(next));
-    slowest_s = operation_s;
+    slowest_s = operation_s * work_->operations_at_once();
     result.warmup += next;
   }
 }
@@ -166,12 +169,13 @@ int Measurer::choose_batch(double operation_s) {
 Measurer::Samples Measurer::take_samples(SizeResult& result, double spent_s, double sample_s) {
   const double began = clock_.now();
   Samples samples;
+  const int times = result.batch / work_->operations_at_once();
   std::vector<double> own;
   own.reserve(static_cast<std::size_t>(options_.limits.max_samples));
   Decision decision = world_.from_first(Decision{rule_.next_chunk(0, sample_s), Stop::max_samples});
   while (decision.next > 0) {
     own.clear();
-    for (int i = 0; i < decision.next; ++i) own.push_back(timed(result.batch));
+    for (int i = 0; i < decision.next; ++i) own.push_back(timed(times));
     std::vector<double> longest = own;
     world_.max_to_first(longest);
     if (!work_->takes_part())

@@ -25,7 +25,7 @@ struct SizeResult {
   Part part = Part::whole;
   bool is_call = false;                     ///< done by the library's own call, not by messages
   std::optional<std::pair<int, int>> pair;  ///< of Operation::pairs: sender and receiver
-  int warmup = 0;
+  int warmup = 0;                           ///< times: operations, or launches of those recorded
   int batch = 1;
   std::vector<double> samples_s;  ///< per operation, maximum over ranks, in the order taken
   Stop stop = Stop::max_samples;

@@ -67,6 +67,9 @@ void check_aggressor(const Given& given) {
 void check_operation(const Options& options, const Given& given) {
   if (given.count("--op") == 0) throw UsageError("--op is missing: say which operation");
   if (options.sizes.empty()) throw UsageError("--sizes is missing: give sizes in bytes");
+  if (options.graph && options.timing != Timing::batched) {
+    throw UsageError("--graph yes launches batches as a whole: add --timing batched");
+  }
   if (!options.controls.empty() && options.mode != Mode::trace) {
     throw UsageError("--controls needs --mode trace: reading them may change times");
   }

@@ -133,7 +133,7 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 42> kOptions{
+constexpr std::array<Option, 43> kOptions{
     {
         {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); },
          For::operations},
@@ -144,6 +144,8 @@ constexpr std::array<Option, 42> kOptions{
          For::operations},
         {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},
         {"--wait", [](Options& o, Name, Value v) { o.waiting = parse_waiting(v); },
+         For::operations},
+        {"--graph", [](Options& o, Name n, Value v) { o.graph = parse_yes(n, v); },
          For::operations},
         {"--operations", [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); },
          For::operations},

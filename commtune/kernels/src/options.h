@@ -48,6 +48,7 @@ struct Options {
   Timing timing = Timing::blocking;
   Timer timer = Timer::wall;
   Waiting waiting = Waiting::stream;
+  bool graph = false;  ///< of Timing::batched: the batch is recorded once, then launched as a whole
   int operations = 0;  ///< in one sample; 0: Timing::blocking chooses them by their length
   Bind bind = Bind::none;
   bool rotate = false;       ///< each operation is done at another place of the buffers

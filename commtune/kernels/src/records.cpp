@@ -76,6 +76,7 @@ std::string timing_json(const Options& options) {
   json::Object object;
   object.text("mode", word(options.timing)).text("timer", word(options.timer));
   if (options.waiting != Waiting::stream) object.text("wait", word(options.waiting));
+  if (options.graph) object.boolean("graph", true);
   if (options.rotate) object.boolean("rotate", true);
   if (options.operations > 0) {
     object.integer("operations", static_cast<std::uint64_t>(options.operations));

@@ -15,6 +15,25 @@ namespace commtune {
 
 namespace {
 
+/// UsageError where the backend can't be timed as is asked for.
+void check_timing(const Options& options, Backend& main) {
+  if (options.timer == Timer::device && main.device_timer() == nullptr) {
+    throw UsageError("--timer device: " + options.backend + " has no clock on a device");
+  }
+  if (options.graph && !main.can_record()) {
+    const std::string library = main.library().empty() ? "" : " of " + std::string(main.library());
+    throw UsageError("--graph yes: " + options.backend + library +
+                     " can't be recorded; --backend xccl can, with NCCL or RCCL from 2.9 on, or "
+                     "leave --graph out");
+  }
+  if (options.timing == Timing::batched && !main.enqueues()) {
+    throw UsageError("--timing batched: " + options.backend + " enqueues nothing on a device");
+  }
+  if (options.waiting == Waiting::poll && !main.enqueues()) {
+    throw UsageError("--wait poll: " + options.backend + " enqueues nothing on a device");
+  }
+}
+
 Backends make_backends(const Options& options, const World& world) {
   Backends backends;
   backends.main = make_backend(options.backend, world, options.waiting);
@@ -28,15 +47,7 @@ Backends make_backends(const Options& options, const World& world) {
                        " don't work on the same memory: name backends for the host or for GPUs");
     }
   }
-  if (options.timer == Timer::device && backends.main->device_timer() == nullptr) {
-    throw UsageError("--timer device: " + options.backend + " has no clock on a device");
-  }
-  if (options.timing == Timing::batched && !backends.main->enqueues()) {
-    throw UsageError("--timing batched: " + options.backend + " enqueues nothing on a device");
-  }
-  if (options.waiting == Waiting::poll && !backends.main->enqueues()) {
-    throw UsageError("--wait poll: " + options.backend + " enqueues nothing on a device");
-  }
+  check_timing(options, *backends.main);
   return backends;
 }
 

@@ -36,6 +36,8 @@ Measures one communication operation and writes JSON Lines.
                       enqueued on the device, then waited for together
   --operations N      in one sample: with --timing batched 20; with blocking as many as it takes
                       to be timed well, if none are named
+  --graph yes|no      with --timing batched: the batch is recorded once as a graph of the GPU's
+                      runtime, and a sample is one launch of it. xccl only (no)
   --timer CLOCK       wall (default), or device: events on the device
   --wait HOW          stream (default): in a call of the GPU's runtime; poll: ask the stream and
                       the library in turn, as nccl-tests does

@@ -191,7 +191,8 @@ std::size_t bytes_of_part(const Plan& plan, Part part, const std::vector<int>& n
 
 Work::Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
            const Plan& plan, const Options& options, Part part, const std::vector<Buffers>& places)
-    : enqueues_(backends.main->enqueues() && !backends.inside && !backends.between),
+    : main_(*backends.main),
+      enqueues_(backends.main->enqueues() && !backends.inside && !backends.between),
       takes_part_(is_collective(plan.layout.operation)),
       timer_(enqueues_ ? backends.main->device_timer() : nullptr) {
   const Layout& layout = plan.layout;
@@ -236,6 +237,22 @@ void Work::one_by_one(int times) {
 
 void Work::together(int times) {
   if (!enqueues_) return one_by_one(times);
+  Action* const last = start(times);
+  if (last != nullptr) last->wait();
+}
+
+void Work::record(int operations) {
+  rewind();
+  recorded_ = main_.record([this, operations] { start(operations); });
+  operations_at_once_ = operations;
+}
+
+/// Returns the action to wait for; null where nothing is to be done.
+Action* Work::start(int times) {
+  if (recorded_) {
+    for (int i = 0; i < times; ++i) recorded_->start();
+    return recorded_.get();
+  }
   Action* last = nullptr;
   for (int i = 0; i < times; ++i) {
     for (auto& stage : next_place()) {
@@ -245,7 +262,7 @@ void Work::together(int times) {
       }
     }
   }
-  if (last != nullptr) last->wait();
+  return last;
 }
 
 }  // namespace commtune

@@ -61,6 +61,13 @@ class Work {
   /// Where work is enqueued: all of it first, then one wait. Elsewhere as one by one.
   void together(int times);
 
+  /// From now on each time is a launch of so many operations as they are now, from the first place
+  /// on. All ranks call it; the backend records.
+  void record(int operations);
+
+  /// Operations that are done each time: those recorded, else one.
+  int operations_at_once() const { return operations_at_once_; }
+
   /// Goes back to the first place.
   void rewind() { next_ = 0; }
 
@@ -74,13 +81,17 @@ class Work {
 
  private:
   Stages& next_place();
+  Action* start(int times);
 
+  Backend& main_;
   std::vector<Stages> places_;
   std::size_t next_ = 0;
   bool is_call_ = false;
   bool enqueues_ = false;
   bool takes_part_ = true;
   DeviceTimer* timer_ = nullptr;
+  std::unique_ptr<Action> recorded_;
+  int operations_at_once_ = 1;
 };
 
 }  // namespace commtune

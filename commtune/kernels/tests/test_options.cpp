@@ -98,6 +98,26 @@ TEST(operations_of_a_sample_are_twenty_in_batched_timing_and_else_chosen) {
   EXPECT(parsed(with("--operations", "1")).operations == 1);
 }
 
+TEST(graphs_are_for_batches) {
+  const std::vector<std::string> batched{"--op=ring", "--sizes=8", "--timing=batched"};
+  const auto with_graph = [&batched](const char* value) {
+    auto arguments = batched;
+    arguments.push_back(std::string("--graph=") + value);
+    return arguments;
+  };
+  EXPECT(!parsed(batched).graph);
+  EXPECT(parsed(with_graph("yes")).graph);
+  EXPECT(parsed(with_graph("yes")).operations == 20);
+  EXPECT(!parsed(with_graph("no")).graph);
+  EXPECT(!parsed(with("--graph", "no")).graph);
+  EXPECT(complaint(with("--graph", "yes")) ==
+         "--graph yes launches batches as a whole: add --timing batched");
+  EXPECT(complaint(with_graph("20")) == "--graph: '20' is neither yes nor no");
+  EXPECT(harness::contains(complaint({"--op=matrix", "--sizes=8", "--matrix=m", "--backend=xccl",
+                                      "--inside=ipc-put", "--timing=batched", "--graph=yes"}),
+                           "not with --inside or --between"));
+}
+
 TEST(options_of_an_aggressor_are_read) {
   const Options options = parsed(
       aggressor({"--burst", "0.5", "--pause=2", "--stop-file=a b", "--longest=7", "--run-id=r"}));

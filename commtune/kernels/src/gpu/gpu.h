@@ -15,6 +15,8 @@
 using gpuError_t = COMMTUNE_GPU_NAME(Error_t);
 using gpuStream_t = COMMTUNE_GPU_NAME(Stream_t);
 using gpuEvent_t = COMMTUNE_GPU_NAME(Event_t);
+using gpuGraph_t = COMMTUNE_GPU_NAME(Graph_t);
+using gpuGraphExec_t = COMMTUNE_GPU_NAME(GraphExec_t);
 using gpuIpcMemHandle_t = COMMTUNE_GPU_NAME(IpcMemHandle_t);
 #if COMMTUNE_WITH_HIP
 using gpuDeviceProp = hipDeviceProp_t;
@@ -74,6 +76,17 @@ using gpuDeviceProp = cudaDeviceProp;
 #define gpuEventRecord COMMTUNE_GPU_NAME(EventRecord)
 #define gpuEventSynchronize COMMTUNE_GPU_NAME(EventSynchronize)
 #define gpuEventElapsedTime COMMTUNE_GPU_NAME(EventElapsedTime)
+
+// Graphs.
+#define gpuStreamBeginCapture COMMTUNE_GPU_NAME(StreamBeginCapture)
+#define gpuStreamEndCapture COMMTUNE_GPU_NAME(StreamEndCapture)
+#define gpuStreamCaptureModeThreadLocal COMMTUNE_GPU_NAME(StreamCaptureModeThreadLocal)
+// GraphInstantiate itself takes other parameters in each.
+#define gpuGraphInstantiateWithFlags COMMTUNE_GPU_NAME(GraphInstantiateWithFlags)
+#define gpuGraphUpload COMMTUNE_GPU_NAME(GraphUpload)
+#define gpuGraphLaunch COMMTUNE_GPU_NAME(GraphLaunch)
+#define gpuGraphDestroy COMMTUNE_GPU_NAME(GraphDestroy)
+#define gpuGraphExecDestroy COMMTUNE_GPU_NAME(GraphExecDestroy)
 
 namespace commtune {
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <exception>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "clock.h"
 #include "error.h"
 #include "gpu/gpu.h"
+#include "gpu/graph.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
 #include "wait_watch.h"
@@ -111,6 +113,10 @@ class Lane {
   ncclComm_t communicator() const { return communicator_; }
   double init_s() const { return init_s_; }
 
+  /// Graphs of this communicator's work, which have to go before it.
+  void keep(Graph& graph) { graphs_.insert(&graph); }
+  void forget(Graph& graph) { graphs_.erase(&graph); }
+
   /// Returns when all that was started is complete. Failures that happen meanwhile, of a network
   /// for instance, are told by the communicator and not by the stream, which may then wait for
   /// ever: a long wait is looked after.
@@ -145,7 +151,8 @@ class Lane {
   }
 
   /// While the stream is waited for, in another thread. What failed will not be complete any more:
-  /// only when the communicator is given up does the stream end.
+  /// only when the communicator is given up does the stream end. That waits for its graphs to be
+  /// given up first, and who has them waits for the stream.
   void look_for_failure() {
     if (communicator_ == nullptr) return;
     ncclResult_t state = ncclSuccess;
@@ -153,6 +160,7 @@ class Lane {
     if (asked != ncclSuccess) state = asked;
     if (state == ncclSuccess || state == kInProgress) return;
     failure_ = words_of(state);
+    for (Graph* const graph : graphs_) graph->give_up();
     static_cast<void>(ncclCommAbort(communicator_));
     communicator_ = nullptr;
   }
@@ -161,6 +169,7 @@ class Lane {
   const Stream stream_;
   ncclComm_t communicator_ = nullptr;
   double init_s_ = 0.0;
+  std::set<Graph*> graphs_;
   std::string failure_;  ///< written by the watch while it looks only
   std::unique_ptr<WaitWatch> watch_;
 };
@@ -274,6 +283,25 @@ class CollectiveAction final : public Action {
   Call call_;
 };
 
+/// What was recorded on the stream of all work.
+class GraphAction final : public Action {
+ public:
+  GraphAction(Lane& lane, const std::function<void()>& start_all)
+      : lane_(lane), graph_(lane.stream(), start_all) {
+    lane_.keep(graph_);
+  }
+  ~GraphAction() override { lane_.forget(graph_); }
+  GraphAction(const GraphAction&) = delete;
+  GraphAction& operator=(const GraphAction&) = delete;
+
+  void start() override { graph_.launch(); }
+  void wait() override { lane_.wait(); }
+
+ private:
+  Lane& lane_;
+  Graph graph_;
+};
+
 /// Events on the stream of all work.
 class StreamTimer final : public DeviceTimer {
  public:
@@ -304,17 +332,22 @@ class StreamTimer final : public DeviceTimer {
   gpuEvent_t end_ = nullptr;
 };
 
-std::string library_words() {
+/// Of the library that is loaded, which may not be the header's.
+int library_code() {
   int code = 0;
   COMMTUNE_XCCL(ncclGetVersion(&code));
-  return std::string(kLibrary) + " " + version_of(code);
+  return code;
 }
+
+/// NCCL 2.9, the first whose calls can be captured.
+constexpr int kFirstThatRecords = 20'900;
 
 class XcclBackend final : public Backend {
  public:
   XcclBackend(const World& world, Waiting waiting)
       : world_(world),
-        library_(library_words()),
+        library_code_(library_code()),
+        library_(std::string(kLibrary) + " " + version_of(library_code_)),
         memory_(device_memory()),
         lane_(world, waiting),
         timer_(lane_.stream()) {}
@@ -325,6 +358,11 @@ class XcclBackend final : public Backend {
   double init_s() const override { return lane_.init_s(); }
   std::string_view library() const override { return library_; }
   DeviceTimer* device_timer() override { return &timer_; }
+  bool can_record() const override { return library_code_ >= kFirstThatRecords; }
+
+  std::unique_ptr<Action> record(const std::function<void()>& start_all) override {
+    return std::make_unique<GraphAction>(lane_, start_all);
+  }
 
   std::unique_ptr<Action> exchange(const Exchange& messages, const Buffers& buffers, DataType type,
                                    Company /*company*/) override {
@@ -354,6 +392,7 @@ class XcclBackend final : public Backend {
 
  private:
   const World& world_;
+  int library_code_;
   std::string library_;
   // What is below uses it, and goes before it.
   std::unique_ptr<Memory> memory_;
