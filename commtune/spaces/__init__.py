@@ -19,11 +19,12 @@ from commtune.spaces.document import (
 from commtune.spaces.explaining import validated, validated_part
 from commtune.spaces.loading import build_space, load_space, presets
 from commtune.spaces.parameter import Kind, Parameter, Risk, Size, Value
-from commtune.spaces.schema import CustomizationDocument, Text
+from commtune.spaces.schema import IN_DIGITS, CustomizationDocument, Text, VersionOne, Whole
 from commtune.spaces.space import Space, condition_text
 from commtune.spaces.versions import cut_to
 
 __all__ = [
+    "IN_DIGITS",
     "AmbiguousWord",
     "CustomizationDocument",
     "Document",
@@ -35,6 +36,8 @@ __all__ = [
     "Space",
     "Text",
     "Value",
+    "VersionOne",
+    "Whole",
     "build_space",
     "condition_text",
     "cut_to",

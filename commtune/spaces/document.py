@@ -46,12 +46,20 @@ _HINTS = (
 )
 
 
-class NotText(ValueError):
-    """A value that is not exact text; ``hint`` says what to write instead."""
+class _Refused(ValueError):
+    """A value of another kind than is wanted; ``hint`` says what to write instead."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class NotText(_Refused):
+    """A value that is not exact text."""
+
+
+class NotNumber(_Refused):
+    """A value that is no number."""
 
 
 class WrittenInt(int):
@@ -92,6 +100,19 @@ def exact_text(value: object) -> str:
         raise NotText("a value is missing", 'write text, or "" for empty text')
     found = "a mapping" if isinstance(value, dict) else "a list"
     raise NotText(f"{found} stands where one value is expected", "write one value")
+
+
+def exact_number(value: object) -> object:
+    """What was written, for a field of numbers: Python would count true as 1.
+
+    Raises:
+        NotNumber: a truth value.
+    """
+    if isinstance(value, bool):
+        raise NotNumber(
+            f"{str(value).lower()} is a truth value, not a number", "write it in digits"
+        )
+    return value
 
 
 @dataclass(frozen=True)

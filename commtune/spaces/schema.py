@@ -15,13 +15,20 @@ from pydantic import (
 
 from commtune.model import Operation
 from commtune.quantities import parse_bytes
-from commtune.spaces.document import exact_text
+from commtune.spaces.document import exact_number, exact_text
 from commtune.spaces.parameter import Risk, Size
 
 _WORDS = {"type": ["string", "number"]}
 
 #: Text exactly as written; a number is taken as its text, an unquoted yes or no is refused.
 Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(_WORDS)]
+
+#: Numbers: true is none. With limits it stands last, or else editors don't see them.
+IN_DIGITS = BeforeValidator(exact_number)
+Whole = Annotated[int, IN_DIGITS]
+Number = Annotated[float, IN_DIGITS]
+#: What a file begins with: the version of its format.
+VersionOne = Annotated[Literal[1], IN_DIGITS]
 
 #: A size in bytes: 4096 or 64KiB.
 Bytes = Annotated[
@@ -133,11 +140,11 @@ class IntegerParameter(_VariableParameter):
     """A whole number: a range with a step, or a list."""
 
     kind: Literal["integer"]
-    values: Annotated[list[int], Field(min_length=1)] | None = None
+    values: Annotated[list[Whole], Field(min_length=1)] | None = None
     """The legal numbers."""
-    range: tuple[int, int] | None = None
+    range: tuple[Whole, Whole] | None = None
     """The least and the greatest number, both legal."""
-    step: Annotated[int, Field(ge=1)] = 1
+    step: Annotated[int, Field(ge=1), IN_DIGITS] = 1
     """Distance between the numbers of a range."""
     also: list[Text] = []
     """Special values outside the range: 0, -1, auto, inf."""
@@ -147,7 +154,7 @@ class PowerOfTwoParameter(_VariableParameter):
     """A power of two."""
 
     kind: Literal["power-of-two"]
-    range: tuple[int, int]
+    range: tuple[Whole, Whole]
     """The least and the greatest, both powers of two, both legal."""
     also: list[Text] = []
     """Special values outside the range: 0, -1, auto, inf."""
@@ -161,7 +168,7 @@ class BytesParameter(_VariableParameter):
     """The legal sizes, like 64KiB."""
     range: tuple[Bytes, Bytes] | None = None
     """The least and the greatest size, both legal."""
-    factor: Annotated[int, Field(ge=2)] = 2
+    factor: Annotated[int, Field(ge=2), IN_DIGITS] = 2
     """Ratio of neighbouring sizes of a range."""
     written: Literal["plain", "K", "k"] = "plain"
     """How the library reads sizes: plain bytes, or 64K and 1M, or 64k and 1m."""
@@ -206,7 +213,7 @@ class Product(Model):
 
     of: Annotated[list[str], Field(min_length=2)]
     """Parameters with numbers."""
-    limit: int
+    limit: Whole
     """The greatest legal product."""
 
 
@@ -215,7 +222,7 @@ class RelationDocument(Model):
 
     at_most: tuple[str, str] | None = None
     """The first parameter is at most the second."""
-    times: Annotated[int, Field(ge=1)] = 1
+    times: Annotated[int, Field(ge=1), IN_DIGITS] = 1
     """With at_most: so many times the first is at most the second."""
     product_at_most: Product | None = None
     """The product of the parameters is at most the limit."""
@@ -226,7 +233,7 @@ class RelationDocument(Model):
 class SpaceDocument(Model):
     """A search space: environment variables with legal values and conditions."""
 
-    space: Literal[1]
+    space: VersionOne
     """Version of this format."""
     name: Name
     """Name of the space."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from commtune.quantities import parse_bytes, parse_seconds
-from commtune.spaces import Text
+from commtune.spaces import IN_DIGITS, Text, VersionOne
 from commtune.systems.bandwidth import parse_bandwidth
 
 _AMOUNT = WithJsonSchema({"type": ["string", "number"]})
@@ -20,8 +20,8 @@ _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 Bandwidth = Annotated[int, BeforeValidator(parse_bandwidth), WithJsonSchema({"type": "string"})]
 Size = Annotated[int, BeforeValidator(parse_bytes), _AMOUNT]
 Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
-Count = Annotated[int, Field(ge=1)]
-Index = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1), IN_DIGITS]
+Index = Annotated[int, Field(ge=0), IN_DIGITS]
 Name = Annotated[str, Field(pattern=_NAME)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -299,7 +299,7 @@ class Conflict(Model):
 class System(Model):
     """A description of a machine: what is known of it, and who says so."""
 
-    system: Literal[1]
+    system: VersionOne
     """Version of this format."""
     name: Name
     """Name of the system."""

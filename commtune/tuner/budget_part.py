@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commtune.spaces import Document, format_seconds
+from commtune.spaces import Document, Whole, format_seconds
 from commtune.tuner.campaign_values import Amount, Part, Seconds, within
 from commtune.tuner.plan import Budget
 
@@ -18,7 +18,7 @@ class BudgetPart(Part):
     search: Seconds = 50.0
     ablation: Seconds = 20.0
     confirmation: Seconds = 30.0
-    trials: Annotated[int, within(1, 2**31 - 1, "1 or more")] | None = None
+    trials: Annotated[Whole, within(1, 2**31 - 1, "1 or more")] | None = None
     node_hours: Amount | None = None
 
 

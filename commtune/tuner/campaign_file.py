@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
@@ -21,6 +21,8 @@ from commtune.spaces import (
     QuantityError,
     Space,
     Text,
+    VersionOne,
+    Whole,
     load_document,
     load_space,
     parse_document,
@@ -87,7 +89,7 @@ def _messages(written: object) -> dict[int, float]:
 class CampaignFile(CustomizationDocument):
     """The whole file."""
 
-    campaign: Literal[1]
+    campaign: VersionOne
     name: Annotated[str, AfterValidator(_campaign_name)]
     space: str
     mpi: str = "auto"
@@ -95,7 +97,7 @@ class CampaignFile(CustomizationDocument):
     workload: WorkloadPart = WorkloadPart()
     timing: TimingPart = TimingPart()
     budget: BudgetPart = BudgetPart()
-    seed: Annotated[int, within(0, 2**31 - 1)] = 1
+    seed: Annotated[Whole, within(0, 2**31 - 1)] = 1
     minimum_gain: Share = 0.02
     tolerance: Share = 0.05
     confidence: Level = 0.95

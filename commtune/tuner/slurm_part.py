@@ -15,7 +15,7 @@ from commtune.slurm_templates import Code, Placement, Wish
 from commtune.slurm_templates.launching import launch
 from commtune.slurm_templates.planning import check_wish, pinned
 from commtune.slurm_templates.wish import Launcher, Mpi, WishRefused
-from commtune.spaces import Document, Space, Text
+from commtune.spaces import Document, Space, Text, Whole
 from commtune.systems import System, load_system
 from commtune.tuner.campaign_values import (
     Bytes,
@@ -44,8 +44,8 @@ class SlurmPart(Part):
     constraint: Option = ""
     reservation: Option = ""
     gres: Option = ""
-    gpus_per_node: Annotated[int, within(0, 1024)] = 0
-    cpus_per_rank: Annotated[int, within(0, 4096)] = 0
+    gpus_per_node: Annotated[Whole, within(0, 1024)] = 0
+    cpus_per_rank: Annotated[Whole, within(0, 4096)] = 0
     memory: Option = ""
     exclusive: bool | None = None
     launcher: Launcher = ""
@@ -60,7 +60,7 @@ class SlurmPart(Part):
     before: Text = ""
     after: Text = ""
     templates: Text = ""
-    jobs: Annotated[int, within(1, 1000)] = 4
+    jobs: Annotated[Whole, within(1, 1000)] = 4
     placement: Placement = "any"
     exclude: Nodes = ()
     time: Seconds | None = Field(default=None, description="length of an allocation")
@@ -71,8 +71,8 @@ class AggressorPart(Part):
     """Traffic on purpose, on further nodes of each job, beside what is measured."""
 
     pattern: AggressorPattern
-    nodes: Annotated[int, within(1, 4096)]
-    ranks_per_node: Annotated[int, within(1, 1024)] = 1
+    nodes: Annotated[Whole, within(1, 4096)]
+    ranks_per_node: Annotated[Whole, within(1, 1024)] = 1
     message: Bytes = 128 * 1024
     burst: Span = 0.0
     pause: Span = 0.0

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from commtune.model import BATCHED, DEVICE, Backend, Direction, Operation, Timing, Workload
 from commtune.nearest import quoted
-from commtune.spaces import Document, QuantityError, Text, format_bytes, parse_bytes
+from commtune.spaces import Document, QuantityError, Text, Whole, format_bytes, parse_bytes
 from commtune.tuner.campaign_values import Part, Seconds, Share, within
 from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
 
@@ -112,24 +112,24 @@ class WorkloadPart(Part):
     """What is measured."""
 
     operation: Annotated[Operation, BeforeValidator(parse_operation)] = Operation.ALLREDUCE
-    ranks: Annotated[int, within(1, 4096)] = Field(
+    ranks: Annotated[Whole, within(1, 4096)] = Field(
         default=2, description="MPI processes, on all nodes together"
     )
-    nodes: Annotated[int, within(1, 4096)] = 1
+    nodes: Annotated[Whole, within(1, 4096)] = 1
     sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
     dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
     reduction: Literal["sum", "max"] = "sum"
     backend: Backend = Backend.MPI_HOST
-    emulate_nodes: Annotated[int, within(2, 4096)] | None = Field(
+    emulate_nodes: Annotated[Whole, within(2, 4096)] | None = Field(
         default=None, description="groups of ranks that NCCL takes for different nodes"
     )
-    window: Annotated[int, within(1, 4096)] | None = Field(
+    window: Annotated[Whole, within(1, 4096)] | None = Field(
         default=None, description="of stream: messages under way together"
     )
-    group_size: Annotated[int, within(1, 4096)] | None = Field(
+    group_size: Annotated[Whole, within(1, 4096)] | None = Field(
         default=None, description="of rail, asymmetric, symmetric, striping: ranks of a group"
     )
-    active: Annotated[int, within(1, 4096)] | None = Field(
+    active: Annotated[Whole, within(1, 4096)] | None = Field(
         default=None, description="of rail, asymmetric, symmetric: ranks of a group that send"
     )
     direction: Direction | None = Field(
@@ -150,16 +150,19 @@ class WorkloadPart(Part):
 class TimingPart(Part):
     """How long each size is measured in a run."""
 
-    warmup: Annotated[int, within(0, 10_000)] = 5
-    min_samples: Annotated[int, within(3, 100_000)] = 10
-    max_samples: Annotated[int, within(3, 100_000)] = 200
+    warmup: Annotated[Whole, within(0, 10_000)] = 5
+    min_samples: Annotated[Whole, within(3, 100_000)] = 10
+    max_samples: Annotated[Whole, within(3, 100_000)] = 200
     relative_ci: Share = 0.01
     time_cap: Seconds = 0.05
     mode: Literal["blocking", "batched"] = "blocking"
-    operations: Annotated[int, within(1, 100_000)] = Field(
+    operations: Annotated[Whole, within(1, 100_000)] = Field(
         default=DEFAULT_BATCH, description="of a batch, with mode: batched"
     )
     timer: Literal["wall", "device"] = "wall"
+    graph: bool = Field(
+        default=False, description="with mode: batched: a batch is launched as one graph"
+    )
 
 
 def workload(document: Document, part: WorkloadPart, folder: Path, *, on_slurm: bool) -> Workload:
@@ -261,6 +264,8 @@ def timing(document: Document, part: TimingPart, workload: Workload) -> Timing:
             ("timing", "timer"),
             hint="write timer: wall, or measure with backend: xccl",
         )
+    if part.graph:
+        _check_graph(document, part, workload)
     return Timing(
         warmup=part.warmup,
         min_samples=part.min_samples,
@@ -270,7 +275,25 @@ def timing(document: Document, part: TimingPart, workload: Workload) -> Timing:
         mode=part.mode,
         operations=part.operations if is_batched else 0,
         timer=part.timer,
+        graph=part.graph,
     )
+
+
+def _check_graph(document: Document, part: TimingPart, workload: Workload) -> None:
+    """Sees that batches are enqueued where they can be recorded."""
+    at = ("timing", "graph")
+    if workload.backend != Backend.XCCL:
+        raise document.error(
+            f"the backend {workload.backend} can't be recorded as a graph",
+            at,
+            hint="take it out, or measure with backend: xccl",
+        )
+    if part.mode != BATCHED:
+        raise document.error(
+            "a graph is a recorded batch, and each operation is waited for",
+            at,
+            hint="add `mode: batched`, or take it out",
+        )
 
 
 def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -> int:

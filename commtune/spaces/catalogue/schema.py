@@ -19,7 +19,7 @@ from commtune.spaces.catalogue.words import (
     Scope,
     Wrong,
 )
-from commtune.spaces.schema import Text
+from commtune.spaces.schema import Number, Text, VersionOne
 
 _NAME = r"^[A-Za-z][A-Za-z0-9_.-]*$"
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -100,7 +100,7 @@ class Need(Model):
     """It has one of these values; its default counts where it is unset."""
     none_of: Texts | None = None
     """It has none of these values."""
-    above: float | None = None
+    above: Number | None = None
     """It is a number above this one."""
 
     @model_validator(mode="after")
@@ -229,7 +229,7 @@ class Part(Model):
 class Catalogue(Model):
     """The environment variables of a library."""
 
-    catalogue: Literal[1]
+    catalogue: VersionOne
     """Version of this format."""
     library: Name
     """Name of the library, in small letters."""

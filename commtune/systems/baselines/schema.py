@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from commtune.spaces import Text
+from commtune.spaces import Text, VersionOne
 from commtune.systems.schema import Model, Name, Variable
 
 #: How a command line names a set in the place of a configuration.
@@ -88,7 +88,7 @@ class Baseline(Model):
 class BaselineFile(Model):
     """The sets of one site or vendor."""
 
-    baselines: Literal[1]
+    baselines: VersionOne
     """Version of this format."""
     site: str
     """Who the sets are from."""

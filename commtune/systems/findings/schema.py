@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from commtune.model import Operation
 from commtune.nearest import quoted, suggestion
 from commtune.quantities import QuantityError
-from commtune.spaces import Text
+from commtune.spaces import IN_DIGITS, Text, VersionOne
 from commtune.systems.schema import Count, Model, Name, Size, Variable
 
 
@@ -36,7 +36,7 @@ class Expected(Model):
 
     of: Literal["bandwidth", "latency", "time"]
     """What got better; a gain is a ratio of times in any case."""
-    factor: Annotated[float, Field(gt=0)]
+    factor: Annotated[float, Field(gt=0), IN_DIGITS]
     """So many times as fast; below 1, slower."""
     up_to: bool = False
     """Whether that is the most that was seen, and not what is to be expected everywhere."""
@@ -78,7 +78,7 @@ class Finding(Model):
 class FindingFile(Model):
     """The findings of one paper."""
 
-    findings: Literal[1]
+    findings: VersionOne
     """Version of this format."""
     sources: Annotated[dict[Name, str], Field(min_length=1)]
     """The paper: a name, and what and where it is."""
