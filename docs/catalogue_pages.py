@@ -7,7 +7,7 @@ catalogue/LIBRARY.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from commtune.spaces.catalogue import Catalogue, Variable, libraries, load_catalogue
@@ -24,12 +24,19 @@ from commtune.spaces.catalogue.saying import (
     values_text,
     versions_text,
 )
+from commtune.spaces.catalogue.words import Level, Role
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
 _SPECIAL = re.compile(r"([\\*`|\[\]])")
+_SENTENCE = re.compile(r".*?\.(?=\s|$)")
+_HOLDS = "What holds between them"
+_NOT_READ = "Names that it does not read"
+_NO_ENTRY = "Also read but not described"
+_BRIEF = 100  # letters of a sentence that a table takes whole
+_WORD = re.compile(r"\b[A-Z]\w+\b")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -50,12 +57,54 @@ def page(catalogue: Catalogue) -> str:
         f"`commtune spaces explain NAME` says the same of one. [How to read this]"
         f"(../catalogue.md), [how to add to it](../catalogue.md#how-to-add-to-it).", "",
         *_table(_head(catalogue)), "",
+        *_glance(catalogue),
     ]  # fmt: skip
     for name, variable in catalogue.variables.items():
-        lines += [f"## {name}", "", plain(variable.meaning), ""]
-        lines += [*_table(_rows(variable, catalogue)), ""]
-    lines += _together(catalogue) + _wrong(catalogue)
+        others = catalogue.variables.keys() - {name}
+        lines += [f"## {name}", "", _linked(variable.meaning, others), ""]
+        lines += [*_table(_rows(variable, catalogue), others), ""]
+    lines += _together(catalogue) + _wrong(catalogue) + _others(catalogue)
     return "\n".join(lines)
+
+
+def _glance(catalogue: Catalogue) -> list[str]:
+    """All variables on few screens, and the way to what stands at the end."""
+    rows = [
+        (name, variable.default or "", _in_brief(variable.meaning), _mind(variable))
+        for name, variable in catalogue.variables.items()
+    ]
+    header = ("variable", "default", "what it does", "mind")
+    ways = [
+        f"[{title}](#{title.lower().replace(' ', '-')})"
+        for title, there in (
+            (_HOLDS, catalogue.interactions),
+            (_NOT_READ, catalogue.not_variables),
+            (_NO_ENTRY, catalogue.others),
+        )
+        if there
+    ]
+    said = [
+        "Without a default, the library decides. Mind: how much care it needs, and what it is for",
+        "where that is not tuning; [the words](../catalogue.md#the-format).",
+        *([f"At the end of this page: {', '.join(ways)}."] if ways else []),
+    ]
+    return ["## At a glance", "", *said, "", *_grid(header, rows, catalogue.variables), ""]
+
+
+def _in_brief(text: str) -> str:
+    """The first sentence; of a long one what stands before its first colon or semicolon."""
+    words = " ".join(text.split())
+    found = _SENTENCE.match(words)
+    sentence = found[0] if found else words
+    return sentence if len(sentence) <= _BRIEF else re.split(r"(?<=.{27})[:;] ", sentence)[0]
+
+
+def _mind(variable: Variable) -> str:
+    """In a word or two what to know before it is set; nothing of what is safe to search."""
+    level = "" if variable.level is Level.SAFE else str(variable.level)
+    role = "" if variable.role is Role.TUNE else str(variable.role)
+    until = f"last in {variable.until}" if variable.until is not None else ""
+    return ", ".join(filter(None, (level, role, until)))
 
 
 def _head(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
@@ -104,7 +153,7 @@ def _together(catalogue: Catalogue) -> list[str]:
         for each in catalogue.interactions.values()
     ]
     header = ("variables", "what holds", "otherwise")
-    return ["## What holds between them", "", *_grid(header, rows), ""]
+    return [f"## {_HOLDS}", "", *_grid(header, rows, catalogue.variables), ""]
 
 
 def _wrong(catalogue: Catalogue) -> list[str]:
@@ -115,16 +164,33 @@ def _wrong(catalogue: Catalogue) -> list[str]:
         for name, wrong in catalogue.not_variables.items()
     ]
     header = ("name", "what it is", "truth", "right name")
-    return ["## Names that it does not read", "", *_grid(header, rows), ""]
+    return [f"## {_NOT_READ}", "", *_grid(header, rows, catalogue.variables), ""]
 
 
-def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
-    return ["| | |", "|---|---|", *(f"| {key} | {plain(text)} |" for key, text in rows if text)]
+def _others(catalogue: Catalogue) -> list[str]:
+    if not catalogue.others:
+        return []
+    return [f"## {_NO_ENTRY}", "", f"{plain(', '.join(sorted(catalogue.others)))}.", ""]
 
 
-def _grid(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+def _table(rows: Iterable[tuple[str, str]], names: Container[str] = ()) -> list[str]:
+    made = (f"| {key} | {_linked(text, names)} |" for key, text in rows if text)
+    return ["| | |", "|---|---|", *made]
+
+
+def _grid(
+    header: tuple[str, ...], rows: Iterable[tuple[str, ...]], names: Container[str] = ()
+) -> list[str]:
     lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
-    return [*lines, *(f"| {' | '.join(map(plain, row))} |" for row in rows)]
+    return [*lines, *(f"| {' | '.join(_linked(cell, names) for cell in row)} |" for row in rows)]
+
+
+def _linked(text: str, names: Container[str]) -> str:
+    """Text in which each of the names leads to its section of the page."""
+    return _WORD.sub(
+        lambda word: f"[{word[0]}](#{word[0].lower()})" if word[0] in names else word[0],
+        plain(text),
+    )
 
 
 def plain(text: str) -> str:

@@ -97,6 +97,23 @@ def test_the_page_of_a_library(library: str, pages: ModuleType) -> None:
     assert f"catalogue/{library}.md" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 
+def test_variables_stand_at_a_glance_and_names_lead_to_them(pages: ModuleType) -> None:
+    file = load_catalogue("mpich")
+    page: str = pages.page(file)
+    glance = page.split("## At a glance")[1].split("\n## ")[0]
+    assert re.findall(r"^\| \[(\w+)\]\(#(\w+)\)", glance, re.MULTILINE) == [
+        (name, name.lower()) for name in file.variables
+    ]
+    assert "| auto | Names the algorithm for MPI_Alltoall |  |" in glance
+    assert "| caution |" in glance
+    assert (
+        "| needs | [MPIR_CVAR_DEVICE_COLLECTIVES](#mpir_cvar_device_collectives) is none |" in page
+    )
+    for heading in re.findall(r"\(#([a-z-]+)\)", glance):
+        assert f"\n## {heading.replace('-', ' ').capitalize()}\n" in page, heading
+    assert "MPIR_CVAR_ABORT_ON_LEAKED_HANDLES, " in page  # read, but not described
+
+
 def test_what_would_be_markdown_is_escaped(pages: ModuleType) -> None:
     page: str = pages.page(load_catalogue("openmpi"))
     assert r"OMPI\_MCA" not in page  # underscores inside words mean nothing
