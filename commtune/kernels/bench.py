@@ -169,6 +169,7 @@ def _timing(timing: Timing) -> list[str]:
     mode = [f"--timing={timing.mode}", f"--operations={timing.operations}"]
     return [
         *(mode if timing.mode != BLOCKING else ()),
+        *(["--graph=yes"] if timing.graph else []),
         *([f"--timer={timing.timer}"] if timing.timer != WALL else ()),
         f"--warmup={timing.warmup}",
         f"--min-samples={timing.min_samples}",

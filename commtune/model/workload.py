@@ -43,6 +43,7 @@ class Timing:
         operations: of a batch, where ``mode`` is ``batched``; else 0.
         timer: ``wall``: the clock of the host, around waiting for the device; ``device``: events
             on the device.
+        graph: a batch is recorded once, and launched as a whole; where ``mode`` is ``batched``.
     """
 
     warmup: int = 5
@@ -53,10 +54,11 @@ class Timing:
     mode: str = BLOCKING
     operations: int = 0
     timer: str = WALL
+    graph: bool = False
 
     def plain(self) -> dict[str, Any]:
         """As plain data; what came later is left out where it is as it always was before."""
-        return _without_defaults(self, {"mode", "operations", "timer"})
+        return _without_defaults(self, {"mode", "operations", "timer", "graph"})
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,14 @@ def test_timing_in_batches_on_the_device() -> None:
     assert {"--timing=batched", "--operations=7", "--timer=device"} <= set(given)
 
 
+def test_a_graph_is_asked_for_only_where_it_is_wanted() -> None:
+    workload = Workload(Operation.ALLREDUCE, (8,), backend=Backend.XCCL)
+    given = words(workload, Timing(mode="batched", operations=20, graph=True))
+    assert {"--timing=batched", "--operations=20", "--graph=yes"} <= set(given)
+    plain = words(workload, Timing(mode="batched", operations=20))
+    assert not [word for word in plain if word.startswith("--graph")]
+
+
 def test_guard_operations_have_no_window() -> None:
     stream = Workload(Operation.STREAM, (8,), window=4)
     assert "--window=4" in words(stream)

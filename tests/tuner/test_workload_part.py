@@ -48,6 +48,13 @@ def test_every_backend_of_the_benchmark_has_a_word(backend: str) -> None:
         ("workload: {window: 8}", "allreduce has no window", "operation: stream"),
         ("timing: {operations: 5}", "for batches only", "mode: batched"),
         ("timing: {timer: device}", "mpi-host has no clock", "backend: xccl"),
+        ("timing: {mode: batched, graph: true}", "mpi-host can't be recorded", "backend: xccl"),
+        (
+            "workload: {backend: xccl}\ntiming: {graph: true}",
+            "a graph is a recorded batch",
+            "mode: batched",
+        ),
+        ("timing: {graph: 20}", "graph", "true"),
         ("timing: {mode: fast}", "'fast' is not known", "blocking"),
     ],
 )
@@ -63,6 +70,24 @@ def test_timing_in_batches() -> None:
     assert (timing.mode, timing.operations, timing.timer) == ("batched", 20, "wall")
     ours = plan("workload: {backend: xccl}\ntiming: {timer: device}\n").timing
     assert (ours.mode, ours.operations, ours.timer) == ("blocking", 0, "device")
+
+
+def test_graphs_are_a_part_of_the_question() -> None:
+    head = "workload: {backend: xccl}\ntiming: {mode: batched"
+    graphs, off, before = (
+        plan(head + end + "}\n") for end in (", graph: true", ", graph: false", "")
+    )
+    assert graphs.timing.graph
+    assert graphs.comparable({})["timing"]["graph"] is True
+    assert graphs.comparable({}) != before.comparable({})
+    assert off.comparable({}) == before.comparable({})
+    assert "graph" not in before.comparable({})["timing"]
+
+
+def test_the_refusal_of_a_graph_names_the_line() -> None:
+    with pytest.raises(CampaignError) as caught:
+        parse_campaign(HEAD + "timing:\n  mode: batched\n  graph: true\n", Path.cwd())
+    assert caught.value.line == 6
 
 
 def test_campaigns_from_before_there_were_backends_ask_the_same_question() -> None:
@@ -92,7 +117,7 @@ def test_workload_and_timing_come_back_from_where_they_are_stored() -> None:
         Operation.STREAM, (8, 64), 4, backend=Backend.XCCL, emulated_nodes=2, window=16
     )
     assert workload_from(workload_json(workload)) == workload
-    timing = Timing(mode="batched", operations=5, timer="device")
+    timing = Timing(mode="batched", operations=5, timer="device", graph=True)
     assert timing_from(timing.plain()) == timing
     assert timing_from(Timing().plain()) == Timing()
 
