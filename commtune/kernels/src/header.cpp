@@ -36,6 +36,12 @@ std::string text_array(const std::vector<std::string>& texts) {
   return json::array(elements);
 }
 
+std::string versions_json(const std::vector<std::string>& libraries) {
+  json::Object versions;
+  for (const auto& [name, version] : library_versions(libraries)) versions.text(name, version);
+  return versions.str();
+}
+
 std::string benchmark_json() {
   const BuildInfo info = build_info();
   return json::Object()
@@ -87,11 +93,13 @@ std::string end_header(json::Object& record, const RunFacts& facts, const Placem
                        std::size_t ranks) {
   const std::string mpi =
       json::Object().text("library", World::library()).text("standard", World::standard()).str();
+  const std::vector<std::string> libraries = communication_libraries();
   const int nodes = placement.first(static_cast<int>(ranks)).nodes();
   return record.integer("ranks", ranks)
       .integer("nodes", static_cast<std::uint64_t>(nodes))
       .raw("mpi", mpi)
-      .raw("libraries", text_array(communication_libraries()))
+      .raw("libraries", text_array(libraries))
+      .raw("versions", versions_json(libraries))
       .text("started_utc", utc_now())
       .text("kernel", kernel())
       .boolean("oversubscribed", placement.oversubscribed())

@@ -64,3 +64,24 @@ TEST(communication_libraries_are_known_by_file_name) {
   EXPECT(!is_communication_library("/opt/libmpi/libz.so"));
   EXPECT(!is_communication_library(""));
 }
+
+TEST(libraries_that_tell_their_version_are_known_by_file_name) {
+  EXPECT(library_with_version("/opt/mpich/lib/mpich/libucp.so.0") == "ucx");
+  EXPECT(library_with_version("/x/site-packages/libucp-1a2b3c4d.so.0.0.0") == "ucx");
+  EXPECT(library_with_version("libfabric.so.1") == "libfabric");
+  EXPECT(library_with_version("/usr/lib/libucc.so.1") == "ucc");
+  EXPECT(library_with_version("/usr/lib/ucc/libucc_tl_ucp.so").empty());
+  EXPECT(library_with_version("/usr/lib/libuct.so.0").empty());
+  EXPECT(library_with_version("/opt/libucp.so.0/libz.so").empty());
+  EXPECT(library_with_version("libucp").empty());
+}
+
+TEST(libfabric_packs_its_version_into_a_number) {
+  EXPECT(unpacked_version(0x00020005U) == "2.5");
+  EXPECT(unpacked_version(0x00010011U) == "1.17");
+}
+
+TEST(what_is_not_loaded_has_no_version) {
+  EXPECT(library_versions({}).empty());
+  EXPECT(library_versions({"/nowhere/libucp.so.0", "/usr/lib/libc.so.6", ""}).empty());
+}

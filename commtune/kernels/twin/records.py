@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import commtune
+from commtune.kernels.twin.libraries import communication_libraries, library_versions
 from commtune.kernels.twin.measuring import SizeResult
 from commtune.kernels.twin.options import Options
 from commtune.kernels.twin.placement import Placement
@@ -20,13 +21,6 @@ from commtune.kernels.twin.statistics import summarise
 from commtune.kernels.twin.world import World
 
 CONTRACT = 1
-#: Beginnings and parts of file names of communication libraries (src/libraries.cpp).
-_STEMS = (
-    "libmpi", "libpmpi", "libopen-pal", "libopen-rte", "libpmi", "libprrte", "libuc", "libfabric",
-    "libefa", "libibverbs", "librdma", "libpsm", "libcxi", "libxpmem", "libhcoll", "libsharp",
-    "libmpcp", "libnuma", "libhwloc",
-)  # fmt: skip
-_PARTS = ("-fi.so", "libnccl", "librccl", "libcuda")
 
 
 class RecordFile:
@@ -67,7 +61,7 @@ def header(
     import mpi4py
 
     compiler = f"Python {platform.python_version()}, {arrays}, mpi4py {mpi4py.__version__}"
-    kernel = os.uname()
+    kernel, libraries = os.uname(), communication_libraries()
     return {
         "record": "header",
         "contract": CONTRACT,
@@ -91,7 +85,8 @@ def header(
         "ranks": world.size,
         "nodes": max(placement.nodes) + 1,
         "mpi": {"library": world.library(), "standard": world.standard()},
-        "libraries": communication_libraries(),
+        "libraries": libraries,
+        "versions": library_versions(libraries),
         "started_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "kernel": f"{kernel.sysname} {kernel.release} {kernel.machine}",
         "oversubscribed": placement.oversubscribed,
@@ -147,17 +142,3 @@ def footer(
         "init_s": init_s,
         "measure_s": measure_s,
     }
-
-
-def communication_libraries() -> list[str]:
-    """Paths of the communication libraries that this process has loaded."""
-    try:
-        lines = Path("/proc/self/maps").read_text().splitlines()
-    except OSError:
-        return []
-    paths = dict.fromkeys(line.split(None, 5)[5] for line in lines if "/" in line)
-    return [path for path in paths if _communicates(path.rpartition("/")[2])]
-
-
-def _communicates(name: str) -> bool:
-    return name.startswith(_STEMS) or any(part in name for part in _PARTS)

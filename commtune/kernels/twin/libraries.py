@@ -1,0 +1,69 @@
+"""The communication libraries that this process has loaded, as src/libraries.cpp finds them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+#: Beginnings and parts of file names.
+_STEMS = (
+    "libmpi", "libpmpi", "libopen-pal", "libopen-rte", "libpmi", "libprrte", "libuc", "libfabric",
+    "libefa", "libibverbs", "librdma", "libpsm", "libcxi", "libxpmem", "libhcoll", "libsharp",
+    "libmpcp", "libnuma", "libhwloc",
+)  # fmt: skip
+_PARTS = ("-fi.so", "libnccl", "librccl", "libcuda")
+#: Libraries that tell their version: the catalogue's name of each, by the stem of its file, and
+#: the function that says it. Behind the stem is the suffix, or what a wheel adds to a name.
+_ASKED = {
+    "libfabric": ("libfabric", "fi_version"),
+    "libucc": ("ucc", "ucc_get_version_string"),
+    "libucp": ("ucx", "ucp_get_version_string"),
+}
+_FILE = re.compile(rf"({'|'.join(_ASKED)})[.-]")
+
+
+def communication_libraries() -> list[str]:
+    """Paths of the communication libraries that this process has loaded."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return []
+    paths = dict.fromkeys(line.split(None, 5)[5] for line in lines if "/" in line)
+    return [path for path in paths if _communicates(path.rpartition("/")[2])]
+
+
+def library_versions(paths: Sequence[str]) -> dict[str, str]:
+    """What those of the loaded libraries that can tell their version say of it, by their names.
+
+    One that is loaded twice, in different versions, is left out: which of them reads a variable
+    is not known. None is loaded by this.
+    """
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        if match := _FILE.match(path.rpartition("/")[2]):
+            name, function = _ASKED[match[1]]
+            if version := _version(path, function):
+                found.setdefault(name, set()).add(version)
+    return {name: min(said) for name, said in sorted(found.items()) if len(said) == 1}
+
+
+def _communicates(name: str) -> bool:
+    return name.startswith(_STEMS) or any(part in name for part in _PARTS)
+
+
+def _version(path: str, function: str) -> str:
+    """Empty where the library isn't loaded, or doesn't say."""
+    try:
+        ask = getattr(ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY), function)
+    except (OSError, AttributeError):
+        return ""
+    if function == "fi_version":
+        ask.restype = ctypes.c_uint32
+        packed = int(ask())
+        return f"{packed >> 16}.{packed & 0xFFFF}"
+    ask.restype = ctypes.c_char_p
+    said: bytes | None = ask()
+    return said.decode("ascii", "replace") if said else ""

@@ -1,0 +1,146 @@
+"""Versions that the header tells of libraries below MPI, against what these say elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_runs import RunBench
+from components import require_component
+from mpi_fixture import BUILT
+
+from commtune.cluster.launch import base_environment, mpi_command
+from commtune.cluster.mpi import find_mpi
+from commtune.errors import CommtuneError
+from commtune.kernels.build import build
+from commtune.kernels.twin.libraries import library_versions
+from commtune.kernels.twin.program import libmpi_of
+from commtune.model import MpiInstallation
+
+#: Loads a library by its path in a process of its own, and prints what it says.
+_ASK = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+if sys.argv[2] == "libfabric":
+    library.fi_version.restype = ctypes.c_uint32
+    print(library.fi_version() >> 16, library.fi_version() & 0xffff, sep=".")
+else:
+    numbers = [ctypes.c_uint() for _ in range(3)]
+    name = {"ucx": "ucp_get_version", "ucc": "ucc_get_version"}[sys.argv[2]]
+    getattr(library, name)(*map(ctypes.byref, numbers))
+    print(*(number.value for number in numbers), sep=".")
+"""
+_FILES = {"libfabric.so": "libfabric", "libucp.so": "ucx", "libucc.so": "ucc"}
+
+
+def header_of(records: Path) -> dict[str, Any]:
+    found = json.loads(records.read_text().splitlines()[0])
+    assert isinstance(found, dict)
+    return found
+
+
+def asked_apart(path: str, name: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", _ASK, path, name], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def loaded(header: dict[str, Any]) -> dict[str, str]:
+    """Paths of the loaded libraries that tell a version, by the library's name."""
+    return {
+        name: path
+        for path in header["libraries"]
+        for file, name in _FILES.items()
+        if path.rpartition("/")[2].startswith(file)
+    }
+
+
+def run_on(mpi: MpiInstallation, records: Path, **variables: str) -> dict[str, Any]:
+    """The header of a run of the benchmark in Python, which needs no building."""
+    pytest.importorskip("mpi4py")
+    pytest.importorskip("numpy")
+    program = [
+        sys.executable, "-P", "-m", "commtune.kernels.twin", "--op=allreduce", "--sizes=8",
+        "--warmup=1", "--min-samples=2", "--max-samples=2",
+        f"--records={records}", f"--libmpi={libmpi_of(mpi)}",
+    ]  # fmt: skip
+    libmpi = {"MPI4PY_LIBMPI": libmpi_of(mpi)}
+    done = subprocess.run(
+        mpi_command(mpi, 2, program),
+        env={**base_environment(os.environ, mpi), **libmpi, **variables},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return header_of(records)
+
+
+def of_system(compiler: str) -> MpiInstallation:
+    """An MPI of the system's packages."""
+    try:
+        return find_mpi(f"/usr/bin/{compiler}")
+    except CommtuneError:
+        require_component(f"the system's {compiler}", found=False)
+        raise
+
+
+def system_ucx() -> str:
+    """What the system's UCX says of itself on the command line."""
+    require_component("ucx_info (apt-get install ucx-utils)", shutil.which("ucx_info") is not None)
+    said = subprocess.run(["ucx_info", "-v"], capture_output=True, text=True, check=True).stdout
+    match = re.search(r"Version (\S+)", said)
+    assert match is not None, said
+    return match[1]
+
+
+def test_loaded_libraries_say_their_versions(
+    run_bench: RunBench, mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    run = run_bench("--op=allreduce", "--sizes=8")
+    native = header_of(run.records)
+    assert native["versions"] == {n: asked_apart(p, n) for n, p in loaded(native).items()}
+    in_python = run_on(mpi, tmp_path / "twin.jsonl")
+    assert in_python["versions"] == native["versions"]
+    if mpi.origin == "wheel:mpich":
+        assert set(native["versions"]) == {"libfabric", "ucx"}
+
+
+def test_the_version_is_that_of_the_copy_that_is_loaded(tmp_path: Path) -> None:
+    # The wheels bring a newer UCX along; the system's MPICH has the system's.
+    mpich = of_system("mpicxx.mpich")
+    run = RunBench(mpich, build(mpich, BUILT), tmp_path)("--op=allreduce", "--sizes=8")
+    assert header_of(run.records)["versions"]["ucx"] == system_ucx()
+
+
+def test_what_a_library_unloads_again_is_not_told(tmp_path: Path) -> None:
+    # Open MPI's component that uses UCX is closed where it isn't chosen.
+    openmpi = of_system("mpicxx.openmpi")
+    anywhere = {
+        f"OMPI_MCA_{part}_{what}": "any"
+        for part in ("opal_common_ucx", "pml_ucx")
+        for what in ("tls", "devices")
+    }
+    found = run_on(openmpi, tmp_path / "ucx.jsonl", OMPI_MCA_pml="ucx", **anywhere)
+    assert found["versions"] == {"ucx": system_ucx()}
+    assert "ucx" not in run_on(openmpi, tmp_path / "ob1.jsonl", OMPI_MCA_pml="ob1")["versions"]
+
+
+def test_nothing_is_loaded_for_the_question() -> None:
+    # In a process of its own: this one may have loaded libraries in other tests.
+    program = (
+        "from commtune.kernels.twin.libraries import *\n"
+        "before = communication_libraries()\n"
+        "print(library_versions(['libucp.so.0', 'libfabric.so.1', '/nowhere/libucc.so.1']),"
+        " communication_libraries() == before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "{} True\n"
+    assert library_versions(["/opt/ucc/lib/ucc/libucc_tl_ucp.so", "libucpx.so"]) == {}
