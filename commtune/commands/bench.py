@@ -167,8 +167,9 @@ def _check_pairs(workload: Workload) -> None:
 def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
     """The backend and the shape that flags ask for, by the checks of campaign files."""
     flags = settings.shape
+    known = [backend for backend in Backend if backend is not Backend.COMMAND]
     named = {
-        name: Backend(one_of(f"--{name}", word, list(Backend))) if word else None
+        name: Backend(one_of(f"--{name}", word, known)) if word else None
         for name, word in (
             ("backend", settings.backend), ("inside", flags.inside), ("between", flags.between)
         )

@@ -85,6 +85,21 @@ _PATTERNS = frozenset(
 )
 
 
+#: What the benchmark in Python does, in the order in which it says so.
+IN_PYTHON = (
+    Operation.PING_PONG,
+    Operation.BIDIRECTIONAL,
+    Operation.STREAM,
+    Operation.ALLREDUCE,
+    Operation.REDUCE,
+    Operation.BROADCAST,
+    Operation.RING,
+    Operation.ALLTOALL,
+    Operation.ALLGATHER,
+    Operation.REDUCE_SCATTER,
+)
+
+
 class Backend(StrEnum):
     """How the benchmark communicates: a library, and the memory that it works on."""
 
@@ -102,6 +117,11 @@ class Backend(StrEnum):
     def is_native(self) -> bool:
         """Whether it is one of the native benchmark."""
         return self not in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE, Backend.COMMAND)
+
+    def does(self, operation: Operation) -> bool:
+        """Whether it has an operation of the benchmark; what users' own do is not asked here."""
+        in_python = self in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
+        return not in_python or operation in IN_PYTHON
 
     @property
     def memory(self) -> str:

@@ -47,6 +47,12 @@ def with_benchmark(document: Document, file: CampaignFile) -> CampaignFile:
                 ("workload", "backend"),
                 hint="add `benchmark: {command: [...], output: ...}`",
             )
+        if workload.operation.is_own:
+            raise document.error(
+                f"{workload.operation} is what a benchmark of one's own does, and there is none",
+                ("workload", "operation"),
+                hint="add `benchmark: {python: FILE.py:CLASS}`, or name an operation",
+            )
         _check_plain(document, file)
         return file
     if bool(part.python) == bool(part.command):

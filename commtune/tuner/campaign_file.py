@@ -34,6 +34,7 @@ from commtune.tuner.benchmark_part import BenchmarkPart, own_benchmark, with_ben
 from commtune.tuner.budget_part import BudgetPart, budget
 from commtune.tuner.campaign_values import Level, Seconds, Share, within
 from commtune.tuner.plan import Plan
+from commtune.tuner.shapes import ShapeRefused, check_operation
 from commtune.tuner.slurm_part import (
     AggressorPart,
     SlurmPart,
@@ -288,6 +289,11 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
                 ("guard_operations", index),
                 hint="name others, such as alltoall, or give it a campaign of its own",
             )
+        try:
+            check_operation(guard, file.workload.backend, "guard_operations")
+        except ShapeRefused as refused:
+            at = ("guard_operations", index)
+            raise document.error(refused.message, at, hint=refused.hint) from refused
     return tuple(dict.fromkeys(file.guard_operations))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from commtune.errors import CampaignError
 from commtune.model import Backend, Direction, Flow, Matrix, Operation, Shape
+from commtune.model.operations import IN_PYTHON
 from commtune.model.shapes import ACTIVE, GROUPED, MIXED
 from commtune.nearest import quoted
 
@@ -108,7 +109,8 @@ def backend_of(asked: Asked) -> Backend:
     """The backend of the workload: as written, else one that ``inside`` and ``between`` name.
 
     Raises:
-        ShapeRefused: they work on other memory, or another build is needed for them.
+        ShapeRefused: they work on other memory, or another build is needed for them; or the
+            backend has not the operation.
     """
     named = {key: value for key in ("inside", "between") if (value := getattr(asked, key))}
     backend = asked.backend
@@ -118,7 +120,25 @@ def backend_of(asked: Asked) -> Backend:
     backend = backend or Backend.MPI_HOST
     for key, value in named.items():
         _check_mechanism(asked, key, value, backend)
+    check_operation(asked.operation, backend, "backend")
     return backend
+
+
+def check_operation(operation: Operation, backend: Backend, key: str) -> None:
+    """Sees that a backend has an operation.
+
+    Args:
+        key: what is at fault if it has not.
+
+    Raises:
+        ShapeRefused: with those that it has.
+    """
+    if not operation.is_own and not backend.does(operation):
+        raise ShapeRefused(
+            key,
+            f"the backend {backend} does not know the operation {operation}",
+            f"it knows {', '.join(IN_PYTHON)}",
+        )
 
 
 def _check_mechanism(asked: Asked, key: str, value: Backend, backend: Backend) -> None:

@@ -42,6 +42,23 @@ def test_others_are_done_by_one_rank(operation: str) -> None:
     assert request_of(replace(_ASKED, op=operation, ranks=1)).workload.ranks == 1
 
 
+@pytest.mark.parametrize("operation", ["rail", "incast", "pairs", "self"])
+def test_the_benchmark_in_python_refuses_what_it_does_not_do(operation: str) -> None:
+    asked = replace(_ASKED, op=operation, backend="python-host")
+    with pytest.raises(UserError) as caught:
+        request_of(asked)
+    assert caught.value.message == (
+        f"--backend: the backend python-host does not know the operation {operation}"
+    )
+    assert caught.value.hint.startswith("it knows ping-pong, ")
+    assert request_of(replace(asked, op="ring")).workload.backend is Backend.PYTHON_HOST
+
+
+def test_a_command_is_for_campaigns() -> None:
+    with pytest.raises(UserError, match="--backend: 'command' is not known here"):
+        request_of(replace(_ASKED, backend="command"))
+
+
 def test_flags_of_patterns_make_a_shape() -> None:
     flags = ShapeFlags(group_size=2, active=2, direction="bidirectional", rotate="yes")
     workload = request_of(replace(_ASKED, op="rail", ranks=4, shape=flags)).workload

@@ -9,6 +9,7 @@ import pytest
 from commtune.db.codec import timing_from, workload_from, workload_json
 from commtune.errors import CampaignError
 from commtune.model import Backend, Operation, Timing, Workload
+from commtune.model.operations import IN_PYTHON
 from commtune.text import split_note
 from commtune.tuner.campaign_file import parse_campaign
 from commtune.tuner.plan import Plan
@@ -46,6 +47,7 @@ def test_every_backend_of_the_benchmark_has_a_word(backend: str) -> None:
         ),
         ("workload: {backend: xccl, emulate_nodes: 1}", "1 is out of range", "from 2"),
         ("workload: {window: 8}", "allreduce has no window", "operation: stream"),
+        ("workload: {operation: own:mine}", "own:mine is what a benchmark", "add `benchmark:"),
         ("timing: {operations: 5}", "for batches only", "mode: batched"),
         ("timing: {timer: device}", "mpi-host has no clock", "backend: xccl"),
         ("timing: {mode: batched, graph: true}", "mpi-host can't be recorded", "backend: xccl"),
@@ -146,3 +148,34 @@ def test_a_remark_names_a_few_sizes_of_many() -> None:
     sizes = tuple(range(9, 30))
     said = rounded_words(Workload(Operation.ALLREDUCE, sizes))
     assert said.startswith("9 B, 10 B, 11 B, 13 B, ...: rounded down")
+
+
+@pytest.mark.parametrize("backend", ["python-host", "python-device"])
+@pytest.mark.parametrize(
+    ("text", "line", "operation"),
+    [
+        ("workload:\n  operation: rail\n  group_size: 1\n  backend: {}\n", 7, "rail"),
+        ("workload: {{backend: {}, operation: incast}}\n", 4, "incast"),
+        (
+            "workload: {{backend: {}}}\nguard_operations:\n  - ring\n  - one-to-many\n",
+            7,
+            "one-to-many",
+        ),
+    ],
+)
+def test_the_benchmark_in_python_refuses_what_it_does_not_do(
+    backend: str, text: str, line: int, operation: str
+) -> None:
+    with pytest.raises(CampaignError) as caught:
+        plan(text.format(backend))
+    assert caught.value.line == line
+    assert caught.value.message == (
+        f"the backend {backend} does not know the operation {operation}"
+    )
+    assert caught.value.hint == f"it knows {', '.join(IN_PYTHON)}"
+
+
+@pytest.mark.parametrize("operation", IN_PYTHON)
+def test_and_takes_what_it_does(operation: str) -> None:
+    measured = plan(f"workload: {{backend: python-host, operation: {operation}}}\n").workload
+    assert (measured.operation, measured.backend) == (operation, "python-host")

@@ -12,6 +12,7 @@ from commtune.kernels.twin.layout import OPERATIONS, lay_out
 from commtune.kernels.twin.statistics import median_bounds, summarise
 from commtune.kernels.twin.stopping import StoppingRule, batch_for
 from commtune.kernels.twin.work import Expected, count_wrong, expected_by
+from commtune.model.operations import IN_PYTHON
 
 #: What src/check.cpp writes: elements 0, 1, 2, 3, 4095 and 4999.
 _NATIVE = [
@@ -27,6 +28,10 @@ _NATIVE = [
     ("uint8", "sum", 1, 1, 2, [114, 17, 1, 86, 1, 100]),
     ("uint8", "sum", 42, 17, 100, [1, 0, 1, 1, 0, 1]),
 ]  # fmt: skip
+
+
+def test_files_are_held_against_what_it_does() -> None:
+    assert {str(operation) for operation in IN_PYTHON} == set(OPERATIONS)
 
 
 @pytest.mark.parametrize(("dtype", "reduction", "seed", "rank", "ranks", "values"), _NATIVE)
