@@ -222,10 +222,10 @@ Stages& Work::next_place() {
   return place;
 }
 
-void Work::one_by_one(int times) {
+void Work::one_by_one(int times, DeviceTimer* timer) {
   for (int i = 0; i < times; ++i) {
     if (enqueues_) {
-      together(1);
+      together(1, i + 1 == times ? timer : nullptr);
       continue;
     }
     for (auto& stage : next_place()) {
@@ -235,9 +235,10 @@ void Work::one_by_one(int times) {
   }
 }
 
-void Work::together(int times) {
+void Work::together(int times, DeviceTimer* timer) {
   if (!enqueues_) return one_by_one(times);
   Action* const last = start(times);
+  if (timer != nullptr) timer->end();
   if (last != nullptr) last->wait();
 }
 

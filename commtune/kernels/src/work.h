@@ -56,10 +56,12 @@ class Work {
        const Plan& plan, const Options& options, Part part, const std::vector<Buffers>& places);
 
   /// Does it so often; returns each time when this rank's part is complete.
-  void one_by_one(int times);
+  /// @param timer of the device, which has begun: ends as soon as all is enqueued, so that the time
+  ///   until the host learns of the end is no part of it. Null: none
+  void one_by_one(int times, DeviceTimer* timer = nullptr);
 
   /// Where work is enqueued: all of it first, then one wait. Elsewhere as one by one.
-  void together(int times);
+  void together(int times, DeviceTimer* timer = nullptr);
 
   /// From now on each time is a launch of so many operations as they are now, from the first place
   /// on. All ranks call it; the backend records.
