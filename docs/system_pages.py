@@ -7,7 +7,7 @@ navigation are systems/NAME.md.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from catalogue_pages import plain
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
+_SHARING = {
+    "packed": "neighbouring GPUs share one",
+    "round-robin": "GPUs take them in turn",
+}
 _Rows = Iterable[tuple[str, ...]]
 
 
@@ -45,7 +49,11 @@ def page(system: System) -> str:
         "The node", ("what", "nominal, bandwidths in one direction", "source"), _node(system)
     )
     lines += _text("Between its GPUs", list(pair_lines(system)))
-    lines += _text("What operations could reach", list(system_nominal.lines(fabric_of(system))))
+    lines += _text(
+        "What operations could reach",
+        list(system_nominal.lines(fabric_of(system))),
+        "How this is computed, and what the words mean: [Nominal bandwidth](../nominal.md).",
+    )
     lines += _jobs(system)
     lines += _libraries(system)
     header = ("variable", "value", "for", "why", "source")
@@ -74,9 +82,28 @@ def _use(system: System) -> list[str]:
         kind = system.scheduler.kind.upper()
         return [f"Jobs are run by {kind}. It is described only: campaigns use Slurm.", ""]
     account = "{account: YOURS}" if system.jobs.account == "required" else "{}"
-    space = next((s for library in system.libraries for s in library.spaces), "a space")
-    lines = ["```yaml", "campaign: 1", "name: night", f"space: {space}"]
-    return [*lines, f"system: {system.name}", f"slurm: {account}", "```", ""]
+    space = _space(system)
+    return [
+        "A [campaign file](../campaign-file.md) to begin with:", "",
+        "```yaml", "campaign: 1", f"name: {system.name}-first", f"space: {space}",
+        f"system: {system.name}", f"slurm: {account}", f"workload: {_workload(system, space)}",
+        "```", "",
+    ]  # fmt: skip
+
+
+def _space(system: System) -> str:
+    """The first space that the description names, else one for the GPUs of a node."""
+    named = (space for library in system.libraries for space in library.spaces)
+    amd = system.gpus is not None and system.gpus.vendor == "amd"
+    return next(named, "rccl-node" if amd else "nccl-node")
+
+
+def _workload(system: System, space: str) -> str:
+    """A rank for each GPU of a node, or of two where the space is for several."""
+    backend = "xccl" if space.startswith(("nccl", "rccl")) else "mpi-device"
+    nodes = 1 if space.endswith("-node") else 2
+    ranks = nodes * (system.gpus.count if system.gpus else 1)
+    return f"{{backend: {backend}, nodes: {nodes}, ranks: {ranks}}}"
 
 
 def _node(system: System) -> Iterator[tuple[str, ...]]:
@@ -99,8 +126,8 @@ def _node(system: System) -> Iterator[tuple[str, ...]]:
     for link in system.links:
         each = f"{link.links} x {format_bandwidth(link.bandwidth)}"
         yield _row("links", f"{each}, {_pairs(link.pairs)}", link)
-    shared = f", shared {nics.sharing}" if isinstance(nics.sharing, str) else ""
-    ports = f"{nics.count} x {nics.model}, {format_bandwidth(nics.bandwidth)}{shared}"
+    shared = f", {_SHARING[nics.sharing]}" if isinstance(nics.sharing, str) else ""
+    ports = f"{nics.count} x {nics.model}, {format_bandwidth(nics.bandwidth)} each{shared}"
     yield _row("network ports", ports, nics)
     yield _row("network", f"{network.fabric}, {network.topology}", network)
 
@@ -169,26 +196,44 @@ def _variables(system: System) -> Iterator[tuple[str, ...]]:
 def _recommended(system: System) -> list[str]:
     rows = [_baseline(one) for one in baselines().values() if system.name in one.baseline.systems]
     said = "`commtune compare default baseline:NAME` measures one, [and more](../baselines.md)."
-    header = ("name", "what it is", "sets", "fit to try")
-    return _grid("What sites and studies set here", header, rows, said)
+    header = ("name", "for", "what it is", "sets", "fit to try", "from")
+    return _grid("What sites and studies set here", header, rows, said, raw=True)
 
 
 def _baseline(one: NamedSet) -> tuple[str, ...]:
     known = one.baseline
-    settings = " ".join(f"{name}={value}" for name, value in known.environment.items())
-    return one.name, known.summary, settings, "yes" if known.fit else known.unfit or "no"
+    settings = "<br>".join(_code(known.environment))
+    fit = "yes" if known.fit else plain(known.unfit or "no")
+    source = f"{plain(one.source)} ({known.kind})"
+    return one.name, ", ".join(known.libraries), plain(known.summary), settings, fit, source
+
+
+def _code(settings: Mapping[str, str]) -> Iterator[str]:
+    """Settings as they are typed; what ends a cell of a table is escaped."""
+    for name, value in settings.items():
+        yield f"`{name}={value}`".replace("|", "\\|")
 
 
 def _measured(system: System) -> list[str]:
-    rows = [_finding(one) for one in findings() if system.name in one.finding.systems]
-    said = "A campaign here says whether it [sees them again](../findings.md)."
-    return _grid("What papers found here", ("what", "setting", "where"), rows, said)
+    here = [one for one in findings() if system.name in one.finding.systems]
+    sources = list(dict.fromkeys(one.source for one in here))
+    rows = [
+        _finding(one, sources) for one in sorted(here, key=lambda one: not one.finding.setting)
+    ]
+    said = (
+        "Of those with a setting, a campaign here says whether it "
+        "[sees them again](../findings.md). The number is that of a source below the table."
+    )
+    header = ("what", "for", "setting", "source, section")
+    table = _grid("What papers found here", header, rows, said, raw=True)
+    return [*table, *(f"{i}. {plain(source)}" for i, source in enumerate(sources, 1)), ""]
 
 
-def _finding(one: NamedFinding) -> tuple[str, ...]:
+def _finding(one: NamedFinding, sources: Sequence[str]) -> tuple[str, ...]:
     found = one.finding
-    setting = " ".join(f"{name}={value}" for name, value in found.setting.items())
-    return found.says, setting, f"{one.source}, {found.section}"
+    where = f"{sources.index(one.source) + 1}, {plain(found.section)}"
+    libraries = ", ".join(found.libraries)
+    return plain(found.says), libraries, "<br>".join(_code(found.setting)), where
 
 
 def _conflicts(system: System) -> Iterator[tuple[str, ...]]:
@@ -221,13 +266,14 @@ def _grid(
     return [f"## {title}", "", *before, *head, *made, ""]
 
 
-def _text(title: str, lines: list[str]) -> list[str]:
+def _text(title: str, lines: list[str], more: str = "") -> list[str]:
     """A section with what the command line prints; its first line says what it is."""
     if not lines:
         return []
     said = plain(lines[0])
     body = textwrap.dedent("\n".join(lines[1:]))
-    return [f"## {title}", "", f"{said[0].upper()}{said[1:]}.", "", "```text", body, "```", ""]
+    first = f"{said[0].upper()}{said[1:]}. {more}".strip()
+    return [f"## {title}", "", first, "", "```text", body, "```", ""]
 
 
 def _list(title: str, entries: Iterable[str]) -> list[str]:

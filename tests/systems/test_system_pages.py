@@ -14,6 +14,7 @@ import pytest
 from commtune.systems import load_system, systems
 from commtune.systems.baselines import baselines
 from commtune.systems.findings import findings
+from commtune.tuner.campaign_file import load_campaign
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,3 +65,19 @@ def test_a_page_says_how_jobs_are_run(pages: ModuleType) -> None:
     assert "partition standard-g | to 1024 nodes, to 48 h" in lumi
     assert "Jobs are run by PBS" in aurora and "system: aurora" not in aurora
     assert "**Out of service since 2024-11-15.**" in summit
+
+
+@pytest.mark.parametrize("name", systems())
+def test_a_systems_campaign_is_one(name: str, pages: ModuleType, tmp_path: Path) -> None:
+    found = re.search(r"```yaml\n(campaign: .*?)```", pages.page(load_system(name)), re.DOTALL)
+    assert (found is None) == (load_system(name).scheduler is not None)
+    if found is None:
+        return
+    file = tmp_path / "campaign.yaml"
+    file.write_text(found[1], encoding="utf-8")
+    spec = load_campaign(file)
+    gpus = load_system(name).gpus
+    assert gpus is not None
+    assert spec.plan.workload.ranks == gpus.count * spec.plan.workload.nodes
+    xccl = spec.plan.space.library in ("nccl", "rccl")
+    assert spec.plan.workload.backend == ("xccl" if xccl else "mpi-device")
