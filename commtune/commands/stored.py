@@ -56,11 +56,13 @@ def checked_shape(workload: Workload, stored: CampaignDescription | None) -> Wor
             hint="name a profile of it, or try both by 'commtune bench'",
         )
     if operation is not Operation.MATRIX:
-        shape = workload.shape
+        nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
         try:
-            shape_of(Asked(operation, workload.ranks, workload.nodes, group_size=shape.group_size))
+            shape_of(Asked(operation, workload.ranks, nodes, group_size=size))
         except ShapeRefused as refused:
-            raise UserError(f"--ranks: {refused.message}", hint="leave --ranks out") from refused
+            is_same = workload.ranks == stored.what["workload"]["ranks"]
+            flag = "--emulate-nodes" if is_same else "--ranks"
+            raise UserError(f"{flag}: {refused.message}", hint=f"leave {flag} out") from refused
     elif workload.ranks < stored.what["workload"]["ranks"]:
         raise UserError(f"--ranks {workload.ranks}: the matrix has more", hint="leave it out")
     return workload

@@ -70,6 +70,12 @@ def test_flags_of_patterns_make_a_shape() -> None:
     )
 
 
+def test_a_group_is_the_ranks_of_an_emulated_node() -> None:
+    asked = replace(_ASKED, op="rail", ranks=8, backend="xccl", emulate_nodes=2)
+    assert request_of(asked).workload.shape.group_size == 4
+    assert request_of(replace(asked, emulate_nodes=0)).workload.shape.group_size == 1
+
+
 def test_the_backend_follows_from_those_inside_and_between() -> None:
     flags = ShapeFlags(inside="ipc-put", between="xccl")
     workload = request_of(replace(_ASKED, op="striping", ranks=4, shape=flags)).workload

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from commtune.commands.compare_asked import Flags, workload_asked
+from commtune.db.answers import StackRecord, SystemRecord
+from commtune.db.describing import CampaignDescription
 from commtune.errors import UserError
-from commtune.model import Backend, Operation
+from commtune.model import Backend, Operation, Shape, Workload
 
 
 def test_without_flags_it_is_an_allreduce_on_the_host() -> None:
@@ -21,6 +23,42 @@ def test_settings_of_nccl_are_compared_by_its_backend() -> None:
     assert (workload.operation, workload.backend) == (Operation.ALLTOALL, Backend.XCCL)
     assert (workload.ranks, workload.emulated_nodes) == (4, 2)
     assert workload.sizes == (8, 2**20)
+
+
+def stored(workload: Workload) -> CampaignDescription:
+    system = SystemRecord("f", "node", {})
+    stack = StackRecord("xccl", "nccl 2.28.9", {})
+    what = {"workload": workload.plain()}
+    return CampaignDescription(1, "c", what, {}, {}, 1, False, 0.0, 0.0, system, stack)
+
+
+@pytest.mark.parametrize(
+    ("emulated", "flags", "message"),
+    [
+        (2, Flags(ranks=12), "--ranks: groups of 4 lie across the borders of nodes with 6 ranks"),
+        (2, Flags(ranks=10), "--ranks: 10 ranks don't make groups of 4"),
+        (0, Flags(ranks=10), "--ranks: 10 ranks don't make groups of 4"),
+    ],
+)
+def test_groups_of_a_profile_lie_within_emulated_nodes(
+    emulated: int, flags: Flags, message: str
+) -> None:
+    rail = Workload(
+        Operation.RAIL, (8,), 8, backend=Backend.XCCL, emulated_nodes=emulated, shape=Shape(4)
+    )
+    with pytest.raises(UserError) as caught:
+        workload_asked(flags, stored(rail))
+    assert caught.value.message.startswith(message)
+    assert caught.value.hint == "leave --ranks out"
+    assert workload_asked(Flags(ranks=16), stored(rail)).shape.group_size == 4
+
+
+def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
+    rail = Workload(Operation.RAIL, (8,), 24, backend=Backend.XCCL, shape=Shape(3))
+    assert workload_asked(Flags(emulate_nodes=4), stored(rail)).emulated_nodes == 4
+    with pytest.raises(UserError, match="--emulate-nodes: groups of 3 lie across") as caught:
+        workload_asked(Flags(emulate_nodes=3), stored(rail))
+    assert caught.value.hint == "leave --emulate-nodes out"
 
 
 @pytest.mark.parametrize(
