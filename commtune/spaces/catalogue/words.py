@@ -89,7 +89,6 @@ class KnownFrom(StrEnum):
     SOURCE = "source"
     DOCUMENTATION = "documentation"
     DUMP = "dump"
-    SCRIPTS = "scripts"
 
     @property
     def meaning(self) -> str:
@@ -101,7 +100,6 @@ _KNOWN_FROM = {
     KnownFrom.SOURCE: "the library's source code",
     KnownFrom.DOCUMENTATION: "documentation of the library or of a site",
     KnownFrom.DUMP: "what the library printed on a machine",
-    KnownFrom.SCRIPTS: "job scripts of others only: be careful",
 }
 
 
