@@ -139,7 +139,7 @@ double Measurer::longest_over_ranks(double seconds) const {
 double Measurer::warm_up(SizeResult& result) {
   const double began = clock_.now();
   double operation_s = result.first_call_s;
-  double slowest_s = result.first_call_s;
+  double slowest_s = result.first_call_s * work_->operations_at_once();
   for (;;) {
     const double spent_s = clock_.now() - began;
     const int next = world_.from_first(rule_.next_warmup(result.warmup, spent_s, slowest_s));
