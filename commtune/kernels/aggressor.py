@@ -36,11 +36,6 @@ class AggressorReport:
     problems: tuple[str, ...] = ()
 
     @property
-    def has_begun(self) -> bool:
-        """Whether it has moved messages, so that what runs beside it is disturbed."""
-        return self.bytes_moved > 0
-
-    @property
     def gigabits_per_s(self) -> float:
         """Rate while it sends, pauses left out, in 10^9 bits a second."""
         return self.bytes_moved * 8e-9 / self.active_s if self.active_s > 0 else 0.0
