@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from commtune.spaces.catalogue import Catalogue, Variable, libraries, load_catalogue
 from commtune.spaces.catalogue.saying import (
+    brief_text,
     by_version,
     care_text,
     danger_text,
     default_text,
     known_text,
+    mind_text,
     needs_text,
     range_text,
     role_text,
@@ -24,18 +26,15 @@ from commtune.spaces.catalogue.saying import (
     values_text,
     versions_text,
 )
-from commtune.spaces.catalogue.words import Level, Role
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
 _SPECIAL = re.compile(r"([\\*`|\[\]])")
-_SENTENCE = re.compile(r".*?\.(?=\s|$)")
 _HOLDS = "What holds between them"
 _NOT_READ = "Names that it does not read"
 _NO_ENTRY = "Also read but not described"
-_BRIEF = 100  # letters of a sentence that a table takes whole
 _WORD = re.compile(r"\b[A-Z]\w+\b")
 
 
@@ -70,7 +69,7 @@ def page(catalogue: Catalogue) -> str:
 def _glance(catalogue: Catalogue) -> list[str]:
     """All variables on few screens, and the way to what stands at the end."""
     rows = [
-        (name, variable.default or "", _in_brief(variable.meaning), _mind(variable))
+        (name, variable.default or "", brief_text(variable), mind_text(variable))
         for name, variable in catalogue.variables.items()
     ]
     header = ("variable", "default", "what it does", "mind")
@@ -89,22 +88,6 @@ def _glance(catalogue: Catalogue) -> list[str]:
         *([f"At the end of this page: {', '.join(ways)}."] if ways else []),
     ]
     return ["## At a glance", "", *said, "", *_grid(header, rows, catalogue.variables), ""]
-
-
-def _in_brief(text: str) -> str:
-    """The first sentence; of a long one what stands before its first colon or semicolon."""
-    words = " ".join(text.split())
-    found = _SENTENCE.match(words)
-    sentence = found[0] if found else words
-    return sentence if len(sentence) <= _BRIEF else re.split(r"(?<=.{27})[:;] ", sentence)[0]
-
-
-def _mind(variable: Variable) -> str:
-    """In a word or two what to know before it is set; nothing of what is safe to search."""
-    level = "" if variable.level is Level.SAFE else str(variable.level)
-    role = "" if variable.role is Role.TUNE else str(variable.role)
-    until = f"last in {variable.until}" if variable.until is not None else ""
-    return ", ".join(filter(None, (level, role, until)))
 
 
 def _head(catalogue: Catalogue) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,9 @@ def spaces_show(name: str, json_output: Json = False) -> None:
 
 @spaces_app.command("explain")
 def spaces_explain(
-    variable: Annotated[str, typer.Argument(help="an environment variable, like NCCL_PROTO")],
+    variable: Annotated[
+        str, typer.Argument(help="like NCCL_PROTO; 'UCX_*RNDV*' or ucx: a line each")
+    ],
     json_output: Json = False,
 ) -> None:
     """What a variable does, its values, default, versions and dangers."""

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from commtune.commands import explain_many
 from commtune.errors import UnknownName
 from commtune.nearest import quoted
 from commtune.spaces import Space, load_space, presets
@@ -17,6 +18,7 @@ from commtune.spaces.catalogue import (
     Known,
     NotRead,
     Variable,
+    libraries,
     look_up,
     nearest_names,
 )
@@ -40,16 +42,24 @@ _INDENT = 14  # of what stands beside a label
 
 
 def run(name: str, *, json_output: bool) -> None:
-    """Prints all that is known of a variable.
+    """Prints all that is known of a variable; of several, as of a whole library, a line each.
+
+    Args:
+        name: of a variable or a library, or a pattern with ``*``; ``=VALUE`` may stand behind it.
 
     Raises:
         UnknownName: no catalogue and no shipped space knows the name; the nearest names are told.
     """
+    name = name.strip().removeprefix("export ").partition("=")[0].strip()
     answer = look_up(name)
     names = dict.fromkeys([name, *(entry.name for entry in answer.known)])
     searched = [found for spelled in names for found in _searched(spelled)]
     if not answer and not searched:
-        raise _unknown(name)
+        several = explain_many.named(name)
+        if not several:
+            raise _unknown(name)
+        explain_many.run(several, json_output=json_output)
+        return
     if json_output:
         print(json.dumps(_plain(answer, searched), indent=2))
         return
@@ -70,7 +80,12 @@ def run(name: str, *, json_output: bool) -> None:
 
 def _unknown(name: str) -> UnknownName:
     near = nearest_names(name)
-    hint = f"nearest: {', '.join(near)}" if near else "names are those of environment variables"
+    hint = (
+        f"nearest: {', '.join(near)}"
+        if near
+        else "name an environment variable, several ('UCX_*RNDV*'), or a library: "
+        + ", ".join(libraries())
+    )
     return UnknownName(f"the catalogue knows no variable {quoted(name)}", hint=hint)
 
 

@@ -38,24 +38,29 @@ def run(system: str | None, *, json_output: bool) -> None:
 def _lines(found: Sequence[NamedFinding]) -> Iterator[str]:
     effects = [one for one in found if one.finding.setting]
     rest = [one for one in found if not one.finding.setting]
+    sources = list(dict.fromkeys(one.source for one in (*effects, *rest)))
     if effects:
         yield "effects of settings, which a campaign on the system may see again"
     for one in effects:
-        yield from _described(one)
+        yield from _described(one, sources)
     if rest:
         yield ("\n" if effects else "") + "observations"
     for one in rest:
-        yield from _described(one)
+        yield from _described(one, sources)
+    yield "\nsources"
+    for number, source in enumerate(sources, 1):
+        yield _wrapped(f"[{number}] {source}", "  ")
 
 
-def _described(one: NamedFinding) -> Iterator[str]:
+def _described(one: NamedFinding, sources: Sequence[str]) -> Iterator[str]:
     found = one.finding
     yield _wrapped(f"{one.name}: {found.says}", "  ")
     if found.setting and found.expected:
         setting = " ".join(f"{name}={value}" for name, value in found.setting.items())
         most = "up to " if found.expected.up_to else ""
         yield _wrapped(f"{setting}: {most}{found.expected.factor:g}x in {found.expected.of}")
-    yield _wrapped(f"{_where(found)} [{one.source}; {found.section}]")
+    where = f"{_where(found)} " if _where(found) else ""
+    yield _wrapped(f"{where}[{sources.index(one.source) + 1}, {found.section}]")
     if found.note:
         yield _wrapped(found.note)
 

@@ -158,3 +158,42 @@ def test_the_command_itself(tmp_path: Path) -> None:
     assert bad.err == (
         "commtune: the catalogue knows no variable 'UCX_TLSS'\n  nearest: UCX_TLS\n"
     )
+
+
+def test_a_library_is_told_by_a_line_for_each_of_its_variables(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("intel-mpi", "Intel MPI"):
+        explain.run(name, json_output=False)
+        header, *rows, blank, last = capsys.readouterr().out.splitlines()
+        assert header.split()[:3] == ["variable", "default", "mind"]
+        file = load_catalogue("intel-mpi")
+        assert [row.split()[0] for row in rows] == list(file.variables)
+        assert blank == ""
+        assert last.startswith(f"{len(file.variables)} variables of Intel MPI;")
+
+
+def test_a_pattern_is_told_by_a_line_for_each_name_that_fits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = said("ucx_*rndv_sch*", capsys)
+    assert "UCX_RNDV_SCHEME auto caution How the data of a rendezvous moves" in text
+    assert "1 variable of UCX" in text
+    assert "variable library default" in said("*BUFFSIZE", capsys)
+    explain.run("UCX_*RNDV_SCH*", json_output=True)
+    (one,) = json.loads(capsys.readouterr().out)
+    assert (one["name"], one["library"], one["default"]) == ("UCX_RNDV_SCHEME", "ucx", "auto")
+    with pytest.raises(UnknownName, match="no variable 'UCX_NOTHING\\*'"):
+        explain.run("UCX_NOTHING*", json_output=False)
+
+
+def test_a_setting_is_told_as_its_variable(capsys: pytest.CaptureFixture[str]) -> None:
+    for setting in ("UCX_RNDV_SCHEME=get_zcopy", "export UCX_RNDV_SCHEME=x"):
+        assert said(setting, capsys).startswith("UCX_RNDV_SCHEME (UCX)")
+
+
+def test_a_name_as_tools_of_the_library_write_it_leads_to_the_variable() -> None:
+    for name, meant in (("btl", "OMPI_MCA_btl"), ("rndv_scheme", "UCX_RNDV_SCHEME")):
+        with pytest.raises(UnknownName) as error:
+            explain.run(name, json_output=False)
+        assert error.value.hint.startswith(f"nearest: {meant}")

@@ -119,8 +119,11 @@ def nearest_names(name: str, *, limit: int = 3) -> list[str]:
     """Known names like a name, the likest first; those of its family, or of all libraries."""
     family = [library for library in libraries() if name.upper().startswith(prefixes(library))]
     folded = {known.casefold(): known for lib in family or libraries() for known in names_in(lib)}
+    # Tools of a library name its variables without their beginning: btl, RNDV_SCHEME.
+    ends = [known for known in folded if name and known.endswith(f"_{name.casefold()}")]
     found = difflib.get_close_matches(name.casefold(), folded, n=limit, cutoff=_CUTOFF)
-    return [folded[near] for near in found]
+    near = [*sorted(ends, key=len), *found]
+    return [folded[known] for known in dict.fromkeys(near)][:limit]
 
 
 def spellings(library: str) -> tuple[str, ...]:

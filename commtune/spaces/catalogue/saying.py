@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from commtune.spaces.catalogue.schema import Catalogue, Range, Variable
-from commtune.spaces.catalogue.words import Level
+from commtune.spaces.catalogue.words import Level, Role
+
+_SENTENCE = re.compile(r".*?\.(?=\s|$)")
+_BRIEF = 100  # letters of a sentence that a table takes whole
 
 
 def range_text(numbers: Range | None) -> str:
@@ -81,3 +85,19 @@ def by_version(said: Mapping[str, str]) -> str:
 def role_text(variable: Variable) -> str:
     """What it is for."""
     return f"{variable.role}: {variable.role.meaning}"
+
+
+def brief_text(variable: Variable) -> str:
+    """What it does: a sentence; of a long one what stands before its first colon or semicolon."""
+    words = " ".join(variable.meaning.split())
+    found = _SENTENCE.match(words)
+    sentence = found[0] if found else words
+    return sentence if len(sentence) <= _BRIEF else re.split(r"(?<=.{27})[:;] ", sentence)[0]
+
+
+def mind_text(variable: Variable) -> str:
+    """In a word or two what to know before it is set; nothing of what is safe to search."""
+    level = "" if variable.level is Level.SAFE else str(variable.level)
+    role = "" if variable.role is Role.TUNE else str(variable.role)
+    until = f"last in {variable.until}" if variable.until is not None else ""
+    return ", ".join(filter(None, (level, role, until)))
