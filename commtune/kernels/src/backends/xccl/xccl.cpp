@@ -1,29 +1,17 @@
 #include "backends/xccl/xccl.h"
 
-#include <chrono>
-#include <exception>
-#include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "backends/own_messages.h"
+#include "backends/xccl/lane.h"
 #include "backends/xccl/version.h"
-#include "clock.h"
 #include "error.h"
 #include "gpu/gpu.h"
 #include "gpu/graph.h"
 #include "gpu/memory.h"
-#include "gpu/stream.h"
-#include "wait_watch.h"
 #include "world.h"
-
-#if COMMTUNE_WITH_HIP
-#include <rccl/rccl.h>
-#else
-#include <nccl.h>
-#endif
 
 namespace commtune {
 
@@ -33,33 +21,6 @@ namespace {
 constexpr const char* kLibrary = "RCCL";
 #else
 constexpr const char* kLibrary = "NCCL";
-#endif
-
-/// The library's own words.
-std::string words_of(ncclResult_t code) {
-  std::string words = ncclGetErrorString(code);
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 13, 0)
-  const char* const more = ncclGetLastError(nullptr);
-  if (more != nullptr && *more != '\0') words.append(" (").append(more).append(")");
-#endif
-  return words;
-}
-
-[[noreturn]] void fail_xccl(ncclResult_t code, const char* expression, const char* file, int line) {
-  throw Error(std::string(file) + ":" + std::to_string(line) + ": " + expression + ": " +
-              words_of(code));
-}
-
-inline void check_xccl(ncclResult_t code, const char* expression, const char* file, int line) {
-  if (code != ncclSuccess) fail_xccl(code, expression, file, line);
-}
-
-#define COMMTUNE_XCCL(call) ::commtune::check_xccl((call), #call, __FILE__, __LINE__)
-
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 14, 0)
-constexpr ncclResult_t kInProgress = ncclInProgress;
-#else
-constexpr ncclResult_t kInProgress = ncclSuccess;
 #endif
 
 ncclDataType_t xccl_type(DataType type) {
@@ -75,104 +36,6 @@ ncclDataType_t xccl_type(DataType type) {
   }
   throw Error("a data type that NCCL doesn't have");
 }
-
-/// Far longer than any operation that goes well; a rank that has failed is found after twice this.
-constexpr std::chrono::seconds kLongWait{2};
-
-/// The stream of all work and the communicator whose work it is.
-class Lane {
- public:
-  Lane(const World& world, Waiting waiting) : waiting_(waiting) {
-    ncclUniqueId id{};
-    if (world.is_first()) COMMTUNE_XCCL(ncclGetUniqueId(&id));
-    id = world.from_first(id);
-    const Clock clock;
-    world.barrier();
-    const double began = clock.now();
-    COMMTUNE_XCCL(ncclCommInitRank(&communicator_, world.size(), id, world.rank()));
-    init_s_ = clock.now() - began;
-    world.barrier();
-    watch_ = std::make_unique<WaitWatch>(kLongWait, [this] { look_for_failure(); });
-  }
-
-  ~Lane() {
-    watch_.reset();
-    if (communicator_ == nullptr) return;
-    // After a failure kernels may wait for other ranks for ever: freeing memory would wait with
-    // them. A destructor can't report; what was measured is written already.
-    if (std::uncaught_exceptions() > 0) {
-      static_cast<void>(ncclCommAbort(communicator_));
-    } else {
-      static_cast<void>(ncclCommDestroy(communicator_));
-    }
-  }
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
-
-  gpuStream_t stream() const { return stream_.get(); }
-  ncclComm_t communicator() const { return communicator_; }
-  double init_s() const { return init_s_; }
-
-  /// Graphs of this communicator's work, which have to go before it.
-  void keep(Graph& graph) { graphs_.insert(&graph); }
-  void forget(Graph& graph) { graphs_.erase(&graph); }
-
-  /// Returns when all that was started is complete. Failures that happen meanwhile, of a network
-  /// for instance, are told by the communicator and not by the stream, which may then wait for
-  /// ever: a long wait is looked after.
-  void wait() const {
-    if (waiting_ == Waiting::poll) {
-      poll();
-      return;
-    }
-    watch_->begin();
-    const gpuError_t ended = gpuStreamSynchronize(stream_.get());
-    watch_->end();
-    if (!failure_.empty()) throw Error("communication on the device: " + failure_);
-    COMMTUNE_GPU_CALL(ended);
-    check_communicator();
-  }
-
- private:
-  void poll() const {
-    gpuError_t state = gpuStreamQuery(stream_.get());
-    while (state == gpuErrorNotReady) {
-      check_communicator();
-      std::this_thread::yield();
-      state = gpuStreamQuery(stream_.get());
-    }
-    COMMTUNE_GPU_CALL(state);
-  }
-
-  void check_communicator() const {
-    ncclResult_t state = ncclSuccess;
-    COMMTUNE_XCCL(ncclCommGetAsyncError(communicator_, &state));
-    if (state != ncclSuccess) fail_xccl(state, "communication on the device", __FILE__, __LINE__);
-  }
-
-  /// While the stream is waited for, in another thread. What failed will not be complete any more:
-  /// only when the communicator is given up does the stream end. That waits for its graphs to be
-  /// given up first, and who has them waits for the stream.
-  void look_for_failure() {
-    if (communicator_ == nullptr) return;
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(communicator_, &state);
-    if (asked != ncclSuccess) state = asked;
-    if (state == ncclSuccess || state == kInProgress) return;
-    failure_ = words_of(state);
-    for (Graph* const graph : graphs_) graph->give_up();
-    static_cast<void>(ncclCommAbort(communicator_));
-    communicator_ = nullptr;
-  }
-
-  const Waiting waiting_;
-  const Stream stream_;
-  ncclComm_t communicator_ = nullptr;
-  double init_s_ = 0.0;
-  std::set<Graph*> graphs_;
-  std::string failure_;  ///< written by the watch while it looks only
-  std::unique_ptr<WaitWatch> watch_;
-};
 
 /// One message of this rank, as the library wants it.
 struct Half {
