@@ -35,6 +35,7 @@ from commtune.model import (
     MpiFlavour,
     Operation,
     RunRequest,
+    RunResult,
     Timing,
     Workload,
 )
@@ -96,6 +97,15 @@ def block(number: int, runs: int = 2) -> list[RunRequest]:
         )
         for position in range(runs)
     ]
+
+
+def collected(jobs: BlockJobs) -> list[RunResult]:
+    """What is under way, to its end."""
+    found: list[RunResult] = []
+    while jobs.in_flight:
+        found += jobs.collect()
+        jobs.settled()
+    return found
 
 
 def play(folder: JobFolder, runs: int, ended_at: float, *, run_s: float = 2.0) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from commtune.cluster.slurm.accounting import Accounting, node_hours, use_in_accounts
+from commtune.cluster.slurm.accounting import Accounting, Use, node_hours, use_in_accounts
 from commtune.cluster.slurm.flight import Flight
 from commtune.cluster.slurm.queries import SlurmFault
 from commtune.model import JobRecord
@@ -14,6 +14,22 @@ from commtune.tuner.ports import JobBook
 
 #: Seconds between two questions to the accounts, and how often one job is asked about.
 _EVERY_S, _MOST_TIMES = 60.0, 5
+#: Slurm's accounts count whole seconds: an attempt may have lasted up to so much longer.
+_ROUNDED_S = 1.0
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A job that landed, and that the accounts have yet to tell of.
+
+    Attributes:
+        least_s: seconds that it had its nodes at least, by its own files.
+        times: how often the accounts were asked.
+    """
+
+    job: JobRecord
+    least_s: float
+    times: int = 0
 
 
 @dataclass
@@ -32,7 +48,7 @@ class Spending:
     accounting: Accounting | None
     clock: Callable[[], float]
     _used: float | None = field(default=None, init=False)
-    _open: dict[str, tuple[JobRecord, int]] = field(default_factory=dict, init=False)
+    _open: dict[str, _Open] = field(default_factory=dict, init=False)
     _next_at: float = field(default=0.0, init=False)
 
     @property
@@ -60,13 +76,14 @@ class Spending:
     def landed(self, flight: Flight) -> None:
         """Notes what a job that is over used by its own times, and stores the job with it."""
         job = flight.job
-        used = 0.0
+        used_s = least_s = _least_s(flight)
         if job.started_at is not None and job.ended_at is not None:
-            used = max(0.0, job.ended_at - job.started_at) * job.node_count / 3600
+            used_s = max(least_s, job.ended_at - job.started_at)
+        used = used_s * job.node_count / 3600
         self._used = self.used + used - job.node_hours
         self.book.put_job(flight.noted(node_hours=used))
         if self.accounting is not None and job.number:
-            self._open[job.number] = (flight.job, 0)
+            self._open[job.number] = _Open(flight.job, least_s)
 
     def settle(self, *, at_once: bool = False) -> None:
         """Asks the accounts about jobs that landed, all in one call and not often."""
@@ -75,21 +92,44 @@ class Spending:
         if not at_once and self.clock() < self._next_at:
             return
         self._next_at = self.clock() + _EVERY_S
-        since = min(job.prepared_at for job, _ in self._open.values()) - 300
+        since = min(one.job.prepared_at for one in self._open.values()) - 300
         try:
             records = self.accounting.look(list(self._open), since)
         except SlurmFault:
             return  # by their own times, then, unless a later question is answered
-        for number, (job, times) in list(self._open.items()):
+        for number, one in list(self._open.items()):
             attempts = [r for r in records if number in (r.id, r.number)]
             if attempts and attempts[-1].sighting.state.is_over:
-                self._corrected(job, node_hours(use_in_accounts(r) for r in attempts))
+                uses = [use for r in attempts if (use := use_in_accounts(r))]
+                self._corrected(one.job, _hours(uses, one))
                 del self._open[number]
-            elif times + 1 >= _MOST_TIMES:
+            elif one.times + 1 >= _MOST_TIMES:
                 del self._open[number]
             else:
-                self._open[number] = (job, times + 1)
+                self._open[number] = replace(one, times=one.times + 1)
 
     def _corrected(self, job: JobRecord, hours: float) -> None:
         self._used = self.used + hours - job.node_hours
         self.book.put_job(replace(job, node_hours=hours))
+
+
+def _least_s(flight: Flight) -> float:
+    """Seconds that a job had its nodes at least: by its script's files, or else by its runs'."""
+    last = flight.folder.finished()
+    runs = (flight.folder.ending(position) for position in range(len(flight.requests)))
+    endings = [last] if last else [ending for ending in runs if ending]
+    if not endings:
+        return 0.0
+    return max(0.0, max(e.ended_at for e in endings) - min(e.began_at for e in endings))
+
+
+def _hours(uses: Sequence[Use], one: _Open) -> float:
+    """Node-hours by the accounts, or by the job's own files where these say a little more.
+
+    Accounts give most jobs of less than a second as 0. Where files say more than rounding
+    explains, accounts are right: a job that was suspended didn't use its nodes all the time.
+    """
+    hours = node_hours(uses)
+    own = one.least_s * one.job.node_count / 3600
+    rounded = sum(use.nodes for use in uses) * _ROUNDED_S / 3600
+    return own if hours < own < hours + rounded or not uses else hours

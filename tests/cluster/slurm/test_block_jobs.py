@@ -8,28 +8,19 @@ from pathlib import Path
 
 import pytest
 from fake_slurm.driver import BEGIN, UNREACHABLE, FakeSlurm, Fate
-from played_jobs import HEADER, Laboratory, block, play
+from played_jobs import HEADER, Laboratory, block, collected, play
 
 from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.flight import job_name, key_in, new_key
 from commtune.errors import EnvironmentFault
 from commtune.kernels.records import Records
-from commtune.model import JobKind, JobStage, Outcome, RunResult
+from commtune.model import JobKind, JobStage, Outcome
 from commtune.tuner.ports import Batches
 
 
 @pytest.fixture
 def laboratory(tmp_path: Path) -> Laboratory:
     return Laboratory(FakeSlurm(tmp_path / "slurm"), tmp_path)
-
-
-def collected(jobs: BlockJobs) -> list[RunResult]:
-    """What is under way, to its end."""
-    found: list[RunResult] = []
-    while jobs.in_flight:
-        found += jobs.collect()
-        jobs.settled()
-    return found
 
 
 def outcomes(jobs: BlockJobs) -> dict[str, Outcome]:
@@ -351,38 +342,6 @@ class TestAnotherController:
         prepared = next(j for j in laboratory.book.written if j.key == job.key)
         assert prepared.stage is JobStage.PREPARED
         laboratory.book.known[job.key] = prepared
-
-
-class TestMoney:
-    def test_by_the_jobs_own_times_and_then_by_the_accounts(self, laboratory: Laboratory) -> None:
-        laboratory.fake.next(Fate(run_s=3600))
-        jobs = laboratory.jobs()
-        jobs.submit(block(0), 60.0)
-        laboratory.fake.advance(3600)
-        play(laboratory.flight(jobs, 0).folder, 2, laboratory.clock(), run_s=900)
-        laboratory.fake.accounts("on", lag_s=100)
-        jobs.collect()
-        jobs.settled()
-        assert laboratory.book.node_hours() == pytest.approx(2 * 0.5, abs=0.01)
-        assert jobs.used_s() == pytest.approx(1800, abs=20)
-        laboratory.fake.advance(200)
-        jobs.settled()
-        assert laboratory.book.node_hours() == pytest.approx(2 * 1.0, abs=0.01)
-
-    def test_a_limit_leaves_what_is_not_used_and_not_under_way(
-        self, laboratory: Laboratory
-    ) -> None:
-        laboratory.limit = 1.0
-        laboratory.fake.next(Fate(run_s=4))
-        jobs = laboratory.jobs()
-        assert jobs.left_s() == 1800
-        jobs.submit(block(0), 60.0)
-        assert jobs.left_s() == 1800 - 2 * 60
-        laboratory.fake.advance(10)
-        play(laboratory.flight(jobs, 0).folder, 2, laboratory.clock(), run_s=2)
-        collected(jobs)
-        assert jobs.left_s() == pytest.approx(1796, abs=1)
-        assert laboratory.jobs().left_s() == pytest.approx(1796, abs=1)  # of another controller
 
 
 def test_hundreds_of_jobs(laboratory: Laboratory) -> None:
