@@ -1,98 +1,26 @@
-"""Allocations one after the other, on the fake Slurm in its own time."""
+"""Allocations one after the other, on the fake Slurm in its own time: from outside."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from chained_allocations import NEVER, Chain, ended
 from fake_slurm.driver import TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
-from played_jobs import MemoryBook
 
-from commtune.cluster.slurm.accounting import Accounting
-from commtune.cluster.slurm.allocation import Allocation
-from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.flight import Flight, key_in, new_key
-from commtune.cluster.slurm.handing_in import HandingIn
+from commtune.cluster.slurm.flight import key_in, new_key
 from commtune.cluster.slurm.placement import expand_hosts
-from commtune.cluster.slurm.queries import Patience, Queue, SlurmFault
-from commtune.cluster.slurm.submitting import Submission
-from commtune.cluster.slurm.succession import (
-    AFTER_VARIABLE,
-    KEY_VARIABLE,
-    AllocationScript,
-    Succession,
-)
+from commtune.cluster.slurm.queries import SlurmFault
+from commtune.cluster.slurm.succession import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
-from commtune.slurm_templates import Wish
 
-NEVER = Fate(run_s=None)
 WAITS = Fate(wait_s=None)
 REFUSED = "sbatch: error: Batch job submission failed: Invalid partition name specified\n"
-
-
-@dataclass
-class Chain:
-    """A campaign's allocations on the fake Slurm.
-
-    Attributes:
-        said: what a person was told.
-    """
-
-    fake: FakeSlurm
-    folder: Path
-    book: MemoryBook = field(default_factory=MemoryBook)
-    accounts: bool = True
-    said: list[str] = field(default_factory=list)
-
-    def controller(
-        self, command: tuple[str, ...] = ("true",), environment: Mapping[str, str] | None = None
-    ) -> Succession:
-        """A controller's view of them; of another one, if called again."""
-        where = self.fake.environment
-        script = AllocationScript(
-            "test", None, Wish(nodes=2), command, self.folder / "jobs", 600.0, environment or {}
-        )
-        handing_in = HandingIn(
-            Submission(where),
-            Queue(where),
-            Accounting(where) if self.accounts else None,
-            self.book,
-            Patience(seed=1),
-            self.clock,
-            self.said.append,
-        )
-        return Succession(script, self.book, handing_in, self.failed_nodes, self.clock)
-
-    @property
-    def failed_nodes(self) -> FailedNodes:
-        return FailedNodes(self.folder / "failed.json", self.said.append)
-
-    def clock(self) -> float:
-        return self.fake.now
-
-    def runs(self, flight: Flight) -> tuple[Succession, Allocation]:
-        """The controller of an allocation that runs, once it has begun."""
-        controller, allocation = self.controller(), self.allocation(flight)
-        controller.began(flight.job.key, allocation)
-        return controller, allocation
-
-    def allocation(self, flight: Flight) -> Allocation:
-        nodes = self.fake.jobs[flight.job.number]["attempts"][0]["nodes"]
-        return Allocation(flight.job.number, tuple(nodes), self.clock(), self.clock() + 600)
-
-    def job(self, number: str) -> JobRecord:
-        (found,) = [job for job in self.book.known.values() if job.number == number]
-        return found
-
-    @property
-    def asked(self) -> list[list[str]]:
-        """What sbatch was called with."""
-        return [call.arguments for call in self.fake.calls("sbatch")]
 
 
 @pytest.fixture
@@ -219,15 +147,6 @@ def test_allocations_that_wait_or_run_are_alive_but_for_ones_own(chain: Chain) -
     assert len(chain.book.open_jobs()) == 3
 
 
-def ended(chain: Chain, fate: Fate | None = None) -> JobRecord:
-    """An allocation that ran for half an hour, as a later controller puts it down."""
-    flight = chain.controller().submit()
-    chain.controller().alive()
-    chain.fake.advance(1800)
-    chain.fake.end(flight.job.number, fate or Fate())
-    return flight.job
-
-
 @pytest.mark.parametrize("seen_by", ["squeue", "sacct"])
 def test_one_that_is_over_is_closed_with_what_it_used(chain: Chain, seen_by: str) -> None:
     job = ended(chain)
@@ -288,171 +207,3 @@ def test_one_without_a_number_may_be_handed_in_by_another_controller_now(chain: 
     next_one = chain.controller().submit(after="1001")
     assert [one.job.key for one in chain.controller().alive(flight.job.key)] == [next_one.job.key]
     assert chain.book.known[being_handed_in.key].stage is JobStage.OVER
-
-
-# In an allocation
-
-
-def test_an_allocation_that_began_is_put_down_as_running(chain: Chain) -> None:
-    flight = chain.controller().submit()
-    chain.book.put_job(flight.noted(number=""))  # its number was never written down
-    flight.noted(number="1001")
-    _, allocation = chain.runs(flight)
-    job = chain.job("1001")
-    assert (job.stage, job.word) == (JobStage.SUBMITTED, "RUNNING")
-    assert (job.nodes, job.started_at) == (",".join(allocation.nodes), allocation.began_at)
-
-
-def test_an_allocation_that_began_closes_those_before(chain: Chain) -> None:
-    before = ended(chain, Fate("TIMEOUT"))
-    flight = chain.controller().submit(after=before.number)
-    chain.controller().began(flight.job.key, chain.allocation(flight), before.number)
-    assert chain.job(before.number).stage is JobStage.OVER
-    assert [job.key for job in chain.book.open_jobs()] == [flight.job.key]
-
-
-@pytest.mark.parametrize("is_closed", [False, True])
-def test_a_node_that_the_one_before_lost_is_noted_once(chain: Chain, is_closed: bool) -> None:
-    before = chain.controller().submit()
-    if is_closed:  # its controller came to its end; the node did not
-        controller, allocation = chain.runs(before)
-        controller.ended(before.job.key, allocation)
-    chain.fake.fail_node(chain.allocation(before).nodes[0])
-    flight = chain.controller().submit(after=before.job.number)
-    for _ in range(2):
-        chain.controller().began(flight.job.key, chain.allocation(flight), before.job.number)
-    lost = chain.allocation(before).nodes[0]
-    assert chain.said == [f"job 1001 lost a node ({lost}): its runs are made again"]
-
-
-def test_a_node_that_is_back_is_not_blamed(chain: Chain) -> None:
-    before = chain.controller().submit()
-    node = chain.allocation(before).nodes[0]
-    chain.fake.fail_node(node)
-    chain.fake.restore_node(node)
-    assert chain.controller().alive() == []
-    assert chain.said == []
-
-
-def test_two_failures_are_said_and_the_node_is_left_out(chain: Chain) -> None:
-    node = ""
-    for _ in range(2):
-        flight = chain.controller().submit()
-        node = node or chain.allocation(flight).nodes[0]
-        with chain.fake.store.changing() as state:
-            state["jobs"][flight.job.number]["attempts"][0]["nodes"] = [node]
-        chain.fake.fail_node(node)
-        assert chain.controller().alive() == []
-        chain.fake.restore_node(node)
-    assert f"node {node} failed in 2 jobs (1001, 1002) and is left out from now on" in chain.said
-    chain.controller().submit()
-    script = Path(chain.job("1003").folder) / "script.sh"
-    assert f"#SBATCH --exclude={node}\n" in script.read_text()
-
-
-def test_one_good_run_asks_for_the_next_allocation_once(chain: Chain) -> None:
-    controller, allocation = chain.runs(chain.controller().submit())
-    assert len(chain.asked) == 1  # nothing was measured so far
-    controller.worked(allocation)
-    calls = len(chain.fake.calls())
-    for _ in range(2):
-        chain.fake.advance(1000)
-        controller.worked(allocation)
-    assert len(chain.fake.calls()) == calls
-    assert len(chain.asked) == 2
-    assert "--dependency=afterany:1001" in chain.asked[1]
-
-
-def test_a_next_allocation_that_is_there_already_is_kept(chain: Chain) -> None:
-    flight = chain.controller().submit()
-    controller, allocation = chain.runs(flight)
-    controller.worked(allocation)
-    # Slurm put the job back into the queue: another controller begins in the same job.
-    again, allocation = chain.runs(flight)
-    looks = len(chain.fake.calls())
-    again.worked(allocation)
-    assert len(chain.fake.calls()) == looks
-    assert [job.number for job in chain.book.open_jobs()] == ["1001", "1002"]
-
-
-def test_a_next_allocation_is_looked_for_where_slurm_gave_no_answer_at_first(
-    chain: Chain,
-) -> None:
-    flight = chain.controller().submit()
-    controller, allocation = chain.runs(flight)
-    controller.worked(allocation)
-    chain.fake.answers("squeue", UNREACHABLE)
-    again, allocation = chain.runs(flight)
-    assert "looking for further allocations later" in chain.said[-1]
-    again.worked(allocation)
-    assert len(chain.asked) == 2
-
-
-def test_slurm_that_does_not_take_the_next_is_asked_again_later(chain: Chain) -> None:
-    controller, allocation = chain.runs(chain.controller().submit())
-    chain.fake.answers("sbatch", UNREACHABLE)
-    controller.worked(allocation)
-    assert "the next allocation could not be asked for" in chain.said[-1]
-    chain.fake.advance(299)
-    controller.worked(allocation)
-    assert len(chain.asked) == 2
-    chain.fake.advance(2)
-    controller.worked(allocation)
-    assert len(chain.asked) == 3
-    assert [job.number for job in chain.book.open_jobs()] == ["1001", "1002"]
-
-
-@pytest.mark.parametrize("took", [True, False])
-def test_an_answer_that_is_lost_asks_for_no_second_one(chain: Chain, took: bool) -> None:
-    controller, allocation = chain.runs(chain.controller().submit())
-    chain.fake.answers("sbatch", TIMED_OUT, acts=took)
-    controller.worked(allocation)
-    assert "may have taken the job" in chain.said[-1]
-    chain.fake.advance(301)
-    controller.worked(allocation)
-    assert chain.fake.living == ["1001", "1002"]
-    assert len(chain.asked) == (2 if took else 3)
-
-
-# The end of an allocation
-
-
-def test_one_that_ends_says_what_it_used_and_the_next_goes_on(chain: Chain) -> None:
-    flight = chain.controller().submit()
-    controller, allocation = chain.runs(flight)
-    controller.worked(allocation)
-    chain.fake.advance(900)
-    controller.ended(flight.job.key, allocation)
-    job = chain.job("1001")
-    assert (job.stage, job.word, job.ended_at) == (JobStage.OVER, "", chain.clock())
-    assert job.node_hours == pytest.approx(0.5)
-    assert [job.number for job in chain.book.open_jobs()] == ["1002"]
-    assert chain.fake.calls("scancel") == []
-
-
-def test_a_campaign_that_is_done_takes_the_next_back(chain: Chain) -> None:
-    flight = chain.controller().submit()
-    theirs = chain.fake.foreign_job("theirs")
-    controller, allocation = chain.runs(flight)
-    controller.worked(allocation)
-    controller.take_back(flight.job.key)
-    (next_one,) = (job for job in chain.book.known.values() if job.key != flight.job.key)
-    assert (next_one.stage, next_one.detail) == (JobStage.OVER, "no more to do")
-    assert [job.number for job in chain.book.open_jobs()] == ["1001"]
-    assert [call.arguments for call in chain.fake.calls("scancel")] == [[next_one.number]]
-    assert chain.fake.living == ["1001"]
-    assert chain.fake.jobs[theirs]["cancelled"] is None
-
-
-@pytest.mark.parametrize("program", ["squeue", "scancel"])
-def test_what_can_not_be_taken_back_is_said_and_stays_in_the_book(
-    chain: Chain, program: str
-) -> None:
-    flight = chain.controller().submit()
-    controller, allocation = chain.runs(flight)
-    controller.worked(allocation)
-    chain.fake.answers(program, UNREACHABLE)
-    controller.take_back(flight.job.key)
-    assert "could not be taken back" in chain.said[-1]
-    assert chain.fake.living == ["1001", "1002"]
-    assert [job.number for job in chain.book.open_jobs()] == ["1001", "1002"]

@@ -1,0 +1,121 @@
+"""Which blocks count, and what makes a pair of runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from confirmed_blocks import ONE_SPEED, SIZE, TWO_SPEEDS, A, B, blocks_of, run
+from made_up_runs import FAST_S, SLOW_S, block, plan_of, sizes
+
+from commtune.model import DEFAULT, Outcome
+from commtune.tuner.confirm import (
+    FEWEST_BLOCKS,
+    block_order,
+    complete_blocks,
+    lacks_pairs,
+    pairs,
+    planned_blocks,
+    whole_blocks,
+)
+from commtune.tuner.speeds import ALL
+
+
+def test_a_block_counts_when_all_that_was_planned_has_a_run() -> None:
+    plans = {0: plan_of(0, A, DEFAULT, B), 1: plan_of(1, DEFAULT, A, B)}
+    runs = [run(A), run(DEFAULT), run(B), run(DEFAULT, 1), run(A, 1)]
+    (only,) = whole_blocks(runs, plans)
+    assert set(only) == {DEFAULT, A, B}
+    assert {r.block for r in only.values()} == {0}
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_interrupted_run_drops_its_block_whole(place: int) -> None:
+    runs = [run(A), run(DEFAULT), run(B)]
+    runs[place] = replace(runs[place], outcome=Outcome.INTERRUPTED, measurements=())
+    assert whole_blocks(runs, {0: plan_of(0, A, DEFAULT, B)}) == []
+
+
+def test_a_block_across_two_sessions_is_dropped() -> None:
+    runs = [run(A), run(DEFAULT), run(B, session="two")]
+    assert whole_blocks(runs, {0: plan_of(0, A, DEFAULT, B)}) == []
+
+
+def test_runs_without_a_planned_block_make_none() -> None:
+    assert whole_blocks([run(A), run(DEFAULT)], {1: plan_of(1, DEFAULT, A)}) == []
+
+
+def test_a_run_made_again_counts_as_its_last_time() -> None:
+    runs = [run(DEFAULT), run(A, time_s=9.0), run(A, time_s=2.0), run(A, time_s=3.0)]
+    (only,) = whole_blocks(runs, {0: plan_of(0, DEFAULT, A)})
+    assert only[A].measurements[0].median_s == 3.0
+
+
+def test_a_run_made_again_that_failed_counts_as_failed() -> None:
+    """Else a slow first time could be kept, or a fast one, by how the second ended."""
+    runs = [run(DEFAULT), run(A, time_s=0.1), run(A, outcome=Outcome.CRASHED)]
+    (only,) = whole_blocks(runs, {0: plan_of(0, DEFAULT, A)})
+    assert only[A].outcome is Outcome.CRASHED
+    assert pairs([only], DEFAULT, A, ONE_SPEED) == {}
+
+
+def test_blocks_come_by_number_whatever_the_order_of_runs() -> None:
+    plans = {n: plan_of(n, DEFAULT, A) for n in (3, 1, 2)}
+    runs = [run(c, n, time_s=n) for n in (2, 3, 1) for c in (A, DEFAULT)]
+    found = [members[A].measurements[0].median_s for members in whole_blocks(runs, plans)]
+    assert found == [1, 2, 3]
+
+
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o.blames_configuration])
+def test_a_failed_candidate_makes_no_pair_and_the_others_stay_paired(outcome: Outcome) -> None:
+    runs = [run(DEFAULT), run(A, outcome=outcome), run(B, time_s=0.5)]
+    found = whole_blocks(runs, {0: plan_of(0, DEFAULT, A, B)})
+    assert complete_blocks(found, [A, B]) == 1
+    assert pairs(found, DEFAULT, A, ONE_SPEED) == {}
+    assert pairs(found, DEFAULT, B, ONE_SPEED) == {(SIZE, ALL): [(1.0, 0.5)]}
+
+
+def test_a_failed_default_makes_no_pair_for_anyone() -> None:
+    runs = [run(DEFAULT, outcome=Outcome.TRUNCATED), run(A), run(B)]
+    found = whole_blocks(runs, {0: plan_of(0, DEFAULT, A, B)})
+    assert pairs(found, DEFAULT, A, ONE_SPEED) == pairs(found, DEFAULT, B, ONE_SPEED) == {}
+    assert set(pairs(found, A, B, ONE_SPEED)) == {(SIZE, ALL)}
+
+
+def test_a_size_that_one_run_lacks_makes_no_pair_there() -> None:
+    members = block({8: 1.0, 64: 1.0}, {A: {64: 0.5}})
+    assert set(pairs([members], DEFAULT, A, ONE_SPEED)) == {(64, ALL)}
+
+
+def test_different_or_mixed_machine_speeds_make_no_pair() -> None:
+    members = block({SIZE: 1.0}, {A: {SIZE: 1.0}}, canary_s=FAST_S)
+    other = {**members, A: replace(members[A], measurements=sizes({SIZE: 3.0}, SLOW_S))}
+    flipped = replace(members[A].measurements[0], canary_after_s=SLOW_S)
+    mixed = {**members, A: replace(members[A], measurements=(flipped,))}
+    found = pairs([members, other, mixed], DEFAULT, A, TWO_SPEEDS)
+    assert found == {(SIZE, "fast"): [(1.0, 1.0)]}
+
+
+def test_the_order_of_a_block_is_shuffled_and_can_be_made_again() -> None:
+    orders = [block_order([A, B], 1, number) for number in range(200)]
+    assert all(sorted(map(str, o)) == sorted(map(str, (DEFAULT, A, B))) for o in orders)
+    assert orders == [block_order([A, B], 1, number) for number in range(200)]
+    first = sum(order[0].is_default for order in orders)
+    # A third of 200, within four standard deviations.
+    assert 40 <= first <= 94
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "block_s", "expected"),
+    [(30, 1, 30), (1, 1, FEWEST_BLOCKS), (1e9, 1, 400), (30, 0, 400), (0, 1, FEWEST_BLOCKS)],
+)
+def test_planned_blocks(budget_s: float, block_s: float, expected: int) -> None:
+    assert planned_blocks(budget_s, block_s) == expected
+
+
+def test_a_speed_that_comes_up_often_has_to_be_spoken_for() -> None:
+    fast, slow = blocks_of([1.0] * 20, FAST_S), blocks_of([1.0] * 4, SLOW_S)
+    assert lacks_pairs([*fast, *slow], [A], TWO_SPEEDS)
+    assert not lacks_pairs([*fast, *slow, *blocks_of([1.0], SLOW_S)], [A], TWO_SPEEDS)
+    # Two of 22: too rare to be waited for.
+    assert not lacks_pairs([*fast, *slow[:2]], [A], TWO_SPEEDS)

@@ -1,0 +1,172 @@
+"""What verification makes of intervals, and what a profile claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from stated_profiles import PROFILE, SIZES, point, profile
+
+from commtune.errors import UserError
+from commtune.model import DEFAULT, Interval, Profile, Verdict
+from commtune.tuner.confirm import Rules
+from commtune.tuner.verification import (
+    Claim,
+    Finding,
+    SizeFinding,
+    claim_of,
+    is_clear,
+    judge_claimed,
+    judge_profile,
+    judge_promised,
+    stated_today,
+)
+
+RULES = Rules(level=0.95, minimum_gain=0.02, tolerance=0.05, comparisons=3)
+
+
+# What an interval says
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "finding"),
+    [
+        (1.26, 1.34, Finding.HOLDS),
+        (1.10, 1.30, Finding.HOLDS),
+        (1.60, 1.70, Finding.HOLDS),
+        (1.005, 1.30, Finding.HOLDS),
+        (1.10, 1.20, Finding.WEAKER),
+        (1.005, 1.03, Finding.WEAKER),
+        (0.99, 1.015, Finding.GONE),
+        (1.005, 1.015, Finding.GONE),
+        (0.90, 0.99, Finding.WORSE),
+        (0.95, 1.30, Finding.UNDECIDED),
+        (0.95, 1.10, Finding.UNDECIDED),
+    ],
+)
+def test_a_claimed_gain_is_judged(low: float, high: float, finding: Finding) -> None:
+    stated = Interval(1.3, 1.25, 1.35, 20)
+    assert judge_claimed(stated, Interval(1.0, low, high, 20), 0.02) is finding
+    assert judge_claimed(stated, Interval(1.0, low, high, 4), 0.02) is Finding.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "finding"),
+    [
+        (0.96, 1.02, Finding.HOLDS),
+        (0.96, 0.99, Finding.HOLDS),
+        (1.10, 1.20, Finding.HOLDS),
+        (0.90, 0.94, Finding.WORSE),
+        (0.90, 1.00, Finding.UNDECIDED),
+    ],
+)
+def test_a_promise_of_no_harm_is_judged(low: float, high: float, finding: Finding) -> None:
+    assert judge_promised(Interval(1.0, low, high, 20), 0.05) is finding
+
+
+def found(claimed: Sequence[tuple[float, float]], promised: tuple[float, float] | None = None
+          ) -> list[SizeFinding]:  # fmt: skip
+    """Sizes that state [1.25, 1.35] with today's intervals, and one that promises no harm."""
+    stated = Interval(1.3, 1.25, 1.35, 20)
+    sizes = []
+    for number, ends in enumerate(claimed):
+        today = point(8 << number, *ends)
+        finding = judge_claimed(stated, today.gain, 0.02)
+        sizes.append(SizeFinding(today.bytes, finding, stated, today))
+    if promised:
+        today = point(4, *promised)
+        sizes.append(SizeFinding(4, judge_promised(today.gain, 0.05), None, today))
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("claimed", "promised", "finding"),
+    [
+        ([(1.26, 1.34), (1.27, 1.33)], (0.96, 1.02), Finding.HOLDS),
+        # One too noisy to say anything by itself does not spoil the rest ...
+        ([(1.26, 1.34), (1.27, 1.33), (0.98, 1.40)], None, Finding.HOLDS),
+        # ... unless it could take all of the gain away,
+        ([(1.05, 1.34), (0.70, 1.80)], None, Finding.UNDECIDED),
+        # and several that say nothing one by one may say something together only if all do.
+        ([(0.99, 1.5), (0.99, 1.5)], None, Finding.UNDECIDED),
+        ([(1.26, 1.34), (1.10, 1.20)], None, Finding.WEAKER),
+        ([(1.26, 1.34), (0.99, 1.01)], None, Finding.WEAKER),
+        ([(1.10, 1.20), (1.10, 1.20)], None, Finding.WEAKER),
+        ([(0.99, 1.01), (0.99, 1.01)], None, Finding.GONE),
+        ([(0.99, 1.01), (0.94, 1.04)], None, Finding.UNDECIDED),
+        ([(0.97, 1.001), (0.94, 1.03)], None, Finding.GONE),
+        ([(1.26, 1.34), (0.97, 0.99)], None, Finding.WORSE),
+        ([(1.26, 1.34)], (0.90, 0.94), Finding.WORSE),
+        ([(1.26, 1.34)], (0.93, 1.02), Finding.HOLDS),
+        ([(1.26, 1.34)], (0.85, 1.02), Finding.UNDECIDED),
+    ],
+)
+def test_sizes_are_put_together(
+    claimed: list[tuple[float, float]], promised: tuple[float, float] | None, finding: Finding
+) -> None:
+    assert judge_profile(found(claimed, promised), RULES) is finding
+
+
+def test_a_gain_found_lower_than_stated_is_looked_at_longer() -> None:
+    assert is_clear(found([(1.26, 1.34)]), RULES)
+    assert is_clear(found([(1.10, 1.20)]), RULES)
+    assert not is_clear(found([(1.05, 1.30)]), RULES)
+    assert not is_clear(found([(1.26, 1.34)], (0.93, 1.02)), RULES)
+    assert is_clear(found([(0.97, 0.99)], (0.93, 1.02)), RULES)
+
+
+# What a profile claims
+
+
+def test_a_profile_claims_the_sizes_that_were_faster() -> None:
+    claim = claim_of(PROFILE, SIZES)
+    assert sorted(claim.stated) == [65536, 1048576]
+    assert claim.promised == (8,)
+    assert claim.sizes == SIZES
+
+
+def test_a_range_claims_nothing_outside_of_it() -> None:
+    ranged = replace(PROFILE, bytes_low=1048576)
+    claim = claim_of(ranged, SIZES)
+    assert claim.sizes == (1048576,)
+    assert claim.promised == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (profile(point(8, 0.9, 1.0), configuration=DEFAULT), "is the default"),
+        (profile(point(8, 1.0, 1.1, verdict=Verdict.UNDECIDED)), "no size with a confirmed gain"),
+    ],
+)
+def test_what_claims_nothing_can_not_be_verified(wrong: Profile, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        claim_of(wrong, SIZES)
+
+
+def claim_at_two_speeds() -> Claim:
+    return claim_of(
+        profile(
+            point(8, 1.7, 2.3),
+            point(8, 1.35, 1.45, speed="fast", share=0.5),
+            point(8, 2.8, 3.0, speed="slow", share=0.5),
+        ),
+        (8,),
+    )
+
+
+def test_a_day_with_other_shares_of_the_speeds_states_another_gain() -> None:
+    fast = [point(8, 1.3, 1.5), point(8, 1.3, 1.5, speed="fast", share=1.0)]
+    stated = stated_today(claim_at_two_speeds(), 8, fast)
+    assert stated is not None
+    assert (stated.low, stated.high) == pytest.approx((1.35, 1.45))
+    assert judge_claimed(stated, fast[0].gain, 0.02) is Finding.HOLDS
+
+
+def test_with_the_same_shares_or_an_unknown_speed_the_stated_gain_stands() -> None:
+    claim = claim_at_two_speeds()
+    same = [point(8, 1.3, 1.5, speed=speed, share=0.5) for speed in ("fast", "slow")]
+    other = [point(8, 1.3, 1.5, speed="middle", share=1.0)]
+    for today in (same, other, []):
+        assert stated_today(claim, 8, today) == claim.stated[8].gain
