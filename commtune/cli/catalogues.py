@@ -11,11 +11,14 @@ from commtune.cli.app import Db, Json, app, db_app, mpi_app, program, spaces_app
 
 
 @spaces_app.command("list")
-def spaces_list(json_output: Json = False) -> None:
+def spaces_list(
+    library: Annotated[str | None, typer.Argument(help="only those for this library")] = None,
+    json_output: Json = False,
+) -> None:
     """The spaces that come with commtune."""
     from commtune.commands import spaces as command
 
-    command.show_all(json_output=json_output)
+    command.show_all(library, json_output=json_output)
 
 
 @spaces_app.command("show")

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from commtune.commands import text
-from commtune.errors import CommtuneError, SpaceError
+from commtune.errors import CommtuneError, SpaceError, UnknownName
+from commtune.nearest import quoted, suggestion
 from commtune.spaces import Parameter, Space, condition_text, load_document, load_space, presets
+from commtune.spaces.parameter import Kind, Restricted
 from commtune.tuner.campaign_file import load_campaign
 
 _WIDTH = 96
 _MANY = 10**12
 
 
-def show_all(*, json_output: bool) -> None:
-    """Prints the presets."""
+def show_all(library: str | None, *, json_output: bool) -> None:
+    """Prints the presets, all of them or those for a library.
+
+    Raises:
+        UnknownName: none is for that library.
+    """
     spaces = [load_space(name) for name in presets()]
+    if library is not None:
+        known = sorted({space.library for space in spaces})
+        if library not in known:
+            message = f"no shipped space is for a library {quoted(library)}"
+            raise UnknownName(message, hint=suggestion(library, known))
+        spaces = [space for space in spaces if space.library == library]
     if json_output:
         print(json.dumps([_brief(space) for space in spaces], indent=2))
         return
@@ -28,6 +42,7 @@ def show_all(*, json_output: bool) -> None:
     ]
     header = ("space", "library", "versions", "variables", "configurations", "for")
     print(text.columns(header, rows, right="variables,configurations"))
+    print("\nThe variables of one, with their values: commtune spaces show NAME")
 
 
 def _counted(space: Space) -> str:
@@ -45,12 +60,21 @@ def show(name: str, *, json_output: bool) -> None:
         return
     print(f"{space.name} {space.version}: {space.summary}")
     print(f"for {space.library} {space.versions}; {_counted(space)} configurations")
+    if sizes := _sizes(name):
+        print(f"in other sizes: {', '.join(sizes)}")
     for name_, value in space.pinned.items():
         print(f"\n{name_}={value}\n    pinned: set in every run")
     for parameter in space.parameters:
         print("\n" + _described(parameter))
     for parameter in space.left_out.values():
         print(f"\n{_described(parameter)}\n    left out without opt_in: [{parameter.name}]")
+
+
+def _sizes(name: str) -> list[str]:
+    """The other sizes in which a shipped space comes."""
+    family = name.removesuffix("-quick").removesuffix("-thorough")
+    sizes = [family, f"{family}-quick", f"{family}-thorough"]
+    return [size for size in sizes if size != name and size in presets()]
 
 
 def validate(files: list[Path], *, json_output: bool) -> None:
@@ -117,6 +141,8 @@ def _plain(parameter: Parameter) -> dict[str, Any]:
         "kind": str(parameter.kind),
         "values": list(parameter.values),
         "variables": list(parameter.variables),
+        "default": parameter.default,
+        "restricted": [left_out.value for left_out in parameter.restricted],
         "condition": condition_text(parameter),
         "risks": [str(risk) for risk in parameter.risks],
         "source": parameter.source,
@@ -125,19 +151,44 @@ def _plain(parameter: Parameter) -> dict[str, Any]:
 
 
 def _described(parameter: Parameter) -> str:
-    values = ", ".join("unset" if value is None else value for value in parameter.values)
-    lines = [f"{parameter.name} ({parameter.kind})", f"    {_shortened(values)}"]
-    if len(parameter.variables) > 1:
-        lines.append(f"    sets {', '.join(parameter.variables)}")
+    lines = [f"{parameter.name} ({parameter.kind})", *map(_wrapped, _values(parameter))]
+    if parameter.default:
+        lines.append(_wrapped(f"unset means: {parameter.default}"))
     if condition := condition_text(parameter):
-        lines.append(f"    only when {condition}")
+        lines.append(_wrapped(f"only when {condition}"))
     if parameter.risks:
-        lines.append(f"    danger: {', '.join(parameter.risks)}")
+        lines.append(_wrapped(f"danger: {', '.join(parameter.risks)}"))
+    for left_out in parameter.restricted:
+        setting = f"{parameter.name}={left_out.value}"
+        lines.append(_wrapped(f"left out without opt_in: [{setting!r}]: {_why(left_out)}"))
     if parameter.note:
-        lines.append(f"    {' '.join(parameter.note.split())}")
-    lines.append(f"    source: {parameter.source}")
+        lines.append(_wrapped(parameter.note))
+    if parameter.source:
+        lines.append(_wrapped(f"source: {parameter.source}"))
     return "\n".join(lines)
 
 
-def _shortened(values: str) -> str:
-    return values if len(values) <= _WIDTH else f"{values[: _WIDTH - 4]} ..."
+def _values(parameter: Parameter) -> list[str]:
+    """The values in a row; of a group a line each, with what it sets."""
+    if parameter.kind is not Kind.GROUP:
+        return [", ".join("unset" if value is None else value for value in parameter.values)]
+    return [
+        "unset" if value is None else f"{value}: {_settings(parameter.environment(value))}"
+        for value in parameter.values
+    ]
+
+
+def _settings(environment: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in environment.items())
+
+
+def _why(left_out: Restricted) -> str:
+    risks = ", ".join(left_out.risks)
+    return f"{risks}; {left_out.why}" if left_out.why else risks
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(
+        " ".join(line.split()), _WIDTH, initial_indent="    ", subsequent_indent="        ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

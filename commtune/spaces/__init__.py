@@ -15,6 +15,7 @@ from commtune.spaces.document import (
     exact_text,
     load_document,
     parse_document,
+    require_kind,
 )
 from commtune.spaces.explaining import validated, validated_part
 from commtune.spaces.loading import build_space, load_space, presets
@@ -52,6 +53,7 @@ __all__ = [
     "parse_percent",
     "parse_seconds",
     "presets",
+    "require_kind",
     "suggestion",
     "validated",
     "validated_part",

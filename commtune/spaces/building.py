@@ -14,6 +14,7 @@ from commtune.spaces.parameter import Clause, Kind, Parameter, Restricted, Value
 
 #: Words of conditions; no value may be spelled like them.
 SET, UNSET = "set", "unset"
+_MOST_VALUES = 10_000  # of a parameter
 
 _Spelled = dict[str, int | None]  # a value as the library reads it, and its number
 
@@ -171,6 +172,11 @@ def _range(
     where: Where,
 ) -> list[int]:
     if isinstance(model, schema.IntegerParameter):
+        count = (high - low) // model.step + 1
+        if count > _MOST_VALUES:
+            raise document.error(
+                f"{model.name} has {count:,} values", where, hint="widen the step"
+            )
         numbers = list(range(low, high + 1, model.step))
     else:
         factor = model.factor if isinstance(model, schema.BytesParameter) else 2
@@ -182,10 +188,6 @@ def _range(
             f"{model.name}: the range from {low} does not meet its end {high}",
             where,
             hint=f"nearest end: {numbers[-1]}",
-        )
-    if len(numbers) > 10_000:
-        raise document.error(
-            f"{model.name} has {len(numbers)} values", where, hint="widen the step"
         )
     return numbers
 

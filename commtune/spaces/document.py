@@ -46,6 +46,14 @@ _HINTS = (
 )
 
 
+#: What a document is, by the key that says so, and the group of commands that checks it.
+_KINDS = {
+    "campaign": ("a campaign file", "spaces"),
+    "space": ("a search space", "spaces"),
+    "system": ("the description of a system", "systems"),
+}
+
+
 class _Refused(ValueError):
     """A value of another kind than is wanted; ``hint`` says what to write instead."""
 
@@ -142,6 +150,25 @@ class Document:
         return self.error_class(message, file=self.file, line=line, hint=hint)
 
 
+def require_kind(document: Document, own: str) -> None:
+    """Refuses a document that is plainly one of another kind: its problems would say nothing.
+
+    Args:
+        own: the key that says what a document is: ``space`` or ``system``.
+
+    Raises:
+        DocumentError: of the document's class; it says what the file is, and what checks it.
+    """
+    keys = document.data.keys() if isinstance(document.data, dict) else ()
+    # A campaign has a space and a system, so it comes first.
+    for key, (kind, checked_by) in _KINDS.items():
+        if key in keys and key == own:
+            return
+        if key in keys:
+            hint = f"commtune {checked_by} validate {document.file or 'FILE'}"
+            raise document.error(f"this is {kind}", (key,), hint=hint)
+
+
 def load_document(path: Path, error_class: type[DocumentError] = DocumentError) -> Document:
     """Reads a YAML file.
 
@@ -178,6 +205,9 @@ def parse_document(
         node = yaml.compose(text, Loader=_QUICK if quick else yaml.SafeLoader)
     except yaml.YAMLError as e:
         raise _syntax_error(e, file, error_class) from e
+    except RecursionError as e:
+        problem, hint = "too many levels inside of each other", "close brackets that are open"
+        raise error_class(problem, file=file, hint=hint) from e
     reader = _Reader(file, error_class)
     data = None if node is None else reader.read(node, ())
     return Document(data, file, error_class, reader.lines)

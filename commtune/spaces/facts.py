@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commtune.errors import UnknownName
-from commtune.nearest import quoted
+from commtune.nearest import nearest, quoted
 from commtune.quantities import QuantityError, parse_bytes
 from commtune.spaces.document import Document
 from commtune.spaces.parameter import Risk
@@ -75,10 +75,16 @@ def completed(document: Document, facts: Mapping[str, Fact]) -> Any:
             raise document.error(
                 f"{quoted(written['name'])} has no kind, and no catalogue under 'facts' knows it",
                 ("parameters", i, "name"),
-                hint="add `kind: ...`, or see 'commtune explain'",
+                hint=_kind_hint(str(written["name"]), facts),
             )
         filled.append(written if fact is None else _filled(written, fact, document, i))
     return {**data, "parameters": filled}
+
+
+def _kind_hint(name: str, facts: Mapping[str, Fact]) -> str:
+    near = nearest(name, facts, cutoff=0.8)
+    also = f"or mean {near}" if near else "or look it up: commtune spaces explain NAME"
+    return f"add `kind: ...`, {also}"
 
 
 def _filled(written: Mapping[str, Any], fact: Fact, document: Document, i: int) -> dict[str, Any]:

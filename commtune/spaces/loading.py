@@ -13,7 +13,7 @@ from commtune.nearest import quoted, suggestion
 from commtune.spaces.building import build_constraints
 from commtune.spaces.customizing import Customizing, in_order, require_default
 from commtune.spaces.cutting import of_size
-from commtune.spaces.document import Document, Where, load_document, parse_document
+from commtune.spaces.document import Document, Where, load_document, parse_document, require_kind
 from commtune.spaces.explaining import validated, validated_part
 from commtune.spaces.facts import Fact, completed, facts_of
 from commtune.spaces.needs import Known, with_needs
@@ -110,6 +110,7 @@ def build_space(document: Document, size: Size = Size.STANDARD) -> Space:
     Raises:
         DocumentError: of the document's class, with file, line and hint.
     """
+    require_kind(document, "space")
     work = _Building(document)
     return of_size(work.whole(), size)
 

@@ -9,7 +9,14 @@ from typing import Any
 
 from commtune.errors import UnknownName
 from commtune.nearest import quoted, suggestion
-from commtune.spaces import Document, load_document, parse_document, presets, validated
+from commtune.spaces import (
+    Document,
+    load_document,
+    parse_document,
+    presets,
+    require_kind,
+    validated,
+)
 from commtune.systems.schema import GpuLink, Slurm, System
 
 _DESCRIPTIONS = resources.files("commtune.systems") / "descriptions"
@@ -50,6 +57,7 @@ def build_system(document: Document) -> System:
         DocumentError: of the document's class, with file, line and hint: a wrong key or value, a
             source that isn't listed, a GPU or partition that isn't there.
     """
+    require_kind(document, "system")
     system = validated(document, System)
     _check_sources(document, system)
     _check_gpus(document, system)

@@ -10,15 +10,30 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from commtune.quantities import parse_bytes, parse_seconds
+from commtune.nearest import quoted
+from commtune.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.spaces import IN_DIGITS, Text, VersionOne
 from commtune.systems.bandwidth import parse_bandwidth
+
+
+def _parse_memory(value: str | int) -> int:
+    """Reads a size with its unit; a bare number was hardly meant in bytes.
+
+    Raises:
+        QuantityError: no unit, or not a size.
+    """
+    written = str(value).strip()
+    if written.isdigit():
+        raise QuantityError(f"{quoted(value)} has no unit", hint=f"nearest: {written}GiB")
+    return parse_bytes(value)
+
 
 _AMOUNT = WithJsonSchema({"type": ["string", "number"]})
 _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 
 Bandwidth = Annotated[int, BeforeValidator(parse_bandwidth), WithJsonSchema({"type": "string"})]
 Size = Annotated[int, BeforeValidator(parse_bytes), _AMOUNT]
+MemorySize = Annotated[int, BeforeValidator(_parse_memory), WithJsonSchema({"type": "string"})]
 Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
 Count = Annotated[int, Field(ge=1), IN_DIGITS]
 Index = Annotated[int, Field(ge=0), IN_DIGITS]
@@ -74,7 +89,7 @@ class Node(Sourced):
     """Cores that jobs get, where the site keeps some for itself."""
     numa_nodes: Count | None = None
     """NUMA nodes; left out where nobody says."""
-    memory: Size
+    memory: MemorySize
     """Main memory."""
 
 
@@ -87,7 +102,7 @@ class Gpus(Sourced):
     """Who makes it."""
     count: Count
     """GPUs in a node."""
-    memory: Size
+    memory: MemorySize
     """Memory of one GPU."""
     memory_bandwidth: Bandwidth | None = None
     """Nominal bandwidth of one GPU's memory, reads and writes together."""

@@ -52,6 +52,11 @@ WRONG = {
         "wrong.yaml:7: parameters[0] (A).values is empty",
         "give it at least one entry",
     ),
+    "more values than fit into memory": (
+        "  - name: A\n    kind: integer\n    range: [1, 1000000000000000000000]\n",
+        "wrong.yaml:7: A has 1,000,000,000,000,000,000,000 values",
+        "widen the step",
+    ),
     "empty range": (
         "  - name: A\n    kind: integer\n    range: [8, 4]\n",
         "wrong.yaml:7: A: the range 8 to 4 is empty",
@@ -178,6 +183,7 @@ def test_empty_and_foreign_documents() -> None:
     for text, message in {
         "": "x.yaml: the document is empty",
         "[]": "x.yaml:1: the document is not a mapping",
+        "[" * 10_000: "x.yaml: too many levels inside of each other",
         "a: &a [*a]": "x.yaml:1: aliases make the document endless",
         "a: 1\n---\nb: 2": "x.yaml:2: not proper YAML: expected a single document in the stream, "
         "but found another document",

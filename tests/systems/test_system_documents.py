@@ -83,6 +83,7 @@ def test_a_small_one(tmp_path: Path) -> None:
         ("gpus: none", "gpus: none\n  qos: fast", 18, "'fast' is not among those", "list it"),
         ("count: 1, bandwidth: 100 Gb/s", "count: 1, bandwidth: 100Gbps", 12,
          "'100Gbps' has no known unit", "nearest: 100 Gb/s"),
+        ("memory: 8GiB", "memory: 8", 7, "node.memory: '8' has no unit", "nearest: 8GiB"),
         ("50 GB/s", "50 GBps", 11, "'50 GBps' has no known unit", "nearest: 50 GB/s"),
         ("50 GB/s", "50", 11, "'50' is not a bandwidth", "with its unit"),
         ("command: srun", "command: srum", 22, "'srum' is not known here", "nearest: srun"),

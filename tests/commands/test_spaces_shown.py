@@ -1,0 +1,95 @@
+"""``commtune spaces list``, ``show`` and ``validate``: what they print of spaces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commtune.commands import spaces as command
+from commtune.errors import DocumentError, UnknownName
+from commtune.spaces import load_space, parse_document, presets
+from commtune.systems import build_system, load_system
+
+SPACE = """\
+space: 1
+name: mine
+library: nccl
+parameters:
+  - name: channels
+    kind: group
+    choices:
+      few: {NCCL_MAX_NCHANNELS: 4}
+      exactly-16: {NCCL_MIN_NCHANNELS: 16, NCCL_MAX_NCHANNELS: 16}
+  - name: NCCL_PROTO
+    kind: choice
+    values: [Simple, LL, LL128]
+    default: by size
+    restricted:
+      - {value: LL128, risks: [wrong-result], why: naming it skips a check}
+"""
+
+
+def shown(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    command.show(name, json_output=False)
+    return capsys.readouterr().out
+
+
+def test_spaces_for_a_library(capsys: pytest.CaptureFixture[str]) -> None:
+    command.show_all("oneccl", json_output=True)
+    found = [space["name"] for space in json.loads(capsys.readouterr().out)]
+    assert found == ["oneccl", "oneccl-quick", "oneccl-thorough"]
+    command.show_all(None, json_output=False)
+    said = capsys.readouterr().out
+    assert said.count("\n") == len(presets()) + 3
+    assert "commtune spaces show NAME" in said
+    with pytest.raises(UnknownName) as error:
+        command.show_all("ncl", json_output=False)
+    assert error.value.hint == "nearest: nccl"
+
+
+@pytest.mark.parametrize("name", ["mpich-thorough", "nccl-slingshot", "openmpi-ucx-gpu"])
+def test_every_value_is_shown_and_lines_fit(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = shown(name, capsys)
+    words = said.replace(",", " ").replace(":", " ").split()
+    for parameter in load_space(name).parameters:
+        assert parameter.name in words
+        for value in parameter.values:
+            assert value is None or value.replace(",", " ").replace(":", " ") in " ".join(words)
+    assert max(map(len, said.splitlines()[2:])) <= 96
+
+
+def test_other_sizes_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "in other sizes: mpich, mpich-thorough\n" in shown("mpich-quick", capsys)
+    assert "other sizes" not in shown("mpich-host", capsys)
+
+
+def test_what_unset_means_what_a_choice_sets_and_what_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(SPACE, encoding="utf-8")
+    said = shown(str(file), capsys)
+    assert "    exactly-16: NCCL_MIN_NCHANNELS=16 NCCL_MAX_NCHANNELS=16\n" in said
+    assert "    unset, Simple, LL\n    unset means: by size\n" in said
+    assert (
+        "    left out without opt_in: ['NCCL_PROTO=LL128']: wrong-result; naming it skips a check"
+    ) in said
+
+
+def test_a_file_of_another_kind_is_told_by_its_kind(tmp_path: Path) -> None:
+    system, campaign = tmp_path / "system.yaml", tmp_path / "campaign.yaml"
+    system.write_text("system: 1\nname: mine\n", encoding="utf-8")
+    campaign.write_text("campaign: 1\nspace: nccl\nsystem: lumi\n", encoding="utf-8")
+    with pytest.raises(DocumentError) as error:
+        load_space(system)
+    assert error.value.message == f"{system}:1: this is the description of a system"
+    assert error.value.hint == f"commtune systems validate {system}"
+    for load in (load_space, load_system):
+        with pytest.raises(DocumentError) as error:
+            load(campaign)
+        assert error.value.message == f"{campaign}:1: this is a campaign file"
+        assert error.value.hint == f"commtune spaces validate {campaign}"
+    with pytest.raises(DocumentError, match="this is a search space"):
+        build_system(parse_document(SPACE))
