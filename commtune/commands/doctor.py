@@ -10,7 +10,7 @@ from commtune.cluster.doctor import Finding, Status, examine
 from commtune.cluster.machine import Machine, describe_machine
 from commtune.cluster.mpi import find_mpi
 from commtune.commands import text
-from commtune.commands.environment_check import check_environment, versions
+from commtune.commands.environment_check import check_environment, versions, versions_below
 from commtune.db.location import database_url, sqlite_path
 from commtune.errors import CommtuneError
 from commtune.model import MpiInstallation
@@ -24,7 +24,7 @@ def run(db: str | None, *, json_output: bool) -> None:
     """Prints what this machine has and lacks."""
     path = sqlite_path(database_url(db))
     machine, mpi = describe_machine(), _mpi()
-    found = versions(mpi, _xccl(machine))
+    found = versions(mpi, _xccl(machine)) | versions_below(mpi, os.environ)
     findings = [
         *examine(database=path),
         *check_environment(os.environ, found),

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from commtune.cluster.doctor import Finding, Status
+from commtune.cluster.launch import base_environment
+from commtune.kernels.asking import ask_alone
 from commtune.model import MpiInstallation
 from commtune.spaces.catalogue.checking import Setting, remarks
 from commtune.spaces.catalogue.module_files import differing, module_settings
 from commtune.spaces.catalogue.settings_files import overridden, read_settings, settings_files
+from commtune.wiring.given_versions import given
+from commtune.wiring.versions import libraries_named
 
 #: Locations, labels and what containers set, which are not NCCL's.
 _NOT_ASKED = frozenset({"NCCL_VERSION", "FI_PROVIDER_PATH", "I_MPI_ROOT"})
@@ -23,6 +27,24 @@ def versions(mpi: MpiInstallation | None, xccl: tuple[str, str] | None) -> dict[
     """
     found = {mpi.flavour.library: mpi.version} if mpi else {}
     return found | ({xccl[0].lower(): xccl[1]} if xccl else {})
+
+
+def versions_below(mpi: MpiInstallation | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """Versions of the libraries that an MPI loads by itself, of those that variables are set of.
+
+    Asked by starting the MPI in a process of its own, as it would start in this environment.
+
+    Raises:
+        UserError: versions that the environment gives can't be read.
+    """
+    wanted = libraries_named(environment.keys() - _NOT_ASKED)
+    if mpi is None or not wanted:
+        return {}
+    found = given(environment)
+    if found is None:
+        # Where a setting keeps it from starting, or a library from being loaded: without them.
+        found = ask_alone(mpi, environment) or ask_alone(mpi, base_environment(environment, mpi))
+    return {name: version for name, version in (found or {}).items() if name in wanted}
 
 
 def check_environment(

@@ -255,6 +255,7 @@ def _header(spec: CampaignSpec, mpi: MpiInstallation, campaign: str) -> GridHead
             "flavour": str(mpi.flavour),
             "version": mpi.version,
             "os": describe_machine().os_name,
+            **({"loaded": dict(spec.versions)} if spec.versions else {}),
         },
         workload=spec.plan.workload,
         timing=spec.plan.timing,

@@ -128,8 +128,12 @@ class _Known:
         return ""
 
     def _is_of_another(self, variable: Variable) -> bool:
-        """Whether it belongs to a part with versions of its own."""
+        """Whether it belongs to a part with versions of its own, or of a vendor's own."""
+        from commtune.spaces.catalogue import is_of_vendor
+
         if variable.part is None:
             return False
+        if is_of_vendor(self._catalogue, variable, self._version):
+            return True
         newest = self._catalogue.parts[variable.part].newest
         return newest is not None and newest != self._catalogue.checked.newest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -133,6 +133,8 @@ class CampaignSpec:
         mpi_line, space_line: where the file says which MPI and which space.
         baselines: named sets, as far as they are tried first; the plan has them too.
         remarks: what is to be said of it before it runs.
+        versions: of libraries that MPI loads by itself, which its space was cut to; ``None``
+            where nobody asked for any.
     """
 
     plan: Plan
@@ -145,6 +147,7 @@ class CampaignSpec:
     space_line: int | None = None
     baselines: tuple[baselines_part.TriedFirst, ...] = ()
     remarks: tuple[str, ...] = ()
+    versions: Mapping[str, str] | None = None
 
     @property
     def aggressor(self) -> Aggressor | None:

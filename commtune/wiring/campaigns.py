@@ -10,6 +10,7 @@ from commtune.db.describing import describe
 from commtune.db.engine import Database
 from commtune.db.location import shown_url
 from commtune.errors import EnvironmentFault, NoAnswer, UnknownName
+from commtune.kernels.asking import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.tuner.campaign import Campaign, Report
 from commtune.tuner.campaign_file import CampaignSpec
@@ -150,10 +151,11 @@ def replay(
 
 
 def _as_recorded(spec: CampaignSpec, grid: Grid) -> CampaignSpec:
-    """The campaign with its space cut to the MPI of a recording, as it was for recording it."""
+    """The campaign with its space cut to a recording's libraries, as it was for recording it."""
     stack = grid.header.stack
     try:
         library = MpiFlavour(stack.get("flavour", "")).library
     except (KeyError, ValueError):
         return spec
-    return cut_to_versions(spec, {library: str(stack.get("version", ""))})
+    loaded = versions_in({"versions": stack.get("loaded")})
+    return cut_to_versions(spec, {library: str(stack.get("version", "")), **loaded})

@@ -12,6 +12,7 @@ from commtune.spaces import Space, cut_to
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.guarding import first_within, guarded
 from commtune.wiring.gpus import libraries_of
+from commtune.wiring.versions import with_versions
 
 #: The space that fits an MPI where the user names none.
 _PRESETS = {
@@ -86,12 +87,16 @@ def fitted(spec: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
 
     Raises:
         CampaignError, MissingComponent: as ``check_library``.
+        UserError: versions that were given can't be read.
     """
-    warning, backend = check_library(spec, mpi), spec.plan.workload.backend
-    spec = _saying(spec, [warning] if warning else [])
-    if backend == Backend.COMMAND:
+    check_library(spec, mpi)
+    if spec.plan.workload.backend == Backend.COMMAND:
         return spec
-    return cut_to_versions(spec, libraries_of(backend, mpi))
+    spec = with_versions(spec, mpi)
+    versions = {**libraries_of(spec.plan.workload.backend, mpi), **(spec.versions or {})}
+    space = spec.plan.space
+    warning = _version_warning(space, versions.get(space.library, ""))
+    return cut_to_versions(_saying(spec, [warning] if warning else []), versions)
 
 
 def cut_to_versions(spec: CampaignSpec, versions: Mapping[str, str]) -> CampaignSpec:

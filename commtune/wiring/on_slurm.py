@@ -46,6 +46,7 @@ from commtune.slurm_templates import Wish
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.ports import JobBook
 from commtune.tuner.runner import first_limit
+from commtune.wiring.given_versions import handed_over
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
@@ -233,7 +234,11 @@ class OnSlurm:
             folder=self.folder / "jobs",
             time_s=self.wish.time_s or self._whole_s(),
             # Not on the command line, which everybody on the node can see.
-            environment={**self._guards, "COMMTUNE_DB": database},
+            environment={
+                **self._guards,
+                **handed_over(self.spec.versions),
+                "COMMTUNE_DB": database,
+            },
         )
 
     def succession(self, book: JobBook, database: str = "") -> Succession:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from commtune.nearest import quoted
-from commtune.spaces.catalogue.loading import after, before, libraries
+from commtune.spaces.catalogue.loading import after, before, is_of_vendor, libraries
 from commtune.spaces.catalogue.lookup import (
     Answer,
     Known,
@@ -124,6 +124,8 @@ def _of_known(setting: Setting, entry: Known, version: str | None) -> Iterator[R
 def _not_in(entry: Known, version: str) -> str:
     """Why a version doesn't have a variable; empty if it does, as far as known."""
     title, variable = entry.catalogue.title, entry.variable
+    if is_of_vendor(entry.catalogue, variable, version):
+        return ""
     if variable.since is not None and before(version, variable.since):
         return f"it came with {title} {variable.since}, and {version} is here"
     if variable.until is not None and after(version, variable.until):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from commtune.errors import DocumentError, UnknownName
 from commtune.nearest import quoted, suggestion
-from commtune.spaces.catalogue.schema import Catalogue, Need
+from commtune.spaces.catalogue.schema import Catalogue, Need, Variable
 from commtune.spaces.document import Document, Where, load_document, parse_document
 from commtune.spaces.explaining import validated
 
@@ -239,3 +239,16 @@ def after(version: str, bound: str) -> bool:
     """Whether a version is newer than a bound; 4.1.6 is not newer than 4.1."""
     wanted = as_numbers(bound)
     return as_numbers(version)[: len(wanted)] > wanted
+
+
+def is_of_vendor(found: Catalogue, variable: Variable, version: str) -> bool:
+    """Whether who has a variable in a version has it from a vendor, whose numbers differ.
+
+    A whole part may come with one vendor's libraries before it is in anybody's releases: HPE's
+    libfabric 1.15 has the provider cxi, the releases have it from 1.21 on. What such a version
+    reads of that part isn't known.
+    """
+    if variable.part is None:
+        return False
+    came = [v.since for v in found.variables.values() if v.part == variable.part]
+    return all(since is not None and before(version, since) for since in came)

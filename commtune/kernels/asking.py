@@ -1,0 +1,58 @@
+"""Versions of the libraries that an MPI loads by itself, without a launcher and a build."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from commtune import process
+from commtune.errors import CommtuneError
+from commtune.kernels.twin.program import libmpi_of
+from commtune.model import MpiInstallation
+
+#: Of ``twin.asking``, which is not imported here: nothing of a run is.
+_SIGN = "commtune-versions: "
+_LIMIT_S = 30.0
+
+
+def ask_alone(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str, str] | None:
+    """What a process of its own that starts the MPI says of the libraries loaded then.
+
+    Args:
+        environment: of that process; what the MPI needs is added.
+
+    Returns:
+        Versions by the catalogue's names; ``None`` where the MPI does not start like that, as on
+        a login node from which only jobs may.
+    """
+    program = [sys.executable, "-P", "-m", "commtune.kernels.twin.asking", libmpi_of(mpi)]
+    try:
+        done = process.run(
+            program,
+            environment={**environment, **mpi.environment},
+            timeout_s=_LIMIT_S,
+            whole_output=True,
+        )
+    except CommtuneError:
+        return None
+    for line in done.output.splitlines():
+        if line.startswith(_SIGN):
+            return versions_in({"versions": _parsed(line.removeprefix(_SIGN))})
+    return None
+
+
+def versions_in(header: Mapping[str, Any] | None) -> dict[str, str]:
+    """What a run's header says of versions; nothing where it is of an older benchmark."""
+    said = (header or {}).get("versions")
+    if not isinstance(said, Mapping):
+        return {}
+    return {n: v for n, v in said.items() if isinstance(n, str) and isinstance(v, str)}
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

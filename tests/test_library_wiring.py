@@ -1,0 +1,176 @@
+"""Campaigns cut to the versions of libraries that MPI loads by itself, and doctor with them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+from components import require_component
+from mpi_fixture import BUILT, session_mpi
+
+from commtune import wiring
+from commtune.cluster.launch import base_environment
+from commtune.commands.environment_check import check_environment, versions_below
+from commtune.errors import UserError
+from commtune.kernels.asking import ask_alone, versions_in
+from commtune.model import MpiFlavour, MpiInstallation
+from commtune.spaces import cut_to, load_space
+from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
+from commtune.wiring.given_versions import GIVEN_VARIABLE, given, handed_over
+from commtune.wiring.versions import libraries_named
+
+#: Came with UCX 1.14 and 1.21; the first has always been there.
+_OLD, _LATER, _LATEST = "UCX_RNDV_THRESH", "UCX_MIN_RNDV_CHUNK_SIZE", "UCX_MAX_HCA_PER_GPU"
+_SPACE = f"""\
+space: 1
+name: below
+version: 1
+summary: UCX below an MPI.
+library: LIBRARY
+versions: ">=1"
+facts: [ucx]
+parameters:
+  - {{name: {_OLD}, values: [1KiB, 4KiB]}}
+  - {{name: {_LATER}, values: [4KiB, 16KiB]}}
+  - {{name: {_LATEST}, values: [1, 2]}}
+"""
+_NOWHERE = Path("/nowhere")
+NO_MPI = MpiInstallation(
+    MpiFlavour.OPENMPI, "5.0.11", _NOWHERE, _NOWHERE / "bin/mpicxx", _NOWHERE / "bin/mpiexec"
+)
+
+
+@pytest.fixture
+def mpi(monkeypatch: pytest.MonkeyPatch) -> MpiInstallation:
+    """A real MPI, for which the benchmark was built or is."""
+    found = session_mpi()
+    require_component("an MPI (make .mpi/mpich)", found is not None)
+    assert found is not None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(BUILT.parent))
+    monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
+    return found
+
+
+def loaded(mpi: MpiInstallation) -> dict[str, str]:
+    """UCX's version, where the MPI loads it; the project's MPICH does."""
+    alone = ask_alone(mpi, base_environment(os.environ, mpi)) or {}
+    assert mpi.origin != "wheel:mpich" or alone["ucx"] == "1.20.1"
+    return {name: alone[name] for name in ("ucx",) if name in alone}
+
+
+def campaign(folder: Path, library: str, more: str = "") -> CampaignSpec:
+    (folder / "below.yaml").write_text(_SPACE.replace("LIBRARY", library))
+    return parse_campaign(f"campaign: 1\nname: x\nspace: ./below.yaml\n{more}", folder)
+
+
+def test_a_space_is_cut_to_what_is_loaded(mpi: MpiInstallation, tmp_path: Path) -> None:
+    if not loaded(mpi):
+        pytest.skip(f"{mpi.flavour} {mpi.version} loads no UCX here")
+    asked = campaign(tmp_path, mpi.flavour.library)
+    fitted = wiring.fitted(asked, mpi)
+    assert fitted.versions == loaded(mpi)
+    assert fitted.plan.space.key == cut_to(asked.plan.space, fitted.versions)[0].key
+    if mpi.origin == "wheel:mpich":
+        assert fitted.plan.space.variables == (_LATER, _OLD)
+        assert fitted.remarks == (
+            f"note: not searched, since ucx 1.20.1 does not read it: {_LATEST} (since 1.21)",
+        )
+    assert wiring.fitted(fitted, mpi) == fitted
+
+
+def test_on_slurm_one_process_is_asked(mpi: MpiInstallation, tmp_path: Path) -> None:
+    # The launcher would start ranks on this node, where no run is made.
+    asked = campaign(tmp_path, mpi.flavour.library, "slurm: {}\n")
+    fitted = wiring.fitted(asked, replace(mpi, launcher=_NOWHERE / "mpiexec"))
+    assert fitted.versions == loaded(mpi)
+
+
+def test_an_older_version_that_somebody_gives_cuts_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.13.1,libfabric=1.17")
+    fitted = wiring.fitted(campaign(tmp_path, "openmpi"), NO_MPI)
+    assert fitted.versions == {"ucx": "1.13.1"}  # the space has none of libfabric's
+    assert fitted.plan.space.variables == (_OLD,)
+    (said,) = fitted.remarks
+    assert f"{_LATER} (since 1.14.0)" in said and f"{_LATEST} (since 1.21)" in said
+    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=9.1")
+    newer = wiring.fitted(campaign(tmp_path, "openmpi"), NO_MPI)
+    assert newer.plan.space.variables == (_LATEST, _LATER, _OLD)
+    assert any("ucx 9.1 is newer than what the catalogue" in remark for remark in newer.remarks)
+
+
+def test_a_version_that_is_not_known_cuts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
+    for slurm in ("", "slurm: {}\n"):
+        fitted = wiring.fitted(campaign(tmp_path, "openmpi", slurm), NO_MPI)
+        assert fitted.versions == {}
+        assert fitted.plan.space.variables == (_LATEST, _LATER, _OLD)
+        (said,) = fitted.remarks
+        assert said.startswith("note: ucx: the version is not known (")
+        assert wiring.fitted(fitted, NO_MPI) == fitted
+
+
+def test_nothing_is_asked_where_nothing_hangs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
+    asked = parse_campaign("campaign: 1\nname: x\nspace: openmpi\n", Path.cwd())
+    assert wiring.fitted(asked, NO_MPI).versions is None
+    assert libraries_named(["OMPI_MCA_pml", "NCCL_IB_SL", "PATH"]) == []
+    assert libraries_named(["SLINGSHOT_VNIS", "UCC_CLS"]) == ["libfabric", "ucc"]
+
+
+def test_jobs_are_handed_what_was_found() -> None:
+    assert handed_over(None) == {}
+    for found in ({}, {"ucx": "1.20.1", "libfabric": "2.5"}):
+        assert given({"PATH": "/usr/bin", **handed_over(found)}) == found
+    assert given({"PATH": "/usr/bin"}) is None
+    for wrong in ("usx=1", "ucx", "ucx=", "ucx=new", "1.20"):
+        with pytest.raises(UserError, match="is no version"):
+            given({GIVEN_VARIABLE: wrong})
+
+
+def test_headers_of_older_benchmarks_and_broken_ones_tell_nothing() -> None:
+    assert versions_in(None) == versions_in({}) == versions_in({"versions": ["1"]}) == {}
+    assert versions_in({"versions": {"ucx": "1.2", "libfabric": 2}}) == {"ucx": "1.2"}
+
+
+def test_a_provider_that_a_vendor_brought_first_is_kept() -> None:
+    # HPE's libfabric 1.15 has cxi, and others got it with 1.21.
+    whole = load_space("cray-mpich-cxi")
+    cxi = {name for name in whole.variables if name.startswith("FI_CXI_")}
+    assert cxi
+    vendors, said = cut_to(whole, {"libfabric": "1.15"})
+    assert (vendors.key, said) == (whole.key, ())
+    by_rccl = load_space("rccl-slingshot-thorough")
+    cut, _ = cut_to(by_rccl, {"libfabric": "1.20"})
+    assert set(by_rccl.variables) - set(cut.variables) == {"FI_HMEM_ROCR_USE_DMABUF"}
+    efa, _ = cut_to(load_space("nccl-efa"), {"libfabric": "1.17"})
+    assert "FI_EFA_USE_HUGE_PAGE" not in efa.variables
+    environment = {"FI_CXI_RX_MATCH_MODE": "hybrid", "FI_EFA_USE_HUGE_PAGE": "0"}
+    told = [f.what for f in check_environment(environment, {"libfabric": "1.17"}, _NOWHERE)]
+    assert not any("FI_CXI_RX_MATCH_MODE does nothing" in what for what in told)
+    assert any("FI_EFA_USE_HUGE_PAGE does nothing: it came with" in what for what in told)
+
+
+def test_doctor_asks_what_the_mpi_loads(mpi: MpiInstallation) -> None:
+    environment = base_environment(os.environ, mpi)
+    assert versions_below(mpi, environment) == {}  # nothing is set
+    assert versions_below(None, {**environment, _OLD: "8K"}) == {}
+    found = versions_below(mpi, {**environment, _LATEST: "1"})
+    assert found == loaded(mpi)
+    # With this, UCX finds no way to anywhere, and MPICH over UCX does not start.
+    broken = {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "nonsense"}
+    assert versions_below(mpi, {**environment, **broken}) == found
+
+
+def test_doctor_judges_by_what_is_loaded(tmp_path: Path) -> None:
+    run = CommandLine(tmp_path, extra={_LATEST: "1", _OLD: "8K", GIVEN_VARIABLE: "ucx=1.13.1"})
+    told = run("doctor")
+    assert told.code == 0, told.err
+    assert f"{_LATEST} does nothing: it came with UCX 1.21, and 1.13.1 is here" in told.out
+    assert f"{_OLD} does nothing" not in told.out
