@@ -82,7 +82,7 @@ def parts(result: RunResult) -> str:
         if any(piece.part == "split" for piece in found[whole.bytes]):
             together = sum(piece.measurement.median_s for piece in found[whole.bytes])
             times = f"{whole.median_s / together:.2f}"
-            rows.append(("", "steps together", text.duration(together), "", "", "", "", times))
+            rows.append(("", "parts together", text.duration(together), "", "", "", "", times))
     return text.columns(header, rows, right="size,median,min,p95,GB/s,samples,whole / it")
 
 

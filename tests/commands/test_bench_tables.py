@@ -81,15 +81,15 @@ def test_no_pair_at_all_is_said() -> None:
     assert bench_tables.table(PAIRS, result([], []), {}) == "no pair was measured"
 
 
-def test_steps_of_striping_stand_below_the_whole() -> None:
+def test_parts_of_striping_stand_below_the_whole() -> None:
     workload = Workload(Operation.STRIPING, (64 * KIB,), 4, shape=Shape(2))
-    steps = {"split": 2e-6, "translate": 5e-6, "assemble": 3e-6}
-    pieces = [Piece(_measured(64 * KIB, s), part, None) for part, s in steps.items()]
+    parts = {"split": 2e-6, "translate": 5e-6, "assemble": 3e-6}
+    pieces = [Piece(_measured(64 * KIB, s), part, None) for part, s in parts.items()]
     words = bench_tables.table(workload, result(pieces, [_measured(64 * KIB, 8e-6)]), {})
     rows = [line.split() for line in words.splitlines()[1:]]
     assert [row[-1] for row in rows[1:]] == ["4.00", "1.60", "2.67", "0.80"]
     assert rows[0][:3] == ["64", "KiB", "whole"]
-    assert rows[-1][:4] == ["steps", "together", "10.0", "us"]
+    assert rows[-1][:4] == ["parts", "together", "10.0", "us"]
 
 
 @pytest.mark.parametrize(
