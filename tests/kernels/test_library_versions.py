@@ -144,3 +144,36 @@ def test_nothing_is_loaded_for_the_question() -> None:
     )
     assert done.stdout == "{} True\n"
     assert library_versions(["/opt/ucc/lib/ucc/libucc_tl_ucp.so", "libucpx.so"]) == {}
+
+
+def preloading(folder: Path, name: str, function: str, version: str) -> dict[str, str]:
+    """The environment in which a library is loaded first that has this name and says this."""
+    compiler = shutil.which("cc")
+    require_component("a C compiler", compiler is not None)
+    source = f'const char *{function}(void) {{ return "{version}"; }}'
+    subprocess.run(
+        [str(compiler), "-shared", "-fPIC", "-x", "c", "-o", str(folder / name), "-"],
+        input=source, text=True, check=True,
+    )  # fmt: skip
+    return {"LD_PRELOAD": str(folder / name)}
+
+
+def test_ucc_is_asked(run_bench: RunBench, mpi: MpiInstallation, tmp_path: Path) -> None:
+    # No MPI of the tests uses UCC: this has its name and its function.
+    ours = preloading(tmp_path, "libucc.so.1", "ucc_get_version_string", "1.3.0")
+    run = run_bench("--op=allreduce", "--sizes=8", environment=ours)
+    assert header_of(run.records)["versions"]["ucc"] == "1.3.0"
+    assert run_on(mpi, tmp_path / "twin.jsonl", **ours)["versions"]["ucc"] == "1.3.0"
+
+
+def test_a_library_that_is_loaded_in_two_versions_is_left_out(
+    run_bench: RunBench, mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    alone = header_of(run_bench("--op=allreduce", "--sizes=8").records)["versions"]
+    require_component("an MPI over UCX", "ucx" in alone)
+    for version in (alone["ucx"], "1.0.0"):
+        ours = preloading(tmp_path, "libucp-ours.so.0", "ucp_get_version_string", version)
+        run = run_bench("--op=allreduce", "--sizes=8", environment=ours)
+        expected = {n: v for n, v in alone.items() if n != "ucx" or v == version}
+        assert header_of(run.records)["versions"] == expected
+        assert run_on(mpi, tmp_path / "twin.jsonl", **ours)["versions"] == expected
