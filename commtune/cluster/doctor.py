@@ -44,15 +44,15 @@ _NETWORK_FILE_SYSTEMS = frozenset(
 
 #: Prefixes of variables that change how communication libraries behave.
 _TUNING = re.compile(
-    r"(MPIR_CVAR|MPICH|OMPI_MCA|PRTE_MCA|PMIX_MCA|OPAL|I_MPI|NCCL|RCCL|UCX|UCC|FI|HSA|NVSHMEM)_"
-    r"|GLIBC_TUNABLES$"
+    r"(MPIR_CVAR|MPIR_PARAM|MPICH|OMPI_MCA|PRTE_MCA|PMIX_MCA|OPAL|I_MPI|MV2|MVP|PAMI"
+    r"|NCCL|RCCL|OFI_NCCL|CCL|UCX|UCC|FI|HSA|NVSHMEM)_|GLIBC_TUNABLES$"
 )
 #: Locations and permissions, which say where a library is and not what it does.
 #: NCCL_VERSION is a label of NVIDIA's container images; NCCL doesn't read it.
 _HARMLESS = frozenset(
     {
-        "I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_VERSION", "OPAL_PREFIX", *GUARD_NAMES,
-        *LAUNCHER_NAMES,
+        "I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_VERSION", "OPAL_PREFIX", "CCL_ROOT",
+        "CCL_CONFIGURATION", *GUARD_NAMES, *LAUNCHER_NAMES,
     }
 )  # fmt: skip
 
@@ -99,13 +99,13 @@ def examine(
     """Looks at everything that a campaign on this machine needs or may use.
 
     Args:
-        database: folder of the database; the user's data folder if not given.
+        database: file of the database; one in the user's data folder if not given.
         project_mpi: folders to look for MPI wheels in (see ``find_mpi``).
         environment: the variables to look through for settings; our own if not given.
     """
     machine = describe_machine()
     variables = os.environ if environment is None else environment
-    folder = database or platformdirs.user_data_path("commtune", appauthor=False)
+    data = platformdirs.user_data_path("commtune", appauthor=False)
     return [
         python_version(),
         venv_module(),
@@ -116,7 +116,7 @@ def examine(
         shared_memory(Path("/dev/shm")),
         gpus(machine),
         slurm(machine),
-        database_folder(folder, Path("/proc/self/mountinfo").read_text()),
+        database_file(database or data / "commtune.db", Path("/proc/self/mountinfo").read_text()),
         settings_in_environment(variables),
         *settings_in_files(Path(variables.get("HOME", "/nonexistent"))),
     ]
@@ -210,18 +210,23 @@ def gpus(machine: Machine) -> Finding:
 def slurm(machine: Machine) -> Finding:
     """Whether jobs could be submitted from here."""
     what = f"Slurm {machine.slurm}" if machine.slurm else "no sbatch; runs are local processes"
+    if machine.slurm and not machine.slurm[0].isdigit():
+        what = "sbatch is here, but doesn't tell its version: it may know no cluster"
     return Finding("slurm", Status.OK, what)
 
 
-def database_folder(folder: Path, mountinfo: str) -> Finding:
-    """Whether the database's folder can be written, has room, and is on a local disk."""
-    existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
-    if not os.access(existing, os.W_OK | os.X_OK):
+def database_file(file: Path, mountinfo: str) -> Finding:
+    """Whether the database's file or folder can be written, has room, and is on a local disk."""
+    existing = next(folder for folder in file.absolute().parents if folder.exists())
+    closed = existing if not os.access(existing, os.W_OK | os.X_OK) else None
+    if closed is None and file.exists() and not os.access(file, os.W_OK):
+        closed = file
+    if closed is not None:
         mend = f"export COMMTUNE_DB=sqlite:////tmp/commtune-{os.getuid()}.sqlite"
-        return Finding("database", Status.MISSING, f"can't write to {existing}", mend)
+        return Finding("database", Status.MISSING, f"can't write to {closed}", mend)
     kind = file_system_of(existing.resolve(), mountinfo)
     free = shutil.disk_usage(existing).free
-    what = f"{folder}: {kind}, {_size(free)} free"
+    what = f"{file}: {kind}, {_size(free)} free"
     if kind in _NETWORK_FILE_SYSTEMS:
         mend = f"export COMMTUNE_DB=sqlite:////var/tmp/commtune-{os.getuid()}.sqlite"
         return Finding("database", Status.WARNING, what + "; a network file system: slower", mend)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from commtune.cluster.doctor import Finding, Status, examine
@@ -17,6 +22,7 @@ from commtune.model import MpiInstallation
 from commtune.wiring.gpu_doctor import backends
 from commtune.wiring.gpus import toolchain_of
 
+_BESIDE = 24  # letters that stand before what was found, at most
 _MARKS = {Status.OK: "ok", Status.MISSING: "missing", Status.WARNING: "warning"}
 
 
@@ -34,7 +40,7 @@ def run(db: str | None, *, json_output: bool) -> None:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
         return
     rows = [(finding.area, _MARKS[finding.status], finding.what) for finding in findings]
-    print(text.columns(("area", "state", "what"), rows))
+    print(text.columns(("area", "state", "what"), [*_lines(rows)]))
     if mending := _mending(findings):
         print(f"\nTo mend:\n{mending}")
 
@@ -54,5 +60,20 @@ def _xccl(machine: Machine) -> tuple[str, str] | None:
     return (found.name, found.version) if found else None
 
 
+def _lines(rows: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    """The rows, cut into lines that a terminal has room for; elsewhere, as for grep, whole."""
+    if not sys.stdout.isatty():
+        yield from rows
+        return
+    room = max(40, shutil.get_terminal_size().columns - _BESIDE)
+    for area, state, what in rows:
+        first, *rest = textwrap.wrap(what, room, break_long_words=False, break_on_hyphens=False)
+        yield area, state, first
+        yield from (("", "", line) for line in rest)
+
+
 def _mending(findings: list[Finding]) -> str:
-    return "\n".join(f"  {f.mend}" for f in findings if f.mend and f.status is not Status.OK)
+    """Each command once; one that takes several away comes after those for single variables."""
+    needed = dict.fromkeys(f.mend for f in findings if f.mend and f.status is not Status.OK)
+    last = sorted(needed, key=lambda mend: bool(re.match(r"unset \S+ \S", mend)))
+    return "\n".join(f"  {mend}" for mend in last)

@@ -9,7 +9,8 @@ from commtune.cluster.doctor import Finding, Status
 from commtune.cluster.launch import base_environment
 from commtune.kernels.asking import ask_alone
 from commtune.model import MpiInstallation
-from commtune.spaces.catalogue.checking import Setting, remarks
+from commtune.spaces.catalogue.checking import Remark, Setting, remarks
+from commtune.spaces.catalogue.misspelled_values import misspelled_values
 from commtune.spaces.catalogue.module_files import differing, module_settings
 from commtune.spaces.catalogue.settings_files import overridden, read_settings, settings_files
 from commtune.wiring.given_versions import given
@@ -57,17 +58,27 @@ def check_environment(
         etc: the site's folder of settings files.
     """
     settings = [Setting(n, v) for n, v in sorted(environment.items()) if n not in _NOT_ASKED]
-    said = [*remarks(settings, found)]
+    said = [*remarks(settings, found), *misspelled_values(settings, found)]
     for library in ("nccl", "rccl"):
         files = settings_files(library, environment, etc)
         contents = tuple(read_settings(file) for file in files)
         said += overridden(environment, contents)
-        said += remarks(_all(contents), found)
+        in_files = [*_all(contents)]
+        said += [*remarks(in_files, found), *misspelled_values(in_files, found)]
     said += differing(environment, module_settings(environment))
-    for remark in said:
+    for remark in _once(said):
         yield Finding("environment", Status.WARNING, remark.what, remark.mend)
 
 
 def _all(contents: Iterable[Iterable[Setting]]) -> Iterator[Setting]:
     for settings in contents:
         yield from (s for s in settings if s.name == s.name.strip())
+
+
+def _once(said: Iterable[Remark]) -> Iterator[Remark]:
+    """Of remarks of several libraries on a variable that the same command mends, the first."""
+    mended: set[str] = set()
+    for remark in said:
+        if remark.mend not in mended:
+            yield remark
+        mended.update(filter(None, [remark.mend]))

@@ -44,10 +44,10 @@ def test_settings_are_told_from_locations_and_guards() -> None:
     settings = {
         "NCCL_ALGO", "MPIR_CVAR_ENABLE_GPU", "MPICH_OFI_NIC_POLICY", "OMPI_MCA_btl",
         "I_MPI_FABRICS", "UCX_TLS", "FI_PROVIDER", "GLIBC_TUNABLES", "HSA_ENABLE_SDMA",
-        "PRTE_MCA_x",
+        "PRTE_MCA_x", "CCL_ATL_TRANSPORT", "MV2_USE_CUDA", "OFI_NCCL_PROTOCOL",
     }  # fmt: skip
     others = {"I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_NVLS_ENABLE", "HOME", "FISH", "MY_NCCL_X",
-              "OMPI_ALLOW_RUN_AS_ROOT", "COMMTUNE_DB"}  # fmt: skip
+              "CCL_ROOT", "OMPI_ALLOW_RUN_AS_ROOT", "COMMTUNE_DB"}  # fmt: skip
     assert set(tuning_names(dict.fromkeys(settings | others, "1"))) == settings
 
 
@@ -71,15 +71,23 @@ def test_settings_files_count_only_if_they_say_something(tmp_path: Path) -> None
 
 
 def test_a_local_database_folder_is_fine_even_before_it_exists(tmp_path: Path) -> None:
-    finding = doctor.database_folder(tmp_path / "not/yet", MOUNTS)
+    finding = doctor.database_file(tmp_path / "not/yet/commtune.db", MOUNTS)
     assert finding.status is Status.OK
     assert "ext4" in finding.what
     assert not (tmp_path / "not").exists()
 
 
+def test_a_database_that_is_there_is_fine(tmp_path: Path) -> None:
+    file = tmp_path / "commtune.db"
+    file.touch(0o644)
+    finding = doctor.database_file(file, MOUNTS)
+    assert finding.status is Status.OK
+    assert finding.what.startswith(f"{file}: ext4, ")
+
+
 def test_a_network_database_folder_is_a_warning(tmp_path: Path) -> None:
     mounts = f"{MOUNTS}50 27 0:70 / {tmp_path.resolve()} rw - lustre mgs:/lfs rw\n"
-    finding = doctor.database_folder(tmp_path, mounts)
+    finding = doctor.database_file(tmp_path / "commtune.db", mounts)
     assert finding.status is Status.WARNING
     assert "lustre" in finding.what
     assert finding.mend.startswith("export COMMTUNE_DB=sqlite:///")
@@ -89,7 +97,7 @@ def test_a_database_folder_that_cannot_be_written(tmp_path: Path) -> None:
     # Not by permissions: root may write everywhere. A file in place of a folder stops everybody.
     (tmp_path / "file").touch()
     (tmp_path / "file").chmod(0o444)
-    finding = doctor.database_folder(tmp_path / "file", MOUNTS)
+    finding = doctor.database_file(tmp_path / "file/commtune.db", MOUNTS)
     assert finding.status is Status.MISSING
     assert finding.mend
 
@@ -142,6 +150,7 @@ def test_no_gpu_and_no_slurm_are_fine(machine: Machine) -> None:
     found = doctor.gpus(replace(machine, gpus=(gpu, gpu)))
     assert found.what == "2 x NVIDIA H200, driver 580.159.04"
     assert doctor.slurm(replace(machine, slurm="22.05.8")).what == "Slurm 22.05.8"
+    assert "no cluster" in doctor.slurm(replace(machine, slurm="unknown version")).what
 
 
 def test_shared_memory(tmp_path: Path) -> None:

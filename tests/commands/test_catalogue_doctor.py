@@ -122,6 +122,29 @@ def test_an_unreadable_file_is_no_error(home: Path) -> None:
     assert found(home) == []
 
 
+def test_a_value_a_letter_away_from_a_legal_one(home: Path) -> None:
+    openmpi = {"openmpi": "5.0.10"}
+    (finding,) = found(home, libraries=openmpi, UCX_RNDV_SCHEME="get_zcopi")
+    assert finding.what == (
+        "UCX_RNDV_SCHEME=get_zcopi: no value get_zcopi is known; perhaps get_zcopy is meant"
+    )
+    assert finding.mend == "export UCX_RNDV_SCHEME=get_zcopy"
+    for value in ("get_zcopy", "GET_ZCOPY", "something_else", "4", ""):
+        assert found(home, libraries=openmpi, UCX_RNDV_SCHEME=value) == [], value
+    (finding,) = found(home, NCCL_ALGO="allreduce:tree,rinh")
+    assert finding.mend == "export NCCL_ALGO=allreduce:tree,Ring"
+    (home / ".nccl.conf").write_text("NCCL_ALGO=Rinh\n")
+    (finding,) = found(home)
+    assert finding.what.startswith(f"NCCL_ALGO=Rinh in {home}/.nccl.conf: no value")
+    assert finding.mend == ""
+
+
+def test_what_several_libraries_say_of_a_variable_is_said_once(home: Path) -> None:
+    suffix, protocol = found(home, libraries={}, NCCL_PROTO="LL128", NCCL_BUFFSIZE="8M")
+    assert suffix.mend == "export NCCL_BUFFSIZE=8388608"
+    assert protocol.mend == "unset NCCL_PROTO"
+
+
 def test_versions_of_what_was_found() -> None:
     at = Path("/opt/impi")
     mpi = MpiInstallation(MpiFlavour.INTEL, "2021.18.1", at, at / "mpicxx", at / "mpiexec")
@@ -135,3 +158,14 @@ def test_the_command_says_it_with_the_way_to_mend_it(tmp_path: Path) -> None:
     assert told.code == 0, told.err
     assert "NCCL_MAX_P2P_PEERS is not a variable of NCCL (misspelled)" in told.out
     assert "  export NCCL_P2P_MAX_PEERS=8; unset NCCL_MAX_P2P_PEERS\n" in told.out
+
+
+def test_each_command_stands_once_and_the_widest_last(tmp_path: Path) -> None:
+    run = CommandLine(tmp_path, extra={"NCCL_PROTO": "LL128", "NCCL_ALGOO": "Ring"})
+    *_, mending = run("doctor").out.partition("To mend:\n")
+    commands = [line.strip() for line in mending.splitlines() if "NCCL" in line]
+    assert commands == [
+        "export NCCL_ALGO=Ring; unset NCCL_ALGOO",
+        "unset NCCL_PROTO",
+        "unset NCCL_ALGOO NCCL_PROTO",
+    ]

@@ -47,3 +47,16 @@ def _one_slip(a: str, b: str) -> bool:
     if start == 0:
         return swapped
     return rest_a[1:] in (rest_b[1:], rest_b) or rest_a == rest_b[1:] or swapped
+
+
+def is_misspelled_word(word: str, known: str) -> bool:
+    """Whether a word of a value is most likely a known one, misspelled by one letter.
+
+    Words with digits never are: LL and LL128, sm80 and sm90 are two things.
+    """
+    ours, theirs = word.upper(), known.upper()
+    if not f"{ours}{theirs}".replace("_", "").isalpha() or min(len(ours), len(theirs)) < _LEAST:
+        return False
+    if abs(len(ours) - len(theirs)) > 1 or f"{ours}V" == theirs or f"{theirs}V" == ours:
+        return False
+    return ours != theirs and _one_slip(ours, theirs)
