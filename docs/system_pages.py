@@ -157,7 +157,8 @@ def _jobs(system: System) -> list[str]:
 
 def _partitions(slurm: Slurm) -> Iterator[tuple[str, str, Sourced]]:
     whole = ", whole nodes" if slurm.exclusive else ""
-    asked = f"account {slurm.account}, partition {slurm.partition}, GPUs by {slurm.gpus}{whole}"
+    gpus = "no GPUs" if slurm.gpus == "none" else f"GPUs by {slurm.gpus}"
+    asked = f"account {slurm.account}, partition {slurm.partition}, {gpus}{whole}"
     yield "asked for", asked, slurm
     for name, partition in slurm.partitions.items():
         yield f"partition {name}", _limits(partition), partition

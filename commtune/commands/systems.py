@@ -23,6 +23,7 @@ from commtune.systems import (
 from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced
 
 _WIDTH = 96
+_PLACEHOLDER = "placeholder"  # what a draft calls the source of what was not found
 
 
 def show_all(*, json_output: bool) -> None:
@@ -43,6 +44,8 @@ def show(name: str, *, json_output: bool) -> None:
         print(json.dumps({**system.model_dump(mode="json"), "nominal": nominal}, indent=2))
         return
     print(f"{system.name} {system.version}: {system.summary}")
+    if keys := ", ".join(_placeholders(system)):
+        print(f"placeholders stand in {keys}: to be corrected, and worth nothing before")
     if system.retired:
         print(f"out of service since {system.retired}")
     origin = "measured" if system.measured_here else "read, not measured;"
@@ -63,7 +66,7 @@ def validate(files: list[Path], *, json_output: bool) -> None:
     else:
         for file, error in results:
             if error is None:
-                print(f"{file}: ok")
+                print(f"{file}: ok{_to_correct(load_system(file))}")
             else:
                 hint = "".join(f"\n  {line}" for line in error.hint.splitlines())
                 print(f"{error.message}{hint}", file=sys.stderr)
@@ -77,6 +80,18 @@ def _problem(file: Path) -> CommtuneError | None:
     except CommtuneError as error:
         return error
     return None
+
+
+def _placeholders(system: System) -> list[str]:
+    """The keys whose facts `systems new` could not find, and nobody has corrected yet."""
+    return [
+        key for key, facts in system if isinstance(facts, Sourced) and _PLACEHOLDER in facts.source
+    ]
+
+
+def _to_correct(system: System) -> str:
+    keys = ", ".join(_placeholders(system))
+    return f", but placeholders stand in {keys}" if keys else ""
 
 
 def _result(file: Path, error: CommtuneError | None) -> dict[str, Any]:
@@ -102,6 +117,8 @@ def _node(system: System) -> Iterator[str]:
     node, gpus, nics = system.node, system.gpus, system.nics
     usable = f", {node.usable_cores} for jobs" if node.usable_cores else ""
     numa = f"{node.numa_nodes} NUMA nodes" if node.numa_nodes else "NUMA nodes unknown"
+    if node.numa_nodes == 1:
+        numa = "1 NUMA node"
     yield "\nnode"
     yield _fact(
         f"{node.sockets} x {node.processor}: {node.cores} cores{usable}; {numa}; "
@@ -170,10 +187,9 @@ def _jobs(system: System) -> Iterator[str]:
 
 def _slurm(slurm: Slurm) -> Iterator[str]:
     nodes = ", whole nodes" if slurm.exclusive else ""
+    gpus = "no GPUs" if slurm.gpus == "none" else f"GPUs by {slurm.gpus}"
     yield "\nSlurm"
-    yield _fact(
-        f"account {slurm.account}; partition {slurm.partition}; GPUs by {slurm.gpus}{nodes}", slurm
-    )
+    yield _fact(f"account {slurm.account}; partition {slurm.partition}; {gpus}{nodes}", slurm)
     for name, partition in slurm.partitions.items():
         yield _fact(f"partition {name}: {_limits(partition)}", partition)
         for qos_name, qos in partition.qos.items():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from commtune.errors import DocumentError
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import nearest, quoted, suggestion
 from commtune.spaces import schema
 from commtune.spaces.building import (
     UNSET,
@@ -171,8 +171,13 @@ class Customizing:
         raise self._document.error(
             f"{quoted(name)} is not a parameter of space {self.space.name}",
             where,
-            hint=suggestion(name, self.space.by_name),
+            hint=self._near_or_new(name),
         )
+
+    def _near_or_new(self, name: str) -> str:
+        """What may be meant by a name that the space doesn't have."""
+        near = nearest(name, self.space.by_name, cutoff=0.8)
+        return f"nearest: {near}" if near else f"declare it: `extend: [{{name: {name}, ...}}]`"
 
     def _value(self, parameter: Parameter, word: str, where: Where) -> Value:
         if word == UNSET:

@@ -24,6 +24,7 @@ def jobs(page: Page, seen: Seen, own: SeenPartition | None) -> None:
         page.unknown.append("the queue for jobs of campaigns (scheduler.queue)")
         return
     page.comment("No scheduler answered here, and a description has `slurm` or `scheduler`.", "")
+    page.comment("Campaigns that name it run on Slurm; on this machine, do without.", "")
     page.add("slurm:")
     page.placeholder("  account: optional", "slurm.account", "optional or required")
     page.placeholder(f"  partition: {_NO_PARTITION}", "slurm.partition", "for campaigns")

@@ -152,6 +152,12 @@ def test_the_key_is_the_content() -> None:
     assert small().customized(opt_in=["TOY_LANE"]).key != small().key
 
 
+def test_a_pin_of_a_variable_that_the_space_lacks_says_how_to_add_it() -> None:
+    with pytest.raises(SpaceError) as caught:
+        small().customized(pin={"OTHER_NAME": "1"})
+    assert caught.value.hint == "declare it: `extend: [{name: OTHER_NAME, ...}]`"
+
+
 @pytest.mark.parametrize(
     ("part", "message", "hint"),
     [

@@ -259,3 +259,19 @@ def test_the_command_checks_files(tmp_path: Path, capsys: pytest.CaptureFixture[
         command.validate([bad], json_output=True)
     (result,) = json.loads(capsys.readouterr().out)
     assert result["ok"] is False and result["hint"] == "nearest: sockets"
+
+
+def test_placeholders_are_said_until_they_are_corrected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, PLAIN)
+    command.validate([file], json_output=False)
+    assert capsys.readouterr().out == f"{file}: ok\n"
+    draft = PLAIN.replace("  me: I looked\n", "  me: I looked\n  placeholder: not found\n")
+    draft = draft.replace("topology: one switch, source: me", "topology: x, source: placeholder")
+    draft = draft.replace("100 Gb/s, source: me}\nnet", "1 Gb/s, source: [me, placeholder]}\nnet")
+    file = written(tmp_path, draft)
+    command.validate([file], json_output=False)
+    assert capsys.readouterr().out == f"{file}: ok, but placeholders stand in nics, network\n"
+    command.show(str(file), json_output=False)
+    assert "\nplaceholders stand in nics, network: to be" in capsys.readouterr().out
