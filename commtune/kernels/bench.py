@@ -34,8 +34,9 @@ class NativeProgram:
         library: of the backend ``xccl``, name and version as the header says them; runs with
             another one are not what was asked for. Empty where any will do.
         matrix: the file of a workload's matrix, which rank 0 reads.
-        leaves_memory: runs on GPUs end without giving memory and communicators back first, which
-            takes as long as all else of a short run (docs/gpu.md).
+        leaves_memory: runs with ``xccl`` alone end without giving memory and communicators back
+            first, which takes a fifth of a short run (docs/gpu.md). Others' messages may still
+            hold memory of a GPU when it goes.
     """
 
     executable: Path
@@ -47,7 +48,7 @@ class NativeProgram:
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
         """The command line of one rank."""
         command = arguments(self.executable, request, records, self.env_names)
-        if self.leaves_memory and Backend(request.workload.backend).uses_gpu:
+        if self.leaves_memory and _only_xccl(request.workload):
             command.append("--end=quick")
         asked = self.matrix is not None and request.workload.operation is Operation.MATRIX
         return [*command, f"--matrix={self.matrix}"] if asked else command
@@ -139,6 +140,10 @@ def aggressor_arguments(
     if aggressor.burst_s or aggressor.pause_s:
         command += [f"--burst={aggressor.burst_s!r}", f"--pause={aggressor.pause_s!r}"]
     return [*command, f"--stop-file={stop_file}"] if stop_file else command
+
+
+def _only_xccl(workload: Workload) -> bool:
+    return {workload.backend, *workload.shape.backends} == {Backend.XCCL}
 
 
 def _backend(backend: str) -> list[str]:

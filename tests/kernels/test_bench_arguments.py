@@ -94,6 +94,7 @@ def test_memory_of_gpus_is_left_to_the_system_only_where_that_was_asked_for() ->
         (Backend.XCCL, True, True),
         (Backend.XCCL, False, False),
         (Backend.MPI_HOST, True, False),
+        (Backend.MPI_DEVICE, True, False),
     ):
         workload = Workload(Operation.ALLREDUCE, (8,), backend=backend)
         program = NativeProgram(Path("/bench"), leaves_memory=leaves)
