@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine
+from command_line import ROOT, CommandLine
 from components import require_component
 from mpi_fixture import BUILT, session_mpi
 
 from commtune import wiring
 from commtune.cluster.launch import base_environment
+from commtune.cluster.mpi import find_mpi
 from commtune.commands.environment_check import check_environment, versions_below
-from commtune.errors import UserError
+from commtune.errors import CommtuneError, UserError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.spaces import cut_to, load_space
@@ -174,3 +175,34 @@ def test_doctor_judges_by_what_is_loaded(tmp_path: Path) -> None:
     assert told.code == 0, told.err
     assert f"{_LATEST} does nothing: it came with UCX 1.21, and 1.13.1 is here" in told.out
     assert f"{_OLD} does nothing" not in told.out
+
+
+def test_a_recording_is_replayed_with_the_versions_that_it_was_made_with(tmp_path: Path) -> None:
+    found = session_mpi()
+    require_component("MPICH's wheel", found is not None and found.origin == "wheel:mpich")
+    (tmp_path / "below.yaml").write_text(_SPACE.replace("LIBRARY", "mpich"))
+    (tmp_path / "campaign.yaml").write_text(
+        "campaign: 1\nname: x\nspace: ./below.yaml\nmpi: wheel:mpich\nworkload: {sizes: [8]}\n"
+        "timing: {max_samples: 10, time_cap: 1ms}\n"
+        "budget: {search: 2s, ablation: 100ms, confirmation: 1s, trials: 1}\n"
+    )
+    commtune = CommandLine(tmp_path, extra={GIVEN_VARIABLE: "ucx=1.13.1"})
+    recorded = commtune("record", "campaign.yaml", "--runs", "6", "--out", "x.jsonl.gz")
+    assert recorded.code == 0, recorded.err
+    assert "of 3 configurations" in recorded.out
+    del commtune.extra[GIVEN_VARIABLE]
+    replayed = commtune("tune", "campaign.yaml", "--replay", "x.jsonl.gz")
+    assert replayed.code == 0, replayed.err
+    assert "ucx 1.13.1 does not read it" in replayed.err
+
+
+def test_intel_mpi_is_asked_for_what_it_uses_between_nodes() -> None:
+    try:
+        intel = find_mpi("wheel:impi", project_mpi=[ROOT / ".mpi"])
+    except CommtuneError:
+        require_component("Intel MPI's wheel (make test-wheels)", found=False)
+        raise
+    alone = ask_alone(intel, base_environment(os.environ, intel))
+    assert alone is not None and set(alone) == {"libfabric"}
+    inside = {**base_environment(os.environ, intel), "I_MPI_FABRICS": "shm"}
+    assert ask_alone(intel, inside) == {}

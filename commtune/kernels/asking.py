@@ -10,11 +10,13 @@ from typing import Any
 from commtune import process
 from commtune.errors import CommtuneError
 from commtune.kernels.twin.program import libmpi_of
-from commtune.model import MpiInstallation
+from commtune.model import MpiFlavour, MpiInstallation
 
 #: Of ``twin.asking``, which is not imported here: nothing of a run is.
 _SIGN = "commtune-versions: "
 _LIMIT_S = 30.0
+#: What is loaded only for ranks on several nodes; what the user says of it comes first.
+_BETWEEN_NODES = {MpiFlavour.INTEL: {"I_MPI_FABRICS": "shm:ofi"}}
 
 
 def ask_alone(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str, str] | None:
@@ -31,7 +33,11 @@ def ask_alone(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str,
     try:
         done = process.run(
             program,
-            environment={**environment, **mpi.environment},
+            environment={
+                **_BETWEEN_NODES.get(mpi.flavour, {}),
+                **environment,
+                **mpi.environment,
+            },
             timeout_s=_LIMIT_S,
             whole_output=True,
         )
