@@ -69,7 +69,7 @@ def systems_show(name: str, json_output: Json = False) -> None:
 @systems_app.command("baselines")
 def systems_baselines(
     system: Annotated[
-        str | None, typer.Argument(help="only those for this system, with what they set")
+        str | None, typer.Argument(help="those for this system, or the one of this name, in full")
     ] = None,
     json_output: Json = False,
 ) -> None:

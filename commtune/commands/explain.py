@@ -109,7 +109,8 @@ def _facts(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]
     yield "type", variable.type
     yield from _filled("values", values_text(variable.values) or variable.form)
     yield from _filled("search", range_text(variable.range))
-    yield from _filled("restricted", values_text(variable.restricted))
+    if variable.restricted:
+        yield "restricted", f"{values_text(variable.restricted)}: searched by opt_in only"
     yield "default", default_text(variable)
     yield from _filled("history", by_version(variable.history))
     yield from _filled("versions", versions_text(variable, catalogue))

@@ -111,9 +111,7 @@ def notes(one: NamedSet, libraries: Collection[str]) -> Iterator[str]:
         yield f"{name} is measured without {variable}, which is yours to set: {what}"
     if found.launcher:
         yield f"{name} is meant for this launch: {found.launcher}"
-    # Cray MPICH can't be told from MPICH by its compiler.
-    meant = {"mpich" if library == "cray-mpich" else library for library in found.libraries}
-    if libraries and meant.isdisjoint(libraries):
+    if libraries and set(found.libraries).isdisjoint(libraries):
         yield (
             f"{name} is for {', '.join(found.libraries)}, and these runs use "
             f"{', '.join(libraries)}: what that doesn't read has no effect"

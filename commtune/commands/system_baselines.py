@@ -21,34 +21,39 @@ _SEEN = {
 }
 
 
-def run(system: str | None, *, json_output: bool) -> None:
-    """Prints all sets as a table, or those of a system in full.
+def run(asked: str | None, *, json_output: bool) -> None:
+    """Prints all sets as a table; in full those of a system, or one by its name.
 
     Raises:
-        UnknownName: no description and no set knows the system.
+        UnknownName: no description and no set knows the system, and no set is called so.
     """
-    found = _of(system) if system else list(baselines().values())
+    found = _of(asked) if asked else list(baselines().values())
     if json_output:
         print(json.dumps([_plain(one) for one in found], indent=2))
     elif not found:
-        print(f"no baseline is known for {system}")
-    elif system:
+        print(f"no baseline is known for {asked}")
+    elif asked:
         print("\n\n".join("\n".join(_lines(one)) for one in found))
     else:
         print(_table(found))
         print(
-            "\nWhat each sets: commtune systems baselines SYSTEM\n"
+            "\nWhat each sets, and why some are not fit to try: "
+            "commtune systems baselines SYSTEM, or NAME\n"
             f"Against the default, on a machine of its kind: commtune compare default {PREFIX}NAME"
         )
 
 
-def _of(system: str) -> list[NamedSet]:
-    found = [one for one in baselines().values() if system in one.baseline.systems]
+def _of(asked: str) -> list[NamedSet]:
+    """The sets for a system, or the one of that name."""
+    name = asked.removeprefix(PREFIX)
+    if name in baselines():
+        return [baselines()[name]]
+    found = [one for one in baselines().values() if asked in one.baseline.systems]
     known = {name for one in baselines().values() for name in one.baseline.systems}
-    if not found and system not in systems():
+    if not found and asked not in systems():
         raise UnknownName(
-            f"no system is called {quoted(system)}",
-            hint=suggestion(system, sorted(known | set(systems()))),
+            f"no system and no baseline is called {quoted(asked)}",
+            hint=suggestion(name, [*sorted(known | set(systems())), *baselines()]),
         )
     return found
 
@@ -75,6 +80,8 @@ def _lines(one: NamedSet) -> Iterator[str]:
     yield from _wrapped(
         f"{found.stack}; {found.kind}" + (f", {found.dated}" if found.dated else "")
     )
+    machine = ", ".join(found.systems) or found.machine
+    yield from _wrapped(f"on {machine}, for {', '.join(found.libraries)}")
     if found.purpose:
         yield from _wrapped(f"for: {found.purpose}")
     if found.unfit:

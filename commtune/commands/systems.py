@@ -20,6 +20,8 @@ from commtune.systems import (
     node_bandwidth,
     systems,
 )
+from commtune.systems.baselines import baselines
+from commtune.systems.findings import findings
 from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced
 
 _WIDTH = 96
@@ -34,6 +36,7 @@ def show_all(*, json_output: bool) -> None:
         return
     rows = [(s.name, _gpus(s), f"{s.nics.count} x {s.nics.model}", s.summary) for s in found]
     print(text.columns(("system", "GPUs a node", "network ports a node", "what it is"), rows))
+    print("\nAll that is known of one: commtune systems show NAME")
 
 
 def show(name: str, *, json_output: bool) -> None:
@@ -56,6 +59,20 @@ def show(name: str, *, json_output: bool) -> None:
     print("\nsources")
     for key, what in system.sources.items():
         print(_wrapped(f"[{key}] {what}"))
+    for line in _more(system):
+        print(line)
+
+
+def _more(system: System) -> Iterator[str]:
+    """The commands that say more of a system, where there is more."""
+    sets = sum(system.name in one.baseline.systems for one in baselines().values())
+    found = sum(system.name in one.finding.systems for one in findings())
+    if sets or found:
+        yield "\nmore"
+    if sets:
+        yield f"    {sets} sets of variables for it: commtune systems baselines {system.name}"
+    if found:
+        yield f"    {found} findings of papers: commtune findings --system {system.name}"
 
 
 def validate(files: list[Path], *, json_output: bool) -> None:

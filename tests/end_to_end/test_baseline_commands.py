@@ -47,6 +47,18 @@ def test_a_system_without_any_and_one_that_nobody_knows(here: CommandLine) -> No
     assert "nearest: polaris" in wrong.err
 
 
+def test_one_by_its_name(here: CommandLine) -> None:
+    said = here("systems", "baselines", "aws-p5")  # for no system that has a name
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("aws-p5: ")
+    assert "    on p5, p5e, p6-b300 and later instances, for nccl\n" in said.out
+    assert "not to be tried as it stands: " in said.out
+    assert here("systems", "baselines", "baseline:aws-p5").out == said.out
+    wrong = here("systems", "baselines", "aws-p4")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "nearest: aws-p4d" in wrong.err
+
+
 def test_a_baseline_is_compared_with_the_default(commtune: CommandLine) -> None:
     said = commtune("compare", "default", f"baseline:{EAGER}", *WORKLOAD, "--json")
     assert said.code == 0, said.err

@@ -1,0 +1,18 @@
+"""What ``compare`` says of a named set before it measures it."""
+
+from __future__ import annotations
+
+import pytest
+
+from commtune.commands.sides import notes
+from commtune.systems.baselines import baseline
+
+
+@pytest.mark.parametrize(
+    ("library", "said"),
+    [("cray-mpich", False), ("mpich", True), ("openmpi", True)],
+)
+def test_a_set_for_another_library_is_said(library: str, said: bool) -> None:
+    found = list(notes(baseline("lumi-docs-mpi"), [library]))
+    message = f"baseline:lumi-docs-mpi is for cray-mpich, and these runs use {library}"
+    assert [line.startswith(message) for line in found] == [True] * said
