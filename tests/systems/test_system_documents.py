@@ -180,7 +180,9 @@ def test_bandwidths_are_shown_in_both_units() -> None:
 
 def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     command.show_all(json_output=False)
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == [
+    table, _, more = capsys.readouterr().out.partition("\n\n")
+    assert "commtune systems show NAME" in more
+    assert [line.split()[0] for line in table.splitlines()[1:]] == [
         "alps", "aurora", "delta", "dgx-a100", "dgx-h100", "dgx-h200", "frontier", "lassen",
         "leonardo", "lumi", "neuron", "perlmutter", "summit",
     ]  # fmt: skip
@@ -189,6 +191,10 @@ def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> 
     for part in ("read, not measured", "sources disagree", "not known", "guarded", "800"):
         assert part in shown
     assert max(map(len, shown.splitlines())) <= 105
+    assert shown.endswith(
+        "more\n    2 sets of variables for it: commtune systems baselines leonardo\n"
+        "    8 findings of papers: commtune findings --system leonardo\n"
+    )
     command.show("lumi", json_output=True)
     assert json.loads(capsys.readouterr().out)["gpus"]["count"] == 8
 
@@ -204,6 +210,10 @@ def test_the_command_shows_what_operations_could_reach(capsys: pytest.CaptureFix
     assert "alltoall inside a node, all that a die sends" in shown  # where sources disagree
     assert "ports of the GPUs 0, 0, 1, 1, 2, 2, 3, 3" in " ".join(shown.split())
     assert max(map(len, shown.splitlines())) <= 105
+    assert shown.endswith(
+        "more\n    2 sets of variables for it: commtune systems baselines leonardo\n"
+        "    8 findings of papers: commtune findings --system leonardo\n"
+    )
     command.show("lumi", json_output=True)
     nominal = json.loads(capsys.readouterr().out)["nominal"]
     (found,) = [n for n in nominal if n["operation"] == "alltoall" and n["nodes"] == 1]
