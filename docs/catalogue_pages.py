@@ -7,9 +7,11 @@ catalogue/LIBRARY.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
+from commtune.spaces import load_space, presets
 from commtune.spaces.catalogue import Catalogue, Variable, libraries, load_catalogue
 from commtune.spaces.catalogue.saying import (
     brief_text,
@@ -61,7 +63,11 @@ def page(catalogue: Catalogue) -> str:
     for name, variable in catalogue.variables.items():
         others = catalogue.variables.keys() - {name}
         lines += [f"## {name}", "", _linked(variable.meaning, others), ""]
-        lines += [*_table(_rows(variable, catalogue), others), ""]
+        rows = [
+            *_rows(variable, catalogue),
+            ("searched in", ", ".join(_searching().get(name, ()))),
+        ]
+        lines += [*_table(rows, others), ""]
     lines += _together(catalogue) + _wrong(catalogue) + _others(catalogue)
     return "\n".join(lines)
 
@@ -126,6 +132,21 @@ def _rows(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]
     yield "role", role_text(variable)
     yield "known from", known_text(variable)
     yield "source", source_text(variable, catalogue)
+
+
+@cache
+def _searching() -> Mapping[str, list[str]]:
+    """For each variable the shipped spaces that search it, in their largest size or by opt-in."""
+    shipped = presets()
+    found: dict[str, list[str]] = {}
+    for name in shipped:
+        if name.endswith(("-quick", "-thorough")):
+            continue
+        space = load_space(f"{name}-thorough" if f"{name}-thorough" in shipped else name)
+        for parameter in (*space.parameters, *space.left_out.values()):
+            for variable in parameter.variables:
+                found.setdefault(variable, []).append(name)
+    return found
 
 
 def _together(catalogue: Catalogue) -> list[str]:

@@ -109,6 +109,7 @@ def test_variables_stand_at_a_glance_and_names_lead_to_them(pages: ModuleType) -
     assert (
         "| needs | [MPIR_CVAR_DEVICE_COLLECTIVES](#mpir_cvar_device_collectives) is none |" in page
     )
+    assert "| searched in | mpich, mpich-host, mpich-host-allreduce |" in page
     for heading in re.findall(r"\(#([a-z-]+)\)", glance):
         assert f"\n## {heading.replace('-', ' ').capitalize()}\n" in page, heading
     assert "MPIR_CVAR_ABORT_ON_LEAKED_HANDLES, " in page  # read, but not described
