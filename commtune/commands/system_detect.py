@@ -135,14 +135,31 @@ def _say(
 
 def _show(one: _Held) -> None:
     print(f"\nheld against {one.named or one.system.name}, facts checked {one.system.checked}")
-    rows = [(f.what, f.described, f.found, _word(f)) for f in one.facts]
-    print(text.columns(("what", "described", "here", "result"), rows))
+    together = _unseen_together(one.facts)
+    rows = [
+        (fact.what, fact.described, fact.found, _word(fact))
+        for fact in one.facts
+        if fact.verdict is not Verdict.UNSEEN or fact.found not in together
+    ]
+    if rows:
+        print(text.columns(("what", "described", "here", "result"), rows))
+    for why, names in together.items():
+        print(f"{why}; so not seen: {', '.join(names)}")
     counts = Counter(fact.verdict for fact in one.facts)
     agree, differ = counts[Verdict.AGREES], counts[Verdict.DIFFERS]
     print(
         f"{agree} agree{'s' if agree == 1 else ''}, {differ} differ{'s' if differ == 1 else ''}, "
         f"{counts[Verdict.UNSEEN]} can't be seen here"
     )
+
+
+def _unseen_together(facts: Sequence[Comparison]) -> dict[str, list[str]]:
+    """What can't be seen for one and the same reason, where that is more than one fact."""
+    by_reason: dict[str, list[str]] = {}
+    for fact in facts:
+        if fact.verdict is Verdict.UNSEEN:
+            by_reason.setdefault(fact.found, []).append(fact.what)
+    return {why: names for why, names in by_reason.items() if len(names) > 1}
 
 
 def _other_gpus(one: _Held) -> bool:
@@ -162,7 +179,7 @@ def _next(certain: list[Match], held: list[_Held], program: str) -> str:
     if certain:
         name = next((one.named for one in held if one.is_it and one.named), certain[0].system.name)
         return f"'system: {name}' in a campaign file uses it; {program} systems show {name}"
-    named = [one.named for one in held if one.named]
+    named = [one.named for one in held if one.named not in ("", *systems())]
     if named:
         return f"if it is that system, say under 'recognized' in {named[0]} by what it is known"
     return f"describe it: {program} systems new NAME -o NAME.yaml"

@@ -113,3 +113,13 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["recognized"], found["host"]) == ([], "somewhere")
     assert [one["name"] for one in found["systems"]] == ["leonardo"]
     assert found["systems"][0]["recognized"] is False
+
+
+def test_what_is_not_seen_for_one_reason_stands_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out = said(replace(LOGIN_NODE, clues=Clues("somewhere")), "lumi", capsys=capsys)
+    assert code == 4
+    (line,) = [line for line in out.splitlines() if "no GPU is here" in line]
+    assert "; so not seen: GPU model, GPUs, cores" in line
+    assert out.endswith("describe it: commtune systems new NAME -o NAME.yaml\n")  # lumi is shipped
