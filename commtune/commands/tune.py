@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,9 @@ from commtune.tuner.replay import Grid, load_grid
 
 #: First words of everything that a replayed campaign says.
 _REPLAYED = "replayed from the recording {}: says nothing of this machine"
+
+#: A budget that is large for a campaign of flags.
+_LARGER = {"--search": "5min", "--ablate": "2min", "--confirm": "3min"}
 
 
 def run(
@@ -95,8 +98,20 @@ def _again(campaign: Path | None, replay: Path | None, program: str) -> str:
         from_file = ["--replay", str(replay)] if replay else []
         command = shlex.join([program, "tune", str(campaign or "CAMPAIGN.yaml"), *from_file])
         return f"{command}   (with a larger 'budget' in the file)"
-    more = ["--search", "5min", "--ablate", "2min", "--confirm", "3min"]
-    return shlex.join([program, *sys.argv[1:], *more])
+    return shlex.join([program, *with_budget(sys.argv[1:])])
+
+
+def with_budget(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command line with a larger budget in the place of theirs."""
+    kept: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, _ = word.partition("=")
+        if option not in _LARGER:
+            kept.append(word)
+        elif not equals:
+            next(words, "")  # its value
+    return [*kept, *(word for option in _LARGER.items() for word in option)]
 
 
 def _work(

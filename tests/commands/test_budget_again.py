@@ -1,0 +1,14 @@
+"""The command that ``tune`` proposes to go on with."""
+
+from __future__ import annotations
+
+from commtune.commands.tune import with_budget
+
+LARGER = ["--search", "5min", "--ablate", "2min", "--confirm", "3min"]
+
+
+def test_a_larger_budget_takes_the_place_of_the_one_that_was_given() -> None:
+    given = ["tune", "--search", "10s", "--sizes", "8", "--confirm=8s", "--name", "o1"]
+    assert with_budget(given) == ["tune", "--sizes", "8", "--name", "o1", *LARGER]
+    assert with_budget(["tune"]) == ["tune", *LARGER]
+    assert with_budget(["tune", "--search"]) == ["tune", *LARGER]
