@@ -66,7 +66,7 @@ Lane::~Lane() {
 void Lane::wait() const {
   if (waiting_ == Waiting::poll) {
     poll();
-    return;
+    return check_communicator();
   }
   watch_->begin();
   const gpuError_t ended = gpuStreamSynchronize(stream_.get());
@@ -78,12 +78,16 @@ void Lane::wait() const {
 
 void Lane::poll() const {
   gpuError_t state = gpuStreamQuery(stream_.get());
+  const bool was_early = state == gpuErrorNotReady;
   while (state == gpuErrorNotReady) {
     check_communicator();
     std::this_thread::yield();
     state = gpuStreamQuery(stream_.get());
   }
   COMMTUNE_GPU_CALL(state);
+  // "Not ready" is no error, but may be kept as the last one: who asks for that next, as after the
+  // launch of a kernel, would take it for his.
+  if (was_early) static_cast<void>(gpuGetLastError());
 }
 
 void Lane::check_communicator() const {
