@@ -23,6 +23,7 @@ from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.errors import AllocationOver, CommtuneError, DatabaseFault, UserError
 from commtune.model import Backend, MpiInstallation
 from commtune.nearest import quoted, suggestion
+from commtune.quantities import QuantityError, format_seconds, parse_seconds
 from commtune.report.conclusion import parse
 from commtune.report.seen_again import Asked, Seen, section, seen_again
 from commtune.report.seen_again import plain as plain_of
@@ -104,14 +105,26 @@ def _again(campaign: Path | None, replay: Path | None, program: str) -> str:
 def with_budget(arguments: Sequence[str]) -> list[str]:
     """The arguments of a command line with a larger budget in the place of theirs."""
     kept: list[str] = []
+    larger = dict(_LARGER)
     words = iter(arguments)
     for word in words:
-        option, equals, _ = word.partition("=")
-        if option not in _LARGER:
+        option, equals, written = word.partition("=")
+        if option in _LARGER:
+            larger[option] = _larger(written if equals else next(words, ""), _LARGER[option])
+        else:
             kept.append(word)
-        elif not equals:
-            next(words, "")  # its value
-    return [*kept, *(word for option in _LARGER.items() for word in option)]
+    return [*kept, *(word for option in larger.items() for word in option)]
+
+
+def _larger(written: str, usual: str) -> str:
+    """What is larger than the time that was given: the usual one, or else twice as much."""
+    try:
+        doubled = 2 * parse_seconds(written)
+    except QuantityError:
+        return usual  # nothing was given behind the option
+    if doubled < 2 * parse_seconds(usual):
+        return usual
+    return format_seconds(doubled).replace(" ", "")
 
 
 def _work(

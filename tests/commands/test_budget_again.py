@@ -12,3 +12,10 @@ def test_a_larger_budget_takes_the_place_of_the_one_that_was_given() -> None:
     assert with_budget(given) == ["tune", "--sizes", "8", "--name", "o1", *LARGER]
     assert with_budget(["tune"]) == ["tune", *LARGER]
     assert with_budget(["tune", "--search"]) == ["tune", *LARGER]
+
+
+def test_a_budget_that_was_large_already_is_doubled() -> None:
+    given = ["tune", "--search=20min", "--confirm", "3min", "--ablate", "119s"]
+    assert with_budget(given) == [
+        "tune", "--search", "40min", "--ablate", "2min", "--confirm", "6min"
+    ]  # fmt: skip
