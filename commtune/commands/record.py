@@ -31,6 +31,7 @@ from commtune.tuner.ports import Progress
 from commtune.tuner.runner import first_limit, time_limit
 from commtune.tuner.tape import Tape
 from commtune.wiring import records
+from commtune.wiring.gpus import stack_of
 
 #: Runs of the default before all others: the first finds cold caches, and they tell the time.
 _FIRST = 4
@@ -255,6 +256,7 @@ def _header(spec: CampaignSpec, mpi: MpiInstallation, campaign: str) -> GridHead
             "flavour": str(mpi.flavour),
             "version": mpi.version,
             "os": describe_machine().os_name,
+            **stack_of(spec.plan.workload.backend),
             **({"loaded": dict(spec.versions)} if spec.versions else {}),
         },
         workload=spec.plan.workload,

@@ -185,10 +185,14 @@ class AblationPhase:
         )
 
     def _start(self, candidate: Configuration, small: Configuration) -> Configuration:
-        """Where leaving out begins: at the guess, unless that was seen to lose too much."""
+        """Where leaving out begins: at the guess, if blocks enough don't show that it loses much.
+
+        A guess that there was no time to try stands for nothing: the candidate was measured.
+        """
         found = self._shortfall(candidate, small) if small != candidate else None
-        is_worse = self._fails(small) or (found is not None and found.is_too_much)
-        return candidate if is_worse else small
+        if found is None or found.is_too_much or self._fails(small):
+            return candidate
+        return small
 
     def _fails(self, *configurations: Configuration) -> bool:
         """Whether one of them failed twice here and never worked: more blocks tell nothing."""

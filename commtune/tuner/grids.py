@@ -50,8 +50,9 @@ class GridHeader:
     Attributes:
         recorded: day, as YYYY-MM-DD.
         system: the machine's name for people and its shape.
-        stack: MPI ``flavour`` and ``version``, and the operating system; in ``loaded``, versions
-            of libraries below it that the space was cut to.
+        stack: MPI ``flavour`` and ``version``, and the operating system; with GPUs ``nccl`` or
+            ``rccl``, ``cuda`` or ``hip``, and ``gpu_drivers``; in ``loaded``, versions of
+            libraries below MPI that the space was cut to.
         workload: its sizes are the ones that every run measured.
         pinned: variables that were set in every run.
         benchmark: version and build of the benchmark program.

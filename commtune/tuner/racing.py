@@ -36,6 +36,25 @@ def contenders(board: Scoreboard, label: str, most: int | None = None) -> list[C
     return racing[:most]
 
 
+def surest(board: Scoreboard, label: str, enough: int) -> list[Configuration]:
+    """The best configuration of a size range, if there is one.
+
+    It is the best of those with so many runs, unless one with fewer is ahead of it beyond doubt.
+    """
+    tried = board.best(label, 1, fewest_runs=enough)
+    mark = board.scores[tried[0]][label].mean if tried else 0.0
+    spread = board.spread(label)
+    ahead = {
+        configuration: by_range[label].mean - _doubt(by_range[label], spread)
+        for configuration, by_range in board.scores.items()
+        if label in by_range and not configuration.is_default
+    }
+    best = max(ahead, key=lambda one: ahead[one], default=None)
+    if best is None or (tried and ahead[best] <= mark):
+        return tried
+    return [best]
+
+
 def to_repeat(board: Scoreboard, labels: Sequence[str], most: int) -> list[Configuration]:
     """The configurations whose next run would tell most, from all ranges in turn."""
     queues = [

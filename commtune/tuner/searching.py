@@ -13,7 +13,7 @@ from commtune.tuner.confirm import block_order
 from commtune.tuner.evidence import RunView
 from commtune.tuner.flights import NextBlock, copies, fly
 from commtune.tuner.guessing import guess
-from commtune.tuner.racing import MOST_RUNS, contenders, to_repeat
+from commtune.tuner.racing import MOST_RUNS, contenders, surest, to_repeat
 from commtune.tuner.scoring import Scoreboard, SizeRange, split_ranges
 from commtune.tuner.search import Item, Origin, Proposal, Search
 from commtune.tuner.session import Session, Timer
@@ -252,14 +252,12 @@ class SearchPhase:
     def winners(self, most: int) -> list[Configuration]:
         """The best of each range over all speeds, then at each speed; few, so as to have power.
 
-        Only configurations with several runs count: of many single runs the best is a lucky one.
+        Of many single runs the best is a lucky one: a configuration with few runs counts only
+        if it is ahead of those with several by more than luck explains.
         """
         self._board.rebuild(self._runner.evidence)
         labels = [size_range.label for size_range in reversed(self._ranges)]
-        for fewest in (_ENOUGH_RUNS, 2):
-            found = [c for label in labels for c in self._board.best(label, 1, fewest_runs=fewest)]
-            if found:
-                break
+        found = [c for label in labels for c in surest(self._board, label, _ENOUGH_RUNS)]
         for speed in self._board.speeds.names:
             for label in labels:
                 found += self._board.best_at(label, speed, fewest_runs=2)

@@ -158,4 +158,5 @@ def _as_recorded(spec: CampaignSpec, grid: Grid) -> CampaignSpec:
     except (KeyError, ValueError):
         return spec
     loaded = versions_in({"versions": stack.get("loaded")})
-    return cut_to_versions(spec, {library: str(stack.get("version", "")), **loaded})
+    on_gpus = {name: str(stack[name]) for name in ("nccl", "rccl") if name in stack}
+    return cut_to_versions(spec, {library: str(stack.get("version", "")), **on_gpus, **loaded})

@@ -362,6 +362,14 @@ def test_a_guess_that_holds_saves_time_and_one_that_does_not_does_no_harm() -> N
     assert saved_s > 0
 
 
+def test_a_guess_that_there_was_no_time_to_try_does_not_take_the_winner_s_place() -> None:
+    for seed in SEEDS:
+        bench = Bench(effect(one), seed, budget_s=1.0)
+        (found,) = bench.run(guess=lambda _: only("V4 V6"))
+        assert found.after == WINNER
+        assert found.note == "too little time to leave variables out"
+
+
 def test_candidates_that_share_what_matters_end_alike() -> None:
     other = Configuration({"V3": "2", "V8": "1", "V9": "1"})
     found = Bench(effect(one), 3).run([WINNER, other], guess=lambda c: Configuration(

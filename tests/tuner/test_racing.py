@@ -11,7 +11,7 @@ from made_up_runs import MadeUpRun, sizes
 
 from commtune.model import DEFAULT, Configuration, Phase
 from commtune.tuner.evidence import Evidence
-from commtune.tuner.racing import MOST_RUNS, contenders, to_repeat
+from commtune.tuner.racing import MOST_RUNS, contenders, surest, to_repeat
 from commtune.tuner.scoring import Scoreboard, split_ranges
 
 SIZES = (8, 1048576)
@@ -132,3 +132,26 @@ def test_the_true_best_stays_in_nearly_every_race() -> None:
     # A distance of two standard deviations is lost in about one race of 50.
     assert kept >= 190
     assert left / 200 < 7
+
+
+def test_a_lucky_single_run_is_not_the_best_but_one_beyond_doubt_is() -> None:
+    """What differs is how far the single run is ahead, against what the default's runs tell."""
+    several = [1.10, 1.11, 1.09]
+    lucky = board({BEST: several, FAR: [1.12]}, QUIET)
+    assert surest(lucky, SMALL, 3) == [BEST]
+    ahead = board({BEST: several, FAR: [2.5]}, QUIET)
+    assert surest(ahead, SMALL, 3) == [FAR]
+    noisy = [1.0, 0.3, 3.0, 1.1, 0.4, 2.8, 1.0]
+    assert surest(board({BEST: several, FAR: [2.5]}, noisy), SMALL, 3) == [BEST]
+
+
+def test_where_nothing_ran_often_enough_the_surest_counts_in_each_range_by_itself() -> None:
+    """A campaign whose search ended early had repeated some, and none of what was best."""
+    found = board(
+        {BEST: [1.2, 1.2], CLOSE: [1.0], FAR: [1.05]},
+        QUIET,
+        large={BEST: [0.9, 0.9], CLOSE: [4.0], FAR: [1.1]},
+    )
+    assert surest(found, SMALL, 3) == [BEST]
+    assert surest(found, LARGE, 3) == [CLOSE]
+    assert surest(board({}, QUIET), SMALL, 3) == []

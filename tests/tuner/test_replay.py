@@ -38,7 +38,7 @@ from commtune.tuner.replay import Grid, ReplayBenchmark, VirtualClock, check_pla
 from commtune.tuner.speeds import MIXED
 from commtune.tuner.tape import Tape, lines
 
-COMMITTED = ("mpich-allreduce", "openmpi-broadcast", "mpich-allreduce-default")
+COMMITTED = ("mpich-allreduce", "openmpi-broadcast", "mpich-allreduce-default", "nccl-sockets")
 
 
 @pytest.fixture(scope="module")
