@@ -164,5 +164,6 @@ def _hidden(
         return f"no candidate gains {plan.minimum_gain:.0%} here"
     if hidden > _HOPELESS:
         return "nothing is known here: too noisy; make more runs, on a quieter machine"
-    said = f"no gain was shown here; one of up to {hidden:.0%} could still be hidden"
+    # Of what was compared only: nobody knows what a configuration does that was never tried.
+    said = f"no candidate was shown to gain here; one of them could still gain up to {hidden:.0%}"
     return f"{said}; {could}" if could else said
