@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,11 +18,12 @@ from commtune.kernels.build import backends_of, build
 from commtune.kernels.toolchains import find_toolchain
 from commtune.model import Backend, GpuKind, MpiInstallation
 
-_GPU = Path(__file__).parents[2] / ".gpu"
+_ROOT = Path(__file__).parents[2]
+_GPU, _CUDA_CMAKE = _ROOT / ".gpu", _ROOT / "commtune/kernels/cmake/cuda.cmake"
 
 
-def _wrapper(folder: Path, text: str) -> Path:
-    path = folder / "mpicxx"
+def _wrapper(folder: Path, text: str, name: str = "mpicxx") -> Path:
+    path = folder / name
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
@@ -123,3 +126,17 @@ def test_cuda_and_nccl_of_python_packages(
     done = process.run([made, "--backends"], environment={}, timeout_s=30)
     assert "xccl" in done.output.split(), done.output
     assert build(mpi, executable.parent.parent, toolchain=toolchain) == made
+
+
+@pytest.mark.parametrize(("version", "is_refused"), [("11.3.109", True), ("11.4.48", False)])
+def test_a_cuda_without_what_graphs_need_is_refused_in_words(
+    tmp_path: Path, version: str, *, is_refused: bool
+) -> None:
+    said = f"echo 'Cuda compilation tools, release {version[:4]}, V{version}'"
+    nvcc = _wrapper(tmp_path, said, "nvcc")
+    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    require_component("cmake", cmake is not None)
+    program = [str(cmake), f"-DCMAKE_CUDA_COMPILER={nvcc}", "-P", str(_CUDA_CMAKE)]
+    done = process.run(program, environment={}, timeout_s=60)
+    words = " ".join(done.output.split())
+    assert (f"is of CUDA {version}, and 11.4 is the oldest" in words) is is_refused, words
