@@ -96,8 +96,8 @@ def test_spaces_that_fit() -> None:
 @pytest.mark.parametrize(
     ("space", "backend", "message", "hint"),
     [
-        ("nccl", "mpi-host", "which the backend mpi-host does not use", "backend: xccl"),
-        ("openmpi-host", "xccl", "which the backend xccl does not use", "space: nccl"),
+        ("nccl", "mpi-host", "which the backend mpi-host does not use", "add '--backend xccl'"),
+        ("openmpi-host", "xccl", "which the backend xccl does not use", "use '--space nccl'"),
         ("rccl", "xccl", "which the backend xccl does not use", "use the space nccl"),
         ("ucx", "mpi-host", "which the backend mpi-host does not use", "openmpi-host"),
         ("mpich-host", "mpi-device", "but the MPI found is openmpi 4.1.6", "openmpi-host"),

@@ -1,6 +1,7 @@
-"""A campaign file's ``baselines``: named sets that are tried first, as far as its space has them.
+"""A campaign file's ``baselines``: named sets that are tried first, whole where that is legal.
 
-Nothing is changed silently: each variable of a set that is left out is said, with the reason.
+Nothing is changed silently: what comes to the space for them is said, and so is each variable of
+a set that is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -12,12 +13,20 @@ from commtune.errors import UnknownName
 from commtune.model import Configuration
 from commtune.nearest import quoted
 from commtune.quantities import QuantityError
+from commtune.slurm_templates.planning import pinned
 from commtune.spaces import Document, Parameter, Space, Value, condition_text
+from commtune.spaces.building import as_value
 from commtune.systems import System
 from commtune.systems.baselines import PREFIX, NamedSet, baseline, baselines
+from commtune.tuner.baselines_space import NO_EFFECT, Grown, grown
+from commtune.tuner.guarding import GUARD_NAMES
 
 #: Takes the sets that are for the campaign's system and library.
 AUTO = "auto"
+
+#: Why a setting is left out that every run has without it.
+_EVERYWHERE = "pinned to this value in every run, the default's too"
+_OPT_IN = "needs an opt-in, opt_in: ["
 
 
 @dataclass(frozen=True)
@@ -39,17 +48,38 @@ class TriedFirst:
         return {"name": self.name, "tried": tried, "left_out": dict(self.left_out)}
 
     @property
+    def missing(self) -> Mapping[str, str]:
+        """What no run of it has that would change what is measured, and why."""
+        no_matter = (_EVERYWHERE, NO_EFFECT)
+        return {what: why for what, why in self.left_out.items() if not why.startswith(no_matter)}
+
+    @property
     def words(self) -> str:
-        """What becomes of it, for people."""
-        what = "is tried first" if self.configuration else "is not tried"
-        if not self.left_out:
-            return f"baseline {self.name} {what}, as it stands"
+        """What becomes of it, for people: the reasons first."""
+        if self.missing:
+            what = "is tried first, without" if self.configuration else "is not tried"
+        elif not self.left_out:
+            what = "is tried first, as it stands"
+        elif self.configuration:
+            what = "is tried first, whole but for what changes nothing"
+        else:
+            what = "is not tried, since it changes nothing"
+        return "\n".join([f"baseline {self.name} {what}", *self._reasons()])
+
+    def _reasons(self) -> list[str]:
+        """Why something is left out, and what; opt-ins as one list to be written."""
         by_reason: dict[str, list[str]] = {}
+        asked: list[str] = []
         for setting, reason in self.left_out.items():
+            if reason.startswith(_OPT_IN):
+                asked.append(reason.removeprefix(_OPT_IN).removesuffix("]"))
+                reason = _OPT_IN
             by_reason.setdefault(reason, []).append(setting)
-        lines = [f"  {', '.join(settings)}: {reason}" for reason, settings in by_reason.items()]
-        joined = "without" if self.configuration else "for nothing is left of it"
-        return "\n".join([f"baseline {self.name} {what}, {joined}", *lines])
+        opt_in = f"{_OPT_IN}{', '.join(asked)}]"
+        return [
+            f"  {opt_in if reason == _OPT_IN else reason}: {', '.join(settings)}"
+            for reason, settings in by_reason.items()
+        ]
 
 
 def as_listed(written: object) -> object:
@@ -103,30 +133,69 @@ def _named(document: Document, index: int, name: str) -> NamedSet:
 
 
 def fitted(
-    sets: tuple[NamedSet, ...], space: Space, system: System | None, guards: Collection[str]
+    sets: tuple[NamedSet, ...],
+    space: Space,
+    system: System | None,
+    guards: Collection[str],
+    reasons: Mapping[tuple[str, str], str] | None = None,
 ) -> tuple[TriedFirst, ...]:
     """What a campaign can try of each set.
 
     Args:
         guards: variables that pass unchanged from the environment to every run.
+        reasons: why the space did not get a variable with its value.
     """
-    kept_from_us = dict.fromkeys(guards, "passes unchanged from your environment")
-    if system is not None:
-        kept_from_us |= dict.fromkeys(system.guard, f"guarded on {system.name}")
-    return tuple(fit(one.name, one.settings, space, kept_from_us) for one in sets)
+    barred, reasons = _guarded(system, guards), dict(reasons or {})
+    for one in sets:
+        for variable, reader in one.elsewhere.items():
+            if (variable, one.settings[variable]) in reasons:
+                reasons[variable, one.settings[variable]] = f"in no catalogue ({reader})"
+    return tuple(fit(one.name, one.settings, space, barred, reasons) for one in sets)
+
+
+def space_for(
+    sets: tuple[NamedSet, ...],
+    space: Space,
+    system: System | None,
+    guards: Collection[str],
+    *,
+    one_node: bool,
+) -> Grown:
+    """The space with what the sets need of it, before the campaign opts in, narrows and pins.
+
+    Args:
+        guards: variables that pass unchanged from the environment to every run.
+        one_node: that the campaign is on one node.
+    """
+    barred = {**_guarded(system, guards), **pinned(system, {space.library})}
+    return grown(space, [one.settings for one in sets], barred, one_node=one_node)
+
+
+def _guarded(system: System | None, guards: Collection[str]) -> dict[str, str]:
+    """Variables that no configuration may set, and why."""
+    found = dict.fromkeys(GUARD_NAMES, "keeps hardware safe, so that nothing searches it")
+    found |= dict.fromkeys(guards, "passes unchanged from your environment")
+    return found | (dict.fromkeys(system.guard, f"guarded on {system.name}") if system else {})
 
 
 def fit(
-    name: str, settings: Mapping[str, str], space: Space, barred: Mapping[str, str]
+    name: str,
+    settings: Mapping[str, str],
+    space: Space,
+    barred: Mapping[str, str],
+    unmet: Mapping[tuple[str, str], str] | None = None,
 ) -> TriedFirst:
     """The largest part of a set that is a configuration of a space, as its variables come.
 
     Args:
         barred: variables that no configuration may set, and why.
+        unmet: why the space did not get a variable with its value.
     """
+    unmet = unmet or {}
     reasons: dict[str, str] = {}
     for variable, wanted_value in settings.items():
-        reason = barred.get(variable) or _undeclared(space, variable, wanted_value)
+        why = unmet.get((variable, wanted_value), "")
+        reason = barred.get(variable) or _undeclared(space, variable, wanted_value, why)
         if reason:
             reasons[variable] = reason
     kept: dict[str, Value] = {}
@@ -134,9 +203,10 @@ def fit(
         wanted = {v: settings[v] for v in parameter.variables if v in settings.keys() - reasons}
         if not wanted:
             continue
-        value = next((v for v in parameter.values if parameter.environment(v) == wanted), None)
+        value = _value_of(parameter, wanted)
         if value is None:
-            reasons |= dict.fromkeys(wanted, _refused(space, parameter))
+            reasons |= {v: unmet.get((v, w)) or _refused(space, parameter, w)
+                        for v, w in wanted.items()}  # fmt: skip
         elif not space.active(parameter, kept):
             reasons |= dict.fromkeys(wanted, f"it needs {condition_text(parameter)}")
         else:
@@ -149,27 +219,38 @@ def fit(
     return TriedFirst(name, configuration, left_out)
 
 
-def _undeclared(space: Space, variable: str, value: str) -> str:
+def _value_of(parameter: Parameter, wanted: Mapping[str, str]) -> Value:
+    """The value that sets what is wanted, a size in whichever spelling; ``None`` for none."""
+    same = next((v for v in parameter.values if parameter.environment(v) == wanted), None)
+    if same is not None or len(parameter.variables) > 1:
+        return same
+    (word,) = wanted.values()
+    value = as_value(parameter, word)
+    return value if value in parameter.values else None
+
+
+def _undeclared(space: Space, variable: str, value: str, why: str) -> str:
     """Why no parameter that is searched has a variable; nothing where one has."""
     if variable in space.pinned:
         same = space.pinned[variable] == value
-        to = "this value" if same else quoted(space.pinned[variable])
-        return f"pinned to {to} in every run, the default's too"
+        return _EVERYWHERE if same else f"pinned to {quoted(space.pinned[variable])} in every run"
     if any(variable in parameter.variables for parameter in space.parameters):
         return ""
     for parameter in space.left_out.values():
         if variable in parameter.variables:
-            return f"needs an opt-in: opt_in: [{parameter.name}]"
+            return f"{_OPT_IN}{parameter.name}]"
     if any(variable in parameter.variables for parameter in space.declared.values()):
         return "not searched by this campaign"
-    return f"not in the space {space.name}"
+    return why or f"not in the space {space.name}"
 
 
-def _refused(space: Space, parameter: Parameter) -> str:
+def _refused(space: Space, parameter: Parameter, wanted: str) -> str:
     if len(parameter.variables) > 1:
         return f"not among the choices of {parameter.name} in the space {space.name}"
+    if wanted in {one.value for one in parameter.restricted}:
+        return f'{_OPT_IN}"{parameter.name}={wanted}"]'
     legal = ", ".join(value for value in parameter.values if value is not None)
-    return f"the space {space.name} has other values of {parameter.name}: {legal}"
+    return f"the space {space.name} has other values of {parameter.name} ({legal})"
 
 
 def remarks(
@@ -181,6 +262,10 @@ def remarks(
         return (f"note: no baseline that is fit to try is known for {where} with {library}",)
     said = []
     for one, part in zip(sets, tried, strict=True):
+        if library not in one.baseline.libraries and not part.configuration:
+            meant = ", ".join(one.baseline.libraries)
+            said.append(f"note: baseline {one.name} is not tried: it is for {meant}")
+            continue
         said += [f"note: {line}" for line in (part.words, *_warnings(one, system, library))]
     return tuple(said)
 

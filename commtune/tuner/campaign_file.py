@@ -29,7 +29,9 @@ from commtune.spaces import (
     validated,
 )
 from commtune.systems import System
+from commtune.systems.baselines import NamedSet
 from commtune.tuner import baselines_part
+from commtune.tuner.baselines_space import Grown
 from commtune.tuner.benchmark_part import BenchmarkPart, own_benchmark, with_benchmark
 from commtune.tuner.budget_part import BudgetPart, budget
 from commtune.tuner.campaign_values import Level, Seconds, Share, within
@@ -130,7 +132,8 @@ class CampaignSpec:
         slurm: what is asked of Slurm; ``None`` for a campaign on this machine.
         system: the description of the system that it runs on.
         file: the file itself.
-        mpi_line, space_line: where the file says which MPI and which space.
+        mpi_line, space_line, slurm_line: where the file says which MPI and space, and what of
+            Slurm.
         baselines: named sets, as far as they are tried first; the plan has them too.
         remarks: what is to be said of it before it runs.
         versions: of libraries that MPI loads by itself, which its space was cut to; ``None``
@@ -145,6 +148,7 @@ class CampaignSpec:
     system: System | None = None
     file: Path | None = None
     space_line: int | None = None
+    slurm_line: int | None = None
     baselines: tuple[baselines_part.TriedFirst, ...] = ()
     remarks: tuple[str, ...] = ()
     versions: Mapping[str, str] | None = None
@@ -177,12 +181,14 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     wish = wish_of(document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder)
     aggressor = aggressor_of(document, file.aggressor, wish)
     check_asked(document, file.slurm, system, wish, aggressor)
-    space = with_pins(document, _space(document, file, folder), system)
+    sets, larger = _with_baselines(document, file, folder, system)
+    space = with_pins(document, _space(document, file, larger.space), system)
     plan = replace(_plan(document, file, space, folder), aggressor=aggressor)
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
     guards = _guard_variables(document, file, plan.space)
-    tried, remarks = _baselines(document, file, plan.space, system)
+    tried = baselines_part.fitted(sets, space, system, file.guard_variables, larger.reasons)
+    remarks = _of_baselines(file, sets, tried, system, space, larger)
     rounded = rounded_words(plan.workload)
     return CampaignSpec(
         plan=replace(plan, first=_in_order(plan.first, tried)),
@@ -193,20 +199,40 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         system=system,
         file=document.file,
         space_line=document.line_of(("space",)),
+        slurm_line=document.line_of(("slurm",)),
         baselines=tried,
         remarks=(*remarks, *([f"note: {rounded}"] if rounded else [])),
     )
 
 
-def _baselines(
-    document: Document, file: CampaignFile, space: Space, system: System | None
-) -> tuple[tuple[baselines_part.TriedFirst, ...], tuple[str, ...]]:
-    """The named sets that are tried first, and what is to be said of them."""
+def _with_baselines(
+    document: Document, file: CampaignFile, folder: Path, system: System | None
+) -> tuple[tuple[NamedSet, ...], Grown]:
+    """The named sets that are tried first, and the space as extended by the file and for them."""
+    space = _named_space(document, file.space, folder)
+    space = space.customized(extend=file.extend, document=document)
     if file.baselines is None:
-        return (), ()
+        return (), Grown(space)
     sets = baselines_part.chosen(document, file.baselines, system, space.library)
-    tried = baselines_part.fitted(sets, space, system, file.guard_variables)
-    return tried, baselines_part.remarks(sets, tried, system, space.library)
+    guards = file.guard_variables
+    one_node = file.workload.nodes == 1 and not file.workload.emulate_nodes
+    return sets, baselines_part.space_for(sets, space, system, guards, one_node=one_node)
+
+
+def _of_baselines(
+    file: CampaignFile,
+    sets: tuple[NamedSet, ...],
+    tried: tuple[baselines_part.TriedFirst, ...],
+    system: System | None,
+    space: Space,
+    larger: Grown,
+) -> tuple[str, ...]:
+    """What is to be said of the named sets."""
+    if file.baselines is None:
+        return ()
+    said = baselines_part.remarks(sets, tried, system, space.library)
+    words = larger.words(space)
+    return (*said, words) if words else said
 
 
 def _in_order(
@@ -236,13 +262,9 @@ def _plan(document: Document, file: CampaignFile, space: Space, folder: Path) ->
     )
 
 
-def _space(document: Document, file: CampaignFile, folder: Path) -> Space:
-    space = _named_space(document, file.space, folder).customized(
-        narrow=file.narrow,
-        pin=file.pin,
-        extend=file.extend,
-        opt_in=file.opt_in,
-        document=document,
+def _space(document: Document, file: CampaignFile, extended: Space) -> Space:
+    space = extended.customized(
+        narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=document
     )
     named = {*file.narrow, *(name for entry in file.first for name in entry)}
     idle = [n for n in space.without_effect_on(file.workload.operation) if n not in named]

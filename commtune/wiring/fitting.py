@@ -69,14 +69,15 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
             "use: its variables would have no effect",
             file=spec.file,
             line=spec.space_line,
-            hint=_other_spaces(space, backend, fitting),
+            hint=_other_spaces(spec, fitting),
         )
     raise CampaignError(
         f"space {space.name} is for {space.library}, but the MPI found is "
         f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
         file=spec.file,
         line=spec.space_line,
-        hint=f"use 'space: {_PRESETS[mpi.flavour]}', or name another MPI with 'mpi:'",
+        hint=f"use '{_key(spec, 'space')}{_PRESETS[mpi.flavour]}', or name another MPI with "
+        f"'{_key(spec, 'mpi').strip()}'",
     )
 
 
@@ -120,12 +121,19 @@ def library_words(backend: str, mpi: MpiInstallation) -> str:
     return f"{mpi.flavour} {mpi.version}"
 
 
-def _other_spaces(space: Space, backend: str, fitting: Sequence[str]) -> str:
-    if space.library in ("nccl", "rccl"):
-        return f"write 'backend: xccl' under 'workload', or use the space {fitting[0]}"
+def _other_spaces(spec: CampaignSpec, fitting: Sequence[str]) -> str:
+    library, backend = spec.plan.space.library, spec.plan.workload.backend
+    if library in ("nccl", "rccl"):
+        xccl = "write 'backend: xccl' under 'workload'" if spec.file else "add '--backend xccl'"
+        return f"{xccl}, or use the space {fitting[0]}"
     if backend == Backend.MPI_HOST:
         return "spaces for MPI over host memory: " + ", ".join(sorted(_PRESETS.values()))
-    return f"use 'space: {fitting[0]}'"
+    return f"use '{_key(spec, 'space')}{fitting[0]}'"
+
+
+def _key(spec: CampaignSpec, name: str) -> str:
+    """What stands before a value, with a blank: a key of the campaign file, or else a flag."""
+    return f"{name}: " if spec.file is not None else f"--{name} "
 
 
 def _version_warning(space: Space, version: str) -> str:

@@ -24,7 +24,7 @@ from commtune.cluster.slurm.handing_in import HandingIn
 from commtune.cluster.slurm.queries import Patience, Queue
 from commtune.cluster.slurm.results import Reader
 from commtune.cluster.slurm.scripts import Scripts, time_limit_of_job
-from commtune.cluster.slurm.site import Site, describe_site
+from commtune.cluster.slurm.site import Site
 from commtune.cluster.slurm.spending import Spending
 from commtune.cluster.slurm.steps import Steps, beside_aggressor, srun
 from commtune.cluster.slurm.stopping import Stopping
@@ -47,6 +47,7 @@ from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.ports import JobBook
 from commtune.tuner.runner import first_limit
 from commtune.wiring.given_versions import handed_over
+from commtune.wiring.slurm_site import site_of
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
@@ -354,7 +355,7 @@ def on_slurm(
         wish=spec.slurm,
         mpi=mpi,
         program=program,
-        site=describe_site(clean_environment(os.environ)),
+        site=site_of(spec, clean_environment(os.environ)),
         folder=folder,
         allocation=this_allocation(os.environ, time.time),
         key=os.environ.get(KEY_VARIABLE, ""),

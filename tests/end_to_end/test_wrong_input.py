@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -283,6 +284,29 @@ def test_a_space_for_another_library_names_the_one_that_fits(quick: OwnProcess) 
     said = "wrong.yaml:3: space openmpi-host is for openmpi, but the MPI found is mpich 5."
     assert message.startswith(f"commtune: {said}")
     assert message.endswith("  use 'space: mpich-host', or name another MPI with 'mpi:'\n")
+
+
+def test_flags_are_answered_with_flags(quick: OwnProcess) -> None:
+    message = refused(quick("tune", "--space", "openmpi-host", "--mpi", "wheel:mpich"))
+    assert "space openmpi-host is for openmpi, but the MPI found is mpich 5." in message
+    assert message.endswith("  use '--space mpich-host', or name another MPI with '--mpi'\n")
+
+
+def test_a_system_without_its_slurm_is_said_in_words(
+    quick: OwnProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Words of a real one that finds no cluster, at once: it would go on trying for a minute.
+    program = tmp_path / "bin" / "scontrol"
+    program.parent.mkdir()
+    said = "resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
+    program.write_text(f"#!/bin/sh\necho 'scontrol: error: {said}' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    quick.write(_HEAD + "system: frontier\nslurm: {account: a}\n", "far.yaml")
+    message = refused(quick("tune", "far.yaml"), code=3)
+    assert "campaigns on frontier go through Slurm, and Slurm " in message
+    assert "start it on a login node of frontier" in message
+    assert "leave 'system' and 'slurm' out of the campaign file" in message
 
 
 _OPERATIONS = (
