@@ -90,7 +90,14 @@ class Cluster:
 
     def call(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         """What a program prints, standard output and error together; it must succeed."""
-        done = subprocess.run(
+        done = self._done(arguments, environment)
+        assert done.returncode == 0, f"{arguments}: {done.stdout}"
+        return done.stdout
+
+    def _done(
+        self, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             arguments,
             env={**self.environment, **(environment or {})},
             cwd=self.folder,
@@ -100,8 +107,6 @@ class Cluster:
             timeout=60,
             check=False,
         )
-        assert done.returncode == 0, f"{arguments}: {done.stdout}"
-        return done.stdout
 
     def submit(self, command: str, *options: str) -> str:
         """Submits a batch job that writes to a file out-ID in the folder; returns its id."""
@@ -178,7 +183,15 @@ class Cluster:
 
     def reach_time_limit(self, job: str) -> None:
         """A running job's time is over; Slurm itself looks but twice a minute."""
-        self.call("scontrol", "update", f"jobid={job}", "EndTime=now")
+        update = ("scontrol", "update", f"jobid={job}", "EndTime=now")
+        # No job ends in the second in which it began: that is an invalid time.
+
+        def is_taken() -> bool:
+            done = self._done(update)
+            assert done.returncode == 0 or "Invalid time" in done.stdout, done.stdout
+            return done.returncode == 0
+
+        self._wait_for(is_taken, f"job {job} to be over its time")
 
     def fail_node(self, name: str, *, told: bool = True) -> None:
         """A node dies with all that runs on it.
