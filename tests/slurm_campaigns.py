@@ -6,6 +6,7 @@ import contextlib
 import json
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -364,8 +365,13 @@ class Tuning:
 
     def ended(self, code: int = 0) -> str:
         """Waits for the end, which must be this one; returns all that was said."""
-        _, err = self.child.communicate(timeout=200)
-        err = "".join(self.heard) + err
+        assert self.child.stderr
+        # Not by communicate(), which loses what was read ahead of the last line waited for.
+        rest = threading.Thread(target=self.heard.extend, args=(self.child.stderr,), daemon=True)
+        rest.start()
+        self.child.wait(timeout=200)
+        rest.join(timeout=60)
+        err = "".join(self.heard)
         assert self.child.returncode == code, err
         assert "Traceback" not in err, err
         return err
