@@ -20,7 +20,14 @@ from commtune.spaces.document import (
 from commtune.spaces.explaining import validated, validated_part
 from commtune.spaces.loading import build_space, load_space, presets
 from commtune.spaces.parameter import Kind, Parameter, Risk, Size, Value
-from commtune.spaces.schema import IN_DIGITS, CustomizationDocument, Text, VersionOne, Whole
+from commtune.spaces.schema import (
+    IN_DIGITS,
+    CustomizationDocument,
+    Text,
+    Truth,
+    VersionOne,
+    Whole,
+)
 from commtune.spaces.space import Space, condition_text
 from commtune.spaces.versions import cut_to
 
@@ -36,6 +43,7 @@ __all__ = [
     "Size",
     "Space",
     "Text",
+    "Truth",
     "Value",
     "VersionOne",
     "Whole",

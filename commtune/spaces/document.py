@@ -70,6 +70,10 @@ class NotNumber(_Refused):
     """A value that is no number."""
 
 
+class NotTruth(_Refused):
+    """A value that is no truth value."""
+
+
 class WrittenInt(int):
     """A whole number of a document."""
 
@@ -120,6 +124,19 @@ def exact_number(value: object) -> object:
         raise NotNumber(
             f"{str(value).lower()} is a truth value, not a number", "write it in digits"
         )
+    return value
+
+
+def exact_truth(value: object) -> object:
+    """What was written, for a field of truth values: Python would count 1 as true.
+
+    Raises:
+        NotTruth: a number, in quotes or not.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) or (isinstance(value, str) and value in ("0", "1")):
+        raise NotTruth(f"{value} is a number, not a truth value", "write true or false")
     return value
 
 

@@ -15,7 +15,7 @@ from pydantic import (
 
 from commtune.model import Operation
 from commtune.quantities import parse_bytes
-from commtune.spaces.document import exact_number, exact_text
+from commtune.spaces.document import exact_number, exact_text, exact_truth
 from commtune.spaces.parameter import Risk, Size
 
 _WORDS = {"type": ["string", "number"]}
@@ -27,6 +27,8 @@ Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(_WORDS)]
 IN_DIGITS = BeforeValidator(exact_number)
 Whole = Annotated[int, IN_DIGITS]
 Number = Annotated[float, IN_DIGITS]
+#: Truth values: a number is none.
+Truth = Annotated[bool, BeforeValidator(exact_truth)]
 #: What a file begins with: the version of its format.
 VersionOne = Annotated[Literal[1], IN_DIGITS]
 
@@ -93,7 +95,7 @@ class Restricted(Model):
 
 
 class _Parameter(Model):
-    unset: bool = True
+    unset: Truth = True
     """Whether leaving it unset is legal while it is active."""
     when: Condition = []
     """Active only when these parameters have these values; a list of mappings: any of them."""
@@ -101,7 +103,7 @@ class _Parameter(Model):
     """Where the facts come from: documentation or source file, with version."""
     risks: list[Risk] = []
     """What can go wrong; all but abort need `opt_in: true`."""
-    opt_in: bool = False
+    opt_in: Truth = False
     """Left out of the search unless a site asks for it by name."""
     restricted: list[Restricted] = []
     """Values left out of the search unless a site asks for them as NAME=VALUE."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from commtune.nearest import quoted
 from commtune.quantities import QuantityError, parse_bytes, parse_seconds
-from commtune.spaces import IN_DIGITS, Text, VersionOne
+from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.bandwidth import parse_bandwidth
 
 
@@ -169,7 +169,7 @@ class Partition(Sourced):
     """Most nodes of a job."""
     longest: Seconds | None = None
     """Longest time limit."""
-    whole_nodes: bool | None = None
+    whole_nodes: Truth | None = None
     """Whether jobs get whole nodes without asking."""
     qos: dict[Name, Qos] = {}
     """Qualities of service of the partition."""
@@ -192,7 +192,7 @@ class Slurm(Sourced):
     """Reservation to run in."""
     gpus: Literal["gpus-per-node", "gres", "none"]
     """How GPUs are asked for: --gpus-per-node=N, --gres=gpu:N, or not at all."""
-    exclusive: bool
+    exclusive: Truth
     """Whether to ask for whole nodes."""
     switches: Literal["", "switch", "group"] = ""
     """What --switches counts: leaf switches, or whole groups of them; empty where nobody says."""
@@ -324,7 +324,7 @@ class System(Model):
     """One sentence on what it is."""
     checked: Text
     """When the facts were last compared with their sources, year-month-day."""
-    measured_here: bool = False
+    measured_here: Truth = False
     """Whether commtune has measured on this system; otherwise all is from reading."""
     retired: Text = ""
     """When it went out of service, as exactly as is known; empty while it serves."""

@@ -15,7 +15,7 @@ from commtune.slurm_templates import Code, Placement, Wish
 from commtune.slurm_templates.launching import launch
 from commtune.slurm_templates.planning import check_wish, pinned
 from commtune.slurm_templates.wish import Launcher, Mpi, WishRefused
-from commtune.spaces import Document, Space, Text, Whole
+from commtune.spaces import Document, Space, Text, Truth, Whole
 from commtune.systems import System, load_system
 from commtune.tuner.campaign_values import (
     Bytes,
@@ -47,7 +47,7 @@ class SlurmPart(Part):
     gpus_per_node: Annotated[Whole, within(0, 1024)] = 0
     cpus_per_rank: Annotated[Whole, within(0, 4096)] = 0
     memory: Option = ""
-    exclusive: bool | None = None
+    exclusive: Truth | None = None
     launcher: Launcher = ""
     mpi: Mpi = ""
     launcher_options: Words = ()

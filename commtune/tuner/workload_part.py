@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from commtune.model import BATCHED, DEVICE, Backend, Direction, Operation, Timing, Workload
 from commtune.nearest import quoted
-from commtune.spaces import Document, QuantityError, Text, Whole, format_bytes, parse_bytes
+from commtune.spaces import Document, QuantityError, Text, Truth, Whole, format_bytes, parse_bytes
 from commtune.tuner.campaign_values import Part, Seconds, Share, within
 from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
 
@@ -142,7 +142,7 @@ class WorkloadPart(Part):
     between: Backend | None = Field(
         default=None, description="of matrix, striping: backend between nodes"
     )
-    rotate: bool = Field(
+    rotate: Truth = Field(
         default=False, description="each operation at another place of the buffers"
     )
 
@@ -160,7 +160,7 @@ class TimingPart(Part):
         default=DEFAULT_BATCH, description="of a batch, with mode: batched"
     )
     timer: Literal["wall", "device"] = "wall"
-    graph: bool = Field(
+    graph: Truth = Field(
         default=False, description="with mode: batched: a batch is launched as one graph"
     )
 

@@ -1,4 +1,7 @@
-"""Numbers in files that people write: a truth value is none, although Python counts it as 1."""
+"""Numbers and truth values in files that people write: neither is the other.
+
+Python counts true as 1.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +43,22 @@ def _kinds(kind: Any) -> Iterator[Any]:
         yield from _kinds(inside)
 
 
-def _of_numbers() -> list[tuple[str, FieldInfo]]:
-    """The keys, of all files, that take numbers and no truth values."""
-    found = []
+def _keys() -> Iterator[tuple[str, FieldInfo, set[Any]]]:
+    """The keys of all files, with the kinds of values that they take."""
     for model in _models(tuple[_FILES], {}):  # type: ignore[valid-type]  # only looked at
         for name, field in model.model_fields.items():
-            kinds = list(_kinds(field.annotation))
-            if bool not in kinds and {1, int, float} & {k for k in kinds if k.__hash__}:
-                found.append((f"{model.__name__}.{name}", field))
-    return found
+            kinds = {kind for kind in _kinds(field.annotation) if kind.__hash__}
+            yield f"{model.__name__}.{name}", field, kinds
+
+
+def _of_numbers() -> list[tuple[str, FieldInfo]]:
+    """The keys, of all files, that take numbers and no truth values."""
+    return [(n, f) for n, f, kinds in _keys() if bool not in kinds and {1, int, float} & kinds]
+
+
+def _of_truths() -> list[tuple[str, FieldInfo]]:
+    """The keys, of all files, that take truth values."""
+    return [(name, field) for name, field, kinds in _keys() if bool in kinds]
 
 
 def _takes(field: FieldInfo, value: object) -> bool:
@@ -67,12 +77,32 @@ def test_all_files_are_looked_at() -> None:
         "IntegerParameter.range", "Product.limit", "Node.cores", "Gpus.numa", "Nics.sharing",
         "Need.above", "BaselineFile.baselines", "Expected.factor",
     }  # fmt: skip
+    assert {name for name, _ in _of_truths()} >= {
+        "TimingPart.graph", "WorkloadPart.rotate", "SlurmPart.exclusive", "Slurm.exclusive",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "field"), _of_numbers())
 def test_a_truth_value_is_no_number(name: str, field: FieldInfo) -> None:
     for written in (True, False, [True], [True, True], {"8": True}):
         assert not _takes(field, written), f"{name}: {written}"
+
+
+@pytest.mark.parametrize(("name", "field"), _of_truths())
+def test_a_number_is_no_truth_value(name: str, field: FieldInfo) -> None:
+    for written in (0, 1, 1.0, 2, "0", "1"):
+        assert not _takes(field, written), f"{name}: {written}"
+    for written in (True, False, "yes"):
+        assert _takes(field, written), f"{name}: {written}"
+
+
+def test_a_campaign_names_the_key_of_a_truth_value() -> None:
+    for part, key in (("timing", "graph"), ("workload", "rotate"), ("slurm", "exclusive")):
+        with pytest.raises(CampaignError) as caught:
+            parse_campaign(f"{_CAMPAIGN}{part}:\n  {key}: 1\n", Path.cwd())
+        assert caught.value.line == 5
+        assert caught.value.message == f"{part}.{key}: 1 is a number, not a truth value"
+        assert caught.value.hint == "write true or false"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from commtune.spaces.catalogue.words import (
     Scope,
     Wrong,
 )
-from commtune.spaces.schema import Number, Text, VersionOne
+from commtune.spaces.schema import Number, Text, Truth, VersionOne
 
 _NAME = r"^[A-Za-z][A-Za-z0-9_.-]*$"
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -85,7 +85,7 @@ class Range(Model):
     """The greatest number or size."""
     scale: Literal["linear", "log2"] = "linear"
     """Whether to go in equal steps or by factors of 2."""
-    powers_of_two: bool = False
+    powers_of_two: Truth = False
     """Whether the library takes powers of two only."""
     also: list[Text] = []
     """Special values outside it: 0, -1, auto, inf."""
@@ -178,7 +178,7 @@ class Variable(Model):
         WithJsonSchema(_one_or_list({"enum": list(KnownFrom)})),
     ]
     """What the entry rests on."""
-    documented: bool
+    documented: Truth
     """Whether the library's own documentation names it."""
     source: Places
     """Keys of `sources`, each with the files or pages in it."""
@@ -243,7 +243,7 @@ class Catalogue(Model):
     """Prefixes that the library takes for another: those in the list work as the key does."""
     numbers: str
     """How it reads numbers and sizes."""
-    suffixes: bool | None = None
+    suffixes: Truth | None = None
     """Whether it takes K, M and G behind a number; left out where nobody says."""
     files: list[str] = []
     """Files from which it takes settings, besides the environment."""

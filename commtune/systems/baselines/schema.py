@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from commtune.spaces import Text, VersionOne
+from commtune.spaces import Text, Truth, VersionOne
 from commtune.systems.schema import Model, Name, Variable
 
 #: How a command line names a set in the place of a configuration.
@@ -64,7 +64,7 @@ class Baseline(Model):
     """Name of an entry in `sources`."""
     dated: Text = ""
     """When the source said so, as exactly as is known."""
-    assembled: bool = False
+    assembled: Truth = False
     """Whether the values stand in several places of the source, and nowhere together."""
     on_top_of: Name | None = None
     """The set of the same file that it is set beside."""

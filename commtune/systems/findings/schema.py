@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from commtune.model import Operation
 from commtune.nearest import quoted, suggestion
 from commtune.quantities import QuantityError
-from commtune.spaces import IN_DIGITS, Text, VersionOne
+from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.schema import Count, Model, Name, Size, Variable
 
 
@@ -38,7 +38,7 @@ class Expected(Model):
     """What got better; a gain is a ratio of times in any case."""
     factor: Annotated[float, Field(gt=0), IN_DIGITS]
     """So many times as fast; below 1, slower."""
-    up_to: bool = False
+    up_to: Truth = False
     """Whether that is the most that was seen, and not what is to be expected everywhere."""
 
 
