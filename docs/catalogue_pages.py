@@ -23,6 +23,7 @@ from commtune.spaces.catalogue.saying import (
     mind_text,
     needs_text,
     range_text,
+    read_as_text,
     role_text,
     source_text,
     values_text,
@@ -115,6 +116,7 @@ def _rows(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]
     yield "values", values_text(variable.values) or variable.form
     yield "proposed for a search", range_text(variable.range)
     yield "restricted", values_text(variable.restricted)
+    yield "also read", read_as_text(variable)
     yield "default", default_text(variable)
     yield "earlier defaults", by_version(variable.history)
     yield "versions", versions_text(variable, catalogue)

@@ -30,6 +30,7 @@ from commtune.spaces.catalogue.saying import (
     known_text,
     needs_text,
     range_text,
+    read_as_text,
     role_text,
     source_text,
     values_text,
@@ -111,6 +112,7 @@ def _facts(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]
     yield from _filled("search", range_text(variable.range))
     if variable.restricted:
         yield "restricted", f"{values_text(variable.restricted)}: searched by opt_in only"
+    yield from _filled("also read", read_as_text(variable))
     yield "default", default_text(variable)
     yield from _filled("history", by_version(variable.history))
     yield from _filled("versions", versions_text(variable, catalogue))

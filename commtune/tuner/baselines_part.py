@@ -7,7 +7,7 @@ a set that is left out, with the reason.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from commtune.errors import UnknownName
 from commtune.model import Configuration
@@ -36,16 +36,19 @@ class TriedFirst:
     Attributes:
         configuration: what is left of it; the default where nothing is.
         left_out: settings that are not tried, as ``NAME=VALUE``, and why.
+        meant: of settings with an old spelling, as ``NAME=VALUE``, the value that is tried.
     """
 
     name: str
     configuration: Configuration
     left_out: Mapping[str, str] = field(default_factory=dict)
+    meant: Mapping[str, str] = field(default_factory=dict)
 
     def plain(self) -> dict[str, object]:
         """As it is stored with the campaign."""
         tried = dict(self.configuration)
-        return {"name": self.name, "tried": tried, "left_out": dict(self.left_out)}
+        plain = {"name": self.name, "tried": tried, "left_out": dict(self.left_out)}
+        return {**plain, **({"meant": dict(self.meant)} if self.meant else {})}
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -55,7 +58,7 @@ class TriedFirst:
 
     @property
     def words(self) -> str:
-        """What becomes of it, for people: the reasons first."""
+        """What becomes of it, for people: the reasons, then what is spelt otherwise."""
         if self.missing:
             what = "is tried first, without" if self.configuration else "is not tried"
         elif not self.left_out:
@@ -64,7 +67,11 @@ class TriedFirst:
             what = "is tried first, whole but for what changes nothing"
         else:
             what = "is not tried, since it changes nothing"
-        return "\n".join([f"baseline {self.name} {what}", *self._reasons()])
+        meant = [
+            f"  {setting} is tried as {value}, which is the same to the library"
+            for setting, value in self.meant.items()
+        ]
+        return "\n".join([f"baseline {self.name} {what}", *self._reasons(), *meant])
 
     def _reasons(self) -> list[str]:
         """Why something is left out, and what; opt-ins as one list to be written."""
@@ -137,20 +144,22 @@ def fitted(
     space: Space,
     system: System | None,
     guards: Collection[str],
-    reasons: Mapping[tuple[str, str], str] | None = None,
+    larger: Grown | None = None,
 ) -> tuple[TriedFirst, ...]:
     """What a campaign can try of each set.
 
     Args:
         guards: variables that pass unchanged from the environment to every run.
-        reasons: why the space did not get a variable with its value.
+        larger: what the space got for them, and why it did not get the rest.
     """
-    barred, reasons = _guarded(system, guards), dict(reasons or {})
+    larger = larger or Grown(space)
+    barred, reasons = _guarded(system, guards), dict(larger.reasons)
     for one in sets:
         for variable, reader in one.elsewhere.items():
             if (variable, one.settings[variable]) in reasons:
                 reasons[variable, one.settings[variable]] = f"in no catalogue ({reader})"
-    return tuple(fit(one.name, one.settings, space, barred, reasons) for one in sets)
+    unmet = replace(larger, reasons=reasons)
+    return tuple(fit(one.name, one.settings, space, barred, unmet) for one in sets)
 
 
 def space_for(
@@ -183,15 +192,17 @@ def fit(
     settings: Mapping[str, str],
     space: Space,
     barred: Mapping[str, str],
-    unmet: Mapping[tuple[str, str], str] | None = None,
+    larger: Grown | None = None,
 ) -> TriedFirst:
     """The largest part of a set that is a configuration of a space, as its variables come.
 
     Args:
         barred: variables that no configuration may set, and why.
-        unmet: why the space did not get a variable with its value.
+        larger: what the space got for the set, and why it did not get the rest.
     """
-    unmet = unmet or {}
+    larger = larger or Grown(space)
+    written, unmet = settings, larger.reasons
+    settings = {v: larger.meant.get((v, value), value) for v, value in written.items()}
     reasons: dict[str, str] = {}
     for variable, wanted_value in settings.items():
         why = unmet.get((variable, wanted_value), "")
@@ -215,8 +226,13 @@ def fit(
     if problems := space.check(configuration):
         reasons |= dict.fromkeys(configuration, problems[0])
         configuration = Configuration()
-    left_out = {f"{v}={settings[v]}": reasons[v] for v in settings if v in reasons}
-    return TriedFirst(name, configuration, left_out)
+    left_out = {f"{v}={written[v]}": reasons[v] for v in written if v in reasons}
+    meant = {
+        f"{v}={value}": settings[v]
+        for v, value in written.items()
+        if v in configuration and settings[v] != value
+    }
+    return TriedFirst(name, configuration, left_out, meant)
 
 
 def _value_of(parameter: Parameter, wanted: Mapping[str, str]) -> Value:

@@ -44,11 +44,13 @@ class Grown:
     Attributes:
         added: variables with the values that came in.
         reasons: why a variable with its value did not.
+        meant: for a variable and an old spelling in a set, the value that the library reads.
     """
 
     space: Space
     added: tuple[tuple[str, str], ...] = ()
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    meant: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def words(self, final: Space) -> str:
         """What came in and is in the space as it is searched, for people; empty for nothing."""
@@ -69,9 +71,11 @@ def grown(
         barred: variables that nothing may search here.
         one_node: that the network between nodes is not used.
     """
-    settings = dict.fromkeys(item for one in sets for item in one.items())
+    written = dict.fromkeys(item for one in sets for item in one.items())
+    facts = _facts(space.library) if any(n not in barred for n, _ in written) else {}
+    meant = _meant(written, facts)
+    settings = dict.fromkeys((name, meant.get((name, v), v)) for name, v in written)
     wanted = [(n, v) for n, v in settings if n not in barred and n not in space.pinned]
-    facts = _facts(space.library) if wanted else {}
     owners = {v: p for p in space.declared.values() for v in p.variables}
     added: list[tuple[str, str]] = []
     reasons: dict[tuple[str, str], str] = {}
@@ -99,7 +103,7 @@ def grown(
         except DocumentError as error:
             reasons |= {(name, value): error.message for value in values}
     space = _with_conditions(space, new, facts, reasons)
-    return Grown(space, tuple(one for one in added if one not in reasons), reasons)
+    return Grown(space, tuple(one for one in added if one not in reasons), reasons, meant)
 
 
 def _facts(library: str) -> dict[str, Fact]:
@@ -114,6 +118,18 @@ def _facts(library: str) -> dict[str, Fact]:
                 n: Fact(catalogue, v) for n, v in catalogue.variables.items() if n not in facts
             }
     return facts
+
+
+def _meant(
+    settings: Iterable[tuple[str, str]], facts: Mapping[str, Fact]
+) -> dict[tuple[str, str], str]:
+    """What the library takes old spellings for: a search has the value once, by its name."""
+    known = {item: _fact(facts, item[0]) for item in settings}
+    return {
+        (name, value): fact.variable.read_as[value]
+        for (name, value), fact in known.items()
+        if fact is not None and value in fact.variable.read_as
+    }
 
 
 def _fact(facts: Mapping[str, Fact], name: str) -> Fact | None:

@@ -187,7 +187,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
     guards = _guard_variables(document, file, plan.space)
-    tried = baselines_part.fitted(sets, space, system, file.guard_variables, larger.reasons)
+    tried = baselines_part.fitted(sets, space, system, file.guard_variables, larger)
     remarks = _of_baselines(file, sets, tried, system, space, larger)
     rounded = rounded_words(plan.workload)
     return CampaignSpec(

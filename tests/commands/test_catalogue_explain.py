@@ -40,6 +40,14 @@ def test_everything_of_a_variable_is_told(capsys: pytest.CaptureFixture[str]) ->
         assert words in text, words
 
 
+def test_numbers_of_old_releases_are_told_beside_the_values(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = said("NCCL_NET_GDR_LEVEL", capsys)
+    assert text.count("also read 0 for LOC, 1 for PIX, 2 for PXB, 3 for PHB, 4 for SYS") == 2
+    assert "also read" not in said("NCCL_NET_MERGE_LEVEL", capsys)
+
+
 def test_where_a_variable_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'searched in nccl (unset, Simple, LL, "LL,Simple", ^LL128)' in said(
         "NCCL_PROTO", capsys

@@ -25,7 +25,7 @@ def said(setting: str, **found: str) -> list[Remark]:
         "UCX_RNDV_THRESH=8k", "UCX_TLS=rc,sm,self", "SLINGSHOT_VNIS=1", "OMPI_MCA_pml=ucx",
         "OMPI_MCA_btl_vader_eager_limit=8192", "MPICH_ALLREDUCE_INTRA_ALGORITHM=ring",
         "NCCL_LL128_C2C=0", "MPICH_GPU_IPC_THRESHOLD=8K", "OMPI_MCA_btl_sm_eager_limit=8k",
-        "FI_MR_CACHE_MONITOR=userfaultfd",
+        "FI_MR_CACHE_MONITOR=userfaultfd", "NCCL_NET_GDR_LEVEL=3", "NCCL_P2P_LEVEL=3",
     ],
 )  # fmt: skip
 def test_what_is_fine_is_not_mentioned(setting: str) -> None:
@@ -38,6 +38,11 @@ def test_what_is_fine_is_not_mentioned(setting: str) -> None:
         ("NCCL_PROTO=LL128", "NCCL_PROTO=LL128 is dangerous (wrong-result", "unset NCCL_PROTO"),
         ("NCCL_PROTO=LL,ll128", "is dangerous (wrong-result", "unset NCCL_PROTO"),
         ("NCCL_PROTO=^LL", "is dangerous (wrong-result", "unset NCCL_PROTO"),
+        (
+            "NCCL_P2P_LEVEL=4",
+            "=4, which is SYS, is dangerous",
+            "unset NCCL_P2P_LEVEL",
+        ),
         ("NCCL_IB_SL=3", "ask those who run the machine", "unset NCCL_IB_SL"),
         ("FI_MR_CACHE_MONITOR=memhooks", "is dangerous (hang", "unset FI_MR_CACHE_MONITOR"),
         ("NCCL_BUFFSIZE=8M", "8M is read as 8 or refused", "export NCCL_BUFFSIZE=8388608"),

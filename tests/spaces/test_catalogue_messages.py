@@ -129,6 +129,16 @@ WRONG = {
         f"{FIRST + 12}: 'MYLIB_Q*' is not a variable of any catalogue",
         "nearest: MYLIB_A",
     ),
+    "a spelling of no value": (
+        A + "    read_as: {1: z}\n",
+        f"{FIRST + 10}: MYLIB_A: '1' is no other spelling of 'z'",
+        "write SPELLING: VALUE; the value is a legal one, the spelling is not",
+    ),
+    "a spelling that is a value": (
+        A + "    read_as: {x: y}\n",
+        f"{FIRST + 10}: MYLIB_A: 'x' is no other spelling of 'y'",
+        "write SPELLING: VALUE; the value is a legal one, the spelling is not",
+    ),
     "wrong right name": (
         A + "not_variables:\n  MYLIB_AA: {what: misspelled, truth: One A., use: [MYLIB_B]}\n",
         f"{FIRST + 11}: 'MYLIB_B' is not a variable of any catalogue",

@@ -13,7 +13,7 @@ from commtune.model import Configuration
 from commtune.spaces import Document, Space, load_space
 from commtune.systems import load_system, systems
 from commtune.systems.baselines import baselines
-from commtune.tuner.baselines_part import TriedFirst, fitted, space_for
+from commtune.tuner.baselines_part import TriedFirst, fit, fitted, space_for
 from commtune.tuner.baselines_space import Grown, grown
 from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
 from commtune.tuner.slurm_part import with_pins
@@ -63,7 +63,7 @@ def _tried(name: str, space_name: str, set_name: str) -> tuple[Space, TriedFirst
         space = space.customized(pin={"CCL_ATL_TRANSPORT": "mpi"})
     larger = space_for((one,), space, system, (), one_node=False)
     pinned = with_pins(Document(None, error_class=SpaceError), larger.space, system)
-    (tried,) = fitted((one,), pinned, system, (), larger.reasons)
+    (tried,) = fitted((one,), pinned, system, (), larger)
     return pinned, tried
 
 
@@ -82,7 +82,9 @@ def test_a_set_that_fits_is_tried_whole_or_says_why_not(
     assert searched.check(tried.configuration) == []
     left_out = {what.partition("=")[0] for what in tried.left_out}
     assert left_out | set(tried.configuration) == set(settings)
-    assert all(settings[n] == value for n, value in tried.configuration.items())
+    for variable, value in tried.configuration.items():
+        setting = f"{variable}={settings[variable]}"
+        assert value == tried.meant.get(setting, settings[variable])
     assert [why for why in tried.left_out.values() if not REASONS.match(why)] == []
 
 
@@ -141,6 +143,23 @@ def grown_nccl(settings: dict[str, str], *, one_node: bool = False) -> Grown:
     return grown(load_space("nccl-node"), [settings], (), one_node=one_node)
 
 
+def test_a_number_of_old_releases_is_tried_by_its_name() -> None:
+    head = (
+        "campaign: 1\nname: b\nspace: rccl-slingshot\nsystem: lumi\nslurm: {account: a}\n"
+        "workload: {backend: xccl, nodes: 2, ranks: 16}\nbaselines: [lumi-paper-levers]\n"
+    )
+    spec = campaign("", head)
+    (tried,) = spec.baselines
+    assert baselines()["lumi-paper-levers"].settings["NCCL_NET_GDR_LEVEL"] == "3"
+    assert tried.configuration["NCCL_NET_GDR_LEVEL"] == "PHB"
+    assert "NCCL_NET_GDR_LEVEL=3 is tried as PHB, which is the same" in "\n".join(spec.remarks)
+    assert tried.plain()["meant"] == {"NCCL_NET_GDR_LEVEL=3": "PHB"}
+    assert "3" not in spec.plan.space.declared["NCCL_NET_GDR_LEVEL"].values
+    (pinned,) = campaign("pin: {NCCL_NET_GDR_LEVEL: PHB}\n", head).baselines
+    assert pinned.left_out["NCCL_NET_GDR_LEVEL=3"].startswith("pinned to this value")
+    assert "NCCL_NET_GDR_LEVEL=3" not in pinned.missing
+
+
 def test_a_variable_comes_in_with_its_value_beside_unset() -> None:
     larger = grown_nccl({"NCCL_PXN_DISABLE": "1", "FI_CXI_DEFAULT_CQ_SIZE": "131072"})
     assert larger.space.by_name["NCCL_PXN_DISABLE"].values == (None, "1")
@@ -194,6 +213,17 @@ def test_a_half_of_a_group_stays_out() -> None:
     space = load_space("nccl")
     larger = grown(space, [{"NCCL_MIN_NCHANNELS": "5"}], (), one_node=False)
     assert larger.space == space
+
+
+def test_a_number_that_stands_for_what_may_hang_needs_its_opt_in() -> None:
+    settings = {"NCCL_P2P_LEVEL": "4"}
+    larger = grown_nccl(settings)
+    tried = fit("x", settings, larger.space, {}, larger)
+    why = 'needs an opt-in, opt_in: ["NCCL_P2P_LEVEL=SYS"]'
+    assert tried.left_out == {"NCCL_P2P_LEVEL=4": why}
+    opened = larger.space.customized(opt_in=["NCCL_P2P_LEVEL=SYS"])
+    tried = fit("x", settings, opened, {}, larger)
+    assert tried.configuration == Configuration({"NCCL_P2P_LEVEL": "SYS"})
 
 
 def test_what_is_barred_stays_out() -> None:

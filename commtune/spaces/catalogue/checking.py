@@ -139,6 +139,8 @@ def _danger(setting: Setting, variable: Variable) -> str:
         return ""
     worst = ", ".join(d for d in variable.dangers if d not in (Danger.IGNORED, Danger.ROUNDING))
     shown = f"{setting.name}={setting.value}"[:80]
+    if meant := variable.read_as.get(setting.value):
+        shown += f", which is {meant},"
     advice = (
         "ask those who run the machine" if variable.level is Level.FORBIDDEN else "take it out"
     )
@@ -147,6 +149,7 @@ def _danger(setting: Setting, variable: Variable) -> str:
 
 
 def _is_dangerous(value: str, variable: Variable) -> bool:
+    value = variable.read_as.get(value, value)
     words = [word.strip().casefold() for word in re.split("[,;:]", value.removeprefix("^"))]
     restricted = {word.casefold() for word in variable.restricted}
     if restricted:

@@ -161,6 +161,14 @@ def _values(found: Catalogue, document: Document) -> Iterator[DocumentError]:
                         ("variables", name, key, i),
                         hint="remove one; a restricted value is not among `values`",
                     )
+        legal = (*variable.values, *variable.restricted)
+        for written, value in variable.read_as.items():
+            if written in legal or value not in legal:
+                yield document.error(
+                    f"{name}: {quoted(written)} is no other spelling of {quoted(value)}",
+                    ("variables", name, "read_as", written),
+                    hint="write SPELLING: VALUE; the value is a legal one, the spelling is not",
+                )
         if variable.type == "choice" and not variable.values:
             yield document.error(
                 f"{name} is a choice without values",

@@ -51,6 +51,11 @@ def values_text(values: Iterable[str]) -> str:
     return ", ".join(f'"{value}"' if "," in value or not value else value for value in values)
 
 
+def read_as_text(variable: Variable) -> str:
+    """Other spellings, each with the value that it is taken for."""
+    return ", ".join(f"{written} for {value}" for written, value in variable.read_as.items())
+
+
 def danger_text(variable: Variable) -> str:
     """What can go wrong."""
     return ", ".join(f"{danger} ({danger.meaning})" for danger in variable.dangers)

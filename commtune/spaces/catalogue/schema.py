@@ -133,6 +133,9 @@ class Variable(Model):
     """Numbers proposed for a search."""
     restricted: list[Text] = []
     """Real values that a site must ask for, because of what they may do."""
+    read_as: dict[Text, Text] = {}
+    """Other spellings that the library takes for one of these values, such as numbers of old
+    releases: for a spelling, the value. They may be set, and are never proposed."""
     default: Text | None = None
     """What holds when it is unset; left out where the library decides by itself."""
     history: dict[Text, Text] = {}
