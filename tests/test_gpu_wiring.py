@@ -15,8 +15,9 @@ from commtune.cluster.machine import Machine
 from commtune.db.codec import differences
 from commtune.errors import CampaignError, MissingComponent, UserError
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
-from commtune.tuner.campaign_file import parse_campaign
+from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
 from commtune.wiring import gpus, records
+from commtune.wiring.given_versions import GIVEN_VARIABLE
 from commtune.wiring.gpu_doctor import backends, words
 
 _NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
@@ -61,13 +62,17 @@ def h200s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
     gpus._toolchain.cache_clear()
 
 
-def check(space: str, backend: str, mpi: MpiInstallation = OPENMPI) -> str:
+def asked(space: str, backend: str) -> CampaignSpec:
     text = f"campaign: 1\nname: x\nspace: {space}\nworkload: {{backend: {backend}}}\n"
-    return wiring.check_library(parse_campaign(text, Path.cwd()), mpi)
+    return parse_campaign(text, Path.cwd())
+
+
+def check(space: str, backend: str, mpi: MpiInstallation = OPENMPI) -> None:
+    wiring.check_library(asked(space, backend), mpi)
 
 
 def test_spaces_of_cray_mpich_are_for_cray_mpich() -> None:
-    assert check("cray-mpich-gpu", "mpi-device", CRAY) == ""
+    check("cray-mpich-gpu", "mpi-device", CRAY)
     assert wiring.preset_for(CRAY, "allreduce") == "cray-mpich-cxi"
     with pytest.raises(CampaignError, match="for cray-mpich, but the MPI found is openmpi"):
         check("cray-mpich-gpu", "mpi-device", OPENMPI)
@@ -87,9 +92,27 @@ def test_libraries_of_backends() -> None:
 
 @pytest.mark.usefixtures("h200s")
 def test_spaces_that_fit() -> None:
-    assert check("nccl", "xccl") == ""
-    assert check("ucx", "mpi-device") == ""
-    assert "openmpi-host was made for openmpi" in check("openmpi-host", "mpi-staged")
+    check("nccl", "xccl")
+    check("ucx", "mpi-device")
+    check("openmpi-host", "mpi-staged")
+
+
+@pytest.mark.usefixtures("h200s")
+def test_a_version_that_a_space_was_not_made_for_is_said_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.2")
+    cases = (
+        ("nccl", "xccl", ""),
+        ("openmpi-host", "mpi-staged", "openmpi-host was made for openmpi >=5.0,<6"),
+        # The MPI's version doesn't tell this one.
+        ("ucx", "mpi-device", "ucx was made for ucx >=1.16,<2, and this is 1.2"),
+    )
+    for space, backend, warning in cases:
+        once = wiring.fitted(asked(space, backend), OPENMPI)
+        said = [r for r in wiring.fitted(once, OPENMPI).remarks if "was made for" in r]
+        assert len(said) == bool(warning)
+        assert not said or warning in said[0]
 
 
 @pytest.mark.usefixtures("h200s")
@@ -116,11 +139,11 @@ def test_a_space_is_cut_to_the_version_in_the_header() -> None:
         "campaign: 1\nname: x\nspace: nccl-infiniband\nworkload: {backend: xccl}\n"
         "first: [{NCCL_P2P_SCHEDULE_GROUP_SIZE: 4}, {NCCL_NTHREADS: 256}]\n"
     )
-    asked = parse_campaign(text, Path.cwd())
-    fitted = wiring.fitted(asked, OPENMPI)
+    standard = parse_campaign(text, Path.cwd())
+    fitted = wiring.fitted(standard, OPENMPI)
     # NCCL 2.28.9 has the group size; 2.30 has what comes after it.
     assert "NCCL_P2P_SCHEDULE_GROUP_SIZE" in fitted.plan.space.by_name
-    assert fitted.plan.space.key == asked.plan.space.key
+    assert fitted.plan.space.key == standard.plan.space.key
     assert fitted.remarks == ()
     thorough = parse_campaign(text.replace("-infiniband", "-infiniband-thorough"), Path.cwd())
     fitted = wiring.fitted(thorough, OPENMPI)

@@ -43,11 +43,10 @@ def preset_for(mpi: MpiInstallation, operation: str, backend: str = Backend.MPI_
     return _PRESETS[mpi.flavour]
 
 
-def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
+def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
     """Refuses a campaign whose space was made for another library than the one found.
 
-    Returns:
-        A warning where the library is right but its version is not; else nothing.
+    Of its version, ``fitted`` speaks: that of UCX is known only once it was asked.
 
     Raises:
         CampaignError: with the place in its file, and the space that would fit.
@@ -55,10 +54,10 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> str:
     """
     space, backend = spec.plan.space, spec.plan.workload.backend
     if backend == Backend.COMMAND:
-        return ""  # only its user knows which libraries it uses
+        return  # only its user knows which libraries it uses
     found = libraries_of(backend, mpi)
     if space.library in found:
-        return _version_warning(space, found[space.library])
+        return
     uses_mpi = (
         space.library in {flavour.library for flavour in MpiFlavour} and backend != Backend.XCCL
     )
