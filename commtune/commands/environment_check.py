@@ -76,9 +76,11 @@ def _all(contents: Iterable[Iterable[Setting]]) -> Iterator[Setting]:
 
 
 def _once(said: Iterable[Remark]) -> Iterator[Remark]:
-    """Of remarks of several libraries on a variable that the same command mends, the first."""
-    mended: set[str] = set()
+    """Of remarks that say the same, such as two libraries on one setting, the first.
+
+    What is mended alike may be wrong for different reasons: each of them is said.
+    """
+    known: dict[str, Remark] = {}
     for remark in said:
-        if remark.mend not in mended:
-            yield remark
-        mended.update(filter(None, [remark.mend]))
+        known.setdefault(remark.key, remark)
+    yield from known.values()

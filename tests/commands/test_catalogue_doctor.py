@@ -139,10 +139,25 @@ def test_a_value_a_letter_away_from_a_legal_one(home: Path) -> None:
     assert finding.mend == ""
 
 
-def test_what_several_libraries_say_of_a_variable_is_said_once(home: Path) -> None:
-    suffix, protocol = found(home, libraries={}, NCCL_PROTO="LL128", NCCL_BUFFSIZE="8M")
+def test_what_several_libraries_say_alike_of_a_variable_is_said_once(home: Path) -> None:
+    (suffix,) = found(home, libraries={}, NCCL_BUFFSIZE="8M")
+    assert suffix.what.startswith("NCCL_BUFFSIZE=8M: NCCL takes no suffix")
     assert suffix.mend == "export NCCL_BUFFSIZE=8388608"
-    assert protocol.mend == "unset NCCL_PROTO"
+    for name in (".nccl.conf", ".rccl.conf"):
+        (home / name).write_text("NCCL_LL_BUFFSIZE=8M\n")
+    in_files = [f.what for f in found(home, libraries={}) if "suffix" in f.what]
+    assert [what.split()[2] for what in in_files] == [f"{home}/.nccl.conf:", f"{home}/.rccl.conf:"]
+
+
+def test_what_they_say_differently_is_said_of_each(home: Path) -> None:
+    # Both are mended by the same command, and only RCCL's caution speaks of the size tables.
+    nccl, rccl = found(home, libraries={}, NCCL_PROTO="LL128")
+    assert nccl.what.startswith("NCCL_PROTO=LL128 is dangerous with NCCL (wrong-result")
+    assert rccl.what.startswith("NCCL_PROTO=LL128 is dangerous with RCCL (wrong-result")
+    assert "size tables" not in nccl.what and "size tables" in rccl.what
+    assert nccl.mend == rccl.mend == "unset NCCL_PROTO"
+    (alone,) = found(home, NCCL_PROTO="LL128")
+    assert alone.what == nccl.what.replace("dangerous with NCCL", "dangerous")
 
 
 def test_versions_of_what_was_found() -> None:

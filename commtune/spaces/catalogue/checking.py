@@ -62,11 +62,19 @@ class Remark:
     Attributes:
         what: one line for a person, with what to do.
         mend: one command line that does it; empty where none is known.
+        alike: ``what`` without the name of the library that reads the variable; empty where it
+            names none.
     """
 
     name: str
     what: str
     mend: str = ""
+    alike: str = ""
+
+    @property
+    def key(self) -> str:
+        """Equal for two libraries that say the same of one setting."""
+        return self.alike or self.what
 
 
 def remarks(settings: Iterable[Setting], found: Mapping[str, str]) -> Iterator[Remark]:
@@ -86,7 +94,9 @@ def _of_setting(setting: Setting, found: Mapping[str, str]) -> Iterator[Remark]:
     known = _here(answer, found)
     if known:
         for entry in known:
-            yield from _of_known(setting, entry, found.get(entry.catalogue.library))
+            version, title = found.get(entry.catalogue.library), entry.catalogue.title
+            by = f" with {title}" if len(known) > 1 else ""
+            yield from _of_known(setting, entry, version, by)
     elif wrong := _wrong(answer, found):
         yield _of_wrong(setting, wrong)
     elif not answer:
@@ -100,25 +110,28 @@ def _here(answer: Answer, found: Mapping[str, str]) -> list[Known]:
     return here or ([] if of_others else list(answer.known))
 
 
-def _of_known(setting: Setting, entry: Known, version: str | None) -> Iterator[Remark]:
+def _of_known(setting: Setting, entry: Known, version: str | None, by: str) -> Iterator[Remark]:
     if version is not None and (gone := _not_in(entry, version)):
         use = ", ".join(entry.variable.replaced_by)
         advice = f"use {use}" if use else "take it out"
         what = f"{setting.name}{setting.place} does nothing: {gone}; {advice}"
         yield Remark(setting.name, what, setting.removal)
         return
-    dangerous = _danger(setting, entry.variable)
+    dangerous = _danger(setting, entry.variable, by)
     if dangerous:
-        yield Remark(setting.name, dangerous, setting.removal)
+        alike = _danger(setting, entry.variable, "")
+        yield Remark(setting.name, dangerous, setting.removal, alike)
     numbers = entry.variable.type in ("integer", "bytes")
     cut = _SUFFIXED.match(setting.value)
     if cut and numbers and entry.catalogue.suffixes is False:
-        what = (
-            f"{setting.name}={setting.value}{setting.place}: {entry.catalogue.title} takes no "
-            f"suffix, {setting.value} is read as {cut[1]} or refused; write the plain number"
+        shown = f"{setting.name}={setting.value}{setting.place}: "
+        rest = (
+            " takes no suffix, "
+            f"{setting.value} is read as {cut[1]} or refused; write the plain number"
         )
         plain = f"export {setting.name}={_plain(setting.value)}"
-        yield Remark(setting.name, what, "" if setting.file else plain)
+        mend = "" if setting.file else plain
+        yield Remark(setting.name, shown + entry.catalogue.title + rest, mend, shown + rest)
 
 
 def _not_in(entry: Known, version: str) -> str:
@@ -133,8 +146,12 @@ def _not_in(entry: Known, version: str) -> str:
     return ""
 
 
-def _danger(setting: Setting, variable: Variable) -> str:
-    """What is dangerous about a value; empty if nothing is known."""
+def _danger(setting: Setting, variable: Variable, by: str) -> str:
+    """What is dangerous about a value; empty if nothing is known.
+
+    Args:
+        by: in which library, behind "dangerous"; empty where only one is spoken of.
+    """
     if setting.of_site or not _is_dangerous(setting.value, variable):
         return ""
     worst = ", ".join(d for d in variable.dangers if d not in (Danger.IGNORED, Danger.ROUNDING))
@@ -145,7 +162,8 @@ def _danger(setting: Setting, variable: Variable) -> str:
         "ask those who run the machine" if variable.level is Level.FORBIDDEN else "take it out"
     )
     why = f"{variable.caution} " if variable.caution else ""
-    return f"{shown}{setting.place} is dangerous ({worst}). {why}Unless you know why: {advice}"
+    what = f"{shown}{setting.place} is dangerous{by} ({worst})"
+    return f"{what}. {why}Unless you know why: {advice}"
 
 
 def _is_dangerous(value: str, variable: Variable) -> bool:
