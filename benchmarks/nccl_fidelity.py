@@ -1,15 +1,21 @@
 """Compares the benchmark's xccl backend with nccl-tests, on the same NCCL and the same GPUs.
 
-Launches of the two programs alternate, and so does which of them comes first. Both modes of
-timing are compared, each aligned:
+Launches of the two programs alternate, and so does which of them comes first. Three ways of timing
+are compared, each aligned:
 
-- batched: 20 operations are enqueued and waited for together (nccl-tests: its default). Both do
-  5 such batches or more in a launch (nccl-tests: -N 5); a launch's time is their median.
-- blocking: each of 20 operations is waited for; the barrier between them is not in the time
-  (nccl-tests: -z 3). Both do 5 times 20, and a launch's time is the median of the 5 means, since
-  nccl-tests tells only means; ours are of the longest rank's times, theirs the longest rank's.
+- batched: 20 operations are enqueued and waited for together (nccl-tests: its default);
+- blocking: 20 operations in turn, each waited for, without a barrier between them (nccl-tests:
+  -z 2; ours --timing blocking --operations 20);
+- graph: 400 operations, recorded as one graph, which is launched and waited for (nccl-tests:
+  -G 1 -n 400; ours --graph yes --operations 400).
 
-In both, the longest rank counts (-a 3), operations rotate through the buffers (nccl-tests always
+Sizes are done in two launches, small ones and large ones, with more batches for the small ones
+(nccl-tests: -N). A launch's time is the mean of its batches, without the tenth of them at either
+end: at small sizes batches have two speeds, by the core that they were launched from, and a median
+would be one or the other (docs/gpu.md). For the same reason --roaming moves both programs from
+core to core.
+
+In all, the longest rank counts (-a 3), operations rotate through the buffers (nccl-tests always
 does; ours --rotate yes), are not in place, add float, and are waited for by asking the stream and
 NCCL in turn (nccl-tests always does; ours --wait poll). Per size: medians over launches, their
 ratio, and beside it the same ratio between a program's own launches of even and odd rounds (A/A).
@@ -24,7 +30,9 @@ import argparse
 import json
 import re
 import statistics
-from itertools import product
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import against
@@ -40,79 +48,134 @@ _OPERATIONS = {
     "alltoall": "alltoall",
     "sendrecv": "ring",
 }
-_BATCH, _BATCHES = 20, 5
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of timing.
+
+    Attributes:
+        operations: in a batch.
+        ours, theirs: what asks for it.
+        batches: in a launch of nccl-tests, for small sizes and for large ones; ours does as many
+            or more.
+        seconds: ours samples so long at a small size.
+    """
+
+    operations: int
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+    batches: tuple[int, int]
+    seconds: float
+
+
+_WAYS = {
+    "batched": Way(20, ("--timing", "batched"), (), (20, 3), 0.2),
+    "blocking": Way(20, ("--timing", "blocking"), ("-z", "2"), (20, 3), 0.2),
+    "graph": Way(400, ("--timing", "batched", "--graph", "yes"), ("-G", "1"), (5, 3), 0.1),
+}
+#: The share of batches that is left out at either end.
+_TRIMMED = 0.1
 _BOUNDS = Bounds(
     shares=((16 * 2**20, 0.03), (64 * 2**10, 0.05), (0, 0.10)), small=64 * 2**10, small_s=1e-6
 )
+#: Sizes from here on are large.
+_LARGE = 16 * 2**20
 #: A row of nccl-tests' table: size, and the time out of place (us).
 _ROW = re.compile(r"^ +(\d+) +\d+ +\w+ +\w+ +-?\d+ +([\d.e+]+)", re.MULTILINE)
 #: What nccl-tests says that it is.
 _VERSION = re.compile(r"nccl-tests version .*")
 
 
-def ours(options: argparse.Namespace, mode: str, test: str) -> Command:
-    """commtune-bench as nccl-tests would do it."""
+def _sizes(options: argparse.Namespace, part: str) -> tuple[int, ...]:
     sizes = gl.powers(options.first, options.last, options.factor)
-    program = [str(options.bench), "--backend", "xccl", "--op", _OPERATIONS[test]]
-    program += ["--sizes", ",".join(map(str, sizes)), "--rotate", "yes", "--relative-ci", "0"]
-    program += ["--wait", "poll"]
-    if mode == "batched":
-        program += ["--timing", "batched", "--operations", str(_BATCH)]
-        program += ["--min-samples", str(_BATCHES), "--max-samples", "10", "--time-cap", "0.03"]
-    else:
-        samples = str(_BATCH * _BATCHES)
-        program += ["--min-samples", samples, "--max-samples", samples]
-    return Command([*program, "--records", "{records}"])
+    return tuple(size for size in sizes if (size < _LARGE) == (part == "small"))
 
 
-def theirs(options: argparse.Namespace, mode: str, test: str) -> Command:
+def ours(options: argparse.Namespace, labels: Json) -> Command:
+    """commtune-bench as nccl-tests would do it."""
+    way, part = _WAYS[labels["mode"]], labels["part"]
+    program = [str(options.bench), "--backend", "xccl", "--op", _OPERATIONS[labels["test"]]]
+    program += ["--sizes", ",".join(map(str, _sizes(options, part))), "--rotate", "yes"]
+    program += ["--wait", "poll", *way.ours, "--operations", str(way.operations)]
+    fewest = way.batches[part == "large"]
+    most, cap = (2000, way.seconds) if part == "small" else (2 * fewest, 0.03)
+    program += ["--min-samples", str(fewest), "--max-samples", str(most), "--time-cap", str(cap)]
+    program += ["--relative-ci", "0", "--end", "quick"]
+    return Command([*_started(options), *program, "--records", "{records}"])
+
+
+def theirs(options: argparse.Namespace, labels: Json) -> Command:
     """The program of nccl-tests."""
-    program = [str(options.nccl_tests / f"{test}_perf"), "-b", str(options.first)]
-    program += ["-e", str(options.last), "-f", str(options.factor), "-d", "float", "-a", "3"]
-    program += ["-n", str(_BATCH), "-w", "5", "-N", str(_BATCHES)]
-    return Command([*program, *(["-z", "3"] if mode == "blocking" else []), "-J", "{records}"])
+    way, sizes = _WAYS[labels["mode"]], _sizes(options, labels["part"])
+    program = [str(options.nccl_tests / f"{labels['test']}_perf"), "-b", str(sizes[0])]
+    program += ["-e", str(sizes[-1]), "-f", str(options.factor), "-d", "float", "-a", "3"]
+    program += ["-n", str(way.operations), "-w", "5", *way.theirs]
+    program += ["-N", str(way.batches[labels["part"] == "large"])]
+    return Command([*_started(options), *program, "-J", "{records}"])
 
 
-def their_times(records: str, output: str) -> dict[str, float]:
-    """Seconds per size, out of place, from nccl-tests' JSON, or its table where there is none.
+def _started(options: argparse.Namespace) -> list[str]:
+    """What both programs are started by."""
+    return [sys.executable, str(Path(__file__).parent / "roaming.py")] if options.roaming else []
 
-    A size that was done several times counts with its median. Sizes are rounded down there to 16
-    bytes for each rank; where nothing is left of one, it is left out.
+
+def mean(values: Sequence[float]) -> float:
+    """Without the tenth at either end."""
+    inner = sorted(values)
+    cut = int(len(inner) * _TRIMMED)
+    return statistics.fmean(inner[cut : len(inner) - cut])
+
+
+def their_times(records: str, output: str) -> dict[str, list[float]]:
+    """Seconds per size, of each batch, out of place.
+
+    They are taken from nccl-tests' JSON, or its table where there is none. Sizes are rounded down
+    there to 16 bytes for each rank; where nothing is left of one, it is left out.
     """
     try:
         rows = json.loads(records)["results"]
         pairs = [(int(row["size"]), float(row["out_of_place"]["time"])) for row in rows]
     except (ValueError, KeyError, TypeError):
         pairs = [(int(row[1]), float(row[2])) for row in _ROW.finditer(output)]
-    sizes = dict.fromkeys(size for size, _ in pairs if size > 0)
-    return {
-        str(size): statistics.median(time_us for of, time_us in pairs if of == size) * 1e-6
-        for size in sizes
-    }
+    times: dict[str, list[float]] = {}
+    for size, time_us in pairs:
+        if size > 0:
+            times.setdefault(str(size), []).append(time_us * 1e-6)
+    return times
 
 
 def measure(options: argparse.Namespace) -> Json:
     """Launches, round by round, until all is done or the time is over."""
     session = Session(options, "nccl_fidelity")
     session.document["ranks"] = options.ranks
-    cases = [*product(["batched"], options.batched), *product(["blocking"], options.blocking)]
+    cases = [
+        (mode, test, part)
+        for mode in _WAYS
+        for test in getattr(options, mode)
+        for part in ("small", "large")
+        if _sizes(options, part) and (mode, part) != ("graph", "large")
+    ]
     for turn in range(options.launches):
-        for mode, test in cases:
+        for mode, test, part in cases:
             if not session.has_time_for(2):
                 return session.document
-            pair = ("ours", "theirs") if turn % 2 == 0 else ("theirs", "ours")
-            for side in pair:
-                _launch(session, options, {"mode": mode, "test": test, "side": side, "turn": turn})
+            for side in ("ours", "theirs") if turn % 2 == 0 else ("theirs", "ours"):
+                labels = {"mode": mode, "test": test, "part": part, "side": side, "turn": turn}
+                _launch(session, options, labels)
             session.save()
     return session.document
 
 
 def _launch(session: Session, options: argparse.Namespace, labels: Json) -> None:
-    command = ours if labels["side"] == "ours" else theirs
-    launch = session.launch(command(options, labels["mode"], labels["test"]), labels)
     if labels["side"] == "ours":
-        gl.keep_records(session, launch, chunk=_BATCH)
+        launch = session.launch(ours(options, labels), labels)
+        gl.keep_records(session, launch, chunk=1)
+        for measurement in launch["measurements"]:
+            if samples := measurement.pop("chunk_means_s"):
+                measurement["mean_s"] = mean(samples)
         return
+    launch = session.launch(theirs(options, labels), labels)
     launch["times_s"] = their_times(launch.pop("records"), launch["output"])
     if launch["times_s"]:
         found = _VERSION.search(launch.pop("output"))
@@ -124,19 +187,13 @@ def _times(document: Json, mode: str, test: str, side: str) -> dict[int, list[tu
     found: dict[int, list[tuple[int, float]]] = {}
     for launch in gl.launches_of(document, mode=mode, test=test, side=side, exit_code=0):
         if side == "theirs":
-            times = {int(size): seconds for size, seconds in launch["times_s"].items()}
+            times = {int(size): mean(batches) for size, batches in launch["times_s"].items()}
         else:
-            times = {m["bytes_total"]: _our_time(m, mode) for m in launch["measurements"]}
+            done = [each for each in launch["measurements"] if "mean_s" in each]
+            times = {each["bytes_total"]: each["mean_s"] for each in done}
         for size, seconds in times.items():
             found.setdefault(size, []).append((launch["turn"], seconds))
     return found
-
-
-def _our_time(measurement: Json, mode: str) -> float:
-    """Seconds of a launch."""
-    if mode == "blocking" and measurement["chunk_means_s"]:
-        return float(statistics.median(measurement["chunk_means_s"]))
-    return float(measurement["time_s"]["median"])
 
 
 def compare(document: Json, mode: str, test: str) -> list[Compared]:
@@ -176,8 +233,10 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     gl.add_options(parser, seconds=235, launches=5)
     parser.add_argument("--nccl-tests", type=Path, help="folder of all_reduce_perf and the others")
-    parser.add_argument("--batched", type=_tests, default=[*_OPERATIONS], help="tests, or ''")
-    parser.add_argument("--blocking", type=_tests, default=["all_reduce", "sendrecv"])
+    for mode in _WAYS:
+        default = [*_OPERATIONS]
+        parser.add_argument(f"--{mode}", type=_tests, default=default, help="tests, or ''")
+    parser.add_argument("--roaming", action="store_true", help="move from core to core")
     parser.add_argument("--first", type=int, default=8, help="bytes (%(default)s)")
     parser.add_argument("--last", type=int, default=2**30, help="bytes (%(default)s)")
     parser.add_argument("--factor", type=int, default=8, help="between sizes (%(default)s)")
