@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
-from commtune.cluster.doctor import Finding, Status, examine
+from commtune.cluster.doctor import Status, examine
 from commtune.cluster.machine import Machine, describe_machine
 from commtune.cluster.mpi import find_mpi
 from commtune.commands import text
 from commtune.commands.environment_check import check_environment, versions, versions_below
+from commtune.commands.mending import commands
 from commtune.db.location import database_url, sqlite_path
 from commtune.errors import CommtuneError
 from commtune.model import MpiInstallation
@@ -31,18 +31,16 @@ def run(db: str | None, *, json_output: bool) -> None:
     path = sqlite_path(database_url(db))
     machine, mpi = describe_machine(), _mpi()
     found = versions(mpi, _xccl(machine)) | versions_below(mpi, os.environ)
-    findings = [
-        *examine(database=path),
-        *check_environment(os.environ, found),
-        *backends(machine, mpi),
-    ]
+    general, of_variables = examine(database=path), [*check_environment(os.environ, found)]
+    of_backends = [*backends(machine, mpi)]
+    findings = [*general, *of_variables, *of_backends]
     if json_output:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
         return
     rows = [(finding.area, _MARKS[finding.status], finding.what) for finding in findings]
     print(text.columns(("area", "state", "what"), [*_lines(rows)]))
-    if mending := _mending(findings):
-        print(f"\nTo mend:\n{mending}")
+    if lines := commands([*general, *of_backends], of_variables):
+        print("\n".join(["\nTo mend:", *(f"  {line}" for line in lines)]))
 
 
 def _mpi() -> MpiInstallation | None:
@@ -70,10 +68,3 @@ def _lines(rows: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str
         first, *rest = textwrap.wrap(what, room, break_long_words=False, break_on_hyphens=False)
         yield area, state, first
         yield from (("", "", line) for line in rest)
-
-
-def _mending(findings: list[Finding]) -> str:
-    """Each command once; one that takes several away comes after those for single variables."""
-    needed = dict.fromkeys(f.mend for f in findings if f.mend and f.status is not Status.OK)
-    last = sorted(needed, key=lambda mend: bool(re.match(r"unset \S+ \S", mend)))
-    return "\n".join(f"  {mend}" for mend in last)

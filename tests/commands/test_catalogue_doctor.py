@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from command_line import CommandLine
 
 from commtune.cluster.doctor import Finding, Status
 from commtune.commands.environment_check import check_environment, versions
+from commtune.commands.mending import commands
 from commtune.model import MpiFlavour, MpiInstallation
 
 NCCL = {"nccl": "2.30.7"}
@@ -175,12 +178,65 @@ def test_the_command_says_it_with_the_way_to_mend_it(tmp_path: Path) -> None:
     assert "  export NCCL_P2P_MAX_PEERS=8; unset NCCL_MAX_P2P_PEERS\n" in told.out
 
 
-def test_each_command_stands_once_and_the_widest_last(tmp_path: Path) -> None:
-    run = CommandLine(tmp_path, extra={"NCCL_PROTO": "LL128", "NCCL_ALGOO": "Ring"})
-    *_, mending = run("doctor").out.partition("To mend:\n")
-    commands = [line.strip() for line in mending.splitlines() if "NCCL" in line]
-    assert commands == [
+def mending(folder: Path, **variables: str) -> list[str]:
+    """What the doctor proposes for variables."""
+    *_, told = CommandLine(folder, extra=variables)("doctor").out.partition("To mend:\n")
+    lines = [line.strip() for line in told.splitlines()]
+    return [line for line in lines if line.startswith(("export ", "unset "))]
+
+
+def after(proposed: list[str], **variables: str) -> dict[str, str]:
+    """What a shell has of NCCL's variables after these commands."""
+    script = "\n".join([*proposed, "env | grep '^NCCL_'"])
+    environment = {"PATH": os.environ["PATH"], **variables}
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    return dict(line.split("=", 1) for line in done.stdout.splitlines())
+
+
+def test_each_variable_is_mended_once_and_the_rest_taken_away_last(tmp_path: Path) -> None:
+    wrong = {"NCCL_PROTO": "LL128", "NCCL_ALGOO": "Ring", "NCCL_BUFFSIZE": "8M"}
+    right = {"NCCL_DEBUG": "WARN", "UCX_TLS": "rc,sm"}
+    proposed = mending(tmp_path, **wrong, **right)
+    assert proposed == [
         "export NCCL_ALGO=Ring; unset NCCL_ALGOO",
+        "export NCCL_BUFFSIZE=8388608",
         "unset NCCL_PROTO",
-        "unset NCCL_ALGOO NCCL_PROTO",
+        "unset NCCL_DEBUG UCX_TLS",
+    ]
+    # All of them, one after the other: none undoes what another did.
+    assert after(proposed, **wrong, **right) == {
+        "NCCL_ALGO": "Ring",
+        "NCCL_BUFFSIZE": "8388608",
+    }
+    assert mending(tmp_path, NCCL_BUFFSIZE="8M") == ["export NCCL_BUFFSIZE=8388608"]
+    assert mending(tmp_path, NCCL_DEBUG="WARN") == ["unset NCCL_DEBUG"]
+
+
+def test_a_misspelled_variable_does_not_overwrite_the_right_one(tmp_path: Path) -> None:
+    assert mending(tmp_path, NCCL_ALGOO="Ring", NCCL_ALGO="Tree") == [
+        "unset NCCL_ALGOO",
+        "unset NCCL_ALGO",
+    ]
+    assert mending(tmp_path, NCCL_PROTOO="Simple", NCCL_PROTO="LL128") == [
+        "unset NCCL_PROTO",
+        "unset NCCL_PROTOO",
+    ]
+
+
+def test_what_is_taken_away_is_not_corrected() -> None:
+    def finding(mend: str, status: Status = Status.WARNING) -> Finding:
+        return Finding("environment", status, "x", mend)
+
+    general = [finding("apt-get install g++", Status.MISSING), finding("unset A B C D 'E F'")]
+    general += [finding("mv a b; c", Status.OK), finding("export COMMTUNE_DB=sqlite:////x")]
+    of_variables = ["export A=8", "unset A", "export N='x; y'; unset B", "export N=z; unset C"]
+    assert commands(general, [finding(mend) for mend in of_variables]) == [
+        "apt-get install g++",
+        "export COMMTUNE_DB=sqlite:////x",
+        "unset A",
+        "export N='x; y'; unset B",
+        "unset C",
+        "unset D 'E F'",
     ]
