@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from commtune.commands import text
 from commtune.db.answers import BestRow
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, PointEvidence, Verdict
+from commtune.tuner.hidden import hidden, is_ruled_out
 from commtune.tuner.points import telling
 
 if TYPE_CHECKING:
@@ -53,10 +55,10 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
     )
     rows = sorted(rows, key=_preference)
     if json_output:
-        data = text.without_infinities([_plain(row, _share(row, db)) for row in rows])
+        data = text.without_infinities([_plain(row, size, db) for row in rows])
         print(json.dumps(data, indent=2, allow_nan=False))
         return
-    print(_answer(rows[0], size, _share(rows[0], db)))
+    print(_answer(rows[0], size, db))
     others = _others(rows)
     if others:
         print("\n" + others)
@@ -108,9 +110,30 @@ def _preference(row: BestRow) -> tuple[bool, bool, int, float]:
     )
 
 
-def _answer(row: BestRow, size: int, share: Share | None) -> str:
+def _why(row: BestRow, size: int, db: str | None) -> str:
+    """What could still be hidden at the size, or the measured one nearest to it.
+
+    A profile's own note is of its whole range, and so of the size at which least is known.
+    """
+    if row.verdict != Verdict.UNDECIDED:
+        return ""
+    from commtune.db.describing import detectable
+    from commtune.db.location import database_url
+
+    found = detectable(database_url(db), row.campaign)
+    nearest = row.nearest_bytes
+    if nearest is None:  # no candidate was compared here
+        inside = [known for known in found if row.bytes_low <= known <= row.bytes_high]
+        nearest = min(inside, key=lambda known: abs(math.log(max(known, 1) / max(size, 1))),
+                      default=None)  # fmt: skip
+    why = "" if nearest is None else hidden((nearest,), row.points, row.minimum_gain, found)
+    return why or text.split_note(row.note)[1] or "too little evidence"
+
+
+def _answer(row: BestRow, size: int, db: str | None) -> str:
+    share = _share(row, db)
     lines = [
-        _heading(row, size),
+        _heading(row, size, _why(row, size, db)),
         f"measured on {row.system}, {row.stack}, campaign {row.campaign}",
     ]
     if noise := text.split_note(row.note)[0]:
@@ -130,14 +153,16 @@ def _answer(row: BestRow, size: int, share: Share | None) -> str:
     return "\n".join(lines)
 
 
-def _heading(row: BestRow, size: int) -> str:
+def _heading(row: BestRow, size: int, why: str) -> str:
     where = text.ranks(row.ranks, row.nodes)
     what = f"{row.operation} of {text.size(size)}, {where}"
     if row.verdict == Verdict.FASTER:
         return f"{what}: {row.campaign}/{row.name}"
     if row.verdict == Verdict.DEFAULT:
         return f"{what}: keep the default"
-    why = text.split_note(row.note)[1] or "too little evidence"
+    nearest = row.nearest_bytes
+    if nearest is not None and is_ruled_out(nearest, row.points, row.minimum_gain):
+        return f"{what}: keep the default ({why})"
     return f"{what}: keep the default (undecided: {why})"
 
 
@@ -160,9 +185,11 @@ def _others(rows: list[BestRow]) -> str:
     return "\n".join(["also measured:", *shown]) if shown else ""
 
 
-def _plain(row: BestRow, share: Share | None) -> dict[str, Any]:
+def _plain(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
+    share = _share(row, db)
     return {**_shallow(row), "configuration": dict(row.configuration),
             "points": [asdict(point) for point in row.points],
+            "why": _why(row, size, db),
             "of_nominal": share.plain() if share else None}  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
 from commtune.tuner.confirm import Comparison
 from commtune.tuner.plan import Plan
+from commtune.tuner.points import overall
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
@@ -23,11 +24,6 @@ class Range:
 
     configuration: Configuration
     sizes: tuple[int, ...]
-
-
-def overall(points: Sequence[PointEvidence]) -> dict[int, PointEvidence]:
-    """The points over all machine speeds, by size, if they rest on enough pairs."""
-    return {p.bytes: p for p in points if p.speed == ALL and p.gain.pairs >= FEWEST_PAIRS}
 
 
 def ranges(plan: Plan, comparison: Comparison) -> list[Range]:

@@ -16,7 +16,7 @@ from typing import Any
 from commtune.model import Execution, Outcome, Phase, PointEvidence, Verdict
 from commtune.quantities import format_bytes
 from commtune.tuner.ablation import Ablation
-from commtune.tuner.answers import everywhere, overall, ranges, trade_off
+from commtune.tuner.answers import everywhere, ranges, trade_off
 from commtune.tuner.confirm import (
     LOOK_SHARES,
     Comparison,
@@ -27,6 +27,7 @@ from commtune.tuner.confirm import (
 )
 from commtune.tuner.evidence import Cell, Evidence, times
 from commtune.tuner.plan import Plan
+from commtune.tuner.points import overall
 from commtune.tuner.session import is_disturbed
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS, blocks_to_decide, detectable

@@ -9,6 +9,11 @@ from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
 
+def overall(points: Sequence[PointEvidence]) -> dict[int, PointEvidence]:
+    """The points over all machine speeds, by size, if they rest on enough pairs."""
+    return {p.bytes: p for p in points if p.speed == ALL and p.gain.pairs >= FEWEST_PAIRS}
+
+
 def telling(points: Sequence[PointEvidence]) -> list[PointEvidence]:
     """The points over all machine speeds, and beside them those of single speeds that say more.
 

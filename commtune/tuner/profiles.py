@@ -7,14 +7,14 @@ from typing import Any
 
 from commtune.model import Configuration, PointEvidence, Profile, Verdict
 from commtune.tuner.ablation import Ablation
-from commtune.tuner.answers import Range, boundaries, everywhere, overall, ranges
+from commtune.tuner.answers import Range, boundaries, everywhere, ranges
 from commtune.tuner.confirm import Comparison
+from commtune.tuner.hidden import hidden
 from commtune.tuner.plan import Plan
+from commtune.tuner.points import overall
 from commtune.tuner.stats import corrected_level
 
 ALL_SIZES = "all-sizes"
-#: An interval that allows for a gain as large says nothing.
-_HOPELESS = 9.0
 Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
 
 
@@ -138,32 +138,9 @@ def _note(
     noise = f"measured {plan.beside}" if plan.beside else plan.emulated
     pattern = plan.workload.pattern
     said = "; ".join(filter(None, [noise, pattern and f"pattern: {pattern}"]))
-    return "\n".join(filter(None, [said, _hidden(part, points, plan, detectable)]))
-
-
-def _hidden(
-    part: Range, points: Sequence[PointEvidence], plan: Plan, detectable: Mapping[int, float]
-) -> str:
-    """What could still be hidden where the default stays."""
-    if not part.configuration.is_default:
-        return ""
-    if any(size in detectable for size in part.sizes):
-        worst = max(detectable[size] for size in part.sizes if size in detectable)
-        could = f"this confirmation would have found one of {worst:.0%} in 9 of 10 cases"
-    else:
-        could = ""
-    known = overall(points)
-    highs = [point.gain.high for point in known.values()]
-    if highs and len(known) < len(part.sizes):
-        return f"too few pairs at some of these sizes to say anything; {could}".removesuffix("; ")
-    if not highs:
-        # No candidate came as far as being compared: fresh runs had shown nothing before.
-        return could and f"no candidate kept a gain in fresh runs; {could}"
-    hidden = max(highs) - 1
-    if hidden < plan.minimum_gain:
-        return f"no candidate gains {plan.minimum_gain:.0%} here"
-    if hidden > _HOPELESS:
-        return "nothing is known here: too noisy; make more runs, on a quieter machine"
-    # Of what was compared only: nobody knows what a configuration does that was never tried.
-    said = f"no candidate was shown to gain here; one of them could still gain up to {hidden:.0%}"
-    return f"{said}; {could}" if could else said
+    open_ = (
+        ""
+        if not part.configuration.is_default
+        else hidden(part.sizes, points, plan.minimum_gain, detectable)
+    )
+    return "\n".join(filter(None, [said, open_]))

@@ -16,8 +16,8 @@ from enum import StrEnum
 
 from commtune.errors import UserError
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
-from commtune.tuner.answers import overall
 from commtune.tuner.confirm import Rules, more_pairs
+from commtune.tuner.points import overall
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS, Estimate, blocks_to_decide
 

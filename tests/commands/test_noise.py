@@ -123,7 +123,7 @@ def test_best_prefers_real_nodes_and_has_nothing_against_patterns(
 def test_why_nothing_is_known_stands_apart_from_it(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stored(store, "noisy", NOISE, note="too noisy", verdict=Verdict.UNDECIDED)
+    stored(store, "noisy", NOISE, note="too noisy", verdict=Verdict.UNDECIDED, points=())
     heading, _, noise, *_ = answer(url, capsys)
     assert heading.endswith("keep the default (undecided: too noisy)")
     assert noise == f"measured {WORDS}"

@@ -31,11 +31,11 @@ from commtune.tuner.answers import (
     good_at,
     is_unharmed,
     mean_gain,
-    overall,
     ranges,
     trade_off,
 )
 from commtune.tuner.plan import Plan
+from commtune.tuner.points import overall
 from commtune.tuner.profiles import recommend
 
 SPACE = build_space(

@@ -1,0 +1,109 @@
+"""``commtune best`` where the default stays: what is said is of the size that was asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import database_values as given
+import pytest
+
+from commtune.commands import best
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
+
+SIZES = {1024: 1.41, 65536: 1.07, 1 << 20: 1.01}
+FOUND = {"1024": 0.33, "65536": 0.05, "1048576": None}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/commtune.db"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    database = open_database(url)
+    yield Store(database)
+    database.close()
+
+
+def stored(store: Store, *, compared: bool = True, concluded: bool = True) -> None:
+    """A campaign that keeps the default from 1 KiB to 1 MiB."""
+    campaign_id = store.open_campaign(given.campaign()).id
+    points = tuple(
+        PointEvidence("allreduce", size, "all", 2e-5, 2e-5, Interval(1, 0.99, high, 20),
+                      Verdict.UNDECIDED)
+        for size, high in SIZES.items()
+    )  # fmt: skip
+    undecided = given.profile(
+        configuration=DEFAULT, verdict=Verdict.UNDECIDED, note="up to 41% at 1 KiB",
+        points=points if compared else (), guards=(),
+    )  # fmt: skip
+    store.save_profiles(campaign_id, [undecided])
+    if concluded:
+        store.conclude(campaign_id, {"version": 1, "detectable": {"1024": 9.0}})
+        store.conclude(campaign_id, {"version": 1, "detectable": FOUND})
+
+
+def heading(url: str, size: str, capsys: pytest.CaptureFixture[str]) -> str:
+    best.run(best.Question("allreduce", size, *[None] * 5), url, json_output=False)
+    return capsys.readouterr().out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (
+            "1KiB",
+            "keep the default (undecided: no candidate was shown to gain at 1 KiB; one of them "
+            "could still gain up to 41%; this confirmation would have found one of 33% in 9 of 10 "
+            "cases)",
+        ),
+        (
+            "100KiB",
+            "keep the default (undecided: no candidate was shown to gain at 64 KiB; one of them "
+            "could still gain up to 7%; this confirmation would have found one of 5% in 9 of 10 "
+            "cases)",
+        ),
+        ("1MiB", "keep the default (no candidate gains 2% at 1 MiB)"),
+    ],
+)
+def test_the_nearest_measured_size_has_its_own_numbers(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str], size: str, said: str
+) -> None:
+    stored(store)
+    assert heading(url, size, capsys).endswith(said)
+
+
+def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(store)
+    best.run(best.Question("allreduce", "64KiB", *[None] * 5), url, json_output=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert "gain at 64 KiB; one of them could still gain up to 7%; " in row["why"]
+
+
+def test_without_a_comparison_the_nearest_size_with_a_limit_counts(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, compared=False)
+    words = "no candidate kept a gain in fresh runs at 64 KiB; this confirmation would have found "
+    assert f"{words}one of 5% in 9 of 10 cases" in heading(url, "40KiB", capsys)
+
+
+def test_without_a_conclusion_the_profile_has_the_word(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, concluded=False, compared=False)
+    assert heading(url, "64KiB", capsys).endswith("(undecided: up to 41% at 1 KiB)")
+
+
+def test_what_is_recommended_needs_no_excuse(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.save_profiles(store.open_campaign(given.campaign()).id, [given.profile()])
+    best.run(best.Question("allreduce", "64KiB", *[None] * 5), url, json_output=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["why"] == ""

@@ -1,0 +1,83 @@
+"""What could still be hidden where the default stays: of which size each number is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from commtune.model import Interval, PointEvidence, Verdict
+from commtune.tuner.hidden import hidden, is_ruled_out
+
+SMALL, LARGE = 8, 1 << 20
+SIZES = (SMALL, LARGE)
+
+
+def point(size: int, high: float, pairs: int = 20, speed: str = "all") -> PointEvidence:
+    gain = Interval(1.0, 0.98, high, pairs)
+    return PointEvidence("allreduce", size, speed, 1e-5, 1e-5, gain, Verdict.UNDECIDED)
+
+
+POINTS = (point(SMALL, 1.41), point(LARGE, 1.07))
+FOUND = {SMALL: 0.33, LARGE: 0.05}
+
+
+def test_a_range_names_the_sizes_at_which_least_is_known() -> None:
+    assert hidden(SIZES, POINTS, 0.02, FOUND) == (
+        "no candidate was shown to gain here; one of them could still gain up to 41% at 8 B; "
+        "this confirmation would have found one of 33% at 8 B in 9 of 10 cases"
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (SMALL, "at 8 B; one of them could still gain up to 41%; .* found one of 33% in 9"),
+        (LARGE, "at 1 MiB; one of them could still gain up to 7%; .* found one of 5% in 9"),
+    ],
+)
+def test_a_size_has_its_own_numbers(size: int, said: str) -> None:
+    words = hidden((size,), POINTS, 0.02, FOUND)
+    assert re.search(said, words), words
+
+
+@pytest.mark.parametrize(
+    ("points", "found", "said"),
+    [
+        ((), {}, ""),
+        (
+            (),
+            {LARGE: 0.05},
+            "no candidate kept a gain in fresh runs at 1 MiB; this confirmation would have found "
+            "one of 5% in 9 of 10 cases",
+        ),
+        ((point(LARGE, 1.4, 2),), {}, "too few pairs at 1 MiB to say anything"),
+        ((point(LARGE, 1.4, speed="fast"),), {}, "too few pairs at 1 MiB to say anything"),
+        ((point(LARGE, 1.01),), {}, "no candidate gains 2% at 1 MiB"),
+        (
+            (point(LARGE, 30.0),),
+            {},
+            "nothing is known at 1 MiB: too noisy; make more runs, on a quieter machine",
+        ),
+        (
+            (point(LARGE, 1.5),),
+            {},
+            "no candidate was shown to gain at 1 MiB; one of them could still gain up to 50%",
+        ),
+    ],
+)
+def test_what_is_known_of_one_size(
+    points: tuple[PointEvidence, ...], found: dict[int, float], said: str
+) -> None:
+    assert hidden((LARGE,), points, 0.02, found) == said
+
+
+def test_a_range_with_a_size_without_pairs_says_little() -> None:
+    points = (point(SMALL, 1.41, 1), point(LARGE, 1.07))
+    assert hidden(SIZES, points, 0.02, FOUND).startswith("too few pairs at some of these sizes")
+
+
+def test_what_is_ruled_out_at_a_size() -> None:
+    points = (point(SMALL, 1.41), point(LARGE, 1.01))
+    assert [is_ruled_out(size, points, 0.02) for size in SIZES] == [False, True]
+    assert not is_ruled_out(64, points, 0.02)
