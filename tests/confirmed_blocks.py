@@ -8,7 +8,8 @@ import random
 from made_up_runs import THRESHOLD_S, MadeUpRun, block, sizes
 
 from commtune.model import Configuration, Outcome, PointEvidence
-from commtune.tuner.confirm import Blocks, Rules
+from commtune.tuner.blocks import Blocks
+from commtune.tuner.confirm import Rules
 from commtune.tuner.speeds import ALL, Speeds
 
 A, B = Configuration({"V": "a"}), Configuration({"V": "b"})

@@ -8,7 +8,7 @@ from typing import Any
 
 from commtune import text
 from commtune.report.record import Record
-from commtune.tuner.confirm import error_share
+from commtune.tuner.looks import error_share
 from commtune.tuner.speeds import ALL
 
 _STOPPED = {

@@ -9,7 +9,7 @@ from math import exp, fsum, log
 
 from commtune.model import DEFAULT, Configuration, Phase, PointEvidence, Profile, Verdict
 from commtune.report.record import Record
-from commtune.tuner.confirm import pairs, whole_blocks
+from commtune.tuner.blocks import pairs, whole_blocks
 from commtune.tuner.evidence import Cell
 from commtune.tuner.speeds import ALL, FAST, MIDDLE, SLOW
 from commtune.tuner.stats import FEWEST_PAIRS

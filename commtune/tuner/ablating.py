@@ -32,7 +32,7 @@ from commtune.tuner.ablation import (
     values_of,
     without,
 )
-from commtune.tuner.confirm import Blocks, block_order, whole_blocks
+from commtune.tuner.blocks import Blocks, block_order, whole_blocks
 from commtune.tuner.flights import copies, fly
 from commtune.tuner.scoring import SizeRange
 from commtune.tuner.session import Session, Timer

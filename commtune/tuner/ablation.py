@@ -15,7 +15,7 @@ from typing import Any
 
 from commtune.model import DEFAULT, Configuration, Interval
 from commtune.spaces import Space
-from commtune.tuner.confirm import Blocks, logs, pairs
+from commtune.tuner.blocks import Blocks, logs, pairs
 from commtune.tuner.evidence import RunView
 from commtune.tuner.scoring import SizeRange
 from commtune.tuner.speeds import ALL, Speeds

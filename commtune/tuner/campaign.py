@@ -10,9 +10,10 @@ from commtune.model import DEFAULT, Configuration, Execution, Profile
 from commtune.tuner.ablating import AblationPhase
 from commtune.tuner.ablation import Ablation
 from commtune.tuner.conclusion import conclude, detectable_gains
-from commtune.tuner.confirm import Comparison, Decision
+from commtune.tuner.confirm import Comparison
 from commtune.tuner.confirming import ConfirmationPhase
 from commtune.tuner.crediting import as_ablated, as_executed
+from commtune.tuner.looks import Decision
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Reporter
 from commtune.tuner.profiles import recommend

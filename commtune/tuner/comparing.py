@@ -28,7 +28,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.confirm import Pairs, logs
+from commtune.tuner.blocks import Pairs, logs
 from commtune.tuner.evidence import Cell, Evidence, times
 from commtune.tuner.ports import Benchmark, Progress, Reporter
 from commtune.tuner.runner import FreshRun, first_limit, time_limit

@@ -17,15 +17,9 @@ from commtune.model import Execution, Outcome, Phase, PointEvidence, Verdict
 from commtune.quantities import format_bytes
 from commtune.tuner.ablation import Ablation
 from commtune.tuner.answers import everywhere, ranges, trade_off
-from commtune.tuner.confirm import (
-    LOOK_SHARES,
-    Comparison,
-    Decision,
-    Rules,
-    error_share,
-    more_pairs,
-)
+from commtune.tuner.confirm import Comparison, Rules, more_pairs
 from commtune.tuner.evidence import Cell, Evidence, times
+from commtune.tuner.looks import LOOK_SHARES, Decision, error_share
 from commtune.tuner.plan import Plan
 from commtune.tuner.points import overall
 from commtune.tuner.session import is_disturbed

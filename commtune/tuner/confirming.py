@@ -8,26 +8,19 @@ from dataclasses import asdict
 
 from commtune.model import Configuration, Operation, Phase, PointEvidence
 from commtune.tuner.ablation import Ablation
-from commtune.tuner.confirm import (
+from commtune.tuner.blocks import (
     GUARD_BLOCKS,
     MOST_EXTENSION,
     Blocks,
-    Comparison,
-    Course,
-    Decision,
-    Look,
-    Rules,
     block_order,
-    compare_one,
     complete_blocks,
-    error_share,
-    is_settled,
     lacks_pairs,
     planned_blocks,
-    stop_reason,
     whole_blocks,
 )
+from commtune.tuner.confirm import Comparison, Course, Rules, compare_one, is_settled, stop_reason
 from commtune.tuner.flights import fly
+from commtune.tuner.looks import Decision, Look, error_share
 from commtune.tuner.session import Session, Timer
 
 #: By how much of it the budget may be overdrawn for a machine speed that lacks pairs.

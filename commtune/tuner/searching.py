@@ -9,7 +9,7 @@ from functools import partial
 from itertools import takewhile
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
-from commtune.tuner.confirm import block_order
+from commtune.tuner.blocks import block_order
 from commtune.tuner.evidence import RunView
 from commtune.tuner.flights import NextBlock, copies, fly
 from commtune.tuner.guessing import guess

@@ -13,19 +13,18 @@ from dataclasses import dataclass
 
 from commtune.errors import AllocationOver
 from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence
-from commtune.tuner.confirm import (
+from commtune.tuner.blocks import (
     FEWEST_BLOCKS,
     Blocks,
-    Decision,
-    Rules,
     block_order,
-    compare_one,
     complete_blocks,
     planned_blocks,
     whole_blocks,
 )
+from commtune.tuner.confirm import Rules, compare_one
 from commtune.tuner.evidence import Evidence, RunView
 from commtune.tuner.flights import copies, fly
+from commtune.tuner.looks import Decision
 from commtune.tuner.runner import FreshRun
 from commtune.tuner.session import Session, Timer
 from commtune.tuner.speeds import Speeds, fit

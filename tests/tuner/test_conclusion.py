@@ -30,19 +30,12 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import build_space, parse_document
+from commtune.tuner.blocks import Blocks
 from commtune.tuner.campaign import Campaign, Report
 from commtune.tuner.conclusion import conclude, detectable_gains, more_runs, noise
-from commtune.tuner.confirm import (
-    LOOK_SHARES,
-    Blocks,
-    Comparison,
-    Decision,
-    Look,
-    Rules,
-    compare_one,
-    error_share,
-)
+from commtune.tuner.confirm import Comparison, Rules, compare_one
 from commtune.tuner.evidence import Evidence
+from commtune.tuner.looks import LOOK_SHARES, Decision, Look, error_share
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.ports import Store as StorePort
 from commtune.tuner.runner import Runner

@@ -9,7 +9,7 @@ from confirmed_blocks import ONE_SPEED, SIZE, TWO_SPEEDS, A, B, blocks_of, run
 from made_up_runs import FAST_S, SLOW_S, block, plan_of, sizes
 
 from commtune.model import DEFAULT, Outcome
-from commtune.tuner.confirm import (
+from commtune.tuner.blocks import (
     FEWEST_BLOCKS,
     block_order,
     complete_blocks,

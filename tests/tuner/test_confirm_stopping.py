@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from made_up_runs import point
 
 from commtune.model import Interval, Outcome, PointEvidence
-from commtune.tuner.confirm import Course, Rules, lacks_pairs, more_pairs, stop_reason
+from commtune.tuner.blocks import lacks_pairs
+from commtune.tuner.confirm import Course, Rules, more_pairs, stop_reason
 from commtune.tuner.stats import FEWEST_PAIRS, Estimate, half_width
 
 

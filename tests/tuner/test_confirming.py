@@ -34,8 +34,10 @@ from commtune.model import (
     Verdict,
     Workload,
 )
-from commtune.tuner.confirm import Comparison, Decision, whole_blocks
+from commtune.tuner.blocks import whole_blocks
+from commtune.tuner.confirm import Comparison
 from commtune.tuner.confirming import ConfirmationPhase
+from commtune.tuner.looks import Decision
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.runner import Runner
 from commtune.tuner.session import Session

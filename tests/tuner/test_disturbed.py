@@ -17,9 +17,9 @@ from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Workload
 from commtune.spaces import build_space, parse_document
+from commtune.tuner.blocks import whole_blocks
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.conclusion import spent
-from commtune.tuner.confirm import whole_blocks
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.runner import Runner

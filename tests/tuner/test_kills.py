@@ -19,8 +19,9 @@ from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
 from commtune.spaces import build_space, parse_document
+from commtune.tuner.blocks import whole_blocks
 from commtune.tuner.campaign import Campaign, Report
-from commtune.tuner.confirm import Decision, whole_blocks
+from commtune.tuner.looks import Decision
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.runner import Runner
 
