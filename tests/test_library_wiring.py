@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,14 +15,19 @@ from mpi_fixture import BUILT, session_mpi
 
 from commtune import wiring
 from commtune.cluster.launch import base_environment
+from commtune.cluster.machine import describe_machine
 from commtune.cluster.mpi import find_mpi
+from commtune.commands.campaigns import load
 from commtune.commands.environment_check import check_environment, versions_below
-from commtune.errors import CommtuneError, UserError
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.errors import CampaignChanged, CommtuneError, UserError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.spaces import cut_to, load_space
-from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
+from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
 from commtune.wiring.given_versions import GIVEN_VARIABLE, given, handed_over
+from commtune.wiring.records import record_of
 from commtune.wiring.versions import libraries_named
 
 #: Came with UCX 1.14 and 1.21; the first has always been there.
@@ -115,6 +122,113 @@ def test_a_version_that_is_not_known_cuts_nothing(
         (said,) = fitted.remarks
         assert said.startswith("note: ucx: the version is not known (")
         assert wiring.fitted(fitted, NO_MPI) == fitted
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = open_database(f"sqlite:///{tmp_path / 'campaigns.db'}")
+    yield Store(opened)
+    opened.close()
+
+
+def going_on(store: Store, asked: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
+    """A campaign as it goes on by what is stored of it, if that isn't another question."""
+    begun = partial(wiring.begun_with, store.database.whole_url, asked.plan.name)
+    fitted = wiring.fitted(asked, mpi, begun)
+    store.open_campaign(record_of(fitted, mpi, describe_machine(), Path("x")))
+    return fitted
+
+
+@pytest.mark.parametrize("slurm", ["", "slurm: {}\n"])
+def test_a_campaign_goes_on_as_it_was_begun_where_nobody_answers(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: str
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/libmpi.so.40").write_bytes(b"")  # it starts nowhere
+    broken = replace(NO_MPI, prefix=tmp_path)
+    asked = campaign(tmp_path, "openmpi", slurm)
+    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.13.1")
+    first = going_on(store, asked, broken)
+    assert first.plan.space.variables == (_OLD,)
+    monkeypatch.delenv(GIVEN_VARIABLE)
+    with pytest.raises(CampaignChanged, match=r"space\.content"):
+        store.open_campaign(
+            record_of(wiring.fitted(asked, broken), broken, describe_machine(), Path("x"))
+        )
+    for _ in range(2):
+        again = going_on(store, asked, broken)
+        assert (again.plan, again.versions) == (first.plan, first.versions)
+        (said,) = [remark for remark in again.remarks if "can't be asked" in remark]
+        assert said.startswith("note: ucx 1.13.1: can't be asked now (")
+    # What somebody says is believed, even that nothing is known.
+    monkeypatch.setenv(GIVEN_VARIABLE, "")
+    with pytest.raises(CampaignChanged, match=r"space\.content"):
+        going_on(store, asked, broken)
+
+
+def test_what_was_not_known_at_the_start_does_not_cut_later(
+    store: Store, mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    if not loaded(mpi):
+        pytest.skip(f"{mpi.flavour} {mpi.version} loads no UCX here")
+    asked = campaign(tmp_path, mpi.flavour.library)
+    first = going_on(store, asked, replace(mpi, launcher=_NOWHERE / "mpiexec"))
+    assert first.versions == {}
+    assert "the version is not known" in first.remarks[0]
+    again = going_on(store, asked, mpi)
+    assert (again.plan, again.versions) == (first.plan, {})
+    (said,) = again.remarks
+    assert said.startswith(
+        f"note: ucx {loaded(mpi)['ucx']}: not known when the campaign was begun"
+    )
+
+
+def test_another_version_than_at_the_start_is_found_out(
+    store: Store, mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not loaded(mpi):
+        pytest.skip(f"{mpi.flavour} {mpi.version} loads no UCX here")
+    asked = campaign(tmp_path, mpi.flavour.library)
+    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.13.1")
+    going_on(store, asked, mpi)
+    monkeypatch.delenv(GIVEN_VARIABLE)
+    with pytest.raises(CampaignChanged):
+        going_on(store, asked, mpi)
+
+
+def test_campaigns_begun_before_versions_were_stored_are_asked_as_ever(
+    store: Store, mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    asked = campaign(tmp_path, mpi.flavour.library)
+    fitted = wiring.fitted(asked, mpi)
+    record = record_of(fitted, mpi, describe_machine(), Path("x"))
+    space = {name: value for name, value in record.space.items() if name != "cut_to"}
+    assert space != record.space
+    store.open_campaign(replace(record, space=space))
+    again = going_on(store, asked, mpi)
+    assert (again.versions, again.remarks) == (fitted.versions, fitted.remarks)
+
+
+def test_commands_look_into_their_database(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpi = session_mpi()
+    require_component("MPICH's wheel", mpi is not None and mpi.origin == "wheel:mpich")
+    assert mpi is not None
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
+    campaign(tmp_path, "mpich")
+    file = tmp_path / "campaign.yaml"
+    file.write_text("campaign: 1\nname: x\nspace: ./below.yaml\nmpi: wheel:mpich\n")
+    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.13.1")
+    going_on(store, load_campaign(file), mpi)
+    monkeypatch.delenv(GIVEN_VARIABLE)
+    # Nothing can be built that could be asked.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(_NOWHERE))
+    spec, _ = load(file, str(tmp_path / "campaigns.db"))
+    assert spec.versions == {"ucx": "1.13.1"}
+    spec, _ = load(file, str(tmp_path / "others.db"))
+    assert spec.versions == {}
 
 
 def test_nothing_is_asked_where_nothing_hangs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:

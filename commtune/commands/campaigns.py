@@ -6,14 +6,18 @@ import sys
 from pathlib import Path
 
 from commtune import wiring
+from commtune.db.location import database_url
 from commtune.errors import CampaignError, UserError
 from commtune.model import MpiInstallation
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
 from commtune.wiring.on_slurm import OnSlurm
 
 
-def load(file: Path) -> tuple[CampaignSpec, MpiInstallation]:
+def load(file: Path, db: str | None) -> tuple[CampaignSpec, MpiInstallation]:
     """A campaign file, and the MPI that it means.
+
+    Args:
+        db: the database that the campaign may be in already.
 
     Raises:
         CampaignError: with the line of what is wrong.
@@ -25,16 +29,21 @@ def load(file: Path) -> tuple[CampaignSpec, MpiInstallation]:
         raise CampaignError(
             f"mpi: {error.message}", file=file, line=spec.mpi_line, hint=error.hint
         ) from error
-    return wiring.fitted(spec, mpi), mpi
+    return fitted(spec, mpi, db), mpi
 
 
-def on_slurm(file: Path) -> OnSlurm:
+def fitted(spec: CampaignSpec, mpi: MpiInstallation, db: str | None) -> CampaignSpec:
+    """As ``wiring.fitted``, for a campaign that a database may have already."""
+    return wiring.fitted(spec, mpi, lambda: wiring.begun_with(database_url(db), spec.plan.name))
+
+
+def on_slurm(file: Path, db: str | None) -> OnSlurm:
     """A campaign file's campaign on Slurm; its benchmark is built if it wasn't.
 
     Raises:
         CampaignError: the file is wrong, or says nothing of Slurm.
     """
-    spec, mpi = load(file)
+    spec, mpi = load(file, db)
     for remark in spec.remarks:
         print(remark)
     on = wiring.slurm_campaign(spec, mpi, print)

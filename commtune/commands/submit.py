@@ -33,7 +33,7 @@ def run(
         test_only: ask Slurm whether it would take the job.
         block: with the former, the script of a job that makes one block.
     """
-    on = on_slurm(campaign)
+    on = on_slurm(campaign, db)
     if block and not dry_run:
         raise UserError(
             "--block shows a script; nothing is submitted by it",

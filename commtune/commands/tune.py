@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from commtune import wiring
 from commtune.commands import text
-from commtune.commands.campaigns import load
+from commtune.commands.campaigns import fitted, load
 from commtune.commands.ending import signals_interrupt, was_warned
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
 from commtune.commands.quick import Flags, flag, quick_campaign
@@ -56,7 +56,7 @@ def run(
     tell = reporter()
     url = database_url(db)
     where = str(sqlite_path(url) or shown_url(url))
-    spec, work, replayed = _work(campaign, flags, replay)
+    spec, work, replayed = _work(campaign, flags, replay, db)
     if replayed:
         tell.say(_REPLAYED.format(replayed))
     tell.say(f"{spec.plan.name}: {_outlook(spec)}")
@@ -128,11 +128,11 @@ def _larger(written: str, usual: str) -> str:
 
 
 def _work(
-    campaign: Path | None, flags: Flags, replay: Path | None
+    campaign: Path | None, flags: Flags, replay: Path | None, db: str | None
 ) -> tuple[CampaignSpec, Callable[..., Report], str]:
     """The campaign, what runs it, and the name of the recording that it is replayed from."""
     if replay is None:
-        spec, mpi = _campaign(campaign, flags)
+        spec, mpi = _campaign(campaign, flags, db)
         return spec, partial(wiring.tune, spec, mpi), ""
     grid = load_grid(replay)
     spec = _replayed_campaign(campaign, flags, grid)
@@ -162,7 +162,9 @@ def _refuse_flags(flags: Flags, campaign: Path | None) -> None:
         )
 
 
-def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiInstallation]:
+def _campaign(
+    campaign: Path | None, flags: Flags, db: str | None
+) -> tuple[CampaignSpec, MpiInstallation]:
     if campaign is None:
         mpi = wiring.find(flags.mpi or "auto")
         backend = flags.backend or Backend.MPI_HOST
@@ -171,9 +173,9 @@ def _campaign(campaign: Path | None, flags: Flags) -> tuple[CampaignSpec, MpiIns
             raise UserError(f"--backend: {quoted(backend)} is not known here", hint=known)
         space = flags.space or wiring.preset_for(mpi, flags.operation or "allreduce", backend)
         spec = wiring.here(quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}"))
-        return wiring.fitted(spec, mpi), mpi
+        return fitted(spec, mpi, db), mpi
     _refuse_flags(flags, campaign)
-    return load(campaign)
+    return load(campaign, db)
 
 
 def _outlook(spec: CampaignSpec) -> str:

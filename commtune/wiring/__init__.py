@@ -30,9 +30,11 @@ from commtune.wiring.slurm import (
     submit,
     test_script,
 )
+from commtune.wiring.versions import begun_with
 
 __all__ = [
     "LOOK_AT",
+    "begun_with",
     "bench",
     "build_for",
     "cancel",

@@ -25,6 +25,7 @@ from commtune.wiring.programs import prepare_benchmark
 from commtune.wiring.recognizing import system_hint
 from commtune.wiring.records import record_of, replayed_record, runs_folder, slurm_record
 from commtune.wiring.slurm import slurm_campaign
+from commtune.wiring.versions import begun_with
 
 #: What to look at where no run on Slurm works.
 LOOK_AT = (
@@ -52,7 +53,7 @@ def tune(
         CampaignChanged: the stored campaign of this name asks another question.
         CampaignLocked: another controller works on it.
     """
-    spec = fitted(spec, mpi)
+    spec = fitted(spec, mpi, partial(begun_with, opened.whole_url, spec.plan.name))
     plan = spec.plan
     for remark in spec.remarks:
         reporter.say(remark)

@@ -12,7 +12,7 @@ from commtune.spaces import Space, cut_to
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.guarding import first_within, guarded
 from commtune.wiring.gpus import libraries_of
-from commtune.wiring.versions import with_versions
+from commtune.wiring.versions import Begun, with_versions
 
 #: The space that fits an MPI where the user names none.
 _PRESETS = {
@@ -80,10 +80,13 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
     )
 
 
-def fitted(spec: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
+def fitted(spec: CampaignSpec, mpi: MpiInstallation, begun: Begun = lambda: None) -> CampaignSpec:
     """The campaign with its space cut to what the libraries found read, and what is to say of it.
 
     What is measured and stored is the cut space. Fitting it again changes nothing.
+
+    Args:
+        begun: tells the versions that a stored campaign was cut to, for one that may go on.
 
     Raises:
         CampaignError, MissingComponent: as ``check_library``.
@@ -92,7 +95,7 @@ def fitted(spec: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
     check_library(spec, mpi)
     if spec.plan.workload.backend == Backend.COMMAND:
         return spec
-    spec = with_versions(spec, mpi)
+    spec = with_versions(spec, mpi, begun)
     versions = {**libraries_of(spec.plan.workload.backend, mpi), **(spec.versions or {})}
     space = spec.plan.space
     warning = _version_warning(space, versions.get(space.library, ""))

@@ -11,6 +11,8 @@ from commtune.nearest import quoted
 GIVEN_VARIABLE = "COMMTUNE_LIBRARY_VERSIONS"
 #: Libraries that can be asked, by their names in the catalogue.
 ASKED = ("libfabric", "ucc", "ucx")
+#: The versions that a stored space was cut to, among what is stored of it.
+CUT_TO = "cut_to"
 
 
 def handed_over(versions: Mapping[str, str] | None) -> dict[str, str]:

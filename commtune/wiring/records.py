@@ -6,7 +6,7 @@ Results compare where all of that is the same; a campaign that goes on must ask 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
 from commtune.tuner.guarding import guards_of
 from commtune.tuner.plan import Plan
+from commtune.wiring.given_versions import CUT_TO
 from commtune.wiring.gpus import stack_of, stack_words
 from commtune.wiring.on_slurm import OnSlurm
 
@@ -85,7 +86,7 @@ def record_of(
         name=plan.name,
         what=plan.comparable(_surroundings(mpi, machine, spec.guard_variables, plan.workload)),
         settings=_settings(plan, spec),
-        space=_space_plain(plan.space),
+        space=_space_plain(plan.space, spec.versions),
         space_key=plan.space.key,
         seed=plan.seed,
         system=_system(machine, plan.workload.emulated_nodes),
@@ -128,7 +129,7 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
         name=plan.name,
         what=plan.comparable(surroundings),
         settings=_settings(plan, spec),
-        space=_space_plain(plan.space),
+        space=_space_plain(plan.space, spec.versions),
         space_key=plan.space.key,
         seed=plan.seed,
         system=SystemRecord(content_key(cluster), where, cluster),
@@ -185,7 +186,7 @@ def replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
     )
 
 
-def _space_plain(space: Space) -> dict[str, Any]:
+def _space_plain(space: Space, versions: Mapping[str, str] | None = None) -> dict[str, Any]:
     return {
         "name": space.name,
         "version": space.version,
@@ -193,6 +194,8 @@ def _space_plain(space: Space) -> dict[str, Any]:
         "pinned": dict(space.pinned),
         "variables": [v for v in space.variables if v not in space.pinned],
         "parameters": {p.name: list(p.values) for p in space.parameters},
+        # Whoever goes on without being able to ask takes these; empty where they were not known.
+        **({CUT_TO: dict(versions)} if versions is not None else {}),
     }
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune.cluster.launch import base_environment
+from commtune.db.describing import describe
 from commtune.errors import CommtuneError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import (
@@ -27,18 +28,50 @@ from commtune.model import (
     Workload,
 )
 from commtune.tuner.campaign_file import CampaignSpec
-from commtune.wiring.given_versions import ASKED, given
+from commtune.wiring.given_versions import ASKED, CUT_TO, given
 from commtune.wiring.programs import prepare_pinned
 
 #: Starting a library on a large node takes seconds; a launcher that hangs is waited for as long.
 _LIMIT_S = 60.0
 _SHORT = Timing(warmup=1, min_samples=2, max_samples=2)
 
+#: Tells what a stored campaign was begun with; ``None`` where nobody knows.
+Begun = Callable[[], Mapping[str, str] | None]
 
-def with_versions(spec: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
+
+@dataclass(frozen=True)
+class _Answer:
+    """What was found out.
+
+    Attributes:
+        why: the others can't be had.
+        failed: nothing answered; else the others are not loaded.
+        given: somebody said it, and nothing was asked.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    why: str = ""
+    failed: bool = False
+    given: bool = False
+
+
+def begun_with(url: str, name: str) -> Mapping[str, str] | None:
+    """What the stored campaign of this name was cut to; ``None`` where nothing says it."""
+    try:
+        stored = describe(url, name)
+    except CommtuneError:
+        return None  # whoever opens the database next is told
+    return None if stored.simulated else stored.space.get(CUT_TO)
+
+
+def with_versions(
+    spec: CampaignSpec, mpi: MpiInstallation, begun: Begun = lambda: None
+) -> CampaignSpec:
     """The campaign with the versions of the libraries whose variables its space has.
 
-    Nothing is asked where it has no such variable, or where that was done before.
+    Nothing is asked where it has no such variable, or where that was done before. A campaign that
+    goes on has the versions that it was begun with, unless others are found: where the question
+    fails, and where nothing was known of a library.
 
     Raises:
         UserError: the versions that were given can't be read.
@@ -46,12 +79,42 @@ def with_versions(spec: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
     wanted = libraries_named(spec.plan.space.variables)
     if spec.versions is not None or not wanted or spec.plan.workload.backend == Backend.COMMAND:
         return spec
-    found, why = _found(spec, mpi)
-    versions = {name: version for name, version in found.items() if name in wanted}
-    missing = ", ".join(name for name in wanted if name not in versions)
-    said = f"note: {missing}: the version is not known ({why}), so that nothing is cut by it"
-    remarks = (*spec.remarks, *([said] if missing and why else []))
-    return replace(spec, versions=versions, remarks=remarks)
+    answer = _found(spec, mpi)
+    stored = None if answer.given else begun()
+    versions, said = _settled(wanted, answer, stored)
+    return replace(spec, versions=versions, remarks=(*spec.remarks, *said))
+
+
+def _settled(
+    wanted: Sequence[str], answer: _Answer, stored: Mapping[str, str] | None
+) -> tuple[dict[str, str], list[str]]:
+    """The versions that a campaign goes by, and what is to say of that."""
+    found = {name: answer.versions[name] for name in wanted if name in answer.versions}
+    if stored is None:
+        return found, _unknown([name for name in wanted if name not in found], answer.why)
+    known = {name: stored[name] for name in wanted if name in stored}
+    unknown = [name for name in wanted if name not in known and name not in found]
+    if answer.failed:
+        why = f"can't be asked now ({answer.why}): taken as when the campaign was begun"
+        said = [f"note: {_words(known)}: {why}"] if known else []
+        return known, [*said, *_unknown(unknown, answer.why)]
+    new = {name: version for name, version in found.items() if name not in known}
+    why = "not known when the campaign was begun, so that nothing is cut by it"
+    said = [f"note: {_words(new)}: {why}"] if new else []
+    going = {name: version for name, version in found.items() if name in known}
+    missing = [name for name in wanted if name not in found]
+    return going, [*said, *_unknown(missing, answer.why)]
+
+
+def _unknown(missing: Sequence[str], why: str) -> list[str]:
+    if not missing or not why:
+        return []
+    names = ", ".join(missing)
+    return [f"note: {names}: the version is not known ({why}), so that nothing is cut by it"]
+
+
+def _words(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def libraries_named(names: Collection[str]) -> list[str]:
@@ -61,23 +124,23 @@ def libraries_named(names: Collection[str]) -> list[str]:
     return [one for one in ASKED if any(name.startswith(prefixes(one)) for name in names)]
 
 
-def _found(spec: CampaignSpec, mpi: MpiInstallation) -> tuple[dict[str, str], str]:
-    """All versions that can be had, and why the others can't."""
+def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
+    """All versions that can be had."""
     told = given(os.environ)
     if told is not None:
-        return told, ""
+        return _Answer(told, given=True)
     if spec.slurm is None:
         return _of_a_run(spec, mpi)
     if spec.plan.workload.backend == Backend.XCCL:
-        return {}, "what NCCL and RCCL load can only be seen in a job"
+        return _Answer(why="what NCCL and RCCL load can only be seen in a job", failed=True)
     environment = base_environment(os.environ, mpi, spec.guard_variables)
     alone = ask_alone(mpi, {**environment, **spec.plan.space.pinned})
     if alone is None:
-        return {}, f"{mpi.flavour} does not start outside of a job"
-    return alone, f"{mpi.flavour} does not load it here"
+        return _Answer(why=f"{mpi.flavour} does not start outside of a job", failed=True)
+    return _Answer(alone, f"{mpi.flavour} does not load it here")
 
 
-def _of_a_run(spec: CampaignSpec, mpi: MpiInstallation) -> tuple[dict[str, str], str]:
+def _of_a_run(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
     """What the header of a run of the default tells, the shortest that there is."""
     asked, name = spec.plan.workload, f"versions-{uuid.uuid4().hex[:8]}"
     workload = Workload(
@@ -99,7 +162,7 @@ def _of_a_run(spec: CampaignSpec, mpi: MpiInstallation) -> tuple[dict[str, str],
                 if result.header is not None:
                     break
         except CommtuneError as error:
-            return {}, error.message.splitlines()[0]
+            return _Answer(why=error.message.splitlines()[0], failed=True)
     if result.header is None:
-        return {}, f"a run of the default fails: {result.outcome}"
-    return versions_in(result.header), "a run of the default does not load it"
+        return _Answer(why=f"a run of the default fails: {result.outcome}", failed=True)
+    return _Answer(versions_in(result.header), "a run of the default does not load it")
