@@ -1,8 +1,7 @@
-"""What is recommended from evidence written down by hand: ranges, one for all, trade-offs."""
+"""What is recommended from evidence written down by hand: ranges, their borders, profiles."""
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,84 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_runs import comparison, point
+from stated_evidence import LARGE, SIZES, A, B, faster, plan, slower, unharmed, unknown
 
 from commtune.model import (
     DEFAULT,
     Aggressor,
     AggressorPattern,
     Configuration,
-    Operation,
     PointEvidence,
     Verdict,
-    Workload,
 )
-from commtune.spaces import build_space, parse_document
 from commtune.text import split_note
-from commtune.tuner.answers import (
-    boundaries,
-    everywhere,
-    good_at,
-    is_unharmed,
-    mean_gain,
-    ranges,
-    trade_off,
-)
-from commtune.tuner.plan import Plan
-from commtune.tuner.points import overall
+from commtune.tuner.answers import boundaries, good_at, is_unharmed, ranges
 from commtune.tuner.profiles import recommend
-
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: answers
-version: 1
-library: made-up
-parameters:
-  - {name: V, kind: choice, values: [a, b, c], source: made up}
-  - {name: W, kind: choice, values: [a, b], source: made up}
-"""
-    )
-)
-A, B = Configuration({"V": "a"}), Configuration({"V": "b"})
-LARGE = Configuration({"V": "c", "W": "a"})
-SIZES = (8, 64, 512, 4096, 32768)
-
-
-def plan(
-    sizes: Sequence[int] = SIZES,
-    messages: Mapping[int, float] | None = None,
-    tolerance: float = 0.05,
-) -> Plan:
-    workload = Workload(Operation.ALLREDUCE, tuple(sizes))
-    return Plan("answers", SPACE, workload, messages=messages or {}, tolerance=tolerance)
-
-
-def faster(size: int, ratio: float = 1.3, default_s: float = 1.0) -> PointEvidence:
-    return point(size, ratio, ratio * 0.99, ratio * 1.01, default_s=default_s)
-
-
-def unharmed(size: int, ratio: float = 1.0, default_s: float = 1.0) -> PointEvidence:
-    """Nothing shown, and surely no more than the tolerance slower."""
-    return point(size, ratio, 0.97, 1.03, default_s=default_s)
-
-
-def unknown(size: int) -> PointEvidence:
-    """Nothing shown, and it may be much slower."""
-    return point(size, 1.0, 0.8, 1.25)
-
-
-def slower(size: int, ratio: float = 0.8, default_s: float = 1.0) -> PointEvidence:
-    return point(size, ratio, ratio * 0.99, ratio * 1.01, default_s=default_s)
 
 
 def cut(
     found: Mapping[Configuration, Sequence[PointEvidence]], sizes: Sequence[int] = SIZES
 ) -> list[tuple[Configuration, tuple[int, ...]]]:
     return [(r.configuration, r.sizes) for r in ranges(plan(sizes), comparison(found))]
-
-
-# Ranges
 
 
 def test_one_configuration_that_is_faster_everywhere_is_one_range() -> None:
@@ -238,138 +178,7 @@ def test_ranges_hold_every_size_once_and_are_the_fewest(
                 assert kinds[configuration] == "faster" or "faster" not in kinds.values()
 
 
-# One environment for all sizes
-
-
-def test_one_for_all_sizes_hurts_none_beyond_the_tolerance() -> None:
-    rest = [faster(s) for s in SIZES[1:]]
-    for low, allowed in ((0.951, True), (0.949, False)):
-        found = comparison({A: [point(8, 0.98, low, 1.01), *rest]})
-        assert everywhere(plan(), found) == (A if allowed else None)
-
-
-def test_one_for_all_sizes_is_measured_at_all_of_them() -> None:
-    assert everywhere(plan(), comparison({A: [faster(s) for s in SIZES[1:]]})) is None
-    few = [point(8, 1.0, 0.99, 1.01, pairs=4), *(faster(s) for s in SIZES[1:])]
-    assert everywhere(plan(), comparison({A: few})) is None
-
-
-def test_one_for_all_sizes_is_faster_somewhere() -> None:
-    assert everywhere(plan(), comparison({A: [unharmed(s, 1.01) for s in SIZES]})) is None
-    assert everywhere(plan(), comparison({})) is None
-
-
-def test_what_loses_more_than_it_gains_is_not_for_all_sizes() -> None:
-    losing = [faster(8, 1.04), *(point(s, 0.96, 0.955, 0.97) for s in SIZES[1:])]
-    assert everywhere(plan(), comparison({A: losing})) is None
-
-
-_ratio = st.floats(0.7, 1.6)
-_width = st.floats(0.001, 0.2)
-
-
-@settings(derandomize=True, deadline=None)
-@given(
-    st.lists(st.tuples(_ratio, _width), min_size=5, max_size=5),
-    st.lists(st.tuples(_ratio, _width), min_size=5, max_size=5),
-    st.dictionaries(st.sampled_from([0, 1, 100, 70000]), st.floats(0.1, 1e6)),
-)
-def test_nothing_slower_beyond_the_tolerance_is_ever_for_all_sizes(
-    one: list[tuple[float, float]],
-    other: list[tuple[float, float]],
-    messages: dict[int, float],
-) -> None:
-    found = comparison(
-        {
-            c: [
-                point(size, ratio, ratio / (1 + width), ratio * (1 + width))
-                for size, (ratio, width) in zip(SIZES, rows, strict=True)
-            ]
-            for c, rows in ((A, one), (B, other))
-        }
-    )
-    the_plan = plan(messages=messages)
-    chosen = everywhere(the_plan, found)
-    if chosen is not None:
-        assert all(p.gain.low >= 0.95 for p in found.points[chosen])
-        assert any(p.verdict is Verdict.FASTER for p in found.points[chosen])
-        assert mean_gain(overall(found.points[chosen]), messages) > 0
-    for profile in recommend(the_plan, found, {}):
-        if profile.name == "all-sizes":
-            assert profile.configuration == chosen
-
-
-def test_messages_change_the_choice() -> None:
-    """A gains at small sizes, B at large ones: what programs send decides."""
-    two = (8, 32768)
-    found = comparison(
-        {
-            A: [faster(8, 1.5, default_s=1e-6), unharmed(32768, default_s=1e-5)],
-            B: [unharmed(8, default_s=1e-6), faster(32768, 1.4, default_s=1e-5)],
-        }
-    )
-    assert everywhere(plan(two), found) == A
-    assert everywhere(plan(two, {8: 1000, 32768: 1}), found) == A
-    assert everywhere(plan(two, {8: 1, 32768: 1}), found) == B
-
-
-def test_the_mean_gain_by_hand() -> None:
-    points = {8: faster(8, 1.5, default_s=1e-6), 1024: faster(1024, 1.2, default_s=4e-6)}
-    assert mean_gain(points, {}) == pytest.approx((math.log(1.5) + math.log(1.2)) / 2)
-    # 10 messages of 4 bytes take as long as of 8; 3 of 4,096 four times as long as of 1,024.
-    default = 10 * 1e-6 + 3 * 4 * 4e-6
-    tuned = 10 * 1e-6 / 1.5 + 3 * 4 * 4e-6 / 1.2
-    assert mean_gain(points, {4: 10, 4096: 3}) == pytest.approx(math.log(default / tuned))
-    assert mean_gain({}, {8: 1}) == 0.0
-
-
-def test_messages_without_content_are_messages_too() -> None:
-    points = {8: faster(8, 1.5), 1024: faster(1024, 1.2)}
-    assert mean_gain(points, {0: 7}) == pytest.approx(math.log(1.5))
-
-
-# Trade-offs
-
-
-def test_the_trade_off_by_hand() -> None:
-    two = (8, 64)
-    found = comparison({A: [faster(8, 1.5), faster(64, 1.2)], B: [unharmed(8), faster(64, 1.6)]})
-    the_plan = plan(two)
-    parts = ranges(the_plan, found)
-    assert [p.configuration for p in parts] == [A, B]
-    said = trade_off(the_plan, found, parts, A)
-    assert said["one_mean_gain"] == pytest.approx(math.sqrt(1.5 * 1.2))
-    assert said["ranges_mean_gain"] == pytest.approx(math.sqrt(1.5 * 1.6))
-    assert said["lost_by_one"] == {"8": pytest.approx(0.0), "64": pytest.approx(0.25)}
-
-
-def test_the_trade_off_where_a_range_keeps_the_default() -> None:
-    two = (8, 64)
-    found = comparison({A: [unharmed(8, 0.98), faster(64, 1.2)]})
-    parts = ranges(plan(two), found)
-    said = trade_off(plan(two), found, parts, A)
-    assert said["one_mean_gain"] == pytest.approx(math.sqrt(0.98 * 1.2))
-    assert said["ranges_mean_gain"] == pytest.approx(math.sqrt(1.2))
-    assert said["lost_by_one"] == {"8": pytest.approx(0.02), "64": pytest.approx(0.0)}
-
-
-def test_the_trade_off_is_weighted_where_a_range_keeps_the_default() -> None:
-    """Both sides by the same messages, else a range each may seem worse than one for all."""
-    two, messages = (8, 64), {8: 1.0, 64: 3.0}
-    found = comparison({A: [unharmed(8, 0.98, default_s=1e-6), faster(64, 1.2, default_s=2e-6)]})
-    the_plan = plan(two, messages)
-    said = trade_off(the_plan, found, ranges(the_plan, found), A)
-    default = 1e-6 + 3 * 2e-6
-    assert said["one_mean_gain"] == pytest.approx(default / (1e-6 / 0.98 + 6e-6 / 1.2))
-    assert said["ranges_mean_gain"] == pytest.approx(default / (1e-6 + 6e-6 / 1.2))
-
-
-def test_the_trade_off_without_anything() -> None:
-    said = trade_off(plan(), comparison({}), ranges(plan(), comparison({})), None)
-    assert (said["one_mean_gain"], said["ranges_mean_gain"]) == (1.0, 1.0)
-    weighted = plan(messages={8: 1})
-    said = trade_off(weighted, comparison({}), ranges(weighted, comparison({})), None)
-    assert (said["one_mean_gain"], said["ranges_mean_gain"]) == (1.0, 1.0)
+# Borders and profiles
 
 
 def test_borders_show_both_configurations_on_both_sides() -> None:

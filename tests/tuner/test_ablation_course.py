@@ -1,0 +1,165 @@
+"""How an ablation goes: what it gives up, how long it takes, guesses, kills, and the store."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+import pytest
+from ablations import SEEDS, WINNER, Bench, Holds, effect, either, has, one, only, two
+from simulated import SimulatedBenchmark
+
+from commtune.model import DEFAULT, Configuration, Outcome, Phase, RunRequest, RunResult
+from commtune.tuner.ablation import Ablation
+
+# What there is no hope for, and time
+
+
+def test_a_candidate_that_is_slower_goes_at_once() -> None:
+    def slower(configuration: Configuration, size: int) -> float:
+        del size
+        return math.log(1.4) * has(configuration, "V3")
+
+    for seed in SEEDS:
+        bench = Bench(slower, seed)
+        (ablation,) = bench.run()
+        assert ablation.after == DEFAULT
+        assert ablation.note == "fresh runs showed no gain"
+        assert len(bench.store.stored) <= 10 * 6
+
+
+def test_a_candidate_that_gains_nothing_is_rarely_made_much_of() -> None:
+    """Some end with the default; of the others what is left is the confirmation's to refute."""
+    found = [Bench(effect(lambda _: 0.0), seed).run()[0] for seed in SEEDS]
+    assert all(a.after.items() <= WINNER.items() for a in found)
+
+
+@pytest.mark.parametrize("budget_s", [0.0, 0.5, 3.0, 10.0, 20.0, 60.0])
+@pytest.mark.parametrize("holds", [one, either])
+def test_the_budget_is_kept(budget_s: float, holds: Holds) -> None:
+    others = [Configuration({**WINNER, "V9": value}) for value in "13"]
+    bench = Bench(effect(holds), budget_s=budget_s)
+    found = bench.run([WINNER, *others])
+    assert [a.before for a in found] == [WINNER, *others]
+    # The block that is under way when the time is over is made to its end.
+    largest = max((len(plan.order) for plan in bench.store.plans), default=0)
+    assert bench.benchmark.now <= budget_s + 0.165 * largest + 1e-6
+    if not budget_s:
+        assert bench.store.stored == []
+        assert [a.after for a in found] == [WINNER, *others]
+
+
+def test_of_one_variable_only_other_values_are_tried() -> None:
+    bench = Bench(effect(one))
+    (ablation,) = bench.run([only("V3")])
+    assert ablation.after == only("V3")
+    assert all(set(run.configuration) <= {"V3"} for run in bench.store.stored)
+
+
+def test_without_candidates_nothing_runs() -> None:
+    bench = Bench(effect(one))
+    assert bench.run([]) == []
+    assert bench.store.stored == []
+
+
+def test_a_guess_that_holds_saves_time_and_one_that_does_not_does_no_harm() -> None:
+    saved_s = 0.0
+    for seed in SEEDS:
+        plain, good = Bench(effect(one), seed), Bench(effect(one), seed)
+        assert plain.run()[0].after.items() >= only("V3").items()
+        (found,) = good.run(guess=lambda _: only("V3 V4"))
+        assert found.after.items() >= only("V3").items()
+        assert found.before == WINNER
+        assert {e.name for e in found.units} == set(WINNER)
+        saved_s += plain.benchmark.now - good.benchmark.now
+        (misled,) = Bench(effect(one), seed).run(guess=lambda _: only("V4 V6"))
+        assert has(misled.after, "V3")
+    assert saved_s > 0
+
+
+def test_a_guess_that_there_was_no_time_to_try_does_not_take_the_winner_s_place() -> None:
+    for seed in SEEDS:
+        bench = Bench(effect(one), seed, budget_s=1.0)
+        (found,) = bench.run(guess=lambda _: only("V4 V6"))
+        assert found.after == WINNER
+        assert found.note == "too little time to leave variables out"
+
+
+def test_candidates_that_share_what_matters_end_alike() -> None:
+    other = Configuration({"V3": "2", "V8": "1", "V9": "1"})
+    found = Bench(effect(one), 3).run([WINNER, other], guess=lambda c: Configuration(
+        {"V3": c["V3"]}
+    ))  # fmt: skip
+    assert [a.after for a in found] == [only("V3"), only("V3")]
+    assert [a.before for a in found] == [WINNER, other]
+
+
+def test_a_variable_without_which_nothing_works_stays() -> None:
+    @dataclass
+    class Fragile(SimulatedBenchmark):
+        def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+            if request.configuration and not has(request.configuration, "V5"):
+                self.now += 0.165
+                return RunResult(request.run_id, Outcome.CRASHED, self.now, 0.165)
+            return super().measure(request, time_limit_s)
+
+    for seed in SEEDS:
+        bench = Bench(effect(one), seed)
+        bench.benchmark = Fragile(bench.benchmark.noise, effect(one))
+        (ablation,) = bench.run()
+        assert has(ablation.after, "V3") and has(ablation.after, "V5")
+
+
+# Resuming, and the store
+
+
+def test_an_ablation_that_was_ended_and_begun_again_comes_to_the_same() -> None:
+    """It is judged by what is stored, so that next to nothing is measured a second time."""
+    for seed in SEEDS:
+        bench = Bench(effect(two), seed)
+        (first,) = bench.run()
+        count = len(bench.store.stored)
+        (again,) = bench.run()
+        assert again.after == first.after
+        assert len(bench.store.stored) <= 1.2 * count
+
+
+def test_blocks_of_an_earlier_sitting_count_when_the_time_is_over() -> None:
+    """The controller died in the last comparison; what was found before must not be lost."""
+    for seed in SEEDS:
+        whole = Bench(effect(one), seed, budget_s=12.0)
+        (expected,) = whole.run()
+        again = Bench(effect(one), seed, budget_s=12.0, store=whole.store)
+        again.benchmark.now = whole.benchmark.now
+        assert again.run()[0].after == expected.after
+
+
+class Killed(BaseException):
+    """Stands for kill -9."""
+
+
+@pytest.mark.parametrize("after", [1, 12, 30, 45, 61])
+def test_a_kill_changes_neither_what_stays_nor_the_budget(after: int) -> None:
+    bench = Bench(effect(two), 2)
+    measure, left = bench.benchmark.measure, [after]
+
+    def dies_once(request: RunRequest, limit: float) -> RunResult:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        return measure(request, limit)
+
+    bench.benchmark.measure = dies_once  # type: ignore[method-assign,assignment]  # dies once
+    with pytest.raises(Killed):
+        bench.run()
+    (ablation,) = bench.run()
+    assert ablation.after.items() >= only("V3 V5").items()
+    assert all(run.phase is Phase.ABLATE for run in bench.store.stored)
+    assert bench.benchmark.now <= 20 + 0.165 * 11
+
+
+def test_an_ablation_survives_the_store() -> None:
+    (ablation,) = Bench(effect(two)).run()
+    plain = json.loads(json.dumps(ablation.plain(), allow_nan=False))
+    assert Ablation.from_plain(plain) == ablation
