@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from components import require_component
-from stored_campaigns import TUNED, Made, nothing
+from stored_campaigns import Made, nothing
+from stored_conclusions import TUNED
 
 from commtune.commands.report import run
 from commtune.db.describing import describe
