@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from commtune import wiring
-from commtune.db.answers import ProfileAnswer
+from commtune.db.answers import LIBRARIES, ProfileAnswer
 from commtune.db.describing import CampaignDescription, describe
 from commtune.db.location import database_url
 from commtune.db.queries import profile
 from commtune.errors import UserError
-from commtune.model import Operation, Timing, Workload
+from commtune.model import MpiInstallation, Operation, Timing, Workload
 from commtune.quantities import QuantityError, parse_seconds
 from commtune.spaces import Space
-from commtune.tuner.campaign_file import load_campaign
+from commtune.tuner.campaign_file import CampaignSpec, load_campaign
 from commtune.tuner.plan import Plan
 from commtune.tuner.shapes import Asked, ShapeRefused, shape_of
+from commtune.wiring.given_versions import CUT_TO
 from commtune.wiring.on_slurm import OnSlurm
 
 
@@ -126,9 +127,22 @@ def on_slurm_again(
             f"{file} is no longer the file of campaign {stored.name} on Slurm",
             hint=f"give it back 'name: {stored.name}', and what it asked of Slurm",
         )
-    free = replace(spec.plan, budget=replace(spec.plan.budget, node_hours=None))
     found = wiring.find(mpi or spec.mpi)
+    spec = _cut_again(spec, found, stored)
+    free = replace(spec.plan, budget=replace(spec.plan.budget, node_hours=None))
     return wiring.slurm_campaign(replace(spec, plan=free), found, say)
+
+
+def _cut_again(
+    spec: CampaignSpec, mpi: MpiInstallation, stored: CampaignDescription
+) -> CampaignSpec:
+    """A campaign's file with its space cut as the stored campaign's was, where it was cut."""
+    is_whole = spec.plan.space.key == stored.what["space"]["content"]
+    if is_whole and LIBRARIES not in stored.stack.description:
+        return spec
+    if str(mpi.flavour) != stored.what["mpi"]["flavour"]:
+        return spec  # whoever can't do with another library says so
+    return wiring.fitted(spec, mpi, lambda: stored.space.get(CUT_TO))
 
 
 def seconds(flag: str, written: str) -> float:

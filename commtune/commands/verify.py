@@ -115,12 +115,17 @@ def _question(
     on = on_slurm_again(stored, mpi_named, tell.say)
     mpi = on.mpi if on else wiring.find(mpi_named or stored.settings.get("mpi") or "auto")
     _refuse_another_library(stored, mpi)
-    record = records.slurm_record(on) if on else records.record_of_today(stored, mpi)
+    record = records.slurm_record(on) if on else _today(stored, mpi)
+    record = replace(record, stack=record.stack.as_known_to(stored.stack.description))
     _refuse_another_machine(answer, stored, record)
     changes = _changes(stored, record)
     if changes:
         record = _own(answer, record)
     return Question(answer, stored, claim, plan, mpi, record, changes, on and _named(on, record))
+
+
+def _today(stored: CampaignDescription, mpi: MpiInstallation) -> CampaignRecord:
+    return records.record_of_today(stored, mpi, wiring.versions_again(stored, mpi))
 
 
 def _named(on: OnSlurm, record: CampaignRecord) -> OnSlurm:

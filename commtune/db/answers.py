@@ -8,6 +8,9 @@ from typing import Any
 
 from commtune.model import Configuration, PointEvidence, Profile
 
+#: In a stack's description: what MPI, NCCL and RCCL load by themselves, with versions.
+LIBRARIES = "libraries"
+
 
 @dataclass(frozen=True)
 class SystemRecord:
@@ -29,12 +32,23 @@ class StackRecord:
 
     Attributes:
         text: one line for people, such as ``MPICH 4.3.0``.
-        description: library text, version, loaded libraries.
+        description: MPI, version, kernel and the like; in ``libraries`` the versions of those
+            that MPI, NCCL and RCCL load by themselves, where they were asked.
+        formerly: the same stack without these, as it is where nobody asked for them.
     """
 
     fingerprint: str
     text: str
     description: Mapping[str, Any] = field(default_factory=dict)
+    formerly: StackRecord | None = None
+
+    def as_known_to(self, description: Mapping[str, Any]) -> StackRecord:
+        """This stack as far as a stored description knows stacks.
+
+        One that was stored before libraries were a part of it, or when nobody could tell their
+        versions, must not be taken for another because of them.
+        """
+        return self.formerly if self.formerly and LIBRARIES not in description else self
 
 
 @dataclass(frozen=True)

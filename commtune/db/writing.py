@@ -21,6 +21,7 @@ from commtune.db.codec import (
     workload_json,
 )
 from commtune.db.locks import STALE_AFTER_S
+from commtune.db.moved import as_stored, moved, stored_campaign
 from commtune.db.records import CampaignHandle, CampaignRecord, StackRecord, SystemRecord
 from commtune.db.tables import (
     Base,
@@ -56,7 +57,7 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
         CampaignChanged: it is stored with another ``what``, system or stack.
         CampaignLocked: it could begin anew, but a controller works on it.
     """
-    what = plain(spec.what)
+    what, spec = plain(spec.what), as_stored(connection, spec)
     system_id, stack_id = _system(connection, spec.system), _stack(connection, spec.stack)
     campaign_id, is_new = _ensure(
         connection,
@@ -73,8 +74,8 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
         finished=None,
         **_changeable(spec),
     )
-    stored = _stored_campaign(connection, campaign_id)
-    changes = differences(stored.what, what) + _moved(spec, stored)
+    stored = stored_campaign(connection, campaign_id)
+    changes = differences(stored.what, what) + moved(spec, stored)
     if not changes:
         return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
     hint = "give the campaign another name, or undo the change"
@@ -217,31 +218,6 @@ def _changeable(spec: CampaignRecord) -> dict[str, Any]:
         "space_key": spec.space_key,
         "folder": clean(spec.folder),
     }
-
-
-def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
-    return connection.execute(
-        select(
-            Campaign.what,
-            Campaign.created,
-            System.fingerprint.label("system"),
-            Stack.fingerprint.label("stack"),
-            Campaign.simulated,
-        )
-        .join(System, System.id == Campaign.system_id)
-        .join(Stack, Stack.id == Campaign.stack_id)
-        .where(Campaign.id == campaign_id)
-    ).one()
-
-
-def _moved(spec: CampaignRecord, stored: Any) -> list[str]:
-    """What changed around the question: results of two machines or stacks don't compare."""
-    now = {
-        "system": spec.system.fingerprint,
-        "stack": spec.stack.fingerprint,
-        "simulated": spec.simulated,
-    }
-    return differences({name: getattr(stored, name) for name in now}, now)
 
 
 def _system(connection: Connection, system: SystemRecord) -> int:

@@ -30,7 +30,7 @@ from commtune.wiring.slurm import (
     submit,
     test_script,
 )
-from commtune.wiring.versions import begun_with
+from commtune.wiring.versions import begun_with, versions_again
 
 __all__ = [
     "LOOK_AT",
@@ -61,5 +61,6 @@ __all__ = [
     "system_hint",
     "test_script",
     "tune",
+    "versions_again",
     "watching",
 ]

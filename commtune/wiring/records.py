@@ -14,6 +14,7 @@ from typing import Any
 import platformdirs
 
 from commtune.cluster.machine import Machine, describe_machine
+from commtune.db.answers import LIBRARIES
 from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
@@ -39,6 +40,9 @@ MPI_NAMES = {
     MpiFlavour.INTEL: "Intel MPI",
     MpiFlavour.CRAY: "Cray MPICH",
 }
+
+#: Libraries below MPI that people write otherwise than the catalogue.
+_LIBRARY_NAMES = {"ucc": "UCC", "ucx": "UCX"}
 
 #: Messages of a matrix that are stored with a campaign, for its nominal bandwidth.
 _MOST_FLOWS = 4000
@@ -90,7 +94,7 @@ def record_of(
         space_key=plan.space.key,
         seed=plan.seed,
         system=_system(machine, plan.workload.emulated_nodes),
-        stack=_stack(mpi, machine, backend),
+        stack=_stack(mpi, machine, backend, spec.versions),
         folder=str(folder),
     )
 
@@ -133,13 +137,22 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
         space_key=plan.space.key,
         seed=plan.seed,
         system=SystemRecord(content_key(cluster), where, cluster),
-        stack=StackRecord(content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}", stack),
+        stack=_with_libraries(
+            StackRecord(content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}", stack),
+            spec.versions,
+        ),
         folder=str(on.folder / "runs"),
     )
 
 
-def record_of_today(stored: CampaignDescription, mpi: MpiInstallation) -> CampaignRecord:
-    """A stored campaign as it would be begun here and now."""
+def record_of_today(
+    stored: CampaignDescription, mpi: MpiInstallation, versions: Mapping[str, str]
+) -> CampaignRecord:
+    """A stored campaign as it would be begun here and now.
+
+    Args:
+        versions: of the libraries that its stack has beside the MPI, as they are today.
+    """
     machine = describe_machine()
     guards = tuple(stored.what.get("guards", {}))
     workload = Workload.of_plain(stored.what["workload"])
@@ -151,7 +164,7 @@ def record_of_today(stored: CampaignDescription, mpi: MpiInstallation) -> Campai
         space_key=stored.what["space"]["content"],
         seed=stored.seed,
         system=_system(machine, workload.emulated_nodes),
-        stack=_stack(mpi, machine, workload.backend),
+        stack=_stack(mpi, machine, workload.backend, versions),
         simulated=stored.simulated,
         folder=str(runs_folder(stored.name)),
     )
@@ -253,8 +266,27 @@ def _system(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:
     return SystemRecord(key, f"{name} ({emulated(emulated_nodes)})", shape)
 
 
-def _stack(mpi: MpiInstallation, machine: Machine, backend: str) -> StackRecord:
+def _stack(
+    mpi: MpiInstallation,
+    machine: Machine,
+    backend: str,
+    versions: Mapping[str, str] | None = None,
+) -> StackRecord:
     gpu = stack_of(backend)
     description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack(), **gpu}
     words = [stack_words(gpu), f"{MPI_NAMES[mpi.flavour]} {mpi.version}"]
-    return StackRecord(content_key(description), ", ".join(filter(None, words)), description)
+    bare = StackRecord(content_key(description), ", ".join(filter(None, words)), description)
+    return _with_libraries(bare, versions)
+
+
+def _with_libraries(stack: StackRecord, versions: Mapping[str, str] | None) -> StackRecord:
+    """A stack with the libraries below MPI whose variables are searched, as far as known.
+
+    Others are not asked for: that takes a run, and only these decide what is searched.
+    """
+    if not versions:
+        return stack
+    description = {**stack.description, LIBRARIES: dict(versions)}
+    words = [f"{_LIBRARY_NAMES.get(name, name)} {version}" for name, version in versions.items()]
+    text = ", ".join([stack.text, *words])
+    return StackRecord(content_key(description), text, description, formerly=stack)

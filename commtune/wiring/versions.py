@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune.cluster.launch import base_environment
-from commtune.db.describing import describe
+from commtune.db.answers import LIBRARIES
+from commtune.db.describing import CampaignDescription, describe
 from commtune.errors import CommtuneError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import (
@@ -117,6 +118,26 @@ def _words(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
+def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping[str, str]:
+    """Today's versions of those libraries below MPI that a stored campaign's stack has.
+
+    Those that are stored where nobody answers; nothing is asked where none are.
+
+    Raises:
+        UserError: the versions that were given can't be read.
+    """
+    known: Mapping[str, str] = stored.stack.description.get(LIBRARIES, {})
+    if not known:
+        return {}
+    told = given(os.environ)
+    if told is None:
+        workload = Workload.of_plain(stored.what["workload"])
+        pinned, guards = stored.space.get("pinned", {}), tuple(stored.what.get("guards", {}))
+        answer = _of_a_run(mpi, workload, pinned, guards)
+        told = dict(known if answer.failed else answer.versions)
+    return {name: told[name] for name in known if name in told}
+
+
 def libraries_named(names: Collection[str]) -> list[str]:
     """The libraries that can be asked which read variables of these names."""
     from commtune.spaces.catalogue import prefixes  # reads files
@@ -130,7 +151,8 @@ def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
     if told is not None:
         return _Answer(told, given=True)
     if spec.slurm is None:
-        return _of_a_run(spec, mpi)
+        plan = spec.plan
+        return _of_a_run(mpi, plan.workload, plan.space.pinned, spec.guard_variables)
     if spec.plan.workload.backend == Backend.XCCL:
         return _Answer(why="what NCCL and RCCL load can only be seen in a job", failed=True)
     environment = base_environment(os.environ, mpi, spec.guard_variables)
@@ -140,9 +162,11 @@ def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
     return _Answer(alone, f"{mpi.flavour} does not load it here")
 
 
-def _of_a_run(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
+def _of_a_run(
+    mpi: MpiInstallation, asked: Workload, pinned: Mapping[str, str], guards: Sequence[str]
+) -> _Answer:
     """What the header of a run of the default tells, the shortest that there is."""
-    asked, name = spec.plan.workload, f"versions-{uuid.uuid4().hex[:8]}"
+    name = f"versions-{uuid.uuid4().hex[:8]}"
     workload = Workload(
         Operation.ALLREDUCE,
         (8,),
@@ -152,9 +176,7 @@ def _of_a_run(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
     )
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         try:
-            benchmark = prepare_pinned(
-                mpi, spec.plan.space.pinned, (), workload, Path(folder), spec.guard_variables
-            )
+            benchmark = prepare_pinned(mpi, pinned, (), workload, Path(folder), guards)
             # Once more where it fails: with other versions the same campaign is another question.
             for number in (1, 2):
                 request = RunRequest(f"{name}-{number}", DEFAULT, workload, _SHORT)

@@ -134,6 +134,41 @@ def test_another_machine_or_stack_is_another_question(
     assert count(store, "systems") == count(store, "stacks") == 1
 
 
+def on(ucx: str) -> StackRecord:
+    """A stack on a version of UCX, as it is described since it knows of UCX."""
+    bare = StackRecord("bare", "MPICH 4.3.0", {"version": "4.3.0"})
+    description = {"version": "4.3.0", "libraries": {"ucx": ucx}}
+    return StackRecord(f"on-{ucx}", f"MPICH 4.3.0, UCX {ucx}", description, formerly=bare)
+
+
+def test_another_library_below_mpi_is_another_stack(store: Store) -> None:
+    store.open_campaign(given.campaign(stack=on("1.18.1")))
+    assert not store.open_campaign(given.campaign(stack=on("1.18.1"))).is_new
+    with pytest.raises(CampaignChanged) as refusal:
+        store.open_campaign(given.campaign(stack=on("1.20.1")))
+    assert refusal.value.message.splitlines()[1:] == [
+        '  stack.libraries.ucx: "1.18.1" -> "1.20.1"'
+    ]
+    store.open_campaign(given.campaign("other", stack=on("1.20.1")))
+    assert {c.stack for c in store.campaigns()} == {
+        "MPICH 4.3.0, UCX 1.18.1",
+        "MPICH 4.3.0, UCX 1.20.1",
+    }
+
+
+def test_a_stack_that_was_stored_without_its_libraries_still_matches(store: Store) -> None:
+    bare = on("1.20.1").formerly
+    assert bare is not None
+    first, _ = store.begin(given.campaign(stack=bare))
+    again, _ = store.begin(given.campaign(stack=on("1.20.1")))
+    assert (again.id, again.is_new) == (first.id, False)
+    assert [c.stack for c in store.campaigns()] == ["MPICH 4.3.0"]
+    assert count(store, "stacks") == 1
+    newer = replace(on("1.20.1"), formerly=StackRecord("newer", "MPICH 5", {"version": "5"}))
+    with pytest.raises(CampaignChanged, match=r'stack\.version: "4\.3\.0" -> "5"'):
+        store.open_campaign(given.campaign(stack=newer))
+
+
 def test_trials_keep_number_configuration_origin_and_label(store: Store, campaign_id: int) -> None:
     baseline, tuned = store.trials(campaign_id)
     assert (baseline.number, baseline.configuration, baseline.origin) == (0, DEFAULT, "baseline")

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from slurm_campaigns import ONE_CANDIDATE, OnSlurm
+import json
+
+from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, OnSlurm
+
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
 
 _SPACE = """\
 space: 1
@@ -42,6 +48,8 @@ def test_a_job_searches_what_was_submitted(campaign: OnSlurm) -> None:
     tried = campaign.query("SELECT * FROM configurations")
     assert "UCX_RNDV_THRESH" in str(tried)
     assert "UCX_M" not in str(tried)
+    ((stack,),) = campaign.query("SELECT text FROM stacks")
+    assert stack.endswith(", UCX 1.13.1")
 
 
 def test_a_login_node_is_asked(campaign: OnSlurm) -> None:
@@ -51,3 +59,39 @@ def test_a_login_node_is_asked(campaign: OnSlurm) -> None:
     assert said.code == 0, said.err
     assert "note: not searched, since ucx 1.20.1 does not read it: UCX_MAX_HCA_PER_GPU" in said.out
     assert "COMMTUNE_LIBRARY_VERSIONS=ucx=1.20.1" in said.out.replace("'", "")
+
+
+_NARROW = ONE_BLOCK[ONE_BLOCK.index("narrow:") : ONE_BLOCK.index("slurm:")]
+_BLOCK = ONE_BLOCK.replace("space: mpich-host-allreduce", "space: ./below.yaml").replace(
+    _NARROW, ""
+)
+_GAIN = Interval(1.2, 1.1, 1.3, 20)
+_PROFILE = Profile(
+    name="stated",
+    operation="allreduce",
+    backend="mpi-host",
+    ranks=2,
+    nodes=2,
+    bytes_low=8,
+    bytes_high=8,
+    configuration=Configuration({"UCX_RNDV_THRESH": "4096"}),
+    verdict=Verdict.FASTER,
+    points=(PointEvidence("allreduce", 8, "all", 2e-5, 1e-5, _GAIN, Verdict.FASTER),),
+)
+
+
+def test_a_cut_campaign_is_verified_as_the_same_until_ucx_changes(campaign: OnSlurm) -> None:
+    (campaign.folder / "below.yaml").write_text(_SPACE)
+    campaign.write(_BLOCK)
+    said = campaign("tune", "campaign.yaml")
+    assert said.code == 0, said.err
+    assert "UCX_MAX_HCA_PER_GPU" in said.err
+    opened = open_database(f"sqlite:///{campaign.database}")
+    Store(opened).save_profiles(1, [_PROFILE])
+    opened.close()
+    found = json.loads(campaign("verify", "small/stated", "--time", "1s", "--json").out)
+    assert (found["changes"], found["campaign"]) == ([], "small")
+    campaign.extra["COMMTUNE_LIBRARY_VERSIONS"] = "ucx=1.20.0"
+    found = json.loads(campaign("verify", "small/stated", "--time", "1s", "--json").out)
+    assert found["changes"] == ['libraries.ucx: "1.20.1" -> "1.20.0"']
+    assert found["campaign"].startswith("verify-small-stated-")
