@@ -3,17 +3,21 @@
 Launches of the two programs alternate, and so does which of them comes first. Three ways of timing
 are compared, each aligned:
 
-- batched: 20 operations are enqueued and waited for together (nccl-tests: its default);
-- blocking: 20 operations in turn, each waited for, without a barrier between them (nccl-tests:
-  -z 2; ours --timing blocking --operations 20);
+- batched: 200 operations are enqueued and waited for together (nccl-tests: its default, but for
+  -n 200);
+- blocking: 200 operations in turn, each waited for, without a barrier between them (nccl-tests:
+  -z 2 -n 200; ours --timing blocking --operations 200);
 - graph: 400 operations, recorded as one graph, which is launched and waited for (nccl-tests:
-  -G 1 -n 400; ours --graph yes --operations 400).
+  -G 10 -n 400; ours --graph yes --operations 400).
+
+So many, since what comes before a batch differs: nccl-tests fills its buffers anew, and records
+its graph anew, which the first operation or launch after it pays for; ours goes on. Large sizes
+take long enough for 20 operations to do, and are not recorded as graphs.
 
 Sizes are done in two launches, small ones and large ones, with more batches for the small ones
 (nccl-tests: -N). A launch's time is the mean of its batches, without the tenth of them at either
-end: at small sizes batches have two speeds, by the core that they were launched from, and a median
-would be one or the other (docs/gpu.md). For the same reason --roaming moves both programs from
-core to core.
+end: at small sizes batches have two speeds, by what the cores that launch them do at the time, and
+a median would be one or the other (docs/gpu.md).
 
 In all, the longest rank counts (-a 3), operations rotate through the buffers (nccl-tests always
 does; ours --rotate yes), are not in place, add float, and are waited for by asking the stream and
@@ -30,7 +34,6 @@ import argparse
 import json
 import re
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,24 +58,23 @@ class Way:
     """A way of timing.
 
     Attributes:
-        operations: in a batch.
+        operations: in a batch, at small sizes and at large ones.
         ours, theirs: what asks for it.
-        batches: in a launch of nccl-tests, for small sizes and for large ones; ours does as many
-            or more.
+        batches: in a launch of nccl-tests, likewise; ours does as many or more.
         seconds: ours samples so long at a small size.
     """
 
-    operations: int
+    operations: tuple[int, int]
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
-    batches: tuple[int, int]
-    seconds: float
+    batches: tuple[int, int] = (20, 3)
+    seconds: float = 0.2
 
 
 _WAYS = {
-    "batched": Way(20, ("--timing", "batched"), (), (20, 3), 0.2),
-    "blocking": Way(20, ("--timing", "blocking"), ("-z", "2"), (20, 3), 0.2),
-    "graph": Way(400, ("--timing", "batched", "--graph", "yes"), ("-G", "1"), (5, 3), 0.1),
+    "batched": Way((200, 20), ("--timing", "batched"), ()),
+    "blocking": Way((200, 20), ("--timing", "blocking"), ("-z", "2")),
+    "graph": Way((400, 400), ("--timing", "batched", "--graph", "yes"), ("-G", "10"), (3, 3), 0.1),
 }
 #: The share of batches that is left out at either end.
 _TRIMMED = 0.1
@@ -97,12 +99,13 @@ def ours(options: argparse.Namespace, labels: Json) -> Command:
     way, part = _WAYS[labels["mode"]], labels["part"]
     program = [str(options.bench), "--backend", "xccl", "--op", _OPERATIONS[labels["test"]]]
     program += ["--sizes", ",".join(map(str, _sizes(options, part))), "--rotate", "yes"]
-    program += ["--wait", "poll", *way.ours, "--operations", str(way.operations)]
-    fewest = way.batches[part == "large"]
-    most, cap = (2000, way.seconds) if part == "small" else (2 * fewest, 0.03)
+    is_large = part == "large"
+    program += ["--wait", "poll", *way.ours, "--operations", str(way.operations[is_large])]
+    fewest = way.batches[is_large]
+    most, cap = (2 * fewest, 0.03) if is_large else (2000, way.seconds)
     program += ["--min-samples", str(fewest), "--max-samples", str(most), "--time-cap", str(cap)]
     program += ["--relative-ci", "0", "--end", "quick"]
-    return Command([*_started(options), *program, "--records", "{records}"])
+    return Command([*program, "--records", "{records}"])
 
 
 def theirs(options: argparse.Namespace, labels: Json) -> Command:
@@ -110,14 +113,9 @@ def theirs(options: argparse.Namespace, labels: Json) -> Command:
     way, sizes = _WAYS[labels["mode"]], _sizes(options, labels["part"])
     program = [str(options.nccl_tests / f"{labels['test']}_perf"), "-b", str(sizes[0])]
     program += ["-e", str(sizes[-1]), "-f", str(options.factor), "-d", "float", "-a", "3"]
-    program += ["-n", str(way.operations), "-w", "5", *way.theirs]
-    program += ["-N", str(way.batches[labels["part"] == "large"])]
-    return Command([*_started(options), *program, "-J", "{records}"])
-
-
-def _started(options: argparse.Namespace) -> list[str]:
-    """What both programs are started by."""
-    return [sys.executable, str(Path(__file__).parent / "roaming.py")] if options.roaming else []
+    is_large = labels["part"] == "large"
+    program += ["-n", str(way.operations[is_large]), "-w", "5", *way.theirs]
+    return Command([*program, "-N", str(way.batches[is_large]), "-J", "{records}"])
 
 
 def mean(values: Sequence[float]) -> float:
@@ -236,7 +234,6 @@ def _options() -> argparse.Namespace:
     for mode in _WAYS:
         default = [*_OPERATIONS]
         parser.add_argument(f"--{mode}", type=_tests, default=default, help="tests, or ''")
-    parser.add_argument("--roaming", action="store_true", help="move from core to core")
     parser.add_argument("--first", type=int, default=8, help="bytes (%(default)s)")
     parser.add_argument("--last", type=int, default=2**30, help="bytes (%(default)s)")
     parser.add_argument("--factor", type=int, default=8, help="between sizes (%(default)s)")
