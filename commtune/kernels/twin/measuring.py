@@ -74,7 +74,7 @@ class Measurer:
         operation_s = self._warm_up(result)
         result.batch = self._choose_batch(work, operation_s)
         self._poison(work)
-        spent_s = result.first_call_s + _clock() - warm_began
+        spent_s = _clock() - warm_began  # without the first call, however slow it was
         self._take_samples(result, spent_s, result.batch * operation_s)
         self._check(result)
         result.elapsed_s = _clock() - began
@@ -99,9 +99,8 @@ class Measurer:
         began = _clock()
         operation_s = slowest_s = result.first_call_s
         while True:
-            spent_s = result.first_call_s + _clock() - began
             following = self._world.from_first(
-                self._rule.next_warmup(result.warmup, spent_s, slowest_s)
+                self._rule.next_warmup(result.warmup, _clock() - began, slowest_s)
             )
             if following == 0:
                 return operation_s

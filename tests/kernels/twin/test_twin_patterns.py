@@ -73,6 +73,31 @@ def run(self):
     assert (measurement["status"], json.loads(run.lines[2])["status"]) == ("wrong", "wrong")
 
 
+def test_a_slow_first_call_takes_nothing_from_the_time_of_a_size(
+    run_twin: RunTwin, tmp_path: Path
+) -> None:
+    body = """\
+slow = True
+def define(self):
+    self.add(0, 1, self.size)
+def run(self):
+    if Mine.slow:
+        import time
+        time.sleep(2.1)  # longer than the time cap
+        Mine.slow = False
+    super().run()
+"""
+    run = run_twin(
+        f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=8", "--warmup=5",
+        "--min-samples=6", "--max-samples=12", "--relative-ci=0", "--time-cap=2",
+    )  # fmt: skip
+    assert run.completed.exit_code == 0, run.completed.output
+    measurement = json.loads(run.lines[1])
+    assert measurement["first_call_s"] > 2
+    assert (measurement["warmup"], measurement["samples"]) == (5, 12)
+    assert measurement["stop"] == "max-samples"
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
