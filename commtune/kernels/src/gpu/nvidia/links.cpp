@@ -82,9 +82,11 @@ std::string version_of(std::optional<unsigned> version) {
   return version && *version < kWords.size() ? kWords[*version] : "";
 }
 
-/// As the kernel writes it.
+/// As the kernel writes it; empty where the driver says none, by ones in all places, as it does for
+/// NVSwitches.
 std::string address_of(std::optional<PciInfo> pci) {
-  if (!pci) return "";
+  constexpr unsigned kNoDomain = ~0U;
+  if (!pci || pci->domain == kNoDomain) return "";
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", pci->domain, pci->bus, pci->device);
   return text.data();
