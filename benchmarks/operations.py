@@ -78,8 +78,9 @@ def measure(options: argparse.Namespace) -> Json:
     """Launches all, until the time is over."""
     session = Session(options, "operations")
     session.document["ranks"] = options.ranks
+    part, of = options.part
     for backend in options.backends.split(","):
-        for case in cases(options, backend):
+        for case in cases(options, backend)[part - 1 :: of]:
             if not session.has_time_for(1):
                 return session.document
             program = [str(options.bench), "--backend", backend, "--op", *shlex.split(case)]
@@ -138,10 +139,18 @@ def main() -> None:
     show(gl.load(options.source) if options.source else measure(options))
 
 
+def _part(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"{text} is not NUMBER/OF, as 2/3")
+    return int(number), int(of)
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     gl.add_options(parser, seconds=235, launches=1)
     parser.add_argument("--backends", default=",".join(_BACKENDS), help="(%(default)s)")
+    parser.add_argument("--part", type=_part, default=(1, 1), help="2/3: the second third of them")
     return gl.parse(parser, [])
 
 
