@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commtune.kernels.twin.data import DataPattern
+from commtune.kernels.twin.faults import UsageFault
 from commtune.kernels.twin.memory import Memory
 from commtune.kernels.twin.options import Options
 from commtune.kernels.twin.statistics import summarise
@@ -142,12 +143,21 @@ class Measurer:
             self._memory.settle()
 
     def _check(self, result: SizeResult) -> None:
+        self._demand_complete(result.work)
         if not self._options.check:
             return
         own = count_wrong(self._data, self._received, result.work.expected)
         checked, wrong = self._world.sum_to_first(own)
         result.checked += checked
         result.wrong += wrong
+
+    def _demand_complete(self, work: Work) -> None:
+        """Times of messages that nobody waited for are those of starting them."""
+        if work.incomplete is None:
+            return
+        said = self._world.gather(work.incomplete())
+        if words := self._world.from_first(next((w for w in said if w), "")):
+            raise UsageFault(words)
 
 
 def _skew(longest: list[float], shortest: list[float]) -> float | None:

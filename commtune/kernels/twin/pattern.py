@@ -75,6 +75,22 @@ def _unbound() -> None:
     raise RuntimeError("start() and wait() work while a pattern is measured, not before")
 
 
+@dataclass(frozen=True)
+class Motion:
+    """What a part does on one rank while it is measured.
+
+    Attributes:
+        under_way: whether messages were started and not waited for.
+    """
+
+    start: Callable[[], None]
+    wait: Callable[[], None]
+    under_way: Callable[[], bool]
+
+
+_UNBOUND = Motion(_unbound, _unbound, lambda: False)
+
+
 class Part:
     """Messages that are started together and waited for together."""
 
@@ -82,8 +98,7 @@ class Part:
         self._packing = packing
         self._number = packing.parts
         packing.parts += 1
-        self._start: Callable[[], None] = _unbound
-        self._wait: Callable[[], None] = _unbound
+        self._motion = _UNBOUND
 
     def add(self, source: int, destination: int, size: int) -> Message:
         """Adds a message; every rank adds the same ones, in the same order.
@@ -96,11 +111,11 @@ class Part:
 
     def start(self) -> None:
         """Begins this rank's part of the messages."""
-        self._start()
+        self._motion.start()
 
     def wait(self) -> None:
         """Returns when this rank's part of the messages is complete."""
-        self._wait()
+        self._motion.wait()
 
 
 class Pattern(Part):
@@ -165,10 +180,22 @@ class Pattern(Part):
 def bind(
     pattern: Pattern,
     comm: MPI.Comm,
-    start_of: Callable[[Sequence[Message]], tuple[Callable[[], None], Callable[[], None]]],
+    motion_of: Callable[[Sequence[Message]], Motion],
 ) -> None:
     """Gives every part of a pattern what starts and waits for its messages."""
     pattern.comm = comm
     for part in pattern._parts:
         own = [m for m in pattern.messages if m.part == part._number]
-        part._start, part._wait = start_of(own)
+        part._motion = motion_of(own)
+
+
+def incomplete(pattern: Pattern) -> str:
+    """What of this rank's messages ``run`` left under way, in words; empty if nothing."""
+    left = [part._number for part in pattern._parts if part._motion.under_way()]
+    if not left:
+        return ""
+    which = f"its part() {left[0]}" if left[0] else "the pattern itself"
+    return (
+        f"{type(pattern).__name__}: run() returned at {pattern.size} bytes before the messages of "
+        f"{which} were complete; every start() needs its wait() in run()"
+    )

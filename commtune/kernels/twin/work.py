@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from commtune.kernels.twin.data import DataPattern
@@ -16,7 +17,7 @@ from commtune.kernels.twin.layout import (
     time_share,
 )
 from commtune.kernels.twin.options import Options
-from commtune.kernels.twin.pattern import Message, Pattern, bind
+from commtune.kernels.twin.pattern import Message, Motion, Pattern, bind, incomplete
 from commtune.kernels.twin.world import World
 
 _TAG = 8
@@ -46,6 +47,7 @@ class Work:
         run: does it once; returns when this rank's part is complete.
         takes_part: whether this rank has anything to do.
         time_share: share of the timed interval that is one operation.
+        incomplete: what ``run`` left under way on this rank, in words; ``None`` where it can't.
     """
 
     layout: Layout
@@ -54,6 +56,7 @@ class Work:
     takes_part: bool
     bus_factor: float
     time_share: float
+    incomplete: Callable[[], str] | None = None
 
 
 class Operations:
@@ -219,18 +222,17 @@ class Patterns:
     def work(self, layout: Layout) -> Work:
         rank = self._world.rank
         pattern = _made(self._kind, self._options, self._world, layout.bytes)
-        bind(pattern, self._world.comm, self._starter)
+        bind(pattern, self._world.comm, self._motion)
         mine = [m for m in pattern.messages if rank in (m.source, m.destination)]
         expected = tuple(
             Expected(m.to_offset, m.count, m.source, m.from_offset)
             for m in mine
             if m.destination == rank
         )
-        return Work(layout, pattern.run, expected, bool(mine), 1.0, 1.0)
+        left = partial(incomplete, pattern)
+        return Work(layout, pattern.run, expected, bool(mine), 1.0, 1.0, left)
 
-    def _starter(
-        self, messages: Sequence[Message]
-    ) -> tuple[Callable[[], None], Callable[[], None]]:
+    def _motion(self, messages: Sequence[Message]) -> Motion:
         comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
         rank = self._world.rank
         receives = [
@@ -253,7 +255,7 @@ class Patterns:
             waitall(requests)
             requests.clear()
 
-        return start, wait
+        return Motion(start, wait, lambda: bool(requests))
 
 
 def _made(kind: type[Pattern], options: Options, world: World, size: int) -> Pattern:

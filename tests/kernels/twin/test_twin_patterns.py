@@ -98,6 +98,41 @@ def run(self):
     assert measurement["stop"] == "max-samples"
 
 
+_UP = "self.up = self.part()\n    self.up.add(1, 0, self.size)"
+
+
+@pytest.mark.parametrize(
+    ("run_body", "words"),
+    [
+        ("self.start()", "run() returned at {size} bytes before the messages of the pattern itself"),
+        ("self.start(); self.wait(); self.up.start()", "the messages of its part() 1 were complete"),
+        # Only one rank does not wait.
+        ("self.start(); self.comm.rank == 0 and self.wait()", "messages of the pattern itself"),
+        # All is well in the first round.
+        (
+            "self.start(); self.early or self.wait(); self.early = True",
+            "messages of the pattern itself",
+        ),
+    ],
+)
+@pytest.mark.parametrize(("size", "check"), [(8, "full"), (1 << 20, "none")])
+def test_messages_that_run_does_not_wait_for_are_an_error(
+    run_twin: RunTwin, tmp_path: Path, run_body: str, words: str, size: int, check: str
+) -> None:
+    body = (
+        f"early = False\ndef define(self):\n    self.add(0, 1, self.size)\n    {_UP}\n"
+        f"def run(self):\n    {run_body}"
+    )
+    run = run_twin(
+        f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", f"--sizes={size}",
+        f"--check={check}", "--max-samples=10",
+    )  # fmt: skip
+    assert run.completed.exit_code == 2, run.completed.output
+    assert words.format(size=size) in run.completed.output
+    assert "every start() needs its wait()" in run.completed.output
+    assert run.completed.output.count("commtune-bench:") == 1
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
