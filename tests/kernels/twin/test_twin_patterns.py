@@ -104,8 +104,8 @@ _UP = "self.up = self.part()\n    self.up.add(1, 0, self.size)"
 @pytest.mark.parametrize(
     ("run_body", "words"),
     [
-        ("self.start()", "run() returned at {size} bytes before the messages of the pattern itself"),
-        ("self.start(); self.wait(); self.up.start()", "the messages of its part() 1 were complete"),
+        ("self.start()", "run() returned at {size} bytes before the messages of the pattern"),
+        ("self.start(); self.wait(); self.up.start()", "messages of its part() 1 were complete"),
         # Only one rank does not wait.
         ("self.start(); self.comm.rank == 0 and self.wait()", "messages of the pattern itself"),
         # All is well in the first round.
