@@ -36,6 +36,7 @@ def bench(
     matrix: Annotated[str, typer.Option(help="matrix: file of lines FROM TO BYTES")] = "",
     inside: Annotated[str, typer.Option(help="matrix, striping: backend inside of nodes")] = "",
     between: Annotated[str, typer.Option(help="matrix, striping: backend between nodes")] = "",
+    assemble: Annotated[str, typer.Option(help="striping: backend of its last step")] = "",
     window: Annotated[
         int | None, typer.Option(help="stream: messages under way together [64]")
     ] = None,
@@ -48,7 +49,7 @@ def bench(
     from commtune.commands import bench as command
 
     shape = command.ShapeFlags(
-        group_size, active, direction, matrix, inside, between, window, rotate
+        group_size, active, direction, matrix, inside, between, assemble, window, rotate
     )
     settings = command.Settings(
         op, ranks, sizes, tuple(setting or ()), mpi, dtype, time_cap, backend or "",

@@ -55,6 +55,7 @@ class ShapeFlags:
     matrix: str = ""
     inside: str = ""
     between: str = ""
+    assemble: str = ""
     window: int | None = None
     rotate: str = ""
 
@@ -171,7 +172,8 @@ def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
     named = {
         name: Backend(one_of(f"--{name}", word, known)) if word else None
         for name, word in (
-            ("backend", settings.backend), ("inside", flags.inside), ("between", flags.between)
+            ("backend", settings.backend), ("inside", flags.inside), ("between", flags.between),
+            ("assemble", flags.assemble),
         )
     }  # fmt: skip
     way = flags.direction and one_of("--direction", flags.direction, list(Direction))

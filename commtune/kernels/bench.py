@@ -165,7 +165,8 @@ def _shape(workload: Workload) -> list[str]:
     names: list[str] = []
     names += ["group_size"] if operation in GROUPED else []
     names += ["active", "direction"] if operation in ACTIVE else []
-    names += [name for name in ("inside", "between") if operation in MIXED]
+    names += ["inside", "between"] if operation in MIXED else []
+    names += ["assemble"] if operation is Operation.STRIPING else []
     given = ((name, getattr(shape, name)) for name in names)
     return [f"--{name.replace('_', '-')}={value}" for name, value in given if value]
 

@@ -253,7 +253,7 @@ def _compare(header: Mapping[str, Any], request: RunRequest) -> None:
 
 def _compare_shape(header: Mapping[str, Any], workload: Workload) -> None:
     found, asked = header.get("shape"), workload.shape
-    names = ("group_size", "active", "direction", "inside", "between")
+    names = ("group_size", "active", "direction", "inside", "between", "assemble")
     if not workload.operation.is_pattern or not isinstance(found, dict):
         return
     for name in names:

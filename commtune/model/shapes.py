@@ -47,6 +47,7 @@ class Shape:
         group_size, active: ranks of a group, and those of them that send.
         inside, between: backends of messages inside of nodes and between them; empty for the
             backend of the workload.
+        assemble: backend of the last step of striping; empty for the one inside of nodes.
         matrix: key of the matrix; empty where there is none.
         content: the matrix itself, where it was read; a stored shape has only its key.
     """
@@ -56,13 +57,14 @@ class Shape:
     direction: str = Direction.OUTBOUND
     inside: str = ""
     between: str = ""
+    assemble: str = ""
     matrix: str = ""
     content: Matrix | None = field(default=None, compare=False, repr=False)
 
     @property
     def backends(self) -> tuple[str, ...]:
         """The backends that it names."""
-        return tuple(dict.fromkeys(filter(None, (self.inside, self.between))))
+        return tuple(dict.fromkeys(filter(None, (self.inside, self.between, self.assemble))))
 
     def plain(self) -> dict[str, Any]:
         """As plain data, without what has its default and without the matrix itself."""
@@ -90,12 +92,16 @@ class Shape:
         if operation in MIXED:
             words += [f"{name} nodes by {by}" for name, by in
                       (("inside", self.inside), ("between", self.between)) if by]  # fmt: skip
+        if operation == STRIPING and self.assemble:
+            words.append(f"assembled by {self.assemble}")
         return ", ".join(words)
 
 
 _PLAINEST = Shape()
 
+STRIPING = "striping"
+
 #: Operations with active ranks and a direction; with groups; with two backends.
 ACTIVE = ("rail", "asymmetric", "symmetric")
-GROUPED = (*ACTIVE, "striping")
-MIXED = ("matrix", "striping")
+GROUPED = (*ACTIVE, STRIPING)
+MIXED = ("matrix", STRIPING)

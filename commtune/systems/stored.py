@@ -52,7 +52,10 @@ def stored_nominal(
     if question.operation == "matrix" and not question.flows:
         return nothing("the messages of its matrix are not stored: there are too many")
     shape = workload.get("shape") or {}
-    if _STAGED in (shape.get("inside"), shape.get("between")) and question.memory is Memory.DEVICE:
+    if (
+        _STAGED in [shape.get(key) for key in ("inside", "between", "assemble")]
+        and question.memory is Memory.DEVICE
+    ):
         return nothing("there is no model of messages of which some go through the host")
     return nominal(fabric, question)
 

@@ -26,7 +26,11 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
     "matrix": (Operation.MATRIX,),
     "inside": MIXED,
     "between": MIXED,
+    "assemble": (Operation.STRIPING,),
 }
+
+#: Keys that name a backend for some of the messages.
+_MECHANISMS = ("inside", "between", "assemble")
 
 
 class ShapeRefused(Exception):
@@ -48,7 +52,8 @@ class Asked:
 
     Attributes:
         nodes: of each run, or emulated; groups are those of a node unless it is said otherwise.
-        backend: of the workload; ``None`` where it is left to ``inside`` and ``between``.
+        backend: of the workload; ``None`` where it is left to ``inside``, ``between`` and
+            ``assemble``.
         matrix: a file, with the folder that a relative path starts at.
     """
 
@@ -63,6 +68,7 @@ class Asked:
     matrix: Path | None = None
     inside: Backend | None = None
     between: Backend | None = None
+    assemble: Backend | None = None
 
 
 def matrix_path(written: str | None, folder: Path) -> Path | None:
@@ -100,19 +106,20 @@ def shape_of(asked: Asked) -> Shape:
         direction=str(asked.direction or Direction.OUTBOUND),
         inside=str(asked.inside or ""),
         between=str(asked.between or ""),
+        assemble=str(asked.assemble or ""),
         matrix=content.key if content else "",
         content=content,
     )
 
 
 def backend_of(asked: Asked) -> Backend:
-    """The backend of the workload: as written, else one that ``inside`` and ``between`` name.
+    """The backend of the workload: as written, else one that keys of some messages name.
 
     Raises:
         ShapeRefused: they work on other memory, or another build is needed for them; or the
             backend has not the operation.
     """
-    named = {key: value for key in ("inside", "between") if (value := getattr(asked, key))}
+    named = {key: value for key in _MECHANISMS if (value := getattr(asked, key))}
     backend = asked.backend
     if backend is None and named:
         values = tuple(named.values())

@@ -142,6 +142,9 @@ class WorkloadPart(Part):
     between: Backend | None = Field(
         default=None, description="of matrix, striping: backend between nodes"
     )
+    assemble: Backend | None = Field(
+        default=None, description="of striping: backend of its last step"
+    )
     rotate: Truth = Field(
         default=False, description="each operation at another place of the buffers"
     )
@@ -229,6 +232,7 @@ def _asked(part: WorkloadPart, folder: Path, nodes: int) -> Asked:
         matrix=matrix_path(part.matrix, folder),
         inside=part.inside,
         between=part.between,
+        assemble=part.assemble,
     )
 
 
@@ -254,9 +258,9 @@ def timing(document: Document, part: TimingPart, workload: Workload) -> Timing:
         )
     if (is_batched or part.timer == DEVICE) and shape.backends:
         raise document.error(
-            "with backends inside and between there is no one stream to enqueue on",
+            "with backends inside, between or assemble there is no one stream to enqueue on",
             ("timing", "mode" if is_batched else "timer"),
-            hint="take it out, or take inside and between out of the workload",
+            hint="take it out, or take these out of the workload",
         )
     if part.timer == DEVICE and backend != Backend.XCCL:
         raise document.error(
@@ -301,7 +305,7 @@ def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -
     if part.emulate_nodes is None:
         return 0
     at = ("workload", "emulate_nodes")
-    if Backend.XCCL not in (part.backend, part.inside, part.between):
+    if Backend.XCCL not in (part.backend, part.inside, part.between, part.assemble):
         raise document.error(
             f"nodes can be emulated for the backend xccl only, and this is {part.backend}",
             at,

@@ -60,12 +60,13 @@ def test_guard_operations_have_no_window() -> None:
 
 
 def test_each_pattern_gets_what_it_uses_of_a_shape() -> None:
-    shape = Shape(4, 2, "bidirectional", inside="ipc-put", between="xccl", matrix="key")
+    shape = Shape(4, 2, "bidirectional", inside="ipc-put", between="xccl", matrix="key",
+                  assemble="ipc-get")  # fmt: skip
     grouped = ["--group-size=4", "--active=2", "--direction=bidirectional"]
     mixed = ["--inside=ipc-put", "--between=xccl"]
     for operation, wanted in (
         (Operation.RAIL, grouped),
-        (Operation.STRIPING, [grouped[0], *mixed]),
+        (Operation.STRIPING, [grouped[0], *mixed, "--assemble=ipc-get"]),
         (Operation.MATRIX, mixed),
         (Operation.ALLTOALL, []),  # as a guard operation of one of them
     ):
@@ -74,7 +75,9 @@ def test_each_pattern_gets_what_it_uses_of_a_shape() -> None:
         assert said == wanted
 
 
-_OF_SHAPES = ("--group-size", "--active", "--direction", "--inside", "--between", "--rotate")
+_OF_SHAPES = (
+    "--group-size", "--active", "--direction", "--inside", "--between", "--assemble", "--rotate",
+)  # fmt: skip
 
 
 def test_rotation_is_asked_for_only_where_it_is_wanted() -> None:

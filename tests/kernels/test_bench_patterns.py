@@ -205,6 +205,15 @@ def test_striping_is_measured_by_step_and_whole(run_bench: RunBench) -> None:
     assert [p.part for p in records.pieces] == ["split", "translate", "assemble"] * 2
 
 
+def test_each_step_of_striping_can_name_a_backend(run_bench: RunBench) -> None:
+    by = {"inside": "mpi-host", "between": "mpi-host", "assemble": "mpi-host"}
+    named = [f"--{key}={backend}" for key, backend in by.items()]
+    run = run_bench("--op=striping", "--group-size=2", "--sizes=4000", *named, *_FEW, ranks=4)
+    header, *_, footer = _valid(run)
+    assert header["shape"] == {"group_size": 2, **by}
+    assert footer["status"] == "ok"
+
+
 def test_groups_of_one_have_nothing_to_split(run_bench: RunBench) -> None:
     found = _measured(run_bench("--op=striping", "--sizes=4000", *_FEW))
     assert [m.get("part") for m in found] == ["translate", None]

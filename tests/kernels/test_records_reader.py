@@ -223,3 +223,20 @@ def test_a_pattern_of_another_shape_answers_something_else(
     assert problems(Shape(2, 1))[0] == "line 1: active is '2', asked for was 1"
     other = problems(Shape(2, 2, "bidirectional"))[0]
     assert other == "line 1: direction is 'outbound', asked for was 'bidirectional'"
+
+
+def test_striping_by_other_backends_answers_something_else(
+    module_bench: RunBench, tmp_path: Path
+) -> None:
+    run = module_bench("--op=striping", "--sizes=8", "--run-id=r-1", "--assemble=mpi-host")
+    records = [json.loads(line) for line in run.lines]
+
+    def problems(shape: Shape) -> tuple[str, ...]:
+        request = RunRequest(
+            "r-1", DEFAULT, Workload(Operation.STRIPING, (8,), shape=shape), Timing()
+        )
+        return read(_written(tmp_path / "r", records), request).problems
+
+    assert problems(Shape(assemble="mpi-host")) == ()
+    other = problems(Shape(assemble="mpi-staged"))[0]
+    assert other == "line 1: assemble is 'mpi-host', asked for was 'mpi-staged'"

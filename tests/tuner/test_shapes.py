@@ -39,6 +39,7 @@ def workload(text: str, folder: Path | None = None) -> Workload:
             "operation: striping, ranks: 4, inside: mpi-host, between: mpi-host",
             Shape(group_size=2, inside="mpi-host", between="mpi-host"),
         ),
+        ("operation: striping, ranks: 2, assemble: mpi-host", Shape(assemble="mpi-host")),
     ],
 )
 def test_shapes_as_they_are_written(text: str, shape: Shape) -> None:
@@ -125,6 +126,18 @@ def test_groups_are_those_of_a_node_unless_it_is_said_otherwise() -> None:
             "write backend: ipc-put",
         ),
         (
+            "operation: matrix\n  ranks: 4\n  assemble: mpi-host\n  matrix: m",
+            3,
+            "matrix has no assemble",
+            "write operation: striping",
+        ),
+        (
+            "operation: striping\n  ranks: 4\n  assemble: ipc-get\n  backend: mpi-host",
+            3,
+            "ipc-get works on device memory",
+            "write backend: ipc-get",
+        ),
+        (
             "operation: striping\n  ranks: 4\n  inside: xccl\n  backend: mpi-device",
             3,
             "results with xccl are bound to its version",
@@ -168,6 +181,9 @@ def test_patterns_guard_nothing_and_two_mechanisms_have_no_batches() -> None:
         plan(striping + "timing: {mode: batched}\n")
     with pytest.raises(CampaignError, match="no one stream"):
         plan(striping + "timing: {timer: device}\n")
+    assembled = "workload: {operation: striping, ranks: 4, backend: xccl, assemble: ipc-get}\n"
+    with pytest.raises(CampaignError, match="no one stream"):
+        plan(assembled + "timing: {mode: batched}\n")
 
 
 def test_a_matrix_belongs_to_the_question_by_its_messages(tmp_path: Path) -> None:
@@ -252,7 +268,7 @@ def test_a_first_run_has_time_for_all_parts(tmp_path: Path, text: str, limit_s: 
     assert first_limit(found.workload, found.timing) == limit_s
 
 
-@pytest.mark.parametrize("key", ["inside", "between", "backend"])
+@pytest.mark.parametrize("key", ["inside", "between", "assemble", "backend"])
 def test_nodes_are_emulated_for_xccl_wherever_it_is_named(key: str) -> None:
     text = f"workload: {{operation: striping, ranks: 4, {key}: xccl, emulate_nodes: 2}}\n"
     found = parse_campaign("campaign: 1\nname: w\nspace: nccl\n" + text, Path.cwd())

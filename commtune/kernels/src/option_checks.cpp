@@ -21,7 +21,7 @@ void check_patterns(const Options& options, const Given& given) {
   const O operation = options.operation;
   const bool grouped = is_any_of(operation, {O::rail, O::asymmetric, O::symmetric});
   const bool mixed = is_any_of(operation, {O::matrix, O::striping});
-  const std::array<std::pair<const char*, bool>, 7> allowed{{
+  const std::array<std::pair<const char*, bool>, 8> allowed{{
       {"--window", operation == O::stream},
       {"--group-size", grouped || operation == O::striping},
       {"--active", grouped},
@@ -29,16 +29,19 @@ void check_patterns(const Options& options, const Given& given) {
       {"--matrix", operation == O::matrix},
       {"--inside", mixed},
       {"--between", mixed},
+      {"--assemble", operation == O::striping},
   }};
   for (const auto& [name, is_allowed] : allowed) {
     if (given.count(name) == 0 || is_allowed) continue;
     throw UsageError(std::string(name) + " is not for --op " + std::string(word(operation)));
   }
   const bool on_stream = options.timing == Timing::batched || options.timer == Timer::device;
-  if (on_stream && (given.count("--inside") != 0 || given.count("--between") != 0)) {
+  const bool several =
+      given.count("--inside") + given.count("--between") + given.count("--assemble") != 0;
+  if (on_stream && several) {
     throw UsageError(
-        "--timing batched and --timer device are for a single stream: not with --inside or "
-        "--between");
+        "--timing batched and --timer device are for a single stream: not with --inside, "
+        "--between or --assemble");
   }
   if (!uses_gpu(options) && (options.bind == Bind::gpu || options.shares_gpus)) {
     throw UsageError("--bind gpu and --share-gpus yes are for GPUs: --backend mpi-host uses none");

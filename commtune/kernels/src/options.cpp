@@ -133,13 +133,14 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 43> kOptions{
+constexpr std::array<Option, 44> kOptions{
     {
         {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); },
          For::operations},
         {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
         {"--inside", [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
         {"--between", [](Options& o, Name, Value v) { o.between = v; }, For::operations},
+        {"--assemble", [](Options& o, Name, Value v) { o.assemble = v; }, For::operations},
         {"--timing", [](Options& o, Name, Value v) { o.timing = parse_timing(v); },
          For::operations},
         {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},

@@ -41,8 +41,9 @@ std::string_view word(Waiting waiting);
 struct Options {
   Mode mode = Mode::measure;
   std::string backend = "mpi-host";
-  std::string inside;   ///< backend of messages inside nodes; empty: `backend`
-  std::string between;  ///< backend of messages between nodes; empty: `backend`
+  std::string inside;    ///< backend of messages inside nodes; empty: `backend`
+  std::string between;   ///< backend of messages between nodes; empty: `backend`
+  std::string assemble;  ///< backend of the last step of striping; empty: as inside nodes
   Shape shape;
   std::string matrix;  ///< file of Operation::matrix; Shape's flows come from it, once MPI is up
   Timing timing = Timing::blocking;

@@ -69,6 +69,7 @@ std::string shape_json(const Options& options) {
   }
   if (!options.inside.empty()) object.text("inside", options.inside);
   if (!options.between.empty()) object.text("between", options.between);
+  if (!options.assemble.empty()) object.text("assemble", options.assemble);
   return object.str();
 }
 

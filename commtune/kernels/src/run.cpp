@@ -41,7 +41,9 @@ Backends make_backends(const Options& options, const World& world) {
     backends.inside = make_backend(options.inside, world, options.waiting);
   if (!options.between.empty())
     backends.between = make_backend(options.between, world, options.waiting);
-  for (Backend* other : {backends.inside.get(), backends.between.get()}) {
+  if (!options.assemble.empty())
+    backends.assemble = make_backend(options.assemble, world, options.waiting);
+  for (Backend* other : {backends.inside.get(), backends.between.get(), backends.assemble.get()}) {
     if (other != nullptr && other->memory().name() != backends.main->memory().name()) {
       throw UsageError(std::string(other->name()) + " and " + std::string(backends.main->name()) +
                        " don't work on the same memory: name backends for the host or for GPUs");

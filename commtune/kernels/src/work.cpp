@@ -109,7 +109,7 @@ class Maker {
     }
     if (part == Part::assemble || part == Part::whole) {
       const bool passes = is_second_group && !is_head;
-      add_stage(stages, backends_.for_inside(), steps[2], passes ? passing : buffers_);
+      add_stage(stages, backends_.for_assembling(), steps[2], passes ? passing : buffers_);
     }
     return stages;
   }
@@ -192,7 +192,7 @@ std::size_t bytes_of_part(const Plan& plan, Part part, const std::vector<int>& n
 Work::Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
            const Plan& plan, const Options& options, Part part, const std::vector<Buffers>& places)
     : main_(*backends.main),
-      enqueues_(backends.main->enqueues() && !backends.inside && !backends.between),
+      enqueues_(backends.main->enqueues() && backends.is_single()),
       takes_part_(is_collective(plan.layout.operation)),
       timer_(enqueues_ ? backends.main->device_timer() : nullptr) {
   const Layout& layout = plan.layout;

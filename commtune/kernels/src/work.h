@@ -17,9 +17,14 @@ struct Backends {
   std::unique_ptr<Backend> main;
   std::unique_ptr<Backend> inside;   ///< matrix, striping: inside a node; null: main
   std::unique_ptr<Backend> between;  ///< matrix, striping: between nodes; null: main
+  std::unique_ptr<Backend> assemble;  ///< striping: its last step; null: as inside a node
 
   Backend& for_inside() const { return inside ? *inside : *main; }
   Backend& for_between() const { return between ? *between : *main; }
+  Backend& for_assembling() const { return assemble ? *assemble : for_inside(); }
+
+  /// Whether all of an operation goes by the first one.
+  bool is_single() const { return !inside && !between && !assemble; }
 };
 
 /// Which part of an operation is measured.

@@ -115,7 +115,7 @@ TEST(graphs_are_for_batches) {
   EXPECT(complaint(with_graph("20")) == "--graph: '20' is neither yes nor no");
   EXPECT(harness::contains(complaint({"--op=matrix", "--sizes=8", "--matrix=m", "--backend=xccl",
                                       "--inside=ipc-put", "--timing=batched", "--graph=yes"}),
-                           "not with --inside or --between"));
+                           "not with --inside, --between or --assemble"));
 }
 
 TEST(options_of_an_aggressor_are_read) {
@@ -192,11 +192,16 @@ TEST(options_of_patterns_belong_to_them) {
   EXPECT(complaint(with("--window", "8")) == "--window is not for --op allreduce");
   EXPECT(complaint(with("--active", "2")) == "--active is not for --op allreduce");
   EXPECT(complaint(with("--inside", "mpi-host")) == "--inside is not for --op allreduce");
+  EXPECT(complaint({"--op=matrix", "--sizes=8", "--matrix=m", "--assemble=mpi-host"}) ==
+         "--assemble is not for --op matrix");
+  EXPECT(harness::contains(complaint({"--op=striping", "--sizes=8", "--backend=xccl",
+                                      "--assemble=ipc-get", "--timing=batched"}),
+                           "not with --inside, --between or --assemble"));
   EXPECT(complaint({"--op=matrix", "--sizes=8"}) == "matrix needs --matrix FILE");
   for (const char* on_stream : {"--timing=batched", "--timer=device"}) {
     EXPECT(harness::contains(complaint({"--op=matrix", "--sizes=8", "--matrix=m", "--backend=xccl",
                                         "--inside=ipc-put", on_stream}),
-                             "not with --inside or --between"));
+                             "not with --inside, --between or --assemble"));
   }
   EXPECT(harness::contains(complaint(with("--bind", "gpu")), "mpi-host uses none"));
   EXPECT(harness::contains(complaint(with("--share-gpus", "yes")), "mpi-host uses none"));

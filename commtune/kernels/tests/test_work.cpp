@@ -53,7 +53,8 @@ class WrittenEnd final : public DeviceTimer {
 
 class PaperBackend final : public Backend {
  public:
-  explicit PaperBackend(Tape& tape) : tape_(tape) {}
+  /// @param letter of its messages
+  explicit PaperBackend(Tape& tape, char letter = 'm') : tape_(tape), letter_(letter) {}
   std::string_view name() const override { return "paper"; }
   Memory& memory() override { return *memory_; }
   bool enqueues() const override { return true; }
@@ -70,7 +71,7 @@ class PaperBackend final : public Backend {
   }
 
   std::unique_ptr<Action> exchange(const Exchange&, const Buffers&, DataType, Company) override {
-    return nullptr;
+    return std::make_unique<Written>(tape_, letter_);
   }
 
   /// The first place is a, the next one b.
@@ -80,6 +81,7 @@ class PaperBackend final : public Backend {
 
  private:
   Tape& tape_;
+  char letter_;
   std::unique_ptr<Memory> memory_ = host_memory();
   WrittenEnd timer_{tape_};
   int made_ = 0;
@@ -95,7 +97,7 @@ const World& world() {
 /// An allreduce at three places on paper.
 struct ThreePlaces {
   Tape tape;
-  Backends backends{std::make_unique<PaperBackend>(tape), nullptr, nullptr};
+  Backends backends{std::make_unique<PaperBackend>(tape), nullptr, nullptr, nullptr};
   std::array<std::byte, 24> memory{};
   Work work{backends,
             world(),
@@ -107,6 +109,28 @@ struct ThreePlaces {
 
   Buffers place(std::size_t offset) { return {memory.data() + offset, memory.data() + offset}; }
 };
+
+/// What rank 0 of four does of striping between two groups, on these backends.
+Tape striped(Tape& tape, const Backends& backends) {
+  Options options;
+  options.operation = Operation::striping;
+  options.shape.group_size = 2;
+  std::array<std::byte, 64> memory{};
+  const Plan plan = plan_of(Operation::striping, DataType::float32, 32, 4, options.shape);
+  Work work{backends,
+            world(),
+            {0, 0, 1, 1},
+            plan,
+            options,
+            Part::whole,
+            {{memory.data(), memory.data()}}};
+  work.one_by_one(1);
+  return tape;
+}
+
+std::unique_ptr<Backend> paper(Tape& tape, char letter) {
+  return std::make_unique<PaperBackend>(tape, letter);
+}
 
 }  // namespace
 
@@ -136,4 +160,20 @@ TEST(the_timer_of_the_device_ends_before_the_last_wait) {
   paper.work.record(2);
   paper.work.together(1, paper.work.device_timer());
   EXPECT(paper.tape == "a.bE.caE.[ab]E.");
+}
+
+TEST(each_step_of_striping_goes_by_its_own_backend) {
+  Tape tape;
+  EXPECT(striped(tape, {paper(tape, 'm'), paper(tape, 'i'), paper(tape, 'b'), paper(tape, 'a')}) ==
+         "i.b.a.");
+  tape.clear();
+  EXPECT(striped(tape, {paper(tape, 'm'), paper(tape, 'i'), paper(tape, 'b'), nullptr}) ==
+         "i.b.i.");
+  tape.clear();
+  EXPECT(striped(tape, {paper(tape, 'm'), nullptr, nullptr, paper(tape, 'a')}) == "m.m.a.");
+}
+
+TEST(steps_of_striping_are_enqueued_together_where_all_go_by_one_backend) {
+  Tape tape;
+  EXPECT(striped(tape, {paper(tape, 'm'), nullptr, nullptr, nullptr}) == "mmm.");
 }
