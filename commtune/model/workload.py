@@ -15,6 +15,9 @@ BLOCKING, BATCHED = "blocking", "batched"
 
 WALL, DEVICE = "wall", "device"
 
+#: Messages of a stream under way together, where nobody says it; the benchmark's own choice.
+STREAM_WINDOW = 64
+
 
 def _without_defaults(value: Timing | Workload, names: Collection[str]) -> dict[str, Any]:
     """The fields as plain data, but for those named that have their default.
@@ -85,7 +88,8 @@ class Workload:
     Attributes:
         emulated_nodes: groups of ranks on one machine that the library takes for different
             nodes, so that it uses its network transport between them; 0 for none.
-        window: messages under way together, of streams; 0 for the benchmark's own choice.
+        window: messages under way together, of streams; 0 for the benchmark's own choice, which
+            is ``STREAM_WINDOW``.
         own: the user's own benchmark; ``None`` for ours.
         shape: of operations made of messages between groups, of a matrix, and of striping.
         rotate: each operation is done at another place of the buffers, so that caches hold less.
@@ -116,7 +120,15 @@ class Workload:
     def pattern(self) -> str:
         """What an operation's word and its ranks leave open, for people; empty for nothing."""
         rotating = "rotating through the buffers" if self.rotate else ""
-        return ", ".join(filter(None, (self.shape.said(self.operation), rotating)))
+        said = (self._streaming, self.shape.said(self.operation), rotating)
+        return ", ".join(filter(None, said))
+
+    @property
+    def _streaming(self) -> str:
+        """How many messages of a stream are under way; nobody knows that of a user's own."""
+        if self.operation is not Operation.STREAM or self.own is not None:
+            return ""
+        return f"window of {self.window or STREAM_WINDOW}"
 
     @property
     def measured_a_size(self) -> int:

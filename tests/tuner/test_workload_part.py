@@ -8,7 +8,8 @@ import pytest
 
 from commtune.db.codec import timing_from, workload_from, workload_json
 from commtune.errors import CampaignError
-from commtune.model import Backend, Operation, Timing, Workload
+from commtune.kernels.twin.layout import WINDOW
+from commtune.model import Backend, Operation, OwnBenchmark, Timing, Workload
 from commtune.model.operations import IN_PYTHON
 from commtune.text import split_note
 from commtune.tuner.campaign_file import parse_campaign
@@ -27,6 +28,16 @@ def plan(text: str) -> Plan:
 )
 def test_every_backend_of_the_benchmark_has_a_word(backend: str) -> None:
     assert plan(f"workload: {{backend: {backend}}}\n").workload.backend == backend
+
+
+def test_a_stream_says_its_window_and_a_command_has_none() -> None:
+    assert plan("workload: {operation: stream, window: 8}\n").workload.pattern == "window of 8"
+    words = plan("workload: {operation: stream}\n").workload.words
+    assert words == "stream of float32, window of 64"
+    assert (WINDOW, plan("workload: {operation: ring}\n").workload.pattern) == (64, "")
+    own = OwnBenchmark(command=("./osu_bw",), output="osu")
+    command = Workload(Operation.STREAM, (8,), backend=Backend.COMMAND, own=own)
+    assert (command.words, command.pattern) == ("stream", "")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +61,12 @@ def test_every_backend_of_the_benchmark_has_a_word(backend: str) -> None:
         ("workload: {operation: own:mine}", "own:mine is what a benchmark", "add `benchmark:"),
         ("timing: {operations: 5}", "for batches only", "mode: batched"),
         ("timing: {timer: device}", "mpi-host has no clock", "backend: xccl"),
+        ("timing: {mode: batched}", "mpi-host enqueues nothing", "backend: xccl"),
+        (
+            "workload: {backend: mpi-device}\ntiming: {mode: batched}",
+            "mpi-device enqueues nothing",
+            "backend: xccl",
+        ),
         ("timing: {mode: batched, graph: true}", "mpi-host can't be recorded", "backend: xccl"),
         (
             "workload: {backend: xccl}\ntiming: {graph: true}",
@@ -68,7 +85,7 @@ def test_what_does_not_go_together(text: str, message: str, hint: str) -> None:
 
 
 def test_timing_in_batches() -> None:
-    timing = plan("timing: {mode: batched}\n").timing
+    timing = plan("workload: {backend: xccl}\ntiming: {mode: batched}\n").timing
     assert (timing.mode, timing.operations, timing.timer) == ("batched", 20, "wall")
     ours = plan("workload: {backend: xccl}\ntiming: {timer: device}\n").timing
     assert (ours.mode, ours.operations, ours.timer) == ("blocking", 0, "device")
@@ -141,7 +158,8 @@ def test_sizes_that_are_no_whole_elements_are_said_to_be_rounded_down() -> None:
     ],
 )
 def test_nothing_is_said_of_whole_elements(text: str) -> None:
-    assert parse_campaign(HEAD + text + "\n", Path.cwd()).remarks == ()
+    said = parse_campaign(HEAD + text + "\n", Path.cwd()).remarks
+    assert "rounded" not in "".join(said)
 
 
 def test_a_remark_names_a_few_sizes_of_many() -> None:
