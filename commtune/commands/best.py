@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from commtune.commands import text
+from commtune.commands.best_order import Standing, odd, ordered, standing, sure_points
 from commtune.db.answers import BestRow
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, PointEvidence, Verdict
@@ -16,6 +18,10 @@ from commtune.tuner.points import telling
 
 if TYPE_CHECKING:
     from commtune.commands.shares import Share
+
+
+#: Answers that are printed as JSON; those below the first one in words; of a command, letters.
+_MOST, _OTHERS, _LONGEST = 10, 5, 100
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,9 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
         backend=question.backend,
         campaign=question.campaign,
     )
-    rows = sorted(rows, key=_preference)
+    rows = ordered(rows, size)
     if json_output:
-        data = text.without_infinities([_plain(row, size, db) for row in rows])
+        data = text.without_infinities([_plain(row, size, db) for row in rows[:_MOST]])
         print(json.dumps(data, indent=2, allow_nan=False))
         return
     print(_answer(rows[0], size, db))
@@ -95,21 +101,6 @@ def _share(row: BestRow, db: str | None) -> Share | None:
     return of_answer(row, stored, db)
 
 
-def _preference(row: BestRow) -> tuple[bool, bool, int, float]:
-    """A profile made for a narrow range is surer at a size than one for all sizes.
-
-    What was measured beside an aggressor, or between nodes that are none, answers another question
-    than most people ask; a pattern is what they asked for.
-    """
-    odd = text.split_note(row.note)[0]
-    return (
-        row.simulated,
-        bool(odd) and not odd.startswith("pattern:"),
-        row.bytes_high - row.bytes_low,
-        -row.created,
-    )
-
-
 def _why(row: BestRow, size: int, db: str | None) -> str:
     """What could still be hidden at the size, or the measured one nearest to it.
 
@@ -134,10 +125,9 @@ def _answer(row: BestRow, size: int, db: str | None) -> str:
     share = _share(row, db)
     lines = [
         _heading(row, size, _why(row, size, db)),
-        f"measured on {row.system}, {row.stack}, campaign {row.campaign}",
+        f"measured {_where(row)}, campaign {row.campaign}",
+        *filter(None, [_own(row), odd(row)]),
     ]
-    if noise := text.split_note(row.note)[0]:
-        lines.append(noise)
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
     other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
@@ -175,19 +165,56 @@ def _point(point: PointEvidence, other: str) -> str:
     )
 
 
+def _where(row: BestRow) -> str:
+    """The machine, the software, what ranks communicated by, and the space that was searched."""
+    space = f", space {row.space}" if row.space else ""
+    return f"on {row.system}, {row.stack}, backend {row.backend}{space}"
+
+
+def _own(row: BestRow) -> str:
+    """What a user measured by in the place of the benchmark; empty where nobody did."""
+    own = row.workload.get("own") or {}
+    if own.get("command"):
+        words = shlex.join(own["command"])
+        shown = words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+        return f"by a command of your own: {shown}"
+    return f"by a pattern of your own: {own['pattern']}" if own.get("pattern") else ""
+
+
 def _others(rows: list[BestRow]) -> str:
+    others = rows[1:]
+    if not others:
+        return ""
     shown = [
-        f"  {row.campaign}/{row.name} on {row.system}, {row.stack}"
+        f"  {row.campaign}/{row.name}: {_finding(row)}; {text.ranks(row.ranks, row.nodes)}, "
+        + _where(row)
         + (" (simulated or replayed)" if row.simulated else "")
-        + (f", {noise}" if (noise := text.split_note(row.note)[0]) else "")
-        for row in rows[1:6]
+        + "".join(f", {words}" for words in (_own(row), odd(row)) if words)
+        for row in others[:_OTHERS]
     ]
-    return "\n".join(["also measured:", *shown]) if shown else ""
+    if more := len(others) - len(shown):
+        shown.append(
+            f"  and {more} more: --campaign, --backend, --ranks, --nodes or --system picks"
+        )
+    return "\n".join(["also measured:", *shown])
+
+
+def _finding(row: BestRow) -> str:
+    """What another answer shows, in a few words."""
+    found = standing(row)
+    if found is Standing.GAIN:
+        best = max(sure_points(row), key=lambda point: point.gain.low)
+        return f"gain {text.ratio(best.gain)} at {text.size(best.bytes)}"
+    at = "" if row.nearest_bytes is None else f" at {text.size(row.nearest_bytes)}"
+    if row.verdict == Verdict.FASTER:
+        return f"no gain shown{at}"
+    return f"keep the default, {found}{at}"
 
 
 def _plain(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
     share = _share(row, db)
     return {**_shallow(row), "configuration": dict(row.configuration),
+            "finding": str(standing(row)),
             "points": [asdict(point) for point in row.points],
             "why": _why(row, size, db),
             "of_nominal": share.plain() if share else None}  # fmt: skip

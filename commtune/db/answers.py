@@ -88,6 +88,8 @@ class BestRow:
         points: evidence at that size, one for each machine speed.
         level: confidence level of the intervals.
         created: seconds since 1970.
+        workload: what its campaign measures, as ``Workload.plain`` has it; empty if nobody knows.
+        space: name of the space that was searched.
     """
 
     id: int
@@ -112,6 +114,8 @@ class BestRow:
     note: str
     simulated: bool
     created: float
+    workload: Mapping[str, Any] = field(default_factory=dict)
+    space: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -32,11 +33,14 @@ Rows = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 _BUSY_S = 10
 _HINTED = 6
+#: Answers to one question: more than anybody has, so that no proof is missed for being old.
+_MOST = 1000
 
 _PROFILE = """
 SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
        p.verdict, p.level, p.minimum_gain, p.note, p.simulated, p.created, g.environment,
-       c.name AS campaign, s.name AS system, s.fingerprint AS system_fingerprint,
+       c.id AS campaign_id, c.name AS campaign,
+       s.name AS system, s.fingerprint AS system_fingerprint,
        k.text AS stack, k.fingerprint AS stack_fingerprint{more}
 FROM profiles p
 JOIN configurations g ON g.id = p.configuration_id
@@ -63,6 +67,8 @@ SELECT profile_id, is_guard, operation, bytes, speed, default_s, tuned_s, ratio,
 FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
 """
 
+_MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
+
 _THERE = """
 SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system,
        MIN(p.bytes_low) AS low, MAX(p.bytes_high) AS high
@@ -81,7 +87,7 @@ def best(
     system: str | None = None,
     backend: str | None = None,
     campaign: str | None = None,
-    limit: int = 10,
+    limit: int = _MOST,
 ) -> list[BestRow]:
     """Profiles whose range holds this size, newest first.
 
@@ -103,7 +109,7 @@ def best(
 
 
 def ask_best(
-    rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = 10
+    rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = _MOST
 ) -> list[BestRow]:
     """``best``, over a connection that is open already.
 
@@ -123,7 +129,10 @@ def ask_best(
     if not found:
         raise _no_answer(rows, str(op), bytes, given)
     evidence = _evidence(rows, [row["id"] for row in found])
-    return [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
+    measured = _measured(rows, {row["campaign_id"] for row in found})
+    answers = [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
+    both = zip(found, answers, strict=True)
+    return [replace(answer, **measured[row["campaign_id"]]) for row, answer in both]
 
 
 def profile(url: str, ref: str) -> ProfileAnswer:
@@ -267,6 +276,18 @@ def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[Mapping[str, Any
     for row in rows(_POINTS.format(ids=", ".join(str(int(number)) for number in ids)), {}):
         found.setdefault(row["profile_id"], []).append(row)
     return found
+
+
+def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
+    """What campaigns measure and search, for their answers, by number."""
+    ids = ", ".join(str(int(number)) for number in sorted(campaigns))
+    return {
+        row["id"]: {
+            "workload": _json(row["what"]).get("workload") or {},
+            "space": str(_json(row["space"]).get("name") or ""),
+        }
+        for row in rows(_MEASURED.format(ids=ids), {})
+    }
 
 
 def _point(row: Mapping[str, Any]) -> PointEvidence:

@@ -1,0 +1,243 @@
+"""Of several answers ``commtune best`` gives the surest first, and says what each is of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import database_values as given
+import pytest
+
+from commtune.commands import best
+from commtune.db.engine import open_database
+from commtune.db.records import StackRecord
+from commtune.db.store import Store
+from commtune.model import (
+    DEFAULT,
+    Backend,
+    Interval,
+    Operation,
+    OwnBenchmark,
+    PointEvidence,
+    Profile,
+    Verdict,
+    Workload,
+)
+
+SIZE = 65536
+GAIN, NONE, OPEN = Verdict.FASTER, Verdict.DEFAULT, Verdict.UNDECIDED
+#: Lower and upper ends of gains that were shown, ruled out, and neither.
+ENDS = {GAIN: (1.64, 1.9), NONE: (0.99, 1.01), OPEN: (0.9, 1.5)}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/commtune.db"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    database = open_database(url)
+    yield Store(database)
+    database.close()
+
+
+def profile(
+    name: str,
+    verdict: Verdict,
+    *,
+    at: int = SIZE,
+    ends: tuple[float, float] | None = None,
+    of_point: Verdict | None = None,
+    **changes: Any,
+) -> Profile:
+    low, high = ends or ENDS[of_point or verdict]
+    gain = Interval((low * high) ** 0.5, low, high, 20)
+    point = PointEvidence("allreduce", at, "all", 2e-5, 1e-5, gain, of_point or verdict)
+    known = {"points": (point,), "guards": (), "note": "", "bytes_low": 8, **changes}
+    return given.profile(
+        name,
+        verdict=verdict,
+        configuration=given.TUNED if verdict is GAIN else DEFAULT,
+        **known,
+    )
+
+
+def stored(store: Store, name: str, *profiles: Profile, space: str = "mpich-shm",
+           workload: Workload | None = None, **changes: Any) -> None:  # fmt: skip
+    """A campaign, newer than those before it."""
+    first = profiles[0]
+    asked = workload or Workload(
+        Operation(first.operation), (8, SIZE), ranks=first.ranks, backend=first.backend
+    )
+    record = given.campaign(
+        name, what={"workload": asked.plain()}, space={"version": 1, "name": space}, **changes
+    )
+    store.save_profiles(store.open_campaign(record).id, profiles)
+
+
+def asked(
+    url: str, capsys: pytest.CaptureFixture[str], op: str = "allreduce", **named: Any
+) -> list[str]:
+    question = {"nodes": None, "ranks": None, "system": None, "backend": None, "campaign": None}
+    best.run(best.Question(op, "64KiB", **{**question, **named}), url, json_output=False)
+    return capsys.readouterr().out.splitlines()
+
+
+def names(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Campaigns and profiles in the order of the answers."""
+    best.run(best.Question("allreduce", "64KiB", *[None] * 5), url, json_output=True)
+    return [f"{row['campaign']}/{row['name']}" for row in json.loads(capsys.readouterr().out)]
+
+
+@pytest.mark.parametrize("shown", [GAIN, NONE])
+def test_what_is_decided_goes_before_a_newer_and_narrower_doubt(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str], shown: Verdict
+) -> None:
+    stored(store, "proven", profile("wide", shown))
+    stored(store, "tiny", profile("narrow", OPEN, bytes_low=SIZE, bytes_high=SIZE))
+    said = asked(url, capsys)
+    heading = "proven/wide" if shown is GAIN else "keep the default"
+    assert said[0] == f"allreduce of 64 KiB, 2 ranks: {heading}"
+    assert said[-2:] == [
+        "also measured:",
+        "  tiny/narrow: keep the default, undecided at 64 KiB; 2 ranks, on laptop, MPICH 4.3.0, "
+        "backend mpi-host, space mpich-shm",
+    ]
+
+
+def test_what_is_decided_at_the_size_counts_not_what_is_elsewhere_in_the_range(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ruled_out = profile("a", OPEN, of_point=NONE)
+    harmless = profile("b", GAIN, of_point=OPEN, bytes_low=SIZE, bytes_high=SIZE)
+    stored(store, "one", ruled_out)
+    stored(store, "other", harmless)
+    assert names(url, capsys) == ["one/a", "other/b"]
+    assert ": no gain shown at 64 KiB; " in asked(url, capsys)[-1]
+
+
+def test_many_newer_doubts_hide_no_gain(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "proven", profile("p", GAIN))
+    for number in range(12):
+        stored(store, f"tiny-{number}", profile("p", OPEN))
+    said = asked(url, capsys)
+    assert said[0].endswith(": proven/p")
+    assert said[-1] == ("  and 7 more: --campaign, --backend, --ranks, --nodes or --system picks")
+
+
+def test_of_one_question_a_gain_goes_before_what_other_candidates_lack(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "gains", profile("p", GAIN))
+    stored(store, "other-candidates", profile("p", NONE))
+    assert names(url, capsys) == ["gains/p", "other-candidates/p"]
+
+
+def test_of_gains_the_surest_and_of_a_campaign_the_narrowest_goes_first(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = profile("all-sizes", GAIN, ends=(1.3, 1.4))
+    narrow = profile("range", GAIN, ends=(1.2, 1.6), bytes_low=SIZE)
+    stored(store, "surest", wide, narrow)
+    stored(store, "later", profile("range", GAIN, ends=(1.1, 1.9), bytes_low=SIZE))
+    assert names(url, capsys) == ["surest/range", "surest/all-sizes", "later/range"]
+    assert ": gain 1.35x [1.30, 1.40] at 64 KiB; " in asked(url, capsys)[-2]
+
+
+def test_what_was_measured_at_the_size_itself_goes_before_what_was_not(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "at", profile("p", GAIN, ends=(1.1, 1.2)))
+    stored(store, "near", profile("p", GAIN, at=2 * SIZE))
+    assert names(url, capsys) == ["at/p", "near/p"]
+
+
+def test_gains_over_other_software_or_ranks_are_not_held_against_each_other(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "large", profile("p", GAIN, ends=(8, 9)))
+    stored(store, "ranks", profile("p", GAIN, ranks=4))
+    newer = StackRecord("stack-2", "MPICH 5.0.2")
+    stored(store, "stack", profile("p", NONE), stack=newer)
+    stored(store, "undecided", profile("p", OPEN), stack=newer)
+    assert names(url, capsys) == ["stack/p", "ranks/p", "large/p", "undecided/p"]
+
+
+def own_command(*words: str) -> Workload:
+    own = OwnBenchmark(command=words, output="nccl-tests", folder="/home/ann")
+    return Workload(Operation.ALLREDUCE, (SIZE,), backend=Backend.COMMAND, own=own)
+
+
+def test_the_native_benchmark_goes_before_python_and_before_commands(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "native", profile("p", OPEN))
+    stored(store, "python", profile("p", GAIN, backend="python-host"))
+    stored(store, "asnccl", profile("p", GAIN, backend="command"), space="nccl",
+           workload=own_command("./all_reduce_perf", "-b", "64K", "a b"))  # fmt: skip
+    said = asked(url, capsys)
+    assert said[1] == (
+        "measured on laptop, MPICH 4.3.0, backend mpi-host, space mpich-shm, campaign native"
+    )
+    assert said[-2].startswith("  python/p: gain 1.77x [1.64, 1.90] at 64 KiB; ")
+    assert "backend python-host, " in said[-2]
+    assert said[-1].endswith(
+        "backend command, space nccl, by a command of your own: ./all_reduce_perf -b 64K 'a b'"
+    )
+
+
+def test_what_is_of_a_command_says_so(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "long", profile("p", OPEN, backend="command"), space="nccl",
+           workload=own_command("./run", "x" * 200))  # fmt: skip
+    said = asked(url, capsys, backend="command")
+    assert said[1].endswith(", backend command, space nccl, campaign long")
+    assert said[2] == f"by a command of your own: ./run {'x' * 94}..."
+
+
+def test_what_is_of_a_pattern_in_python_says_so(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = OwnBenchmark(pattern="/home/ann/halo.py:Halo")
+    operation = Operation("own:halo")
+    workload = Workload(operation, (SIZE,), backend=Backend.PYTHON_HOST, own=own)
+    halo = profile("p", GAIN, backend="python-host", operation="own:halo")
+    stored(store, "halo", halo, workload=workload)
+    said = asked(url, capsys, "own:halo")
+    assert said[2] == "by a pattern of your own: /home/ann/halo.py:Halo"
+
+
+def streams(store: Store, *, told: bool) -> None:
+    """Two campaigns; before windows were told, profiles said nothing of them."""
+    for name, window, ends in (("narrow", 8, (2.0, 3.0)), ("usual", 0, (1.1, 1.2))):
+        workload = Workload(Operation.STREAM, (SIZE,), window=window)
+        note = f"pattern: {workload.pattern}" if told else ""
+        found = profile("p", GAIN, operation="stream", note=note, ends=ends)
+        stored(store, name, found, workload=workload)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_streams_with_other_windows_are_other_questions(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str], told: bool
+) -> None:
+    streams(store, told=told)
+    said = asked(url, capsys, "stream")
+    # The newer one: what gains most with a narrow window says nothing of a wide one.
+    assert said[0].endswith(": usual/p")
+    assert said[2] == "pattern: window of 64"
+    assert said[-1].endswith(", pattern: window of 8")
+
+
+def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(store, "asnccl", profile("p", OPEN, of_point=NONE, backend="command"), space="nccl",
+           workload=own_command("./run"))  # fmt: skip
+    best.run(best.Question("allreduce", "64KiB", *[None] * 5), url, json_output=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["finding"], row["space"]) == ("gain ruled out", "nccl")
+    assert row["workload"]["own"]["command"] == ["./run"]
