@@ -9,10 +9,11 @@ _BEGAN = time.perf_counter()
 
 import commtune  # noqa: E402  # the clock runs already
 from commtune.kernels.twin.faults import USAGE, UsageFault  # noqa: E402
+from commtune.kernels.twin.launcher import speaks_for_all  # noqa: E402
 from commtune.kernels.twin.layout import OPERATIONS  # noqa: E402
 from commtune.kernels.twin.options import USAGE as USAGE_TEXT  # noqa: E402
 from commtune.kernels.twin.options import parse  # noqa: E402
-from commtune.kernels.twin.running import exit_of_all, run, speaks_for_all  # noqa: E402
+from commtune.kernels.twin.running import exit_of_all, run  # noqa: E402
 
 
 def main() -> int:

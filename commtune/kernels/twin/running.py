@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import re
 import sys
 import time
@@ -12,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from commtune.kernels.twin import records
+from commtune.kernels.twin import launcher, records
 from commtune.kernels.twin.faults import FAILURE, OK, USAGE, WRONG_RESULT, WRONG_WORLD, UsageFault
+from commtune.kernels.twin.launcher import speaks_for_all
 from commtune.kernels.twin.loading import load_pattern
 from commtune.kernels.twin.measuring import Measurer
 from commtune.kernels.twin.memory import make_memory
@@ -25,14 +25,12 @@ from commtune.kernels.twin.world import World
 
 #: How long launchers need to pass on what a rank said, before the rank or its fellows end.
 _TIME_TO_BE_HEARD_S = 0.3
-_RANK_NAMES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 _Made = TypeVar("_Made")
+_MISFIT = (
+    "launcher and MPI library don't fit each other. mpi4py may have loaded another MPI library "
+    "than the launcher's: name the right one with --libmpi, or MPI4PY_LIBMPI"
+)
 Write = Callable[[Mapping[str, Any]], None]
-
-
-def speaks_for_all() -> bool:
-    """Whether this is rank 0, as far as the launcher's variables tell before MPI is up."""
-    return all(os.environ.get(name, "0") == "0" for name in _RANK_NAMES)
 
 
 def exit_of_all(status: int, message: str, *, speak: bool) -> int:
@@ -50,12 +48,16 @@ def run(options: Options, arguments: Sequence[str], began: float) -> int:
     Args:
         began: when the process started, on time.perf_counter.
     """
-    world = World(options.libmpi)
+    try:
+        world = World(options.libmpi)
+    except UsageFault as fault:
+        return exit_of_all(USAGE, str(fault), speak=speaks_for_all())
     if options.expect_ranks not in (0, world.size):
         world.mpi.Finalize()
         return exit_of_all(
             WRONG_WORLD, _wrong_world(options.expect_ranks, world.size), speak=speaks_for_all()
         )
+    _warn_of_lone_world(world)
     try:
         wrong = world.from_first(_measured_run(options, arguments, world, began))
     except UsageFault as fault:
@@ -168,6 +170,7 @@ def measure_pattern(
     world = World(asked.libmpi)
     if world.began_it:
         atexit.register(world.mpi.Finalize)
+    _warn_of_lone_world(world)
     found: list[dict[str, Any]] = []
     measure_all(asked, [name], world, kind, lambda record: found.append(dict(record)), 0.0)
     return [record for record in found if record["record"] == "measurement"]
@@ -185,11 +188,20 @@ def _unwritten(record: Mapping[str, Any]) -> None:
 
 def _wrong_world(expected: int, size: int) -> str:
     found = "each came up as a world of its own" if size == 1 else f"this world has {size}"
-    return (
-        f"asked for were {expected} ranks, but {found}: launcher and MPI library don't fit each "
-        "other. mpi4py may have loaded another MPI library than the launcher's: name the right "
-        "one with --libmpi"
-    )
+    return f"asked for were {expected} ranks, but {found}: {_MISFIT}"
+
+
+def _warn_of_lone_world(world: World) -> None:
+    """Ranks by themselves measure nothing that a network does, and each of them says so."""
+    started = launcher.ranks()
+    if world.size == 1 and started > 1 and speaks_for_all():
+        library = world.library().partition(",")[0]
+        print(
+            f"commtune-bench: warning: the launcher started {started} ranks, but each came up as "
+            f"a world of its own, of {library}: {_MISFIT}",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _words(error: Exception) -> str:

