@@ -56,6 +56,7 @@ class LocalBenchmark:
             completed = self._run(
                 request, arguments, request.configuration, time_limit_s, timed=True
             )
+            ended_at = time.time()
             others = between(before, snapshot())
         except MissingComponent as error:
             return _never_started(request, started_at, error)
@@ -64,11 +65,13 @@ class LocalBenchmark:
             raise
         if not completed.ok:
             self._sweep(started_at)
+        end_s = ended_at - records.stat().st_mtime if records.exists() else None
         found = self.program.read(records, request)
         _shorten(records)
         result = self._result(request, found, completed, started_at, time_limit_s)
-        told = others if self._launcher.is_local else None
-        return replace(result, other_load=told.share if told else None)
+        if not self._launcher.is_local:  # other machines' load, and their clocks
+            return result
+        return replace(result, other_load=others.share if others else None, end_s=end_s)
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
         """Makes an untimed run in which the library says what it does."""

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from commtune.errors import DatabaseFault, UserError
 
 #: The schema that this version of commtune reads and writes: the newest migration's revision.
-SCHEMA = "r0003"
+SCHEMA = "r0004"
 
 #: Table with the schema's revision, in a name of our own: Alembic's default is everybody's.
 VERSION_TABLE = "commtune_schema"

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
-from commtune.db import course, location, locks, reading, writing
+from commtune.db import costs, course, location, locks, reading, writing
 from commtune.db.engine import Database, as_rows
 from commtune.db.jobs import StoredJobs
 from commtune.db.locks import STALE_AFTER_S, LockOwner
@@ -37,6 +37,7 @@ from commtune.model import (
     RunRequest,
     RunResult,
 )
+from commtune.model.costs import RunCost
 
 _PAGE_RUNS = 1000
 
@@ -329,6 +330,11 @@ class Store:
         """Puts these profiles in the place of the campaign's earlier ones, all or none."""
         with self._write() as connection:
             writing.replace_profiles(connection, campaign_id, profiles)
+    def costs(self, campaign_id: int) -> dict[str, RunCost]:
+        """What its good runs cost, part by part, as far as their records tell, by run."""
+        with self.database.read() as connection:
+            return costs.costs(connection, campaign_id)
+
 
     def profiles(self, campaign: str | None = None) -> list[StoredProfile]:
         """Profiles of the campaign of this name, or of all; newest first, then by size."""

@@ -275,13 +275,15 @@ class Run(Base):
     footer: Mapped[dict[str, Any] | None]
     nodes: Mapped[str | None] = mapped_column(Text)
     distance: Mapped[str | None] = mapped_column(Text)
+    end_s: Mapped[float | None]
 
 
 class MeasurementRecord(Base):
     """One size of one run. ``place`` is its rank in the order the benchmark finished them.
 
     ``samples`` is zlib over little-endian 32-bit IEEE floats, ``n_samples`` of them, seconds, in
-    the order taken. It stands last: reading the columns before it doesn't read it.
+    the order taken. Reading the columns before it doesn't read it; ``first_call_s`` came later and
+    stands behind it, so it is read by itself.
     """
 
     __tablename__ = "measurements"
@@ -306,6 +308,7 @@ class MeasurementRecord(Base):
     wrong: Mapped[int] = mapped_column(BigInteger)
     n_samples: Mapped[int]
     samples: Mapped[bytes]
+    first_call_s: Mapped[float | None]
 
 
 class ProfileRow(Base):

@@ -313,6 +313,7 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
         "footer": plain(_footer(result)),
         "nodes": clean(",".join(result.nodes)) or None,
         "distance": clean(result.distance) or None,
+        "end_s": result.end_s,
     }
 
 
@@ -332,6 +333,7 @@ def _measurement(measurement: Measurement) -> dict[str, Any]:
         "canary_after_s": getattr(measurement, "canary_after_s", None),
         "n_samples": len(measurement.samples_s),
         "samples": pack_samples(measurement.samples_s),
+        "first_call_s": measurement.first_call_s,
     }
 
 

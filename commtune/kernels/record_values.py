@@ -63,6 +63,11 @@ def optional_ns(record: Mapping[str, Any], name: str) -> float | None:
     return None if record.get(name) is None else positive(record, name) * 1e-9
 
 
+def optional_positive(record: Mapping[str, Any], name: str) -> float | None:
+    """A number above 0, or null, or nothing."""
+    return None if record.get(name) is None else positive(record, name)
+
+
 def mapping(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """An object."""
     value = record.get(name)

@@ -16,6 +16,7 @@ from commtune.kernels.record_values import (
     mapping,
     number,
     optional_ns,
+    optional_positive,
     parse,
     positive,
     samples,
@@ -280,6 +281,9 @@ def _measured(record: Mapping[str, Any]) -> Measurement:
         canary_s=optional_ns(canary, "before"),
         canary_after_s=optional_ns(canary, "after"),
         wrong=whole(record, "wrong"),
+        first_call_s=optional_positive(record, "first_call_s"),
+        rank_skew=optional_positive(record, "rank_skew"),
+        bytes_total=whole(record, "bytes_total") if "bytes_total" in record else None,
     )
 
 

@@ -144,6 +144,11 @@ class Measurement:
         canary_s, canary_after_s: core-to-core cache-line round trip before and after this size;
             ``None`` where not measured. They differ where the machine changed its speed between.
         wrong: number of wrong elements found by the check.
+        first_call_s: the first call of this size, longest over ranks, which is in no sample: it
+            makes connections and touches memory. ``None`` where nobody timed it.
+        rank_skew: median over samples of the longest over the shortest time of a rank; ``None``
+            where it was not told.
+        bytes_total: what the bandwidths count, in whole elements; ``None`` where it was not told.
     """
 
     bytes: int
@@ -159,6 +164,9 @@ class Measurement:
     canary_s: float | None = None
     canary_after_s: float | None = None
     wrong: int = 0
+    first_call_s: float | None = None
+    rank_skew: float | None = None
+    bytes_total: int | None = None
 
 
 @dataclass(frozen=True)
@@ -194,6 +202,8 @@ class RunResult:
         nodes: names of the nodes that it ran on, where a scheduler gave them; else empty.
         distance: how far apart they stand, as ``cluster.slurm.placement.Distance`` says it; empty
             where nobody asked.
+        end_s: from the last record to the launcher's end; ``None`` where that can't be told, as
+            by the clocks of two machines.
     """
 
     run_id: str
@@ -211,3 +221,4 @@ class RunResult:
     nodes: tuple[str, ...] = ()
     distance: str = ""
     pieces: tuple[Piece, ...] = ()
+    end_s: float | None = None

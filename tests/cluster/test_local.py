@@ -17,6 +17,7 @@ from left_over import living, wait_until_living
 
 from commtune import process
 from commtune.cluster.judging import judge, strange_environment
+from commtune.cluster.launch import Launcher
 from commtune.cluster.local import LocalBenchmark
 from commtune.kernels.records import Records, read
 from commtune.model import (
@@ -251,6 +252,17 @@ def test_a_run_says_what_others_used_meanwhile(laboratory: _Laboratory) -> None:
     never_started = laboratory.benchmark("true")
     (laboratory.folder / "mpiexec").unlink()
     assert never_started.measure(request("run2"), 30.0).other_load is None
+
+
+def test_a_run_says_how_long_its_launcher_took_to_end(laboratory: _Laboratory) -> None:
+    script = 'echo > "$1"; touch -d "10 seconds ago" "$1"; exit 1'
+    result = laboratory.benchmark(script).measure(request(), 30.0)
+    assert result.end_s is not None and result.end_s > 9.9
+    assert laboratory.benchmark("exit 1").measure(request("run2"), 30.0).end_s is None
+    # Ranks on other nodes write by the clock of a file server.
+    elsewhere = Launcher(lambda *words: words[1], is_local=False)
+    benchmark = dataclasses.replace(laboratory.benchmark(script), launcher=elsewhere)
+    assert benchmark.measure(request("run3"), 30.0).end_s is None
 
 
 @dataclass(frozen=True)

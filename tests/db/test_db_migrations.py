@@ -151,6 +151,11 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     assert store.conclusion(summary.id) == ({"version": 1} if has_course else None)
     has_jobs = dump.stem >= "r0003"
     assert (run.nodes, run.distance) == ((("n1", "n2"), "same-switch") if has_jobs else ((), ""))
+    with database.engine.connect() as connection:
+        costs = connection.execute(
+            text("SELECT r.end_s, m.first_call_s FROM runs r JOIN measurements m ON m.run_id=r.id")
+        ).first()
+    assert costs == ((0.125, 4e-4) if dump.stem >= "r0004" else (None, None))
     jobs = store.job_book(summary.id)
     assert jobs.open_jobs() == ([given.job()] if has_jobs else [])
     assert jobs.node_hours() == (0.5 if has_jobs else 0.0)

@@ -50,6 +50,35 @@ def test_a_store_is_what_the_tuner_asks_for(store: Store, campaign_id: int) -> N
     assert [trial.number for trial in port.trials(campaign_id)] == [0, 1]
 
 
+def test_what_runs_cost_is_told_part_by_part(store: Store, campaign_id: int) -> None:
+    header = {"init_s": 0.05, "library": {"init_s": 0.1}, "rank_info": [{"rank": 0}]}
+    footer = {"elapsed_s": 0.5, "measure_s": 0.2}
+    good = given.result(header=header, footer=footer, end_s=0.0625, wall_s=0.75)
+    without = tuple(replace(m, first_call_s=None) for m in good.measurements)
+    results = [
+        good,
+        replace(good, run_id="r2", end_s=None, measurements=without, header={"init_s": 0.05}),
+        replace(good, run_id="r3", header=None, footer=None),
+        replace(good, run_id="r4", outcome=Outcome.FAILED),
+        # Read from its records by another controller, which saw nothing of its launcher.
+        replace(good, run_id="r5", wall_s=0.5, end_s=None),
+    ]
+    for result in results:
+        store.start_run(campaign_id, given.request(result.run_id), "s1")
+        store.finish_run(campaign_id, result, "allreduce")
+    found = store.costs(campaign_id)
+    assert list(found) == ["r1", "r2"]
+    first = found["r1"]
+    assert first.launch_s == pytest.approx(0.75 - 0.5 - 0.0625)
+    assert first.first_calls_s == pytest.approx(3 * 4e-4)
+    assert (first.mpi_init_s, first.library_init_s, first.end_s) == (0.05, 0.1, 0.0625)
+    assert first.measuring_s == pytest.approx(0.2 - 3 * 4e-4)
+    assert first.rest_s == pytest.approx(0.5 - 0.05 - 0.1 - 0.2)
+    second = found["r2"]
+    assert (second.launch_s, second.end_s, second.first_calls_s) == (None, None, None)
+    assert (second.around_s, second.measuring_s, second.library_init_s) == (0.25, 0.2, 0.0)
+
+
 def test_a_campaign_is_made_once_and_found_by_name(store: Store) -> None:
     first = store.open_campaign(given.campaign())
     second = store.open_campaign(given.campaign())

@@ -40,6 +40,14 @@ def test_a_sound_file_has_no_problems(sound: Document, tmp_path: Path) -> None:
     assert records.footer == sound[-1]
 
 
+def test_what_stands_beside_the_times_is_read(sound: Document, tmp_path: Path) -> None:
+    records = read(_written(tmp_path / "r", sound), _REQUEST)
+    for written, m in zip(sound[1:3], records.measurements, strict=True):
+        told = (m.first_call_s, m.rank_skew, m.bytes_total)
+        assert told == (written["first_call_s"], written["rank_skew"], written["bytes_total"])
+        assert m.first_call_s is not None and m.first_call_s > 0
+
+
 def test_a_missing_file_is_empty_and_a_folder_is_a_problem(tmp_path: Path) -> None:
     assert read(tmp_path / "none").problems == ()
     assert "can't be read" in read(tmp_path).problems[0]
@@ -81,6 +89,8 @@ _DAMAGES: list[tuple[Callable[[Document], Any], str]] = [
     (_set(1, "samples", value=10**6), "samples says 1000000"),
     (_set(1, "algbw_Bps", value=None), "algbw_Bps is not a number"),
     (_set(1, "canary_ns", "before", value=-5), "before is not a number"),
+    (_set(1, "first_call_s", value=0), "first_call_s is 0"),
+    (_set(1, "bytes_total", value=None), "bytes_total is not a whole number"),
     (_set(1, "wrong", value=-1), "wrong is not a whole number"),
     (_set(2, "bytes", value=8), "a second measurement of 8 bytes"),
     (_set(3, "status", value="great"), "unknown status: 'great'"),

@@ -43,7 +43,7 @@ def fill(store: Store) -> None:
     campaign_id = handle.id
     store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
     store.start_run(campaign_id, given.request(), "s1")
-    result = given.result(other_load=0.25, nodes=("n1", "n2"), distance="same-switch")
+    result = given.result(other_load=0.25, nodes=("n1", "n2"), distance="same-switch", end_s=0.125)
     store.finish_run(campaign_id, result, "allreduce")
     store.job_book(campaign_id).put_job(given.job("over", stage=JobStage.OVER, node_hours=0.5))
     store.job_book(campaign_id).put_job(given.job())
