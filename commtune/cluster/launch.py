@@ -118,6 +118,15 @@ def base_environment(
     return {**_without_ssh(mpi, environment), **environment, **mpi.environment}
 
 
+def command_path(inherited: Mapping[str, str], mpi: MpiInstallation) -> str:
+    """PATH of a user's own command: it finds what the user's shell finds, then the MPI's.
+
+    An MPI from a wheel lies in an environment of Python's: its folder holds a bare ``python``.
+    """
+    path = inherited.get("PATH", os.defpath)
+    return os.pathsep.join(filter(None, (path, str(mpi.launcher.parent))))
+
+
 def _without_ssh(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str, str]:
     """Without ssh Open MPI 4 starts nothing, not even here, unless it is told to."""
     if mpi.flavour is not MpiFlavour.OPENMPI or not mpi.version.startswith("4."):

@@ -1,16 +1,13 @@
-"""Campaigns without a single good run, which begin anew once what Slurm is asked is corrected.
+"""Campaigns without a single good run, which begin anew once their question is corrected.
 
-A wrong partition or module makes every run fail, and whoever corrects it types the same command
-again. Nothing was measured then that could be mixed with what comes. But failures were: these
-must not count against configurations that are tried under the corrected settings. So what there
-is gets another name, with its runs and jobs, and the campaign is made once more.
+A wrong partition, a misspelt program or a pattern that fails makes every run fail, and whoever
+corrects it types the same command again. Nothing was measured then that could be mixed with what
+comes. But failures were: these must not count against configurations that are tried under the
+corrected settings. So what there is gets another name, with its runs and jobs, and the campaign is
+made once more.
 """
 
 from __future__ import annotations
-
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import Connection, exists, select, update
 
@@ -20,25 +17,9 @@ from commtune.db.locks import LockOwner
 from commtune.db.tables import Campaign, Run
 from commtune.model import JobKind, Outcome
 
-#: What follows from ``slurm:`` in the campaign file, among the differences of two questions.
-_OF_SLURM = re.compile(r"(slurm|machine|system)(\.\S+)?: ")
 
-
-def may_begin(
-    connection: Connection,
-    campaign_id: int,
-    stored: Mapping[str, Any],
-    now: Mapping[str, Any],
-    changes: Sequence[str],
-) -> bool:
-    """Whether a campaign whose question changed may begin anew under its name.
-
-    Args:
-        stored, now: the questions.
-        changes: how they differ, as ``codec.differences`` says it.
-    """
-    if not ("slurm" in stored and "slurm" in now and all(map(_OF_SLURM.match, changes))):
-        return False
+def may_begin(connection: Connection, campaign_id: int) -> bool:
+    """Whether a campaign whose question changed may begin anew under its name."""
     good = exists().where(Run.campaign_id == campaign_id, Run.outcome == str(Outcome.OK))
     return not connection.execute(select(good)).scalar()
 

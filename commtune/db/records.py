@@ -56,6 +56,7 @@ class CampaignHandle:
         created: seconds since 1970.
         earlier: name that an earlier campaign of this name has got by this call, which had no
             good run; empty where there was none.
+        earlier_id: that campaign; 0 where there was none.
         changes: what has changed since that one, as ``key: stored -> now``.
     """
 
@@ -64,6 +65,7 @@ class CampaignHandle:
     is_new: bool
     created: float
     earlier: str = ""
+    earlier_id: int = 0
     changes: tuple[str, ...] = ()
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, update
 
 from commtune.db import costs, course, location, locks, reading, writing
 from commtune.db.engine import Database, as_rows
-from commtune.db.jobs import StoredJobs
+from commtune.db.jobs import StoredJobs, open_jobs
 from commtune.db.locks import STALE_AFTER_S, LockOwner
 from commtune.db.patience import Patience
 from commtune.db.queries import list_profiles
@@ -98,8 +98,8 @@ class Store:
     def open_campaign(self, spec: CampaignRecord) -> CampaignHandle:
         """Creates a campaign, or finds it by name; what is stored stays as it is (see ``begin``).
 
-        One that has no good run so far begins anew where only what Slurm is asked has changed;
-        what was stored gets another name then, and ``say`` is told.
+        One that has no good run so far begins anew where its question has changed; what was
+        stored gets another name then, and ``say`` is told.
 
         Raises:
             CampaignChanged: it is stored with another ``what``, system or stack; says which keys.
@@ -112,12 +112,16 @@ class Store:
 
     def _tell(self, handle: CampaignHandle) -> None:
         """Says that a campaign begins anew."""
-        if handle.earlier:
-            self._say(
-                f"note: campaign {handle.name} had no good run so far, and begins anew; changed: "
-                f"{'; '.join(handle.changes)}\n  what it did before is campaign {handle.earlier} "
-                f"now; jobs that it may still have end by: commtune cancel {handle.earlier}"
-            )
+        if not handle.earlier:
+            return
+        with self.database.read() as connection:
+            jobs = open_jobs(connection, handle.earlier_id)
+        end = f"; its jobs end by: commtune cancel {handle.earlier}" if jobs else ""
+        self._say(
+            f"note: campaign {handle.name} had no good run so far, and begins anew; changed: "
+            f"{'; '.join(handle.changes)}\n  what it did before is campaign {handle.earlier} "
+            f"now{end}"
+        )
 
     def finish_campaign(self, campaign_id: int) -> None:
         """Notes that the campaign came to its end now, and gives the lock back: both or none."""
@@ -326,15 +330,15 @@ class Store:
         with self.database.read() as connection:
             return reading.parts(connection, campaign_id)
 
-    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
-        """Puts these profiles in the place of the campaign's earlier ones, all or none."""
-        with self._write() as connection:
-            writing.replace_profiles(connection, campaign_id, profiles)
     def costs(self, campaign_id: int) -> dict[str, RunCost]:
         """What its good runs cost, part by part, as far as their records tell, by run."""
         with self.database.read() as connection:
             return costs.costs(connection, campaign_id)
 
+    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
+        """Puts these profiles in the place of the campaign's earlier ones, all or none."""
+        with self._write() as connection:
+            writing.replace_profiles(connection, campaign_id, profiles)
 
     def profiles(self, campaign: str | None = None) -> list[StoredProfile]:
         """Profiles of the campaign of this name, or of all; newest first, then by size."""

@@ -79,11 +79,11 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     if not changes:
         return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
     hint = "give the campaign another name, or undo the change"
-    if anew.may_begin(connection, campaign_id, stored.what, what, changes):
+    if anew.may_begin(connection, campaign_id):
         if not anew.waiting_allocation(connection, campaign_id):
             earlier = anew.set_aside(connection, campaign_id, spec.name, STALE_AFTER_S)
             handle = open_campaign(connection, spec)
-            return replace(handle, earlier=earlier, changes=tuple(changes))
+            return replace(handle, earlier=earlier, earlier_id=campaign_id, changes=tuple(changes))
         hint = f"no run was good so far: after 'commtune cancel {spec.name}', it begins anew"
     raise CampaignChanged(
         f"campaign {spec.name} was begun with another question; changed since (stored -> now):"

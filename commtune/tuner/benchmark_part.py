@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +22,8 @@ _PLACEHOLDER = re.compile(r"\{[a-z_]*\}")
 _KNOWN_PLACEHOLDERS = ("{sizes}", "{smallest}", "{largest}", "{ranks}", "{run_id}", "{json}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 50
+#: How names of scripts end, which some interpreter is given.
+_OF_SCRIPTS = (".py", ".sh", ".pl", ".jl", ".rb", ".R", ".lua", ".js")
 
 Output = Literal["", "nccl-tests", "nccl-tests-in-place", "osu", "imb", "json-line"]
 
@@ -93,6 +97,13 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
     return OwnBenchmark(pattern=f"{path}:{kind}" if kind else str(path))
 
 
+def found_words(own: OwnBenchmark | None, *, on_slurm: bool) -> str:
+    """Which program a command's first word is here; empty for a path, and where jobs find it."""
+    if own is None or not own.command or "/" in own.command[0] or on_slurm:
+        return ""
+    return f"the command's {own.command[0]} is {shutil.which(own.command[0])}, by your PATH"
+
+
 def _split(written: str) -> tuple[str, str]:
     path, colon, kind = written.partition(".py:")
     return (path + ".py", kind) if colon else (written, "")
@@ -152,8 +163,19 @@ def _of_command(
                 )
     update: dict[str, Operation | Backend] = {"backend": Backend.COMMAND}
     if "operation" not in given:
-        update["operation"] = _named(document, part, Path(part.command[0]).stem)
+        update["operation"] = _named(document, part, _name_of(part.command))
     return update
+
+
+def _name_of(command: Sequence[str]) -> str:
+    """What tells commands apart: a script or a module among their words, else the program.
+
+    ``python train.py`` and ``python other.py`` are two programs.
+    """
+    for before, word in pairwise(command):
+        if before == "-m" or Path(word).suffix in _OF_SCRIPTS:
+            return Path(word).name
+    return Path(command[0]).stem
 
 
 def _named(document: Document, part: BenchmarkPart, name: str) -> Operation:
@@ -192,7 +214,7 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
         raise document.error(
             f"workload.ranks: {workload.ranks} is out of range",
             ("workload", "ranks"),
-            hint="from 2 to 4096",
+            hint="from 2 to 4096; a command of yours may be one process",
         )
     if workload.backend.is_native:
         return

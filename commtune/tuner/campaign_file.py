@@ -32,7 +32,7 @@ from commtune.systems import System
 from commtune.systems.baselines import NamedSet
 from commtune.tuner import baselines_part
 from commtune.tuner.baselines_space import Grown
-from commtune.tuner.benchmark_part import BenchmarkPart, own_benchmark, with_benchmark
+from commtune.tuner.benchmark_part import BenchmarkPart, found_words, own_benchmark, with_benchmark
 from commtune.tuner.budget_part import BudgetPart, budget
 from commtune.tuner.campaign_values import Level, Seconds, Share, within
 from commtune.tuner.plan import Plan
@@ -189,7 +189,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     guards = _guard_variables(document, file, plan.space)
     tried = baselines_part.fitted(sets, space, system, file.guard_variables, larger)
     remarks = _of_baselines(file, sets, tried, system, space, larger)
-    rounded = rounded_words(plan.workload)
+    rounded, ran = rounded_words(plan.workload), found_words(own, on_slurm=wish is not None)
     return CampaignSpec(
         plan=replace(plan, first=_in_order(plan.first, tried)),
         mpi=file.mpi,
@@ -201,7 +201,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         space_line=document.line_of(("space",)),
         slurm_line=document.line_of(("slurm",)),
         baselines=tried,
-        remarks=(*remarks, *([f"note: {rounded}"] if rounded else [])),
+        remarks=(*remarks, *(f"note: {words}" for words in (rounded, ran) if words)),
     )
 
 

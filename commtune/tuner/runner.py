@@ -82,6 +82,8 @@ class Runner:
         most_left_s: what is left of all limits, seconds, where runs are made one by one.
         benchmark_s: seconds inside benchmark processes, in this session.
         look_at: what a person should look at if nothing works; empty where runs are made here.
+        by_hand: how a person makes a run of the default that failed, where it is not by
+            'commtune bench'; empty where it is.
     """
 
     plan: Plan
@@ -98,6 +100,7 @@ class Runner:
     clock: Callable[[], float] = time.monotonic
     most_left_s: Callable[[], float] = lambda: math.inf
     look_at: str = ""
+    by_hand: str = ""
     _flying: dict[str, RunRequest] = field(default_factory=dict)
     _lost_in_a_row: int = 0
     _run_s: float = 0.0
@@ -351,7 +354,7 @@ class Runner:
             raise EnvironmentFault(
                 f"the default configuration failed three times in a row: {run.outcome}, "
                 f"{run.result.detail}\n{run.result.output_tail.strip()}".rstrip(),
-                hint=self.look_at or _BENCH,
+                hint=self.look_at or self.by_hand or _BENCH,
             )
 
     def _request(

@@ -270,6 +270,12 @@ def timing(document: Document, part: TimingPart, workload: Workload) -> Timing:
         )
     if part.graph:
         _check_graph(document, part, workload)
+    if is_batched and backend != Backend.XCCL:
+        raise document.error(
+            f"the backend {backend} enqueues nothing, so there are no batches",
+            ("timing", "mode"),
+            hint="take it out, or measure with backend: xccl",
+        )
     return Timing(
         warmup=part.warmup,
         min_samples=part.min_samples,

@@ -21,7 +21,7 @@ from commtune.tuner.runner import Runner
 from commtune.wiring.controlling import controlled
 from commtune.wiring.fitting import cut_to_versions, fitted
 from commtune.wiring.on_slurm import OnSlurm, follows, in_allocation
-from commtune.wiring.programs import prepare_benchmark
+from commtune.wiring.programs import by_hand, prepare_benchmark
 from commtune.wiring.recognizing import system_hint
 from commtune.wiring.records import record_of, replayed_record, runs_folder, slurm_record
 from commtune.wiring.slurm import slurm_campaign
@@ -64,7 +64,10 @@ def tune(
     benchmark = prepare_benchmark(mpi, plan.space, plan.workload, folder, spec.guard_variables)
     record = record_of(spec, mpi, machine, folder)
     with controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
-        return Campaign(plan, Runner(plan, campaign_id, benchmark, store), reporter).run()
+        hand = by_hand(benchmark, plan.workload, plan.timing)
+        return Campaign(
+            plan, Runner(plan, campaign_id, benchmark, store, by_hand=hand), reporter
+        ).run()
 
 
 def _tune_on_slurm(

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from commtune.cluster.launch import base_environment, local
+from commtune.cluster.launch import base_environment, command_path, local
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.mpi import find_mpi
 from commtune.errors import EnvironmentFault, UserError
+from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import backends_of, build
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
 from commtune.model import (
+    DEFAULT,
     Backend,
     GpuKind,
     MpiInstallation,
     Operation,
     RunRequest,
     RunResult,
+    Timing,
     Workload,
 )
 from commtune.spaces import Space
 from commtune.tuner.guarding import guards_of
 from commtune.wiring.gpus import check_launch, require_backend, shown_names, toolchain_for
 from commtune.wiring.records import Folders
+
+#: Seconds that a run by hand may take, where launchers must know.
+_LIMIT_S = 60.0
 
 
 def build_for(
@@ -122,7 +129,9 @@ def prepare_pinned(
     safe = tuple(guards_of(tuple(guards), os.environ)) if on_gpu else ()
     return LocalBenchmark(
         mpi=mpi,
-        program=program_for(mpi, workload, shown_names(watched, workload, safe)),
+        program=program_for(
+            mpi, workload, shown_names(watched, workload, safe), command_path(os.environ, mpi)
+        ),
         environment={**base_environment(os.environ, mpi, guards), **pinned},
         watched=watched,
         folder=folder,
@@ -130,9 +139,15 @@ def prepare_pinned(
     )
 
 
-def program_for(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> AnyProgram:
-    """What measures a workload; the native benchmark is built if it wasn't."""
-    other = other_program(workload, mpi, names)
+def program_for(
+    mpi: MpiInstallation, workload: Workload, names: Sequence[str], path: str = ""
+) -> AnyProgram:
+    """What measures a workload; the native benchmark is built if it wasn't.
+
+    Args:
+        path: PATH of a user's own command; empty for that of its launcher.
+    """
+    other = other_program(workload, mpi, names, path)
     return other or _native(mpi, workload, names)
 
 
@@ -153,3 +168,24 @@ def bench(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -
 def find(named: str) -> MpiInstallation:
     """Finds an MPI; see ``cluster.mpi.find_mpi``."""
     return find_mpi(named)
+def by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> str:
+    """How a person makes a run of their own benchmark; empty where 'commtune bench' makes it."""
+    own = workload.own
+    if own is None or benchmark.launcher is None:
+        return ""
+    request = RunRequest("by-hand", DEFAULT, workload, timing)
+    program, folder = benchmark.program, own.folder
+    if isinstance(program, CommandProgram):
+        words: Sequence[str] = program.words(request, Path("by-hand.jsonl"))
+    else:
+        # Without a file of records it prints them; where it is started, it may import.
+        words = [
+            word
+            for word in program.arguments(request, Path("-"))
+            if not word.startswith(("--records=", "--run-id=", "--env-names="))
+        ]
+        folder = str(Path(own.pattern.partition(".py:")[0]).parent)
+    command = benchmark.launcher.command(workload.ranks, words, _LIMIT_S)
+    return f"run it by hand: cd {shlex.quote(folder)} && {shlex.join(command)}"
+
+

@@ -18,7 +18,7 @@ from commtune.db.answers import LIBRARIES
 from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
-from commtune.kernels.programs import sources_of
+from commtune.kernels.programs import files_of, sources_of
 from commtune.model import MpiFlavour, MpiInstallation, Workload, content_key
 from commtune.slurm_templates import Wish
 from commtune.spaces import Space
@@ -106,7 +106,7 @@ def _surroundings(
     return {
         "machine": machine.shape(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": {"sources": sources_of(workload)},
+        "benchmark": _benchmark(workload),
         "guards": {
             **{name: os.environ.get(name) for name in guards},
             # Always passed, but of no matter to MPI on host memory.
@@ -114,6 +114,12 @@ def _surroundings(
         },
         **({"gpu": gpu} if gpu else {}),
     }
+
+
+def _benchmark(workload: Workload) -> dict[str, Any]:
+    """What measures; results of another do not compare."""
+    files = files_of(workload)
+    return {"sources": sources_of(workload), **({"files": files} if files else {})}
 
 
 def slurm_record(on: OnSlurm) -> CampaignRecord:
@@ -124,7 +130,7 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
         "machine": machine,
         "slurm": on.wish.question(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": {"sources": sources_of(plan.workload)},
+        "benchmark": _benchmark(plan.workload),
         "guards": {name: os.environ.get(name) for name in spec.guard_variables},
     }
     stack = {"mpi": str(mpi.flavour), "version": mpi.version, "slurm": on.site.version}

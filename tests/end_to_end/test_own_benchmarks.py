@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
+
+from commtune import process
 
 #: MPICH through sockets is several times as slow as through shared memory, however busy the
 #: machine is. In every run it is sockets; the one value to search takes that back.
@@ -108,6 +111,45 @@ def stepping(commtune: CommandLine) -> CommandLine:
     commtune.write(_MODES, "space.yaml")
     commtune.write(_STEP)
     return commtune
+
+
+def test_a_first_mistake_costs_nothing(stepping: CommandLine) -> None:
+    """What failed keeps its runs under another name; the corrected file goes by its own."""
+    stepping.write("echo no such thing; exit 7", "step.sh")
+    failed = stepping("tune", "campaign.yaml")
+    assert failed.code == 3
+    assert "failed three times in a row" in failed.err
+    assert "commtune bench" not in failed.err  # which has no commands
+    by_hand = failed.err.partition("run it by hand: ")[2].strip()
+    assert by_hand.startswith(f"cd {stepping.folder} && ")
+    assert by_hand.endswith(" -n 2 sh step.sh by-hand")
+    stepping.write(_COMMAND, "step.sh")
+    said = stepping("tune", "campaign.yaml")
+    assert said.code == 0, said.err
+    words = said.out + said.err
+    assert "campaign step had no good run so far, and begins anew" in words
+    assert "benchmark.files.step.sh" in words
+    names = {row[0] for row in stepping.query("SELECT name FROM campaigns")}
+    assert names == {"step", "step.1"}
+    # From now on, another script is another question.
+    stepping.write(_COMMAND + "# edited\n", "step.sh")
+    refused = stepping("tune", "campaign.yaml")
+    assert refused.code == 2
+    assert "benchmark.files.step.sh" in refused.err
+
+
+def test_a_pattern_that_fails_is_run_by_hand(commtune: CommandLine) -> None:
+    require_component("mpi4py", _has_mpi4py())
+    commtune.write(_SHIFT.replace("self.size)", "self.length)"), "shift.py")
+    commtune.write(_SPACE, "space.yaml")
+    commtune.write(_PATTERN)
+    failed = commtune("tune", "campaign.yaml")
+    assert failed.code == 3
+    by_hand = failed.err.partition("run it by hand: ")[2].strip()
+    ended = process.run(
+        ["sh", "-c", by_hand], environment=dict(os.environ), timeout_s=60.0, whole_output=True
+    )
+    assert "no attribute 'length'" in ended.output
 
 
 def test_a_command_is_tuned_for(stepping: CommandLine) -> None:

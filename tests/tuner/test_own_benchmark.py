@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -55,6 +56,33 @@ def test_a_command(folder: Path) -> None:
 def test_a_command_may_say_what_it_measures(folder: Path) -> None:
     text = f"{_COMMAND}}}\nworkload: {{operation: broadcast}}\n"
     assert _plan(text, folder).workload.operation is Operation.BROADCAST
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("python3, train.py, --steps, '20'", "train.py"),
+        ("python3, -u, other.py", "other.py"),
+        ("python3, -m, train.loop", "train.loop"),
+        ("sh, -c, ./step.sh", "step.sh"),
+        ("./program, in.txt", "program"),
+    ],
+)
+def test_a_command_is_named_by_what_tells_it_apart(folder: Path, words: str, name: str) -> None:
+    text = f"benchmark: {{command: [{words}], output: json-line}}\n"
+    assert _plan(text, folder).workload.operation == f"own:{name}"
+
+
+def test_which_program_it_is_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = folder / "mine"
+    mine.mkdir()
+    (mine / "python3").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(mine), prepend=os.pathsep)
+    bare = "benchmark: {command: [python3, x.py], output: json-line}\n"
+    assert parse_campaign(_HEAD + bare, folder).remarks == (
+        f"note: the command's python3 is {mine / 'python3'}, by your PATH",
+    )
+    assert parse_campaign(f"{_HEAD}{_COMMAND}}}\n", folder).remarks == ()
 
 
 def test_no_parameter_is_taken_for_one_without_effect(folder: Path) -> None:

@@ -38,7 +38,8 @@ _END = re.compile(r"^#commtune: ended (\d+) after (\S*) (\S*)$", re.MULTILINE)
 #: Status 3 means wrong results where the native benchmark is meant, and anything here.
 _CAPTURE = """\
 folder=$1 records=$2
-shift 2
+[ -z "$3" ] || PATH=$3
+shift 3
 cd "$folder" || exit 1
 first=yes
 for rank in "${PMI_RANK-}" "${PMIX_RANK-}" "${OMPI_COMM_WORLD_RANK-}" "${SLURM_PROCID-}"; do
@@ -67,16 +68,23 @@ class CommandProgram:
         command: its words; ``PLACEHOLDERS`` in them are replaced.
         output: one of ``OUTPUTS``.
         folder: where it is started.
+        path: PATH of the command, in the place of its launcher's; empty to leave that.
         env_names: none: such a program doesn't say what its ranks see.
     """
 
     command: Sequence[str]
     output: str
     folder: Path
+    path: str = ""
     env_names: Sequence[str] = field(default=(), init=False)
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
         """The command line of one rank."""
+        kept = [str(self.folder), str(records), self.path]
+        return ["/bin/sh", "-c", _CAPTURE, "commtune", *kept, *self.words(request, records)]
+
+    def words(self, request: RunRequest, records: Path) -> list[str]:
+        """The command itself, with what is replaced in it."""
         workload = request.workload
         values = {
             "{sizes}": ",".join(str(size) for size in workload.sizes),
@@ -86,9 +94,7 @@ class CommandProgram:
             "{run_id}": request.run_id,
             "{json}": str(_json_of(records)),
         }
-        words = [_replaced(word, values) for word in self.command]
-        kept = [str(self.folder), str(records)]
-        return ["/bin/sh", "-c", _CAPTURE, "commtune", *kept, *words]
+        return [_replaced(word, values) for word in self.command]
 
     def read(self, records: Path, request: RunRequest) -> Records:
         """Reads what the command printed; sizes that nobody asked for are left out."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from components import require_component
 
 from commtune import process
-from commtune.cluster.launch import base_environment
+from commtune.cluster.launch import base_environment, command_path
 from commtune.cluster.local import LocalBenchmark
 from commtune.kernels.adapters.program import CommandProgram
+from commtune.kernels.programs import files_of
 from commtune.model import (
     Configuration,
     Measurement,
     MpiInstallation,
     Operation,
     Outcome,
+    OwnBenchmark,
     RunRequest,
     RunResult,
     Timing,
@@ -196,6 +199,47 @@ def test_a_table_that_ends_early_is_cut_short(mpi: MpiInstallation, tmp_path: Pa
     result = _measure(mpi, tmp_path, ["cat", str(recorded)], output="nccl-tests", sizes=(8, 16))
     assert result.outcome is Outcome.TRUNCATED
     assert _sizes(result.measurements) == [8, 16]
+
+
+def test_it_finds_what_its_user_finds(mpi: MpiInstallation, tmp_path: Path) -> None:
+    """The folder of an MPI from a wheel holds programs that have nothing to do with MPI."""
+    for folder, words in (("mpi", "of the MPI"), ("mine", "mine")):
+        (tmp_path / folder / "bin").mkdir(parents=True)
+        program = tmp_path / folder / "bin" / "train"
+        program.write_text(f"#!/bin/sh\necho {words} >> {tmp_path}/said\n")
+        program.chmod(0o755)
+    launcher = tmp_path / "mpi" / "bin" / "mpiexec"
+    launcher.symlink_to(mpi.launcher)
+    linked = replace(mpi, launcher=launcher)
+    mine = {**os.environ, "PATH": f"{tmp_path / 'mine' / 'bin'}:{os.environ['PATH']}"}
+    path = command_path(mine, linked)
+    benchmark = LocalBenchmark(
+        mpi=mpi,
+        program=CommandProgram(["train"], "json-line", tmp_path, path),
+        environment=base_environment(mine, linked),
+        watched=(),
+        folder=tmp_path / "runs",
+    )
+    workload = Workload(Operation.BROADCAST, (8,), ranks=1, backend="command")
+    benchmark.measure(RunRequest("r-1", Configuration(), workload, Timing()), 30.0)
+    assert (tmp_path / "said").read_text() == "mine\n"
+
+
+def test_files_that_a_command_names_are_a_part_of_it(tmp_path: Path) -> None:
+    def known(*command: str) -> dict[str, str]:
+        own = OwnBenchmark(command=command, output="osu", folder=str(tmp_path))
+        return files_of(Workload(Operation.BROADCAST, (8,), backend="command", own=own))
+
+    for name in ("run", "train.py", "small.yaml", "python"):
+        (tmp_path / name).write_text("1")
+    command = ("python", "train.py", "--config=small.yaml", "--steps", "20", "{json}", "gone.py")
+    before = known(*command)
+    assert set(before) == {"train.py", "small.yaml"}  # the program is what PATH finds
+    assert set(known("./run", "x" * 5000)) == {"./run"}
+    (tmp_path / "train.py").write_text("2")
+    after = known(*command)
+    assert {name for name in before if before[name] != after[name]} == {"train.py"}
+    assert known("python") == {}
 
 
 def test_the_words_survive_a_job_script(tmp_path: Path) -> None:
