@@ -8,7 +8,8 @@ import pytest
 
 from commtune.cluster.tracing.libraries import library_of
 from commtune.cluster.tracing.library import Evidence, Verdict, judge
-from commtune.cluster.tracing.nccl import DIAGNOSING, NCCL, Choice, Log, parse, trace
+from commtune.cluster.tracing.nccl import DIAGNOSING, NCCL, Log, parse, trace
+from commtune.cluster.tracing.nccl_choices import Choice
 from commtune.model import (
     DEFAULT,
     Backend,
@@ -172,7 +173,7 @@ def test_a_rank_that_saw_something_else_is_told() -> None:
 def test_noise_is_passed_over() -> None:
     assert parse("") == Log()
     assert parse("Hello\nNCCL INFO\n: [0] NCCL INFO x\n\x00\xff\n") == Log()
-    assert parse("h:1:2 [0] NCCL INFO AllReduce: 12 Bytes -> Algo") == Log()
+    assert parse("h:1:2 [0] NCCL INFO AllReduce: 12 Bytes") == Log()
 
 
 def test_the_environment_that_makes_it_talk() -> None:

@@ -1,4 +1,7 @@
-"""NCCL's log (seen with 2.28.9): what it read, chose and connected; RCCL writes the same way.
+"""NCCL's log (seen with 2.28.9): what it read, chose and connected; RCCL's is much the same.
+
+What was chosen has a form of its own in several releases (``nccl_choices``). Where a log doesn't
+tell what ran, a value of NCCL_ALGO or NCCL_PROTO that was read proves nothing.
 
 Where NCCL reads a variable it says "X set by environment to Y", with Y as it understood it: 4M
 becomes 4. Many variables are read only when they are needed, and a few never are logged, so that
@@ -13,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from commtune.cluster.tracing.library import Evidence, Library, Verdict
+from commtune.cluster.tracing.nccl_choices import Choice, Origin, choices_in, is_name
 from commtune.cluster.tracing.values import agrees
 from commtune.model import Configuration, Execution, Operation
 from commtune.tuner.executed import Setting, Told, executed
@@ -26,17 +30,20 @@ DIAGNOSING: Mapping[str, str] = {
     "NCCL_DEBUG_SUBSYS": "INIT,ENV,TUNING,COLL,GRAPH,NET,P2P",
 }
 
-_LINE = re.compile(r"(?:\[[^\]]*\] )?\S+?:\d+:\d+ \[-?\d+\] (?:\S+ )?NCCL (INFO|WARN) (.*)")
-_VERSION = re.compile(r"(?:NCCL|RCCL) version (\S+)")
+_LINE = re.compile(r"(?:\[[^\]]*\] )?(\S+?:\d+:\d+) \[-?\d+\] (?:\S+ ){0,2}?NCCL (INFO|WARN) (.*)")
+# A line of its own before 2.22; RCCL adds the state of its sources, some releases a colon.
+_VERSION = re.compile(r"(NCCL|RCCL) version (?:: )?(\d\S*)(?: .*)?")
 _READ = re.compile(r"((?:NCCL|RCCL)_\w+) set by environment to (.*?)\.?")
-_CHOICE = re.compile(
-    r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}"
+_TRANSPORT = re.compile(
+    r"Channel \S+ : \d+\[\w+\] -> \d+\[\w+\](?: \[\w+\])? via "
+    r"(\S+|direct shared memory|P2P/direct pointer\S*)(?: comm \w+ nRanks \d+)?"
 )
-_TRANSPORT = re.compile(r"Channel \S+ : \d+\[\w+\] -> \d+\[\w+\](?: \[\w+\])? via (\S+)")
 _CHANNELS = re.compile(r"(\d+) coll channels, .*")
 _PER_PEER = re.compile(r".* (\d+) p2p channels per peer")
 _LIMITED = re.compile(r"User asked for a (minimum|maximum) of \d+ channels, limiting to (\d+)")
-_INVALID = re.compile(r"Invalid ((?:NCCL|RCCL)_\w+) .*")
+_INVALID = re.compile(
+    r"Invalid ((?:NCCL|RCCL)_\w+) .*|((?:NCCL|RCCL)_\w+) set by environment is ignored .*"
+)
 _LIMITS = {"minimum": "NCCL_MIN_NCHANNELS", "maximum": "NCCL_MAX_NCHANNELS"}
 _FUNCTIONS = {
     Operation.ALLREDUCE: "AllReduce",
@@ -48,29 +55,11 @@ _FUNCTIONS = {
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What NCCL chose for one call.
-
-    Attributes:
-        function: NCCL's name of the operation (``AllReduce``).
-        bytes: as NCCL counts them: of all ranks together for all-gather, of a rank's part for
-            reduce-scatter.
-        algorithm, protocol: NCCL's words (``RING``, ``SIMPLE``).
-        channels: how many took part.
-    """
-
-    function: str
-    bytes: int
-    algorithm: str
-    protocol: str
-    channels: int
-
-
-@dataclass(frozen=True)
 class Log:
     """What a log says.
 
     Attributes:
+        library, version: as it names itself; empty where it doesn't.
         read: variables that NCCL read, with the values as it understood them.
         limited: variables whose value it changed, with the value that it took.
         invalid: variables whose value it did not take, with its words.
@@ -80,6 +69,7 @@ class Log:
         warnings: what NCCL calls a warning; most of them end the run.
     """
 
+    library: str = ""
     version: str = ""
     read: Mapping[str, str] = field(default_factory=dict)
     limited: Mapping[str, str] = field(default_factory=dict)
@@ -93,32 +83,33 @@ class Log:
 
 def parse(text: str) -> Log:
     """Reads a log, of one process or of several; lines that say nothing of use are passed over."""
-    lines = [found for found in map(_LINE.fullmatch, map(str.rstrip, text.splitlines())) if found]
-    said = [line[2].strip() for line in lines if line[1] == "INFO"]
-    versions = [found[1] for found in map(_VERSION.fullmatch, said) if found]
+    rows = [row.rstrip() for row in text.splitlines()]
+    lines = [found for found in map(_LINE.fullmatch, rows) if found]
+    informed = [(line[1], line[3].strip()) for line in lines if line[2] == "INFO"]
+    said = [words for _, words in informed]
+    versions = [found for found in map(_VERSION.fullmatch, [*rows, *said]) if found]
+    origin = Origin(versions[0][1], versions[0][2]) if versions else Origin()
     channels = [int(found[1]) for found in map(_CHANNELS.fullmatch, said) if found]
     per_peer = [int(found[1]) for found in map(_PER_PEER.fullmatch, said) if found]
-    invalid = [found for found in map(_INVALID.fullmatch, said) if found]
+    # Information in some releases, warnings in others.
+    told = [line[3].strip() for line in lines]
+    invalid = [found for found in map(_INVALID.fullmatch, told) if found]
     return Log(
-        version=versions[0] if versions else "",
+        library=origin.library,
+        version=origin.version,
         read={f[1]: f[2] for f in map(_READ.fullmatch, said) if f},
-        limited={_LIMITS[f[1]]: f[2] for f in map(_LIMITED.fullmatch, said) if f},
-        invalid={found[1]: found[0] for found in invalid},
-        choices=_unique(_choice(found) for found in map(_CHOICE.fullmatch, said) if found),
+        limited={_LIMITS[f[1]]: f[2] for f in map(_LIMITED.fullmatch, told) if f},
+        invalid={found[1] or found[2]: found[0] for found in invalid},
+        choices=_unique(choices_in(informed, origin)),
         transports=_unique(_transport(f[1]) for f in map(_TRANSPORT.fullmatch, said) if f),
         channels=channels[0] if channels else None,
         channels_per_peer=per_peer[0] if per_peer else None,
-        warnings=_unique(line[2].strip() for line in lines if line[1] == "WARN"),
+        warnings=_unique(line[3].strip() for line in lines if line[2] == "WARN"),
     )
 
 
 def _unique(items: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(items))
-
-
-def _choice(found: re.Match[str]) -> Choice:
-    function, size, algorithm, protocol, low, high = found.groups()
-    return Choice(function, int(size), algorithm, protocol, int(high) - int(low) + 1)
 
 
 def _transport(text: str) -> str:
@@ -144,10 +135,7 @@ def trace(
 
 def done(operation: Operation, log: Log) -> tuple[str, ...]:
     """What NCCL did: algorithm, protocol and channels by size, and how it connected the ranks."""
-    calls = [
-        f"{c.function} {c.bytes} bytes: {c.algorithm} {c.protocol}, {c.channels} channels"
-        for c in log.choices
-    ]
+    calls = [choice.line() for choice in log.choices]
     calls += [f"transport {transport}" for transport in log.transports]
     if not operation.is_collective or operation is Operation.ALLTOALL:
         # Made of sends and receives, of which the log says no more than this.
@@ -180,8 +168,12 @@ def _setting(name: str, asked: str | None, operation: Operation, log: Log) -> Se
         return Setting(name, Told.UNUSED, asked, read, log.invalid[name])
     if name in log.limited:
         return Setting(name, Told.REPLACED, asked, log.limited[name], "NCCL's limit")
-    if other := _other_choice(name, asked, operation, log):
-        return Setting(name, Told.REPLACED, asked, other, "what ran")
+    if name in ("NCCL_ALGO", "NCCL_PROTO"):
+        ran = _words_of_what_ran(name, operation, log)
+        if other := _others(asked, ran):
+            return Setting(name, Told.REPLACED, asked, other, "what ran")
+        if not _is_judged(asked) or not ran or not all(map(is_name, ran)):
+            return Setting(name, Told.UNKNOWN, asked, read, "the log does not tell what ran")
     same = agrees(asked, {"kind": "integer", "value": read})
     told = {True: Told.HELD, False: Told.REPLACED, None: Told.UNKNOWN}[same]
     if same is None and _leading_number(asked) == read:
@@ -194,23 +186,36 @@ def _leading_number(text: str) -> str:
     return found[0] if found else ""
 
 
-def _other_choice(name: str, asked: str, operation: Operation, log: Log) -> str:
-    """What ran in place of a plain list of algorithms or protocols; empty where that is among it.
+def _words_of_what_ran(name: str, operation: Operation, log: Log) -> set[str]:
+    """Algorithms or protocols of the operation's calls.
 
-    Lists with ^ or a function's name in them are not looked into.
+    Empty where none is told of; with a word that names none where some call's isn't told.
     """
     function = _FUNCTIONS.get(operation)
-    if name not in ("NCCL_ALGO", "NCCL_PROTO") or not re.fullmatch(r"[\w,]+", asked):
+    mine = [c for c in log.choices if c.function == function]
+    if name == "NCCL_PROTO":
+        return {choice.protocol for choice in mine}
+    return {"" if choice.replaceable else choice.algorithm for choice in mine}
+
+
+def _is_judged(asked: str) -> bool:
+    """Whether this is a list for all functions; one with a function's name is not looked into."""
+    return re.fullmatch(r"\^?[\w,]+", asked) is not None
+
+
+def _others(asked: str, ran: set[str]) -> str:
+    """What ran although it was not allowed; empty where nothing is known to have."""
+    if not _is_judged(asked):
         return ""
-    mine = [choice for choice in log.choices if choice.function == function]
-    used = {c.algorithm if name == "NCCL_ALGO" else c.protocol for c in mine}
-    wanted = {_plain(word) for word in asked.split(",")}
-    return "" if {_plain(word) for word in used} <= wanted else ", ".join(sorted(used))
+    listed = {_plain(word) for word in asked.removeprefix("^").split(",")}
+    excludes = asked.startswith("^")
+    names = sorted(word for word in ran if is_name(word))
+    return "" if all((_plain(w) in listed) != excludes for w in names) else ", ".join(names)
 
 
 def _plain(word: str) -> str:
     return word.replace("_", "").lower()
 
 
-#: A run ends at a word that NCCL doesn't know, for its algorithms and protocols.
+#: From 2.24 on a run ends at a word that NCCL doesn't know, for its algorithms and protocols.
 NCCL = Library(diagnosing=DIAGNOSING, listen=_listen)
