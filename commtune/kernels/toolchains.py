@@ -26,6 +26,16 @@ _LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-g
 UNKNOWN = "unknown"
 
 
+#: Python's packages that make up a CUDA which the driver of CUDA 13.0 runs, and all newer ones;
+#: as they are tested.
+CUDA_PACKAGES = (
+    "nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88",
+    "nvidia-cuda-runtime==13.0.96", "nvidia-cuda-cccl==13.0.85",
+)  # fmt: skip
+NCCL_PACKAGE = "nvidia-nccl-cu13==2.28.9"
+_CUDA_OF_PACKAGES, _DRIVER_OF_PACKAGES = "13", "580"
+
+
 @dataclass(frozen=True)
 class Xccl:
     """NCCL or RCCL, to compile and link with.
@@ -104,8 +114,9 @@ _FAMILIES = {
         xccl_packaged=("nvidia/nccl",),
         header=("nccl.h",),
         example="90 for H100 and H200, 80 for A100",
-        load="load your site's module for CUDA, set CUDA_HOME, or: "
-        "python -m pip install nvidia-cuda-nvcc",
+        load="load your site's module for CUDA, set CUDA_HOME, or (for drivers from "
+        f"{_DRIVER_OF_PACKAGES} on): python -m pip install {' '.join(CUDA_PACKAGES)} "
+        f"{NCCL_PACKAGE}",
     ),
     GpuKind.HIP: _Family(
         words="HIP compiler (hipcc)",
@@ -149,14 +160,14 @@ def find_toolchain(
     )
 
 
-def why_no_xccl(kind: GpuKind) -> str:
-    """What to say where a toolchain has no NCCL or RCCL."""
-    family = _FAMILIES[kind]
+def why_no_xccl(toolchain: Toolchain) -> str:
+    """What to say where a toolchain has no NCCL or RCCL, and how to come by one that fits."""
+    family = _FAMILIES[toolchain.kind]
     name, (variable, *_) = family.xccl, family.xccl_roots
-    return (
-        f"{family.header[0]} and lib{name}.so were not found together; "
-        f"module load {name}, or {variable}"
-    )
+    ways = [f"module load {name}", f"set {variable}"]
+    if toolchain.kind is GpuKind.CUDA and toolchain.version.startswith(f"{_CUDA_OF_PACKAGES}."):
+        ways.append(f"python -m pip install {NCCL_PACKAGE}")
+    return f"{family.header[0]} and lib{name}.so were not found together; {', or '.join(ways)}"
 
 
 def _architecture(kind: GpuKind, written: str) -> str:

@@ -12,8 +12,8 @@ from commtune.cluster.doctor import Finding, Status
 from commtune.cluster.machine import Machine
 from commtune.errors import MissingComponent
 from commtune.kernels.toolchains import Toolchain, why_no_xccl
-from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation
-from commtune.wiring.gpus import kind_of, toolchain_of
+from commtune.model import Backend, MpiFlavour, MpiInstallation
+from commtune.wiring.gpus import toolchain_of
 
 _LIMIT_S = 30.0
 #: How Open MPI says that it was built with CUDA, or has a UCX that may be.
@@ -36,17 +36,17 @@ def backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Finding]
         return
     compiler = f"{str(toolchain.kind).upper()} {toolchain.version}, {toolchain.compiler}"
     yield Finding("toolchain", Status.OK, compiler)
-    yield _xccl(toolchain, kind_of(machine))
+    yield _xccl(toolchain)
     staged = f"{Backend.MPI_STAGED}, {Backend.IPC_PUT}, {Backend.IPC_GET}: can be built"
     yield Finding("backend", Status.OK, staged)
     if mpi is not None:
         yield _device(mpi)
 
 
-def _xccl(toolchain: Toolchain, kind: GpuKind) -> Finding:
+def _xccl(toolchain: Toolchain) -> Finding:
     found = toolchain.xccl
     if found is None:
-        what = f"{Backend.XCCL}: waived: {why_no_xccl(kind)}"
+        what = f"{Backend.XCCL}: waived: {why_no_xccl(toolchain)}"
         return Finding("backend", Status.WARNING, what)
     return Finding(
         "backend", Status.OK, f"{Backend.XCCL}: {found.name} {found.version}, {found.library}"

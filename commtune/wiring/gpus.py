@@ -38,7 +38,7 @@ def toolchain_for(backend: str) -> Toolchain | None:
         return None
     found = _toolchain(kind_of(_machine()))
     if backend == Backend.XCCL and found.xccl is None:
-        raise MissingComponent("the backend xccl can't be built", hint=why_no_xccl(found.kind))
+        raise MissingComponent("the backend xccl can't be built", hint=why_no_xccl(found))
     return found
 
 
@@ -75,7 +75,7 @@ def waived(toolchain: Toolchain | None, why: str, built: Mapping[str, str]) -> d
     reasons = {name: reason for name, reason in built.items() if reason}
     if toolchain is None:
         return dict.fromkeys(reasons, why)
-    no_xccl = {str(Backend.XCCL): why_no_xccl(toolchain.kind)} if toolchain.xccl is None else {}
+    no_xccl = {str(Backend.XCCL): why_no_xccl(toolchain)} if toolchain.xccl is None else {}
     return {**reasons, **no_xccl}
 
 

@@ -9,6 +9,9 @@ import pytest
 
 from commtune.errors import MissingComponent, UserError
 from commtune.kernels.toolchains import (
+    CUDA_PACKAGES,
+    NCCL_PACKAGE,
+    Toolchain,
     find_toolchain,
     parse_agents,
     parse_compute_capabilities,
@@ -204,5 +207,27 @@ def test_what_tools_print() -> None:
     assert parse_agents("gfx000\ngfx942\ngfx942\n") == ["gfx942"]
     assert parse_version(GpuKind.CUDA, "no such thing") == "unknown"
     assert parse_xccl_version("#define NCCL_MAJOR 2\n") == "unknown"
-    assert "module load nccl" in why_no_xccl(GpuKind.CUDA)
-    assert "RCCL_HOME" in why_no_xccl(GpuKind.HIP)
+
+
+def toolchain(kind: GpuKind, version: str) -> Toolchain:
+    return Toolchain(kind, Path("/x"), Path("/x/bin/nvcc"), version, ("90",))
+
+
+def test_where_nccl_is_missing_the_package_of_that_cuda_is_named() -> None:
+    why = why_no_xccl(toolchain(GpuKind.CUDA, "13.0.88"))
+    assert "module load nccl" in why
+    assert f"python -m pip install {NCCL_PACKAGE}" in why
+    # That package is of another CUDA, or of another maker.
+    assert "pip" not in why_no_xccl(toolchain(GpuKind.CUDA, "12.4.99"))
+    assert "RCCL_HOME" in why_no_xccl(toolchain(GpuKind.HIP, "6.3.0"))
+
+
+def test_the_packages_that_errors_name_are_those_that_are_tested(path: Path) -> None:
+    file = Path(__file__).parents[2] / "requirements" / "cuda.txt"
+    lines = file.read_text().splitlines()
+    pinned = {line for line in lines if line and not line.startswith("#")}
+    assert {*CUDA_PACKAGES, NCCL_PACKAGE} == pinned
+    try:
+        find_toolchain(GpuKind.CUDA, {"PATH": str(path)}, ["90"])
+    except MissingComponent as missing:
+        assert all(package in missing.hint for package in pinned)
