@@ -67,12 +67,13 @@ def build(
         typer.Option(help="architecture of GPUs to build for, such as 90 or gfx90a; repeatable"),
     ] = None,
     log: Annotated[Path | None, typer.Option(help="file for what CMake and compilers say")] = None,
+    again: Annotated[bool, typer.Option("--again", help="build, even if it was before")] = False,
     json_output: Json = False,
 ) -> None:
     """Build the benchmark, and say which backends are in it and why others are not."""
     from commtune.commands import build as command
 
-    command.run(mpi, gpu, tuple(arch or ()), log, json_output=json_output)
+    command.run(mpi, gpu, tuple(arch or ()), log, again=again, json_output=json_output)
 
 
 @app.command()

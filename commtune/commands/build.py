@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from commtune import wiring
 from commtune.commands import text
 from commtune.errors import UserError
+from commtune.kernels.build import Built
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 from commtune.nearest import quoted, suggestion
@@ -18,27 +20,67 @@ from commtune.wiring import gpus
 _GPUS = ("auto", *GpuKind)
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What is told of a build.
+
+    Attributes:
+        backends: all names.
+        waived: why some of them are not in it.
+    """
+
+    mpi: MpiInstallation
+    toolchain: Toolchain | None
+    built: Built
+    backends: Sequence[str]
+    waived: Mapping[str, str]
+
+    @property
+    def log(self) -> Path | None:
+        """Where what the compilers said is kept."""
+        return self.built.log if self.built.log.is_file() else None
+
+
 def run(
-    mpi: str, gpu: str, architectures: Sequence[str], log: Path | None, *, json_output: bool
+    mpi: str,
+    gpu: str,
+    architectures: Sequence[str],
+    log: Path | None,
+    *,
+    again: bool,
+    json_output: bool,
 ) -> None:
-    """Builds the benchmark, unless that was done before, and prints what is in it."""
+    """Builds the benchmark, unless that was done before, and prints what is in it.
+
+    Args:
+        again: whether it was done before or not.
+    """
     if gpu not in _GPUS:
         raise UserError(f"--gpu: {quoted(gpu)} is not known here", hint=suggestion(gpu, _GPUS))
     if architectures and gpu == GpuKind.NONE:
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
     found = wiring.find(mpi)
     toolchain, why = gpus.toolchain_of(gpu, architectures)
-    executable, built = wiring.build_for(found, toolchain, log)
-    waived = gpus.waived(toolchain, why, built)
+    built, backends = wiring.build_for(found, toolchain, log, again=again)
+    waived = gpus.waived(toolchain, why, backends)
+    answer = _Answer(found, toolchain, built, tuple(backends), waived)
     if json_output:
-        print(json.dumps(_plain(found, toolchain, executable, built, waived), indent=2))
-        return
-    print(f"{found.flavour} {found.version}, {found.compiler}")
-    for line in _gpu_lines(toolchain):
-        print(line)
-    print(f"{executable}\n")
-    rows = [(name, _state(name, waived)) for name in built]
-    print(text.columns(("backend", "state"), rows))
+        print(json.dumps(_plain(answer), indent=2))
+    else:
+        print("\n".join(_lines(answer)))
+
+
+def _lines(answer: _Answer) -> Iterator[str]:
+    mpi, built = answer.mpi, answer.built
+    yield f"{mpi.flavour} {mpi.version}, {mpi.compiler}"
+    yield from _gpu_lines(answer.toolchain)
+    yield f"{built.executable}"
+    if not built.is_new:
+        yield "Nothing was compiled: it was built before. --again builds it anew."
+    rows = [(name, _state(name, answer.waived)) for name in answer.backends]
+    yield f"\n{text.columns(('backend', 'state'), rows)}"
+    if answer.log is not None and answer.toolchain is not None and answer.waived:
+        yield f"\nWhat CMake and the compilers said: {answer.log}"
 
 
 def _gpu_lines(toolchain: Toolchain | None) -> list[str]:
@@ -53,24 +95,25 @@ def _gpu_lines(toolchain: Toolchain | None) -> list[str]:
 
 
 def _state(backend: str, waived: Mapping[str, str]) -> str:
-    return f"waived: {waived[backend]}" if backend in waived else "built"
+    """A reason is told once, of the first that has it."""
+    if backend not in waived:
+        return "built"
+    first = next(name for name, reason in waived.items() if reason == waived[backend])
+    return f"waived: {waived[backend]}" if first == backend else f"waived, as {first}"
 
 
-def _plain(
-    mpi: MpiInstallation,
-    toolchain: Toolchain | None,
-    executable: Path,
-    built: Mapping[str, str],
-    waived: Mapping[str, str],
-) -> dict[str, Any]:
+def _plain(answer: _Answer) -> dict[str, Any]:
+    mpi, built = answer.mpi, answer.built
     return {
         "mpi": {
             "flavour": str(mpi.flavour),
             "version": mpi.version,
             "compiler": str(mpi.compiler),
         },
-        "gpu": toolchain.plain() if toolchain else None,
-        "executable": str(executable),
-        "backends": [name for name in built if name not in waived],
-        "waived": dict(waived),
+        "gpu": answer.toolchain.plain() if answer.toolchain else None,
+        "executable": str(built.executable),
+        "compiled": built.is_new,
+        "log": str(answer.log) if answer.log else None,
+        "backends": [name for name in answer.backends if name not in answer.waived],
+        "waived": dict(answer.waived),
     }

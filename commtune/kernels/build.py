@@ -1,8 +1,8 @@
 """Building the native benchmark for an MPI, once: a cache by content.
 
-The key covers sources, compiler, its flags, the MPI, and for GPUs the toolkit, NCCL or RCCL and
-the architectures, so that the executable is made again when one of them changes, and found again
-when nothing did.
+The key (``build_key``) covers sources, compiler, its flags, the MPI, and for GPUs the toolkit,
+NCCL or RCCL and the architectures, so that the executable is made again when one of them changes,
+and found again when nothing did.
 """
 
 from __future__ import annotations
@@ -14,39 +14,61 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import commtune
 from commtune import process
-from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent
+from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
+from commtune.kernels.build_key import build_key
 from commtune.kernels.toolchains import Toolchain
-from commtune.model import MpiInstallation, content_key
+from commtune.model import Backend, MpiInstallation
 
 _EXECUTABLE = "commtune-bench"
 #: Beside it, lines of "NAME yes DETAIL" and "NAME no: REASON".
 _BACKENDS = "backends.txt"
+_LOG = "build.log"
 #: GPU code for several architectures on a busy machine takes minutes.
 _BUILD_LIMIT_S = 900.0
 _PROBE_LIMIT_S = 30.0
 
-#: Variables by which a user or a module system changes what a compiler wrapper does.
-_COMPILER_VARIABLES = (
-    "CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
-    "MPICH_CXX", "OMPI_CXX", "OMPI_CXXFLAGS", "I_MPI_CXX", "I_MPI_ROOT", "PE_ENV",
-)  # fmt: skip
-_GPU_VARIABLES = (
-    "CUDAFLAGS", "HIPFLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS",
-)  # fmt: skip
+
+@dataclass(frozen=True)
+class Built:
+    """A benchmark that can be started.
+
+    Attributes:
+        executable: the program.
+        is_new: it was compiled now, and not found from before.
+    """
+
+    executable: Path
+    is_new: bool
+
+    @property
+    def log(self) -> Path:
+        """What CMake and the compilers said when it was made; builds of old have none."""
+        return self.executable.parent / _LOG
 
 
-def build(
+def build(mpi: MpiInstallation, cache: Path, *, toolchain: Toolchain | None = None) -> Path:
+    """The benchmark's executable for an MPI; see ``provide``."""
+    return provide(mpi, cache, toolchain=toolchain).executable
+
+
+def provide(
     mpi: MpiInstallation,
     cache: Path,
     *,
     toolchain: Toolchain | None = None,
     log: Path | None = None,
-) -> Path:
-    """Returns the benchmark's executable for an MPI, building it if the cache doesn't have it.
+    again: bool = False,
+) -> Built:
+    """The benchmark for an MPI, built if the cache doesn't have it.
+
+    One that lacks a backend for which there is all, but which couldn't be compiled, is asked for
+    it each time, by CMake alone, and built again once that succeeds: what was missing may be there
+    by now, and is no part of the key.
 
     Several processes may build at once: each builds in a folder of its own, and the first to
     finish is the one whose executable stays.
@@ -54,22 +76,54 @@ def build(
     Args:
         cache: folder for executables, made if need be.
         toolchain: for the backends on GPUs; without it there are none.
-        log: file to keep the output of CMake and the compiler in.
+        log: file to keep the output of CMake and the compiler in, or to copy it to that was kept.
+        again: build it whether the cache has it or not.
 
     Raises:
         MissingComponent: there is no compiler, CMake or Ninja.
         BuildFailed: it doesn't compile, link or start; the message ends in the tool's last words.
         EnvironmentFault: the cache can't be written.
+        UserError: the log can't be written.
     """
     environment = {**os.environ, **mpi.environment}
-    key = _key(mpi, toolchain, _compiler_version(mpi, environment), environment)
-    executable = cache / key / _EXECUTABLE
-    if executable.is_file():
-        return executable
+    version = _compiler_version(mpi, environment)
+    key = build_key(mpi, toolchain, version, environment, digest_of_sources())
+    kept = Built(cache / key / _EXECUTABLE, is_new=False)
+    has_kept = kept.executable.is_file() and not again
+    if has_kept and not _lacks_something(kept, toolchain):
+        _Log(log).add(
+            _text_of(kept.log) or "It was built before, and what was said is not kept.\n"
+        )
+        return kept
     with _scratch(cache) as scratch:
-        made = _compile(mpi, toolchain, key, scratch, environment, log)
-        _put_in_place(made, executable)
-    return executable
+        steps = _Steps(scratch / "build", environment, _Log(log, scratch / _LOG))
+        if has_kept and not _is_mended(steps, kept, mpi, toolchain, key):
+            return kept
+        if not has_kept:
+            steps.run(_configuring(mpi, toolchain, key, steps.folder))
+        _compile(steps)
+        _put_in_place(steps.folder, kept.executable.parent, over=again or has_kept)
+    return replace(kept, is_new=True)
+
+
+def _lacks_something(kept: Built, toolchain: Toolchain | None) -> bool:
+    """Whether a build has no NCCL or RCCL though one was found to build it with."""
+    has_xccl = toolchain is not None and toolchain.xccl is not None
+    return has_xccl and bool(backends_of(kept.executable).get(Backend.XCCL))
+
+
+def _is_mended(
+    steps: _Steps, kept: Built, mpi: MpiInstallation, toolchain: Toolchain | None, key: str
+) -> bool:
+    """Configures; and whether a build would now have a backend that the one that is kept lacks."""
+    try:
+        steps.run(_configuring(mpi, toolchain, key, steps.folder))
+    except (BuildFailed, MissingComponent):
+        return False  # there is one that works
+    found = backends_of(steps.folder / _EXECUTABLE)
+    return any(
+        why and not found.get(name, why) for name, why in backends_of(kept.executable).items()
+    )
 
 
 def backends_of(executable: Path) -> dict[str, str]:
@@ -89,25 +143,6 @@ def backends_of(executable: Path) -> dict[str, str]:
 def sources() -> Path:
     """The folder with the benchmark's CMakeLists.txt."""
     return Path(__file__).parent
-
-
-def _key(
-    mpi: MpiInstallation,
-    toolchain: Toolchain | None,
-    compiler_version: str,
-    environment: Mapping[str, str],
-) -> str:
-    names = (*_COMPILER_VARIABLES, *(_GPU_VARIABLES if toolchain else ()))
-    return content_key(
-        {
-            "sources": digest_of_sources(),
-            "version": commtune.__version__,
-            "compiler": [str(mpi.compiler), compiler_version],
-            "mpi": [str(mpi.flavour), mpi.version, str(mpi.prefix)],
-            "variables": {n: environment[n] for n in names if n in environment},
-            "gpu": toolchain.plain() if toolchain else None,
-        }
-    )
 
 
 def digest_of_sources() -> str:
@@ -141,19 +176,12 @@ def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> s
     )
 
 
-def _compile(
-    mpi: MpiInstallation,
-    toolchain: Toolchain | None,
-    key: str,
-    scratch: Path,
-    environment: Mapping[str, str],
-    log: Path | None,
-) -> Path:
-    """Configures, compiles, and makes sure that the result starts."""
-    folder = scratch / "build"
-    cmake = _tool("cmake", "CMAKE_BIN_DIR")
-    configure = [
-        cmake, "-S", str(sources()), "-B", str(folder), "-G", "Ninja",
+def _configuring(
+    mpi: MpiInstallation, toolchain: Toolchain | None, key: str, folder: Path
+) -> list[str]:
+    """CMake's command that says what will be built."""
+    return [
+        _tool("cmake", "CMAKE_BIN_DIR"), "-S", str(sources()), "-B", str(folder), "-G", "Ninja",
         f"-DCMAKE_MAKE_PROGRAM={_tool('ninja', 'BIN_DIR')}",
         f"-DCMAKE_CXX_COMPILER={mpi.compiler}",
         f"-DCMAKE_BUILD_RPATH={';'.join(_library_folders(mpi.prefix))}",
@@ -161,10 +189,12 @@ def _compile(
         f"-DCOMMTUNE_BUILD_ID={key}",
         *_gpu_options(toolchain),
     ]  # fmt: skip
-    executable = folder / _EXECUTABLE
-    for step in (configure, [cmake, "--build", str(folder)], [str(executable), "--version"]):
-        _run(step, environment, log)
-    return executable
+
+
+def _compile(steps: _Steps) -> None:
+    """Compiles what was configured, and makes sure that the result starts."""
+    steps.run([_tool("cmake", "CMAKE_BIN_DIR"), "--build", str(steps.folder)])
+    steps.run([str(steps.folder / _EXECUTABLE), "--version"])
 
 
 def _gpu_options(toolchain: Toolchain | None) -> list[str]:
@@ -181,20 +211,54 @@ def _gpu_options(toolchain: Toolchain | None) -> list[str]:
     ]
 
 
-def _run(step: Sequence[str], environment: Mapping[str, str], log: Path | None) -> None:
-    done = process.run(
-        step, environment=environment, timeout_s=_BUILD_LIMIT_S, whole_output=log is not None
-    )
-    if log is not None:
-        with log.open("a") as file:
-            file.write(f"$ {' '.join(step)}\n{done.output}")
-    if done.ok:
-        return
-    why = f"took more than {_BUILD_LIMIT_S:.0f} s" if done.timed_out else "failed"
-    raise BuildFailed(
-        f"building the benchmark: {Path(step[0]).name} {why}:\n{_tail(done.output)}",
-        hint="check the compiler and the MPI with 'commtune doctor'",
-    )
+class _Log:
+    """A text that is written to several files as it comes.
+
+    Raises:
+        UserError: one can't be written.
+    """
+
+    def __init__(self, *files: Path | None) -> None:
+        self._files = [file for file in files if file is not None]
+        self._write("", "w")
+
+    def add(self, text: str) -> None:
+        self._write(text, "a")
+
+    def _write(self, text: str, mode: str) -> None:
+        for file in self._files:
+            try:
+                with file.open(mode, encoding="utf-8") as opened:
+                    opened.write(text)
+            except OSError as error:
+                raise UserError(
+                    f"the log can't be written: {file}: {error.strerror}",
+                    hint="name a file in a folder that is there and yours",
+                ) from error
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Commands that make a build in a folder."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    log: _Log
+
+    def run(self, step: Sequence[str]) -> None:
+        """Raises: BuildFailed: it fails, or takes too long."""
+        done = process.run(
+            step, environment=self.environment, timeout_s=_BUILD_LIMIT_S, whole_output=True
+        )
+        self.log.add(f"$ {' '.join(step)}\n{done.output}")
+        if done.ok:
+            return
+        why = f"took more than {_BUILD_LIMIT_S:.0f} s" if done.timed_out else "failed"
+        raise BuildFailed(
+            f"building the benchmark: {Path(step[0]).name} {why}:\n{_tail(done.output)}",
+            hint="check the compiler and the MPI with 'commtune doctor'; "
+            "'commtune build --log FILE' keeps all that they say",
+        )
 
 
 def _tool(name: str, folder_constant: str) -> str:
@@ -236,16 +300,31 @@ def _scratch(cache: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _put_in_place(made: Path, executable: Path) -> None:
-    folder = made.parent.parent / "result"
-    folder.mkdir()
-    made.rename(folder / _EXECUTABLE)
-    made.with_name(_BACKENDS).rename(folder / _BACKENDS)
+def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
+    """Moves a build to the cache.
+
+    Args:
+        over: to take the place of one that is there: file by file, since that may be running.
+    """
+    result = made.parent / "result"
+    result.mkdir()
+    for file in (made / _EXECUTABLE, made / _BACKENDS, made.parent / _LOG):
+        file.rename(result / file.name)
     try:
-        folder.rename(executable.parent)
+        result.rename(kept)
     except OSError:
-        if not executable.is_file():  # else another process was faster: as good as ours
+        if not (kept / _EXECUTABLE).is_file():
             raise
+        if over:  # else another process was faster: as good as ours
+            for file in sorted(result.iterdir()):
+                file.replace(kept / file.name)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def _tail(text: str, lines: int = 15) -> str:

@@ -14,7 +14,7 @@ from commtune.cluster.mpi import find_mpi
 from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import backends_of, build
+from commtune.kernels.build import Built, backends_of, provide
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
 from commtune.model import (
@@ -38,24 +38,31 @@ _LIMIT_S = 60.0
 
 
 def build_for(
-    mpi: MpiInstallation, toolchain: Toolchain | None, log: Path | None
-) -> tuple[Path, dict[str, str]]:
-    """The benchmark's executable, built if it wasn't, and its backends; see ``backends_of``."""
-    executable = build(mpi, Folders.of_user().cache, toolchain=toolchain, log=log)
-    return executable, backends_of(executable)
+    mpi: MpiInstallation,
+    toolchain: Toolchain | None,
+    log: Path | None = None,
+    *,
+    again: bool = False,
+) -> tuple[Built, dict[str, str]]:
+    """The benchmark, built if it wasn't, and its backends; see ``backends_of``."""
+    cache = Folders.of_user().cache
+    found = provide(mpi, cache, toolchain=toolchain, log=log, again=again)
+    return found, backends_of(found.executable)
 
 
 def _native(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> NativeProgram:
     """The native benchmark with the backends of a workload in it."""
     toolchain = toolchain_for(workload.backend)
-    executable, built = build_for(mpi, toolchain, None)
+    found, built = build_for(mpi, toolchain)
     for backend in (workload.backend, *workload.shape.backends):
         require_backend(backend, built)
     xccl = toolchain.xccl if toolchain and workload.backend == Backend.XCCL else None
     library = f"{xccl.name} {xccl.version}" if xccl and xccl.version != UNKNOWN else ""
     # Tried on NVIDIA's GPUs only: AMD's runtime gets its memory back in the usual way.
     on_cuda = toolchain is not None and toolchain.kind is GpuKind.CUDA
-    return NativeProgram(executable, names, library, _matrix(workload), leaves_memory=on_cuda)
+    return NativeProgram(
+        found.executable, names, library, _matrix(workload), leaves_memory=on_cuda
+    )
 
 
 def _matrix(workload: Workload) -> Path | None:
@@ -165,9 +172,6 @@ def bench(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -
     return benchmark.measure(request, time_limit_s)
 
 
-def find(named: str) -> MpiInstallation:
-    """Finds an MPI; see ``cluster.mpi.find_mpi``."""
-    return find_mpi(named)
 def by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> str:
     """How a person makes a run of their own benchmark; empty where 'commtune bench' makes it."""
     own = workload.own
@@ -189,3 +193,6 @@ def by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> st
     return f"run it by hand: cd {shlex.quote(folder)} && {shlex.join(command)}"
 
 
+def find(named: str) -> MpiInstallation:
+    """Finds an MPI; see ``cluster.mpi.find_mpi``."""
+    return find_mpi(named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +14,8 @@ import pytest
 from components import require_component
 
 from commtune import process
-from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent
-from commtune.kernels.build import backends_of, build
+from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
+from commtune.kernels.build import backends_of, build, provide
 from commtune.kernels.toolchains import find_toolchain
 from commtune.model import Backend, GpuKind, MpiInstallation
 
@@ -67,7 +68,7 @@ def test_a_compiler_that_fails_is_quoted(mpi: MpiInstallation, tmp_path: Path) -
     broken = dataclasses.replace(mpi, compiler=compiler)
     log = tmp_path / "log"
     with pytest.raises(BuildFailed, match=r"building the benchmark: cmake failed") as caught:
-        build(broken, tmp_path / "cache", log=log)
+        provide(broken, tmp_path / "cache", log=log)
     assert caught.value.hint
     assert "mpi.h is on strike" in log.read_text()
     assert list((tmp_path / "cache").iterdir()) == []
@@ -111,12 +112,45 @@ def test_a_build_without_gpus_says_why_it_lacks_their_backends(executable: Path)
     assert backends_of(executable.parent / "elsewhere" / "bench") == {"mpi-host": ""}
 
 
+def test_a_build_from_before_tells_what_was_said_then(
+    mpi: MpiInstallation, executable: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    found = provide(mpi, executable.parent.parent, log=log)
+    assert (found.executable, found.is_new) == (executable, False)
+    assert found.log.parent == executable.parent
+    assert log.read_text() == found.log.read_text()
+    assert "commtune-bench --version" in log.read_text()
+    with pytest.raises(UserError, match="the log can't be written"):
+        provide(mpi, executable.parent.parent, log=tmp_path / "nowhere" / "log")
+
+
+def test_a_build_that_is_asked_for_again_takes_the_place_of_the_one_before(
+    mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    key = build(mpi, tmp_path).parent
+    for name in ("commtune-bench", "backends.txt", "build.log"):
+        (key / name).write_text("of old")
+    again = provide(mpi, tmp_path, again=True)
+    assert (again.is_new, again.executable.parent) == (True, key)
+    assert process.run([again.executable, "--version"], environment={}, timeout_s=10).ok
+    assert backends_of(again.executable)["mpi-host"] == ""
+    assert again.log.read_text().startswith("$ ")
+    assert list(tmp_path.iterdir()) == [key]
+
+
+def _packages() -> Path:
+    """CUDA's compiler and NCCL as Python's packages."""
+    found = next(_GPU.glob("cuda/lib/python3*/site-packages/nvidia"), None)
+    require_component("CUDA in .gpu (make gpu-compile)", found=found is not None)
+    assert found is not None
+    return found
+
+
 def test_cuda_and_nccl_of_python_packages(
     mpi: MpiInstallation, executable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    packages = next(_GPU.glob("cuda/lib/python3*/site-packages/nvidia"), None)
-    require_component("CUDA in .gpu (make gpu-compile)", found=packages is not None)
-    assert packages is not None
+    packages = _packages()
     monkeypatch.setenv("CUDA_HOME", str(packages / "cu13"))
     monkeypatch.setenv("NCCL_HOME", str(packages / "nccl"))
     toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
@@ -126,6 +160,40 @@ def test_cuda_and_nccl_of_python_packages(
     done = process.run([made, "--backends"], environment={}, timeout_s=30)
     assert "xccl" in done.output.split(), done.output
     assert build(mpi, executable.parent.parent, toolchain=toolchain) == made
+
+
+def test_an_nccl_that_compiles_by_now_is_built_with(
+    mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = _packages()
+    nccl = tmp_path / "nccl"
+    shutil.copytree(packages / "nccl" / "include", nccl / "include")
+    (nccl / "lib").symlink_to(packages / "nccl" / "lib")
+    header, whole = nccl / "include" / "nccl.h", (nccl / "include" / "nccl.h").read_text()
+    header.write_text(f"#include <nv/target/that/is/not/there>\n{whole}")
+    monkeypatch.setenv("CUDA_HOME", str(packages / "cu13"))
+    monkeypatch.setenv("NCCL_HOME", str(nccl))
+    cache, log = tmp_path / "cache", tmp_path / "log"
+    toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
+    first = provide(mpi, cache, toolchain=toolchain)
+    why = backends_of(first.executable)["xccl"]
+    assert re.search(r"doesn't compile and link: .*nccl\.h:1:\d+: .*error: nv/target/that", why), (
+        why
+    )
+    assert f"'nvidia-cuda-cccl~={'.'.join(toolchain.version.split('.')[:2])}.0'" in why
+    assert "nv/target/that" in first.log.read_text()
+
+    second = provide(mpi, cache, toolchain=toolchain, log=log)
+    assert (second.executable, second.is_new) == (first.executable, False)
+    assert "nv/target/that" in log.read_text()
+
+    header.write_text(whole)
+    third = provide(mpi, cache, toolchain=toolchain)
+    assert (third.executable, third.is_new) == (first.executable, True)
+    assert not any(backends_of(third.executable).values())
+    done = process.run([third.executable, "--backends"], environment={}, timeout_s=30)
+    assert "xccl" in done.output.split(), done.output
+    assert not provide(mpi, cache, toolchain=toolchain).is_new
 
 
 @pytest.mark.parametrize(("version", "is_refused"), [("11.3.109", True), ("11.4.48", False)])

@@ -50,6 +50,21 @@ function(xccl_version variable)
   set(${variable} "${version}" PARENT_SCOPE)
 endfunction()
 
+# The first error that a compiler or linker names, and what to do where that is known; may be empty.
+function(why_xccl_fails variable said)
+  string(REGEX MATCH "[^\n]*(error:|undefined reference|undefined symbol|cannot find )[^\n]*" line "${said}")
+  string(STRIP "${line}" why)
+  if(why)
+    string(PREPEND why ": ")
+  endif()
+  if(line MATCHES "nv/target")
+    # A part of toolkits, and a package of its own where these come as Python's.
+    string(REGEX MATCH "^[0-9]+\\.[0-9]+" release "${gpu_version}")
+    string(APPEND why "; it is a part of CUDA: python -m pip install 'nvidia-cuda-cccl~=${release}.0'")
+  endif()
+  set(${variable} "${why}" PARENT_SCOPE)
+endfunction()
+
 set(COMMTUNE_WITH_XCCL 0)
 set(xccl_file "")
 if(COMMTUNE_XCCL STREQUAL "off")
@@ -67,21 +82,24 @@ else()
     set(COMMTUNE_XCCL_SUMMARY
       "${xccl_header} and lib${xccl_library}.so were not found together in any of: ${places_in_words}")
   else()
-    set(CMAKE_REQUIRED_INCLUDES ${xccl_include} ${gpu_include})
-    set(CMAKE_REQUIRED_LIBRARIES ${xccl_file} ${gpu_libraries})
-    set(CMAKE_REQUIRED_DEFINITIONS -D__HIP_PLATFORM_AMD__=1)
+    set(probe ${CMAKE_CURRENT_BINARY_DIR}/xccl_probe)
+    file(WRITE ${probe}.cpp "#include <${xccl_header}>
+int main() { int version = 0; return ncclGetVersion(&version); }
+")
     unset(COMMTUNE_XCCL_LINKS CACHE) # another XCCL may have been named since
-    check_cxx_source_compiles("#include <${xccl_header}>
-      int main() { int version = 0; return ncclGetVersion(&version); }" COMMTUNE_XCCL_LINKS)
-    unset(CMAKE_REQUIRED_INCLUDES)
-    unset(CMAKE_REQUIRED_LIBRARIES)
-    unset(CMAKE_REQUIRED_DEFINITIONS)
+    try_compile(COMMTUNE_XCCL_LINKS ${probe} SOURCES ${probe}.cpp
+      CMAKE_FLAGS "-DINCLUDE_DIRECTORIES:STRING=${xccl_include};${gpu_include}"
+      COMPILE_DEFINITIONS -D__HIP_PLATFORM_AMD__=1
+      LINK_LIBRARIES ${xccl_file} ${gpu_libraries}
+      OUTPUT_VARIABLE said)
     xccl_version(version)
+    set(COMMTUNE_XCCL_SUMMARY "${xccl_name} ${version} ${xccl_file}")
     if(COMMTUNE_XCCL_LINKS)
       set(COMMTUNE_WITH_XCCL 1)
-      set(COMMTUNE_XCCL_SUMMARY "${xccl_name} ${version} ${xccl_file}")
     else()
-      set(COMMTUNE_XCCL_SUMMARY "${xccl_name} ${version} ${xccl_file} doesn't compile and link")
+      message(STATUS "${COMMTUNE_XCCL_SUMMARY} doesn't compile and link:\n${said}")
+      why_xccl_fails(why "${said}")
+      string(APPEND COMMTUNE_XCCL_SUMMARY " doesn't compile and link${why}")
     endif()
   endif()
   if(COMMTUNE_XCCL STREQUAL "on" AND NOT COMMTUNE_WITH_XCCL)

@@ -1,0 +1,74 @@
+"""What a build of the benchmark depends on, as the name of its folder in the cache.
+
+A variable that is missing here has builds found again that it would have changed. Which ones
+wrappers read was taken from the wrappers themselves, and from HPE's and AMD's manuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import commtune
+from commtune.kernels.toolchains import Toolchain
+from commtune.model import GpuKind, MpiInstallation, content_key
+
+#: Variables by which a user or a module system changes what a compiler does, or its wrapper.
+_COMPILER_VARIABLES = (
+    "CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS",
+    "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
+    "LD_RUN_PATH",
+    "MPICH_CXX", "MPICXX_PROFILE",
+    "OMPI_CXX", "OMPI_MPICXX", "OMPI_CPPFLAGS", "OMPI_CXXFLAGS", "OMPI_LDFLAGS", "OMPI_LIBS",
+    "OPAL_PREFIX", "OPAL_INCLUDEDIR", "OPAL_LIBDIR", "OPAL_DATADIR", "OPAL_PKGDATADIR",
+    "I_MPI_CXX", "I_MPI_CXXFLAGS", "I_MPI_LDFLAGS", "I_MPI_CXX_PROFILE", "I_MPI_LINK",
+    "I_MPI_ROOT", "I_MPI_COMPILER_CONFIG_DIR", "I_MPI_DEBUG_INFO_STRIP",
+)  # fmt: skip
+_GPU_VARIABLES = {
+    GpuKind.CUDA: ("CUDAFLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS"),
+    GpuKind.HIP: (
+        "HIPFLAGS", "HIPCC_COMPILE_FLAGS_APPEND", "HIPCC_LINK_FLAGS_APPEND",
+        "ROCM_PATH", "HIP_PATH", "HIP_CLANG_PATH", "HIP_PLATFORM", "HIP_COMPILER", "HIP_RUNTIME",
+        "HIP_ROCCLR_HOME", "HIP_LIB_PATH", "HIP_DEVICE_LIB_PATH", "DEVICE_LIB_PATH",
+    ),
+}  # fmt: skip
+#: Set where HPE's programming environment is loaded. Its driver CC links what the modules' own
+#: variables say: ``CRAY_ACCEL_TARGET`` and ``PE_MPICH_GTL_DIR_amd_gfx90a``, for GPUs. Elsewhere
+#: ``PE_`` is other software's: Grid Engine has one that changes with every job.
+_HPE = "PE_ENV"
+_HPE_PREFIXES = ("CRAY_", "CRAYPE_", "PE_")
+_HPE_VARIABLES = ("PKG_CONFIG_PATH",)
+
+
+def build_key(
+    mpi: MpiInstallation,
+    toolchain: Toolchain | None,
+    compiler_version: str,
+    environment: Mapping[str, str],
+    sources: str,
+) -> str:
+    """A name for a build, another one when something changes that it depends on.
+
+    Args:
+        compiler_version: what the compiler behind the MPI's wrapper says of itself.
+        sources: digest of the benchmark's sources.
+    """
+    return content_key(
+        {
+            "sources": sources,
+            "version": commtune.__version__,
+            "compiler": [str(mpi.compiler), compiler_version],
+            "mpi": [str(mpi.flavour), mpi.version, str(mpi.prefix)],
+            "variables": {name: environment[name] for name in _names(toolchain, environment)},
+            "gpu": toolchain.plain() if toolchain else None,
+        }
+    )
+
+
+def _names(toolchain: Toolchain | None, environment: Mapping[str, str]) -> Iterator[str]:
+    """Those of the environment's variables that can change a build."""
+    named = {*_COMPILER_VARIABLES, *(_GPU_VARIABLES[toolchain.kind] if toolchain else ())}
+    is_hpe = _HPE in environment
+    for name in environment:
+        of_hpe = name in _HPE_VARIABLES or name.startswith(_HPE_PREFIXES)
+        if name in named or (is_hpe and of_hpe):
+            yield name
