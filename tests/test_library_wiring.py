@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import database_values as values
 import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
@@ -23,7 +24,7 @@ from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.errors import CampaignChanged, CommtuneError, UserError
 from commtune.kernels.asking import ask_alone, versions_in
-from commtune.model import MpiFlavour, MpiInstallation
+from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
 from commtune.spaces import cut_to, load_space
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
 from commtune.wiring.given_versions import GIVEN_VARIABLE, given, handed_over
@@ -135,7 +136,11 @@ def going_on(store: Store, asked: CampaignSpec, mpi: MpiInstallation) -> Campaig
     """A campaign as it goes on by what is stored of it, if that isn't another question."""
     begun = partial(wiring.begun_with, store.database.whole_url, asked.plan.name)
     fitted = wiring.fitted(asked, mpi, begun)
-    store.open_campaign(record_of(fitted, mpi, describe_machine(), Path("x")))
+    handle = store.open_campaign(record_of(fitted, mpi, describe_machine(), Path("x")))
+    if handle.is_new:  # a good run binds it to its question
+        store.add_trial(handle.id, 0, DEFAULT, "baseline")
+        store.start_run(handle.id, values.request(configuration=DEFAULT, trial=0), "s1")
+        store.finish_run(handle.id, values.result(), "allreduce")
     return fitted
 
 

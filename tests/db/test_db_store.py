@@ -14,7 +14,7 @@ from sqlalchemy import text
 from commtune.db import store as store_module
 from commtune.db.codec import pack_samples, unpack_samples
 from commtune.db.locks import LockOwner
-from commtune.db.records import StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
 from commtune.errors import CampaignChanged, CampaignLocked, DatabaseFault, UnknownName
 from commtune.model import (
@@ -122,7 +122,17 @@ def test_a_second_controller_changes_nothing(store: Store) -> None:
     assert store.campaigns()[0].settings == {"budget": {}}
 
 
+def with_a_good_run(store: Store, record: CampaignRecord) -> int:
+    """A campaign that has measured something, and is bound to its question by that."""
+    campaign_id = store.open_campaign(record).id
+    store.add_trial(campaign_id, 0, DEFAULT, "baseline")
+    store.start_run(campaign_id, given.request("good", configuration=DEFAULT, trial=0), "s1")
+    store.finish_run(campaign_id, given.result("good"), "allreduce")
+    return campaign_id
+
+
 def test_another_question_leaves_the_lock_alone(store: Store) -> None:
+    with_a_good_run(store, given.campaign())
     handle, _ = store.begin(given.campaign())
     store.unlock(handle.id)
     with pytest.raises(CampaignChanged):
@@ -131,7 +141,7 @@ def test_another_question_leaves_the_lock_alone(store: Store) -> None:
 
 
 def test_another_question_is_refused_and_says_what_changed(store: Store) -> None:
-    store.open_campaign(given.campaign())
+    with_a_good_run(store, given.campaign())
     changed = {"operation": "alltoall", "sizes": given.SIZES, "timing": {"warmup": 9}, "new": [1]}
     with pytest.raises(CampaignChanged) as refusal:
         store.open_campaign(given.campaign(what=changed, settings={"budget": {}}))
@@ -156,7 +166,7 @@ def test_another_question_is_refused_and_says_what_changed(store: Store) -> None
 def test_another_machine_or_stack_is_another_question(
     store: Store, change: dict[str, Any], line: str
 ) -> None:
-    store.open_campaign(given.campaign())
+    with_a_good_run(store, given.campaign())
     with pytest.raises(CampaignChanged) as refusal:
         store.open_campaign(given.campaign(**change))
     assert line in refusal.value.message
@@ -171,7 +181,7 @@ def on(ucx: str) -> StackRecord:
 
 
 def test_another_library_below_mpi_is_another_stack(store: Store) -> None:
-    store.open_campaign(given.campaign(stack=on("1.18.1")))
+    with_a_good_run(store, given.campaign(stack=on("1.18.1")))
     assert not store.open_campaign(given.campaign(stack=on("1.18.1"))).is_new
     with pytest.raises(CampaignChanged) as refusal:
         store.open_campaign(given.campaign(stack=on("1.20.1")))
@@ -188,6 +198,7 @@ def test_another_library_below_mpi_is_another_stack(store: Store) -> None:
 def test_a_stack_that_was_stored_without_its_libraries_still_matches(store: Store) -> None:
     bare = on("1.20.1").formerly
     assert bare is not None
+    with_a_good_run(store, given.campaign(stack=bare))
     first, _ = store.begin(given.campaign(stack=bare))
     again, _ = store.begin(given.campaign(stack=on("1.20.1")))
     assert (again.id, again.is_new) == (first.id, False)
