@@ -185,6 +185,24 @@ def test_parts_of_a_matrix_have_their_own_bytes(
     assert [m["checked"] > 0 for m in found] == [False, False, True]
 
 
+def test_a_variable_of_nccl_makes_several_nodes_of_one_machine(
+    run_bench: RunBench, matrix: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "bench-on-emulated-nodes"
+    script.write_text(
+        f'#!/bin/sh\nNCCL_HOSTID=n$((PMI_RANK / 2)) exec {run_bench.executable} "$@"\n'
+    )
+    script.chmod(0o755)
+    emulated = RunBench(run_bench.mpi, script, tmp_path)
+    run = emulated("--op=matrix", matrix, "--sizes=4000", "--inside=mpi-host", *_FEW, ranks=3)
+    header, *found, _ = _valid(run)
+    assert (header["nodes"], header["nodes_by"]) == (2, "NCCL_HOSTID")
+    assert [(r["node"], r["local_rank"]) for r in header["rank_info"]] == [(0, 0), (0, 1), (1, 0)]
+    assert [m.get("part") for m in found] == ["inside", "between", None]
+    without = run_bench("--op=matrix", matrix, "--sizes=4000", *_FEW, ranks=3)
+    assert (_valid(without)[0]["nodes"], "nodes_by" in _valid(without)[0]) == (1, False)
+
+
 def test_striping_is_measured_by_step_and_whole(run_bench: RunBench) -> None:
     run = run_bench("--op=striping", "--group-size=2", "--sizes=4000,4", *_FEW, ranks=4)
     found = _measured(run)

@@ -58,10 +58,15 @@ std::set<int> parse_cpu_list(std::string_view text) {
   return cpus;
 }
 
-std::set<int> narrowed(const std::set<int>& allowed, const std::set<int>& near) {
+std::set<int> common(const std::set<int>& one, const std::set<int>& other) {
   std::set<int> both;
-  std::set_intersection(allowed.begin(), allowed.end(), near.begin(), near.end(),
+  std::set_intersection(one.begin(), one.end(), other.begin(), other.end(),
                         std::inserter(both, both.end()));
+  return both;
+}
+
+std::set<int> narrowed(const std::set<int>& allowed, const std::set<int>& near) {
+  const std::set<int> both = common(allowed, near);
   return both.size() < allowed.size() ? both : std::set<int>{};
 }
 

@@ -8,6 +8,9 @@ namespace commtune {
 /// CPUs of the kernel's list form: "0-3,8". Error where it is something else.
 std::set<int> parse_cpu_list(std::string_view text);
 
+/// Those that are in both.
+std::set<int> common(const std::set<int>& one, const std::set<int>& other);
+
 /// Those of `near` that are in `allowed`; none where that would be no narrower than `allowed`.
 std::set<int> narrowed(const std::set<int>& allowed, const std::set<int>& near);
 

@@ -9,12 +9,16 @@ namespace commtune {
 /// where a node has more local ranks than GPUs.
 bool choose_device(int local_rank, bool shares);
 
-/// Narrows this process's CPU mask to the allowed CPUs near its GPU, if there are any.
+/// Narrows this process's CPU mask to the allowed CPUs near its GPU, if there are any: to those
+/// that are near its NIC, too, where some are.
 void stay_near_device();
 
 /// The GPU of this process, its state now, and its links, as JSON; "null" without one.
 std::string device_facts_json();
 std::string device_state_json();
 std::string device_links_json();
+
+/// The name of the RDMA device nearest to the GPU, as JSON; "null" without one.
+std::string device_nic_json();
 
 }  // namespace commtune

@@ -9,5 +9,6 @@ void stay_near_device() {}
 std::string device_facts_json() { return "null"; }
 std::string device_state_json() { return "null"; }
 std::string device_links_json() { return "null"; }
+std::string device_nic_json() { return "null"; }
 
 }  // namespace commtune

@@ -68,7 +68,7 @@ std::string rank_info_json(const Placement& placement, const RunFacts& facts, st
         .text("cpus", cpu_list(rank.cpus))
         .raw("environment", facts.environments[i]);
     if (!facts.controls.empty()) info.raw("controls", facts.controls[i]);
-    if (!facts.gpus.empty()) info.raw("gpu", facts.gpus[i]);
+    if (!facts.gpus.empty()) info.raw("gpu", facts.gpus[i]).raw("nic", facts.nics[i]);
     ranks.push_back(info.str());
   }
   return json::array(ranks);
@@ -94,10 +94,10 @@ std::string end_header(json::Object& record, const RunFacts& facts, const Placem
   const std::string mpi =
       json::Object().text("library", World::library()).text("standard", World::standard()).str();
   const std::vector<std::string> libraries = communication_libraries();
-  const int nodes = placement.first(static_cast<int>(ranks)).nodes();
-  return record.integer("ranks", ranks)
-      .integer("nodes", static_cast<std::uint64_t>(nodes))
-      .raw("mpi", mpi)
+  const Placement own = placement.first(static_cast<int>(ranks));
+  record.integer("ranks", ranks).integer("nodes", static_cast<std::uint64_t>(own.nodes()));
+  if (own.emulates_nodes()) record.text("nodes_by", kNodeVariable);
+  return record.raw("mpi", mpi)
       .raw("libraries", text_array(libraries))
       .raw("versions", versions_json(libraries))
       .text("started_utc", utc_now())

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -33,6 +34,14 @@ std::string boot_id() {
   return id;
 }
 
+/// In one line; empty where none is told.
+std::string told_node() {
+  const char* const told = std::getenv(kNodeVariable);
+  std::string line = told != nullptr ? told : "";
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
 std::set<int> read_cpus(std::istream& in) {
   std::set<int> cpus;
   for (int cpu = 0; in >> cpu;) cpus.insert(cpu);
@@ -41,7 +50,7 @@ std::set<int> read_cpus(std::istream& in) {
 
 std::string own_place() {
   std::ostringstream out;
-  out << host_name() << '\n' << boot_id() << '\n' << getpid();
+  out << host_name() << '\n' << boot_id() << '\n' << told_node() << '\n' << getpid();
   for (const int cpu : allowed_cpus()) out << ' ' << cpu;
   return out.str();
 }
@@ -99,7 +108,8 @@ bool outnumber_cpus(const std::vector<RankPlace>& ranks) {
 }
 
 Placement::Placement(const World& world) {
-  std::vector<std::string> names;
+  std::vector<std::string> machines;
+  std::vector<std::string> nodes;
   std::map<std::string, int> kernels;
   std::string all;
   for (const std::string& place : world.gather(own_place())) all += place + '\n';
@@ -107,19 +117,27 @@ Placement::Placement(const World& world) {
   for (int i = 0; i < world.size(); ++i) {
     RankPlace rank;
     std::string boot;
+    std::string told;
     std::string numbers;
     std::getline(lines, rank.host);
     std::getline(lines, boot);
+    std::getline(lines, told);
     std::getline(lines, numbers);
     std::istringstream in(numbers);
     in >> rank.pid;
     rank.cpus = read_cpus(in);
     const int fresh = static_cast<int>(kernels.size());
     rank.kernel = kernels.try_emplace(boot.empty() ? rank.host : boot, fresh).first->second;
-    names.push_back(rank.host + ' ' + boot);
+    machines.push_back(rank.host + ' ' + boot);
+    nodes.push_back(machines.back() + ' ' + told);
     ranks_.push_back(std::move(rank));
   }
-  number_nodes(names, ranks_);
+  number_nodes(machines, ranks_);
+  for (RankPlace& rank : ranks_) {
+    rank.machine = rank.node;
+    rank.machine_rank = rank.local_rank;
+  }
+  number_nodes(nodes, ranks_);
 }
 
 Placement Placement::first(int ranks) const {
@@ -134,11 +152,16 @@ int Placement::nodes() const {
   return nodes;
 }
 
+bool Placement::emulates_nodes() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const RankPlace& rank) { return rank.node != rank.machine; });
+}
+
 bool Placement::oversubscribed() const { return outnumber_cpus(ranks_); }
 
 int Placement::neighbour_of_first() const {
   for (std::size_t rank = 1; rank < ranks_.size(); ++rank) {
-    if (ranks_[rank].node == ranks_[0].node) return static_cast<int>(rank);
+    if (ranks_[rank].machine == ranks_[0].machine) return static_cast<int>(rank);
   }
   return 0;
 }

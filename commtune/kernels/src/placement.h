@@ -17,15 +17,21 @@ std::string cpu_list(const std::set<int>& cpus);
 
 /// Where one rank runs.
 struct RankPlace {
-  int node = 0;        ///< numbered in order of first appearance
-  int local_rank = 0;  ///< order of ranks on the node
+  int node = 0;          ///< numbered in order of first appearance
+  int local_rank = 0;    ///< order of ranks on the node
+  int machine = 0;       ///< numbered likewise; several nodes where kNodeVariable makes them
+  int machine_rank = 0;  ///< order of ranks on the machine
   int kernel = 0;  ///< numbered likewise; containers that pass for nodes share one, and its CPUs
   std::string host;
   long pid = 0;
   std::set<int> cpus;
 };
 
-/// Where every rank runs. Ranks share a node if they share its name and its boot identifier.
+/// Ranks of a machine with different values of it are on different nodes, as NCCL and RCCL have it.
+constexpr const char* kNodeVariable = "NCCL_HOSTID";
+
+/// Where every rank runs. Ranks share a machine if they share its name and its boot identifier, and
+/// a node if they share kNodeVariable, too, as a rule unset.
 /// All ranks get the same answer; nothing of it goes through the library's own idea of nodes.
 class Placement {
  public:
@@ -37,10 +43,13 @@ class Placement {
   const std::vector<RankPlace>& ranks() const { return ranks_; }
   int nodes() const;
 
+  /// Whether some machine is several nodes.
+  bool emulates_nodes() const;
+
   /// Whether ranks under some kernel outnumber the CPUs that they may use together.
   bool oversubscribed() const;
 
-  /// The other rank that shares rank 0's node and comes first on it; 0 if there is none.
+  /// The other rank that shares rank 0's machine and comes first on it; 0 if there is none.
   int neighbour_of_first() const;
 
  private:

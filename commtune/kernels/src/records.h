@@ -45,6 +45,7 @@ struct RunFacts {
   std::vector<std::string> environments;  ///< of each rank, as JSON objects
   std::vector<std::string> controls;      ///< likewise; empty where none was asked for
   std::vector<std::string> gpus;          ///< likewise; empty where none is used
+  std::vector<std::string> nics;          ///< nearest to these, as JSON; empty likewise
   std::string_view memory = "host";
   std::string_view library;      ///< the backend's, where it is not MPI
   double library_init_s = 0.0;   ///< longest over ranks

@@ -127,7 +127,7 @@ void add_library(RunFacts& facts, const World& world, const Backend& main) {
 bool settle_on_gpus(const Options& options, const World& all, Placement& places) {
   if (!uses_gpu(options)) return false;
   const RankPlace& own = places.ranks()[static_cast<std::size_t>(all.rank())];
-  const bool is_late = choose_device(own.local_rank, options.shares_gpus);
+  const bool is_late = choose_device(own.machine_rank, options.shares_gpus);
   if (options.bind != Bind::gpu) return false;
   if (is_late) stay_near_device();
   std::vector<std::uint64_t> late{is_late ? 1U : 0U};
@@ -164,7 +164,10 @@ RunFacts facts_of(const Options& options, const std::vector<std::string>& argume
   facts.init_s = longest_over_ranks(all, all.init_s());
   facts.environments = all.gather(environment_json(options.env_names));
   if (!options.controls.empty()) facts.controls = all.gather(controls_json(options.controls));
-  if (uses_gpu(options)) facts.gpus = all.gather(device_facts_json());
+  if (uses_gpu(options)) {
+    facts.gpus = all.gather(device_facts_json());
+    facts.nics = all.gather(device_nic_json());
+  }
   return facts;
 }
 

@@ -15,8 +15,8 @@ class World;
 /// The backends of a run. Most operations use the first one for everything.
 struct Backends {
   std::unique_ptr<Backend> main;
-  std::unique_ptr<Backend> inside;   ///< matrix, striping: inside a node; null: main
-  std::unique_ptr<Backend> between;  ///< matrix, striping: between nodes; null: main
+  std::unique_ptr<Backend> inside;    ///< matrix, striping: inside a node; null: main
+  std::unique_ptr<Backend> between;   ///< matrix, striping: between nodes; null: main
   std::unique_ptr<Backend> assemble;  ///< striping: its last step; null: as inside a node
 
   Backend& for_inside() const { return inside ? *inside : *main; }

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
+#include <optional>
 
 #include "cpus.h"
 #include "devices.h"
 #include "error.h"
 #include "json.h"
 #include "launcher.h"
+#include "nic.h"
 #include "placement.h"
 
 namespace commtune {
@@ -21,6 +22,12 @@ constexpr int kNone = -1;
 int& chosen() {
   static int device = kNone;
   return device;
+}
+
+/// Ranks whose GPUs have several NICs equally near take turns by their places on the node.
+int& turn() {
+  static int place = 0;
+  return place;
 }
 
 int visible_devices() {
@@ -54,6 +61,8 @@ std::string quoted_or_null(const std::string& text) {
   return text.empty() ? "null" : json::quoted(text);
 }
 
+std::optional<Nic> own_nic() { return nearest_nic(kSysfs, pci_of(chosen()), turn()); }
+
 /// The memory next to the GPU; null where the kernel says that there is none (-1), or nothing.
 std::string numa_node_json(const std::string& pci) {
   const std::string node = pci_file(pci, "numa_node");
@@ -63,10 +72,7 @@ std::string numa_node_json(const std::string& pci) {
 }  // namespace
 
 std::string pci_file(const std::string& pci, const std::string& name) {
-  std::ifstream file("/sys/bus/pci/devices/" + pci + "/" + name);
-  std::string line;
-  std::getline(file, line);
-  return line;
+  return first_line(std::string(kSysfs) + "/bus/pci/devices/" + pci + "/" + name);
 }
 
 std::string pci_of(int device) {
@@ -96,13 +102,17 @@ bool choose_device(int local_rank, bool shares) {
   // Libraries that are aware of GPUs look for the context, which the first real call makes.
   COMMTUNE_GPU_CALL(gpuFree(nullptr));
   chosen() = device;
+  turn() = std::max(local_rank, 0);
   return true;
 }
 
 void stay_near_device() {
   if (chosen() == kNone) return;
-  const std::string list = pci_file(pci_of(chosen()), "local_cpulist");
-  const std::set<int> cpus = narrowed(allowed_cpus(), parse_cpu_list(list));
+  const std::set<int> allowed = allowed_cpus();
+  const std::set<int> near = parse_cpu_list(pci_file(pci_of(chosen()), "local_cpulist"));
+  const std::optional<Nic> nic = own_nic();
+  const std::set<int> near_nic = nic ? parse_cpu_list(nic->cpus) : std::set<int>{};
+  const std::set<int> cpus = narrowed(allowed, near_both(common(allowed, near), near_nic));
   if (!cpus.empty()) run_on_cpus(cpus);
 }
 
@@ -136,6 +146,11 @@ std::string device_facts_json() {
 
 std::string device_state_json() {
   return chosen() == kNone ? "null" : gpu_state_json(pci_of(chosen()));
+}
+
+std::string device_nic_json() {
+  const std::optional<Nic> nic = chosen() == kNone ? std::nullopt : own_nic();
+  return nic ? json::quoted(nic->name) : "null";
 }
 
 std::string device_links_json() {

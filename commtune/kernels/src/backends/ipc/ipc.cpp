@@ -110,9 +110,14 @@ class IpcBackend final : public Backend {
       const RankPlace& to = placement_.ranks()[static_cast<std::size_t>(message.to)];
       if (from.node == to.node) continue;
       throw UsageError(std::string(name()) + " copies inside a node only, but ranks " +
-                       std::to_string(message.from) + " (" + from.host + ") and " +
-                       std::to_string(message.to) + " (" + to.host + ") are on different ones");
+                       std::to_string(message.from) + " (" + said(from) + ") and " +
+                       std::to_string(message.to) + " (" + said(to) + ") are on different ones");
     }
+  }
+
+  /// Emulated nodes have the host's name in common.
+  static std::string said(const RankPlace& place) {
+    return place.host + ", node " + std::to_string(place.node);
   }
 
   /// Where the memory that this rank reaches for is mapped, by rank.
