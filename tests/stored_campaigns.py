@@ -64,6 +64,7 @@ class Made:
     Attributes:
         description: of the system.
         loaded: share of runs during which others use the cores.
+        noise: how much runs differ by themselves; with 0 and nothing loaded, times are constant.
         mixed_share: share of measurements during which the machine changes its speed.
         weighted: whether gains over sizes are over the campaign's messages.
         confirmations: how many there were, this one included.
@@ -89,6 +90,7 @@ class Made:
     loaded: float = 0.05
     seed: int = 1
     drift_per_run: float = 0.0
+    noise: float = 0.03
     mixed_share: float = 0.0
     weighted: bool = False
     confirmations: int = 1
@@ -115,6 +117,7 @@ class _Maker:
             made.effect,
             clock,
             seed=made.seed,
+            noise=made.noise,
             slow_share=made.slow_share,
             outcomes={("LIB_ALGORITHM", "hang"): Outcome.CRASHED},
         )

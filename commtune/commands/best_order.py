@@ -104,10 +104,15 @@ def _nativeness(backend: str) -> int:
 
 
 def _question(row: BestRow) -> Hashable:
-    """What was measured where: answers with the same can be held against each other."""
+    """What was measured where: answers with the same can be held against each other.
+
+    Of the note only what the workload doesn't know: the name of a matrix's file is no part of it.
+    """
+    beside = text.split_note(row.note)[0].partition("pattern:")[0].rstrip("; ")
+    pattern = "" if row.workload else odd(row)
     measured = {name: value for name, value in row.workload.items() if name != "sizes"}
     where = (row.system_fingerprint, row.stack_fingerprint, row.backend, row.ranks, row.nodes)
-    return (*where, odd(row), repr(sorted(measured.items())))
+    return (*where, beside, pattern, repr(sorted(measured.items())))
 
 
 def _within(rows: Sequence[BestRow], size: int) -> list[BestRow]:

@@ -24,9 +24,14 @@ Flow = tuple[int, int, float]
 
 @dataclass(frozen=True)
 class Matrix:
-    """Messages that are sent together, in the order of the file that they are from."""
+    """Messages that are sent together, in the order of the file that they are from.
+
+    Attributes:
+        file: its name, for people; the same messages are the same whatever it is.
+    """
 
     flows: tuple[Flow, ...]
+    file: str = field(default="", compare=False)
 
     @cached_property
     def text(self) -> str:
@@ -88,7 +93,8 @@ class Shape:
         if operation in ACTIVE:
             words += [f"{self.active} of each active", str(self.direction)]
         if operation == "matrix" and self.matrix:
-            words.append(f"file {self.matrix[:12]}")
+            name = self.content.file if self.content else ""
+            words.append(f"file {self.matrix[:12]}" + (f" ({name})" if name else ""))
         if operation in MIXED:
             words += [f"{name} nodes by {by}" for name, by in
                       (("inside", self.inside), ("between", self.between)) if by]  # fmt: skip

@@ -80,7 +80,13 @@ class Record:
 
     @property
     def pattern(self) -> str:
-        """Which messages its operation has, for people; empty where its word says it."""
+        """Which messages its operation has, for people; empty where its word says it.
+
+        Profiles know more of it: the name of a matrix's file, which is no part of the question.
+        """
+        notes = (text.split_note(one.note)[0].partition("pattern: ")[2] for one in self.profiles)
+        if said := next(filter(None, notes), ""):
+            return said
         stored = self.workload
         return Workload.of_plain(stored).pattern if "operation" in stored else ""
 

@@ -309,7 +309,7 @@ def parse_matrix(text: str, file: Path, ranks: int) -> Matrix:
             )  # fmt: skip
     if not flows:
         raise CampaignError("nobody sends anything", file=file, hint="a line: FROM TO BYTES")
-    return Matrix(tuple(flows))
+    return Matrix(tuple(flows), file=" ".join(file.name.split()))
 
 
 def _flow(words: list[str], file: Path, line: int, ranks: int) -> Flow:

@@ -244,6 +244,12 @@ def test_a_campaign_that_was_only_begun_with_its_pictures_elsewhere(
     assert {file.name for file in pictures.iterdir()} == {"noise.png", "spent.png"}
 
 
+def test_times_that_never_change_are_drawn(report: Report) -> None:
+    """A command may say the same each time; an axis without length would be a warning."""
+    page = report(Made(effect=nothing, noise=0, loaded=0))
+    assert "Pale bars don't clear the tick of noise" in page
+
+
 def test_a_few_disturbed_trials_leave_gaps_in_tables(report: Report) -> None:
     made = Made(trials=64, blocks=7, slow_share=0.4, mixed_share=0.65, concluded=False, seed=2)
     page = report(made)

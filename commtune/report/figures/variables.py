@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MOST_VARIABLES = 12
 _LONGEST = 44
+#: A spread up to which the axis goes where every time is the same.
+_SHORTEST_AXIS = 0.01
 
 
 def ablation(number: int, found: Ablation) -> Picture:
@@ -100,7 +102,7 @@ def _reach(found: Mapping[str, Sequence[Importance]]) -> float:
     """How far bars are drawn: what noise alone would show may be far outside."""
     items = [item for group in found.values() for item in group]
     telling = [max(item.spread, item.noise) for item in items if item.stands_out]
-    return max(telling or [item.spread for item in items])
+    return max(_SHORTEST_AXIS, *(telling or [item.spread for item in items]))
 
 
 def ranked(found: Mapping[str, Sequence[Importance]]) -> list[str]:
