@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from commtune.commands import text
-from commtune.model import Configuration, PointEvidence, Profile, Verdict
+from commtune.model import Backend, Configuration, PointEvidence, Profile, Verdict
 from commtune.tuner.campaign import Report
 from commtune.tuner.plan import Plan
 from commtune.tuner.points import telling
@@ -52,6 +52,7 @@ def plain(plan: Plan, report: Report, where: str) -> dict[str, Any]:
         "campaign": plan.name,
         "database": where,
         "trials": report.trials,
+        "later_trials": report.later_trials,
         "runs": report.runs,
         "wall_s": report.wall_s,
         "benchmark_s": report.benchmark_s,
@@ -84,7 +85,7 @@ def _headline(plan: Plan, report: Report) -> str:
     said = [
         f"{plan.name}: {workload.words}, "
         f"{text.ranks(workload.ranks, workload.nodes)}; "
-        f"{report.trials - 1} of {plan.space.count():,} configurations tried, {report.runs} runs",
+        f"{_tried(plan, report)}, {report.runs} runs",
     ]
     if plan.beside:
         said.append(f"every run stood {plan.beside};\ngains are for such a network")
@@ -99,6 +100,16 @@ def _headline(plan: Plan, report: Report) -> str:
     if report.wall_s > 1 and not report.conclusion.get("replayed"):
         said.append(_time(report))
     return "\n".join(said)
+
+
+def _tried(plan: Plan, report: Report) -> str:
+    """The trials that ``status`` counts, and how far the search came in its space."""
+    searched = report.trials - 1
+    later = f", {report.later_trials} made of the best" if report.later_trials else ""
+    return (
+        f"{report.trials + report.later_trials} trials (the default, {searched} of "
+        f"{plan.space.count():,} configurations by the search{later})"
+    )
 
 
 def _time(report: Report) -> str:
@@ -307,9 +318,11 @@ def _next(plan: Plan, report: Report, program: str, again: str) -> str:
         return f"Next:\n  {program} doctor"
     # What is replayed is no profile for a real machine: it can be looked at, not used.
     faster = [p for p in report.profiles if p.verdict is Verdict.FASTER and not p.simulated]
-    sizes = plan.workload.sizes
-    size = text.size(sizes[-2] if len(sizes) > 1 else sizes[0]).replace(" ", "")
-    lines = [f"{program} best --op {plan.workload.operation} --bytes {size}"]
+    size = text.size(_worth_asking(plan, faster)).replace(" ", "")
+    backend = Backend(plan.workload.backend)
+    # Elsewhere the native benchmark answers first.
+    of = "" if backend.is_native else f" --backend {backend}"
+    lines = [f"{program} best --op {plan.workload.operation} --bytes {size}{of}"]
     if faster:
         reference = shlex.quote(f"{plan.name}/{faster[-1].name}")
         lines.append(f"{program} export {reference} --format sh")
@@ -318,3 +331,16 @@ def _next(plan: Plan, report: Report, program: str, again: str) -> str:
         lines.append(again)
     lines.append(f"{program} report {shlex.quote(plan.name)}")
     return "Next:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def _worth_asking(plan: Plan, faster: Sequence[Profile]) -> int:
+    """The size with the surest gain, bytes; without one, any but the largest."""
+    gains = {
+        point.bytes: point.gain.low
+        for profile in faster
+        for point in profile.points
+        if point.verdict is Verdict.FASTER and point.bytes in _inside(profile)
+    }
+    if gains:
+        return max(gains, key=lambda size: gains[size])
+    return plan.workload.sizes[-2:][0]

@@ -34,6 +34,7 @@ class Report:
     Attributes:
         conclusion: what is stored of it beside profiles (see ``conclusion``).
         trials: configurations of the search, the default among them; not what ablation made.
+        later_trials: those that ablation and confirmation made of the search's best.
         speeds: machine speeds seen.
         benchmark_s, wall_s: seconds inside benchmark processes, and altogether, this session.
         set_aside: variable and value pairs that failed and were left out.
@@ -50,6 +51,7 @@ class Report:
     set_aside: tuple[tuple[str, str | None], ...] = ()
     oversubscribed: bool = False
     conclusion: Mapping[str, Any] = field(default_factory=dict)
+    later_trials: int = 0
 
 
 class Campaign:
@@ -100,6 +102,7 @@ class Campaign:
             set_aside=self._search.set_aside,
             oversubscribed=oversubscribed,
             conclusion=conclusion,
+            later_trials=len(self.runner.trials) - self.runner.searched - 1,
         )
 
     def _decide(self) -> tuple[Decision, list[Ablation]]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
+import database_values as given
 import pytest
 from made_up_runs import MadeUpRun
 
 from commtune.commands import summary
-from commtune.model import DEFAULT, Outcome, Phase
+from commtune.model import DEFAULT, Outcome, Phase, Profile
 from commtune.tuner.campaign import Report
+from commtune.tuner.campaign_file import parse_campaign
 from commtune.tuner.conclusion import spent
 from commtune.tuner.confirm import Comparison
 from commtune.tuner.evidence import Evidence
+from commtune.tuner.plan import Plan
 from commtune.tuner.speeds import Speeds
 
 
@@ -63,3 +67,50 @@ def test_runs_at_the_same_time_take_longer_than_the_campaign(
     nothing = cast("Comparison", None)  # nothing looks at it here
     report = Report((), nothing, Speeds(), 1, 1, benchmark_s, 100.0)
     assert summary._time(report) == said
+
+
+def plan(workload: str) -> Plan:
+    text = f"campaign: 1\nname: rails\nspace: mpich-host\nworkload: {{{workload}}}\n"
+    return parse_campaign(text, Path.cwd()).plan
+
+
+def report(*profiles: Profile, searched: int = 14, later: int = 3) -> Report:
+    nothing = cast("Comparison", None)  # nothing looks at it here
+    return Report(profiles, nothing, Speeds(), searched + 1, 60, 1.0, 1.0, later_trials=later)
+
+
+@pytest.mark.parametrize(
+    ("later", "said"),
+    [
+        (
+            3,
+            "18 trials (the default, 14 of {:,} configurations by the search, 3 made of the best)",
+        ),
+        (0, "15 trials (the default, 14 of {:,} configurations by the search)"),
+    ],
+)
+def test_trials_are_those_that_status_counts(later: int, said: str) -> None:
+    campaign = plan("ranks: 2")
+    line = summary._headline(campaign, report(later=later))
+    assert f"; {said.format(campaign.space.count())}, 60 runs" in line
+
+
+def test_next_asks_for_a_size_that_has_a_profile() -> None:
+    campaign = plan("operation: rail, ranks: 2, sizes: [8, 64KiB, 1MiB, 4MiB]")
+    points = (
+        given.point(8, low=1.1, operation="rail"),
+        given.point(65536, low=1.3, operation="rail"),
+        given.point(1 << 22, low=1.9, operation="rail"),
+    )
+    found = given.profile("rail-8-65536", bytes_low=8, bytes_high=65536, points=points)
+    said = summary._next(campaign, report(found), "commtune", "again")
+    assert said.splitlines()[1] == "  commtune best --op rail --bytes 64KiB"
+    # Without a profile, what most people look at.
+    said = summary._next(campaign, report(), "commtune", "again")
+    assert said.splitlines()[1] == "  commtune best --op rail --bytes 1MiB"
+
+
+def test_next_asks_for_a_backend_that_does_not_answer_first() -> None:
+    campaign = plan("operation: ring, ranks: 2, sizes: [8], backend: python-host")
+    said = summary._next(campaign, report(), "commtune", "again")
+    assert "  commtune best --op ring --bytes 8B --backend python-host" in said.splitlines()
