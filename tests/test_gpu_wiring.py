@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,20 @@ def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch)
     on_host = records._surroundings(OPENMPI, machine(), (), HOST)
     assert "gpu" not in on_host
     assert on_host["guards"] == {}
+
+
+def test_what_a_users_own_command_measures_is_bound_to_guards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = replace(NCCL, backend=Backend.COMMAND)
+    assert records._guards(("UCX_TLS",), own) == {"UCX_TLS": None}
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
+    assert records._guards((), own) == {"NCCL_NVLS_ENABLE": "0"}
+    # In a job: what its node sets was not there where the campaign was stored.
+    monkeypatch.setenv("COMMTUNE_GUARDS", "UCX_TLS")
+    assert records._guards(("UCX_TLS",), own) == {"UCX_TLS": None}
+    monkeypatch.setenv("UCX_TLS", "tcp")
+    assert records._guards(("UCX_TLS",), own) == {"UCX_TLS": "tcp"}
 
 
 @pytest.mark.usefixtures("h200s")

@@ -17,6 +17,7 @@ from commtune.model import MpiInstallation, Operation, Timing, Workload
 from commtune.quantities import QuantityError, parse_seconds
 from commtune.spaces import Space
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
+from commtune.tuner.guarding import guarded
 from commtune.tuner.plan import Plan
 from commtune.tuner.shapes import Asked, ShapeRefused, shape_of
 from commtune.wiring.given_versions import CUT_TO
@@ -137,6 +138,8 @@ def _cut_again(
     spec: CampaignSpec, mpi: MpiInstallation, stored: CampaignDescription
 ) -> CampaignSpec:
     """A campaign's file with its space cut as the stored campaign's was, where it was cut."""
+    known = stored.what.get("guards", {})
+    spec = guarded(spec, {name: value for name, value in known.items() if value is not None})
     is_whole = spec.plan.space.key == stored.what["space"]["content"]
     if is_whole and LIBRARIES not in stored.stack.description:
         return spec

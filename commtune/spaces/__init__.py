@@ -9,6 +9,7 @@ from commtune.quantities import (
     parse_percent,
     parse_seconds,
 )
+from commtune.spaces.cutting import cut
 from commtune.spaces.document import (
     AmbiguousWord,
     Document,
@@ -19,6 +20,7 @@ from commtune.spaces.document import (
 )
 from commtune.spaces.explaining import validated, validated_part
 from commtune.spaces.loading import build_space, load_space, presets
+from commtune.spaces.needs import idle_under
 from commtune.spaces.parameter import Kind, Parameter, Risk, Size, Value
 from commtune.spaces.schema import (
     IN_DIGITS,
@@ -49,10 +51,12 @@ __all__ = [
     "Whole",
     "build_space",
     "condition_text",
+    "cut",
     "cut_to",
     "exact_text",
     "format_bytes",
     "format_seconds",
+    "idle_under",
     "load_document",
     "load_space",
     "nearest",

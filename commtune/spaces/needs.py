@@ -11,7 +11,8 @@ from commtune.spaces.facts import Fact
 from commtune.spaces.parameter import Clause, Parameter, Value
 
 if TYPE_CHECKING:
-    from commtune.spaces.catalogue.schema import Need
+    from commtune.spaces.catalogue.schema import Need, Variable
+    from commtune.spaces.space import Space
 
 _TRUE, _FALSE = ("1", "true", "yes", "on", "y"), ("0", "false", "no", "off", "n")
 
@@ -60,6 +61,38 @@ def with_needs(
     if any(not clause for clause in clauses):
         return parameter
     return replace(parameter, when=tuple(Clause(clause) for clause in clauses if clause))
+
+
+def idle_under(space: Space, name: str, value: str) -> tuple[str, ...]:
+    """The parameters that have no effect where a variable has a value, by the catalogues.
+
+    Those that need an opt-in are among them.
+    """
+    from commtune.spaces.catalogue import look_up  # reads files
+
+    catalogues = sorted(
+        (known.catalogue for known in look_up(name).known),
+        key=lambda catalogue: catalogue.library != space.library,
+    )
+    variables: dict[str, Variable] = {}
+    for catalogue in catalogues:
+        variables = {**catalogue.variables, **variables}
+    return tuple(
+        parameter.name
+        for parameter in (*space.parameters, *space.left_out.values())
+        if all(_is_idle(variables.get(v), name, value) for v in parameter.variables)
+    )
+
+
+def _is_idle(variable: Variable | None, name: str, value: str) -> bool:
+    """Whether a variable needs another value of the one with this name."""
+    if variable is None:
+        return False
+    always, choices = (
+        [need.variable == name and not meets(need, value) for need in needs]
+        for needs in (variable.needs, variable.needs_any)
+    )
+    return any(always) or (bool(choices) and all(choices))
 
 
 def _all(needs: Sequence[Need], facts: Mapping[str, Fact], known: Known) -> _Allowed | None:

@@ -23,7 +23,8 @@ GUARD_NAMES = (
 )  # fmt: skip
 
 #: Values that need what a guard switches off, or are about nothing else: for a guard and its
-#: value, the parameter and the word in its values, in lower case.
+#: value, the parameter and the word in its values, in lower case. Of whole variables, their
+#: catalogue says what they need.
 _ABOUT = {("NCCL_NVLS_ENABLE", "0"): (("NCCL_ALGO", "nvls"), ("RCCL_ALGO", "nvls"))}
 
 
@@ -44,10 +45,7 @@ def guarded(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
         CampaignError: the campaign pins a guard variable to another value.
     """
     space, said = spec.plan.space, list(spec.remarks)
-    for name in GUARD_NAMES:
-        value = environment.get(name)
-        if value is None:
-            continue
+    for name, value in guards_of(spec.guard_variables, environment).items():
         if space.pinned.get(name, value) != value:
             raise CampaignError(
                 f"{name}={value} is set in this environment to keep hardware safe, and the "
@@ -58,6 +56,7 @@ def guarded(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
         space = _without(space, name, value, said)
         for parameter, word in _ABOUT.get((name, value), ()):
             space = _without_values(space, parameter, word, f"{name}={value}", said)
+        space = _without_idle(space, name, value, said)
     first, gone = first_within(spec, space, "this environment's guard variables rule it out")
     changed = replace(spec.plan, space=space, first=first)
     return replace(spec, plan=changed, remarks=(*said, *gone))
@@ -114,3 +113,18 @@ def _without_values(space: Space, name: str, word: str, guard: str, said: list[s
     if not kept:
         return space.customized(pin={name: "unset"})
     return space.customized(narrow={name: kept})
+
+
+def _without_idle(space: Space, guard: str, value: str, said: list[str]) -> Space:
+    """The space without what a guard leaves without effect, by the catalogue."""
+    from commtune.spaces import cut, idle_under  # needed only where a guard is set
+
+    idle = idle_under(space, guard, value) if value else ()  # empty: as if it were not set
+    smaller = cut(space, idle) if idle else space
+    gone = [name for name in space.by_name if name not in smaller.by_name]
+    if gone:
+        said.append(
+            f"note: {guard}={value} is set in this environment: not searched, since without "
+            f"effect then: {', '.join(gone)}"
+        )
+    return smaller

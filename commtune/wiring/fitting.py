@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from commtune.spaces import Space, cut_to
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.guarding import first_within, guarded
 from commtune.wiring.gpus import libraries_of
+from commtune.wiring.guards import guards_here
 from commtune.wiring.versions import Begun, with_versions
 
 #: The space that fits an MPI where the user names none.
@@ -150,12 +150,10 @@ def _version_warning(space: Space, version: str) -> str:
 def here(spec: CampaignSpec) -> CampaignSpec:
     """The campaign as it can be run in this environment, with what is to say of that.
 
-    On Slurm nothing is cut: the variables of jobs are not those of the login node.
-
     Raises:
         CampaignError: it pins what this environment guards.
     """
-    return guarded(spec, os.environ) if spec.slurm is None else spec
+    return guarded(spec, guards_here(spec.guard_variables))
 
 
 def is_version_in(version: str, versions: str) -> bool:

@@ -46,7 +46,7 @@ from commtune.slurm_templates import Wish
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.ports import JobBook
 from commtune.tuner.runner import first_limit
-from commtune.wiring.given_versions import handed_over
+from commtune.wiring import given_versions, guards
 from commtune.wiring.slurm_site import site_of
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
@@ -95,7 +95,7 @@ class OnSlurm:
     @property
     def _guards(self) -> dict[str, str]:
         """Variables that pass unchanged from where the campaign was started, if set there."""
-        return {n: os.environ[n] for n in self.spec.guard_variables if n in os.environ}
+        return guards.guards_here(self.spec.guard_variables)
 
     @property
     def _variables(self) -> dict[str, str]:
@@ -236,8 +236,8 @@ class OnSlurm:
             time_s=self.wish.time_s or self._whole_s(),
             # Not on the command line, which everybody on the node can see.
             environment={
-                **self._guards,
-                **handed_over(self.spec.versions),
+                **guards.handed_over(self._guards),
+                **given_versions.handed_over(self.spec.versions),
                 "COMMTUNE_DB": database,
             },
         )

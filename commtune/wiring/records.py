@@ -5,7 +5,6 @@ Results compare where all of that is the same; a campaign that goes on must ask 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.kernels.programs import files_of, sources_of
-from commtune.model import MpiFlavour, MpiInstallation, Workload, content_key
+from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload, content_key
 from commtune.slurm_templates import Wish
 from commtune.spaces import Space
 from commtune.systems import FABRIC, fabric_of
@@ -27,10 +26,10 @@ from commtune.systems.findings import DESCRIBED
 from commtune.text import emulated
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
-from commtune.tuner.guarding import guards_of
 from commtune.tuner.plan import Plan
 from commtune.wiring.given_versions import CUT_TO
 from commtune.wiring.gpus import stack_of, stack_words
+from commtune.wiring.guards import guards_here
 from commtune.wiring.on_slurm import OnSlurm
 
 #: What people call them.
@@ -107,11 +106,7 @@ def _surroundings(
         "machine": machine.shape(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
         "benchmark": _benchmark(workload),
-        "guards": {
-            **{name: os.environ.get(name) for name in guards},
-            # Always passed, but of no matter to MPI on host memory.
-            **(guards_of(tuple(guards), os.environ) if gpu else {}),
-        },
+        "guards": _guards(guards, workload),
         **({"gpu": gpu} if gpu else {}),
     }
 
@@ -120,6 +115,16 @@ def _benchmark(workload: Workload) -> dict[str, Any]:
     """What measures; results of another do not compare."""
     files = files_of(workload)
     return {"sources": sources_of(workload), **({"files": files} if files else {})}
+
+
+def _guards(names: Sequence[str], workload: Workload) -> dict[str, str | None]:
+    """The guard variables that a campaign is bound to, with their values.
+
+    Those that keep hardware safe always pass, but are of no matter to MPI on host memory.
+    """
+    found = guards_here(names)
+    asked = {name: found.get(name) for name in names}
+    return {**asked, **found} if Backend(workload.backend).memory == "device" else asked
 
 
 def slurm_record(on: OnSlurm) -> CampaignRecord:
@@ -131,7 +136,7 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
         "slurm": on.wish.question(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
         "benchmark": _benchmark(plan.workload),
-        "guards": {name: os.environ.get(name) for name in spec.guard_variables},
+        "guards": _guards(spec.guard_variables, plan.workload),
     }
     stack = {"mpi": str(mpi.flavour), "version": mpi.version, "slurm": on.site.version}
     where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()

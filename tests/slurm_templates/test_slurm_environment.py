@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from commtune import process
 from commtune.errors import UserError
 from commtune.slurm_templates import Code, Job, Step, render_block
+from commtune.tuner.guarding import GUARD_NAMES
 
 #: What bash, and the script itself, add to the environment of what they start.
 _OWN = {"PWD", "SHLVL", "_", "SLURM_EXPORT_ENV"}
@@ -87,6 +88,17 @@ def test_nothing_of_the_login_shell_comes_along(tmp_path: Path) -> None:
     assert mine == {"HOME", "MINE", "PINNED", "SLURM_JOB_ID"}
     run_block(tmp_path, job, step, CUDA_VISIBLE_DEVICES="3", SLURM_JOB_GPUS="3")
     assert b"CUDA_VISIBLE_DEVICES=3\0" in (tmp_path / "out").read_bytes()
+
+
+def test_what_keeps_hardware_safe_stays(tmp_path: Path) -> None:
+    set_here = dict.fromkeys(GUARD_NAMES, "0")
+    step = Step(("env", "-0"), str(tmp_path / "out"), str(tmp_path / "exit"), {}, time_limit_s=9)
+    first, *others = GUARD_NAMES
+    job = Job("safe", 1, 1, 60, "job.out", environment={first: "2"})
+    run_block(tmp_path, job, step, **set_here)
+    entries = (tmp_path / "out").read_bytes().split(b"\0")
+    for name, value in {first: "2", **dict.fromkeys(others, "0")}.items():
+        assert f"{name}={value}".encode() in entries
 
 
 def names_in(entries: bytes) -> set[str]:

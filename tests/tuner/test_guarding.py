@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from commtune.errors import CampaignError
+from commtune.spaces import presets
 from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
 from commtune.tuner.guarding import guarded, guards_of
 
 OFF = {"NCCL_NVLS_ENABLE": "0"}
 
 
-def campaign(more: str = "") -> CampaignSpec:
-    head = "campaign: 1\nname: g\nspace: nccl\nworkload: {backend: xccl}\n"
-    return parse_campaign(head + more, Path.cwd())
+def campaign(more: str = "", space: str = "nccl", folder: Path | None = None) -> CampaignSpec:
+    head = f"campaign: 1\nname: g\nspace: {space}\nworkload: {{backend: xccl}}\n"
+    return parse_campaign(head + more, folder or Path.cwd())
 
 
 def algorithms(spec: CampaignSpec) -> list[str | None]:
@@ -37,6 +38,56 @@ def test_values_about_what_is_switched_off_are_not_searched() -> None:
     (said,) = cut.remarks
     assert "NCCL_NVLS_ENABLE=0" in said
     assert "NCCL_ALGO is searched without '^NVLS,NVLSTree'" in said
+
+
+@pytest.mark.parametrize(
+    ("space", "gone"),
+    [
+        ("nccl-node", ["NCCL_NVLS_NCHANNELS", "NCCL_NVLS_CHUNKSIZE"]),
+        ("nccl-infiniband", ["NCCL_NVLS_CHUNKSIZE", "NCCL_NVLSTREE_MAX_CHUNKSIZE"]),
+    ],
+)
+def test_variables_that_only_nvls_reads_are_not_searched(space: str, gone: list[str]) -> None:
+    spec = campaign(space=space)
+    cut = guarded(spec, OFF)
+    assert [n for n in spec.plan.space.by_name if n not in cut.plan.space.by_name] == gone
+    assert not [name for name in cut.plan.space.variables if "NVLS" in name]
+    assert cut.remarks[-1] == (
+        "note: NCCL_NVLS_ENABLE=0 is set in this environment: not searched, since without effect "
+        f"then: {', '.join(gone)}"
+    )
+    assert guarded(cut, OFF) == cut
+    assert guarded(spec, {"NCCL_NVLS_ENABLE": "2"}) == spec
+
+
+def test_no_shipped_space_searches_nvls_where_it_is_off() -> None:
+    for name in presets():
+        if name.startswith("nccl-"):
+            cut = guarded(campaign(space=name), OFF).plan.space
+            assert not [n for n in cut.variables if "NVLS" in n], name
+
+
+SOCKETS = "narrow: {NCCL_NSOCKS_PERTHREAD: [2]}\npin: {NCCL_SOCKET_NTHREADS: unset}\n"
+
+
+def test_variables_that_a_campaign_leaves_alone_cut_its_space_too() -> None:
+    spec = campaign(f"{SOCKETS}guard_variables: [NCCL_SOCKET_NTHREADS]\n")
+    assert "NCCL_NSOCKS_PERTHREAD" in spec.plan.space.by_name
+    for value in ("4", ""):
+        assert guarded(spec, {"NCCL_SOCKET_NTHREADS": value}) == spec
+    cut = guarded(spec, {"NCCL_SOCKET_NTHREADS": "0"})
+    assert "NCCL_NSOCKS_PERTHREAD" not in cut.plan.space.by_name
+    assert "NCCL_SOCKET_NTHREADS=0" in cut.remarks[-1]
+    assert guarded(campaign(SOCKETS), {"NCCL_SOCKET_NTHREADS": "0"}) == campaign(SOCKETS)
+
+
+def test_what_a_system_guards_cuts_spaces_too(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "commtune/systems/descriptions/lumi.yaml").read_text()
+    text += "guard:\n  NCCL_SOCKET_NTHREADS: {why: It can harm others., source: jobs}\n"
+    (tmp_path / "ours.yaml").write_text(text)
+    more = f"{SOCKETS}system: ./ours.yaml\nslurm: {{account: a}}\n"
+    cut = guarded(campaign(more, folder=tmp_path), {"NCCL_SOCKET_NTHREADS": "0"})
+    assert "NCCL_NSOCKS_PERTHREAD" not in cut.plan.space.by_name
 
 
 def test_a_parameter_with_no_other_values_is_left_unset() -> None:

@@ -1,0 +1,107 @@
+"""Guard variables that are set where a campaign is started reach its ranks, and cut its space."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from slurm_campaigns import ONE_BLOCK, OnSlurm
+
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+
+_SPACE = """\
+space: 1
+name: guarded
+version: 1
+summary: What a guard switches off, and what it does not.
+library: mpich
+versions: ">=4"
+facts: [nccl]
+parameters:
+  - {name: NCCL_NVLS_NCHANNELS, values: [4]}
+  - {name: NCCL_NTHREADS, values: [128]}
+  - {name: NCCL_NSOCKS_PERTHREAD, values: [2], when: {NCCL_NTHREADS: unset}}
+"""
+_NARROW = ONE_BLOCK[ONE_BLOCK.index("narrow:") : ONE_BLOCK.index("slurm:")]
+_TEXT = (
+    ONE_BLOCK.replace("space: mpich-host-allreduce", "space: ./guarded.yaml")
+    .replace(_NARROW, "")
+    .replace("slurm: {", "slurm: {prefix: [./seen], ")
+)
+_SEES = '#!/bin/sh\nprintenv NCCL_NVLS_ENABLE >>"$HOME/ranks" || echo none >>"$HOME/ranks"\n'
+
+
+def written(campaign: OnSlurm, text: str) -> None:
+    """A campaign whose ranks note what they see."""
+    (campaign.folder / "guarded.yaml").write_text(_SPACE)
+    (campaign.folder / "seen").write_text(f'{_SEES}exec "$@"\n')
+    (campaign.folder / "seen").chmod(0o755)
+    campaign.write(text.replace("./seen", str(campaign.folder / "seen")))
+
+
+def ranks_saw(campaign: OnSlurm) -> set[str]:
+    """What the ranks of all runs saw of the guard."""
+    return set((campaign.folder / "ranks").read_text().split())
+
+
+@pytest.mark.parametrize("command", ["tune", "submit"])
+def test_a_guard_of_the_login_node_passes_and_cuts(campaign: OnSlurm, command: str) -> None:
+    written(campaign, _TEXT)
+    campaign.extra["NCCL_NVLS_ENABLE"] = "0"
+    said = campaign(command, "campaign.yaml")
+    assert said.code == 0, said.err
+    cut = "NCCL_NVLS_ENABLE=0 is set in this environment: not searched, since without effect"
+    assert f"{cut} then: NCCL_NVLS_NCHANNELS\n" in said.out + said.err
+    campaign.until_over()
+    assert "give the campaign another name" not in campaign.printed()
+    campaign.check_whole()
+    assert ranks_saw(campaign) == {"0"}
+    del campaign.extra["NCCL_NVLS_ENABLE"]
+    said = campaign("tune", "campaign.yaml")
+    assert said.code == 2
+    assert "space.content: " in said.err  # what the guard cut is there again
+
+
+def test_a_guard_of_the_nodes_alone_does_not_change_the_question(campaign: OnSlurm) -> None:
+    on_nodes = _TEXT.replace("before: '", "before: 'export NCCL_NVLS_ENABLE=0; ")
+    assert on_nodes != _TEXT
+    written(campaign, on_nodes)
+    said = campaign("submit", "campaign.yaml")
+    assert said.code == 0, said.err
+    campaign.until_over()
+    assert "give the campaign another name" not in campaign.printed()
+    campaign.check_whole()
+    assert ranks_saw(campaign) == {"0"}
+
+
+_GAIN = Interval(1.2, 1.1, 1.3, 20)
+_PROFILE = Profile(
+    name="stated",
+    operation="allreduce",
+    backend="mpi-host",
+    ranks=2,
+    nodes=2,
+    bytes_low=8,
+    bytes_high=8,
+    configuration=Configuration({"NCCL_NTHREADS": "128"}),
+    verdict=Verdict.FASTER,
+    points=(PointEvidence("allreduce", 8, "all", 2e-5, 1e-5, _GAIN, Verdict.FASTER),),
+)
+
+
+def test_a_campaign_that_a_guard_cut_is_verified_as_the_same(campaign: OnSlurm) -> None:
+    written(campaign, f"{_TEXT}guard_variables: [NCCL_SOCKET_NTHREADS]\n")
+    campaign.extra["NCCL_SOCKET_NTHREADS"] = "0"
+    said = campaign("tune", "campaign.yaml")
+    assert "not searched, since without effect then: NCCL_NSOCKS_PERTHREAD" in said.err
+    opened = open_database(f"sqlite:///{campaign.database}")
+    Store(opened).save_profiles(1, [_PROFILE])
+    opened.close()
+    again = ("verify", "small/stated", "--time", "1s", "--json")
+    found = json.loads(campaign(*again).out)
+    assert (found["changes"], found["campaign"]) == ([], "small")
+    del campaign.extra["NCCL_SOCKET_NTHREADS"]
+    found = json.loads(campaign(*again).out)
+    assert found["changes"] == ['guards.NCCL_SOCKET_NTHREADS: "0" -> null']
