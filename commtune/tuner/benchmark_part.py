@@ -13,6 +13,7 @@ from commtune.model import BATCHED, Backend, Operation, OwnBenchmark
 from commtune.nearest import quoted
 from commtune.spaces import Document, Text
 from commtune.tuner.campaign_values import Part, Words
+from commtune.tuner.pattern_file import check_pattern_file
 
 if TYPE_CHECKING:
     from commtune.tuner.campaign_file import CampaignFile
@@ -77,7 +78,7 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
     """The benchmark of the user's own; ``None`` where there is none.
 
     Raises:
-        DocumentError: its file or its program is not there.
+        DocumentError: its file or its program is not there, or the file has no such pattern.
     """
     part = file.benchmark
     if part is None:
@@ -94,6 +95,7 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
             ("benchmark", "python"),
             hint="paths start at the campaign file's folder; write FILE.py:CLASS",
         )
+    check_pattern_file(path, kind)
     return OwnBenchmark(pattern=f"{path}:{kind}" if kind else str(path))
 
 

@@ -16,6 +16,7 @@ from commtune.tuner.campaign_file import parse_campaign
 from commtune.tuner.plan import Plan
 
 _HEAD = "campaign: 1\nname: a\nspace: mpich-host\n"
+_HALO = "from commtune.kernels.twin import Pattern\n\nclass Halo(Pattern):\n    pass\n\n"
 _COMMAND = f"benchmark: {{command: [{sys.executable}, x.py], output: json-line"
 
 
@@ -26,7 +27,7 @@ def _plan(text: str, folder: Path) -> Plan:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a pattern and a program in it."""
-    (tmp_path / "halo.py").write_text("")
+    (tmp_path / "halo.py").write_text(_HALO + "Other = Halo\n")
     (tmp_path / "program").write_text("")
     return tmp_path
 
@@ -146,6 +147,47 @@ def test_what_does_not_go_together_is_refused(folder: Path, text: str, problem: 
     assert problem in str(caught.value)
     assert caught.value.line is not None
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "line", "problem", "hint"),
+    [
+        (_HALO + "def x(:\n    pass\n", ":Halo", 6, "no Python: invalid syntax", "mended"),
+        (_HALO, ":Hallo", None, "there is no class 'Hallo'", "nearest: Halo"),
+        ("import os\n", ":Halo", None, "there is no class 'Halo'", "classes there: none"),
+        ("class Halo:\n    pass\n", ":Halo", 1, "Halo is no pattern", "class Halo(Pattern)"),
+        (_HALO + "class B(Halo):\n    pass\n", "", None, "patterns: B, Halo", "halo.py:B"),
+        ("", "", None, "there is no pattern in it", "class NAME(Pattern)"),
+        ("import os\nclass A:\n    pass\n", "", None, "there is no pattern in it", "Pattern"),
+    ],
+)
+def test_a_pattern_that_is_not_there_is_found_without_ranks(
+    folder: Path, text: str, named: str, line: int | None, problem: str, hint: str
+) -> None:
+    (folder / "halo.py").write_text(text)
+    with pytest.raises(CampaignError) as caught:
+        _plan(f"benchmark: {{python: halo.py{named}}}\n", folder)
+    assert problem in caught.value.message
+    assert (caught.value.file, caught.value.line) == (folder.resolve() / "halo.py", line)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from elsewhere import *\n",
+        "from elsewhere import Halo\n",
+        "try:\n    from elsewhere import Halo\nexcept ImportError:\n    Halo = None\n",
+        "if True:\n" + "".join(f"    {line}\n" for line in _HALO.splitlines()),
+        "globals()['Halo'] = 1\n",
+        "a, Halo = 1, 2\n",
+    ],
+)
+def test_what_can_not_be_told_without_running_it_is_left_to_the_ranks(
+    folder: Path, text: str
+) -> None:
+    (folder / "halo.py").write_text(text)
+    assert _plan("benchmark: {python: halo.py:Halo}\n", folder).workload.own is not None
 
 
 def test_names_of_own_operations() -> None:
