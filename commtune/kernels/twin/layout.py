@@ -13,6 +13,8 @@ WINDOW = 64
 
 BETWEEN_TWO = ("ping-pong", "bidirectional", "stream")
 _TOTAL = ("alltoall", "allgather", "reduce-scatter")
+#: What is done by the library's own call; the others are made of messages.
+CALLS = ("allreduce", "reduce", "broadcast", *_TOTAL)
 OPERATIONS = (*BETWEEN_TWO, "allreduce", "reduce", "broadcast", "ring", *_TOTAL)
 
 

@@ -6,7 +6,7 @@ import mmap
 import os
 from typing import Any, Protocol
 
-from commtune.kernels.twin.faults import UsageFault
+from commtune.kernels.twin.devices import Gpu
 
 
 class Memory(Protocol):
@@ -57,25 +57,10 @@ class HostMemory:
 
 
 class DeviceMemory:
-    """CuPy arrays on the GPU that the local rank comes to.
+    """CuPy arrays on a GPU."""
 
-    Raises:
-        UsageFault: there is no CuPy, or no GPU.
-    """
-
-    def __init__(self, local_rank: int) -> None:
-        import importlib
-
-        try:
-            self.xp: Any = importlib.import_module("cupy")
-            devices = self.xp.cuda.runtime.getDeviceCount()
-        except ImportError as error:
-            raise UsageFault(
-                "--backend python-device needs CuPy: python -m pip install cupy-cuda13x"
-            ) from error
-        except Exception as error:  # CuPy's own kinds of errors are known only where it is
-            raise UsageFault(f"--backend python-device: no GPU: {error}") from error
-        self.xp.cuda.Device(local_rank % devices).use()
+    def __init__(self, gpu: Gpu) -> None:
+        self.xp: Any = gpu.cupy
 
     def allocate(self, count: int, dtype: str) -> Any:
         return self.xp.zeros(count, dtype=dtype)  # CUDA aligns to 256 bytes at least
@@ -85,8 +70,3 @@ class DeviceMemory:
 
     def words(self) -> str:
         return f"CuPy {self.xp.__version__}"
-
-
-def make_memory(backend: str, local_rank: int) -> Memory:
-    """The arrays of a backend."""
-    return DeviceMemory(local_rank) if backend == "python-device" else HostMemory()

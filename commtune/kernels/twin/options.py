@@ -26,6 +26,7 @@ Measures one communication operation, from Python, and writes JSON Lines.
   --reduction WHAT    sum (default) or max
   --window N          stream: messages under way (64)
   --backend NAME      python-host (default), or python-device: CuPy's arrays, a GPU-aware MPI
+  --share-gpus yes|no python-device: let several ranks use one GPU, for tests (no)
   --records FILE      where records go; without it to standard output
   --run-id ID         copied into the header
   --env-names A[,B]   variables whose values each rank reports in the header
@@ -61,6 +62,7 @@ class Options:
     reduction: str = "sum"
     window: int = WINDOW
     backend: str = "python-host"
+    shares_gpus: bool = False
     records: str = ""
     run_id: str = ""
     env_names: tuple[str, ...] = ()
@@ -71,6 +73,11 @@ class Options:
     python: str = ""
     libmpi: str = ""
     print: str = ""
+
+    @property
+    def uses_gpus(self) -> bool:
+        """Whether arrays are on GPUs."""
+        return self.backend == "python-device"
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -122,6 +129,8 @@ def _check(options: Options) -> None:
         raise UsageFault("--sizes is missing: give sizes in bytes")
     if options.rule.min_samples > options.rule.max_samples:
         raise UsageFault("--min-samples is more than --max-samples")
+    if options.shares_gpus and not options.uses_gpus:
+        raise UsageFault(f"--share-gpus yes is for GPUs: --backend {options.backend} uses none")
 
 
 def _text(name: str, text: str) -> str:
@@ -167,6 +176,10 @@ def _sizes(name: str, text: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+def _yes_or_no(name: str, text: str) -> bool:
+    return _one_of("yes", "no")(name, text) == "yes"
+
+
 def _full_or_none(name: str, text: str) -> bool:
     return _one_of("full", "none")(name, text) == "full"
 
@@ -179,6 +192,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "--reduction": ("reduction", _one_of("sum", "max")),
     "--window": ("window", _number(int, 1, 4096)),
     "--backend": ("backend", _one_of(*BACKENDS)),
+    "--share-gpus": ("shares_gpus", _yes_or_no),
     "--records": ("records", _text),
     "--run-id": ("run_id", _text),
     "--env-names": ("env_names", _names),

@@ -66,8 +66,12 @@ class Placement:
             count[place.boot or place.host] += 1
         return any(count[kernel] > len(cpus[kernel]) for kernel in count)
 
-    def rank_info(self) -> list[dict[str, Any]]:
-        """As the header has it."""
+    def rank_info(self, gpus: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+        """As the header has it.
+
+        Args:
+            gpus: facts of every rank's; empty where none is used.
+        """
         together = zip(self.places, self.nodes, self.local_ranks, strict=True)
         return [
             {
@@ -78,6 +82,7 @@ class Placement:
                 "pid": place.pid,
                 "cpus": cpu_list(place.cpus),
                 "environment": dict(place.environment),
+                **({"gpu": dict(gpus[rank])} if gpus else {}),
             }
             for rank, (place, node, local_rank) in enumerate(together)
         ]

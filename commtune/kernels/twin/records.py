@@ -50,6 +50,7 @@ def header(
     placement: Placement,
     *,
     arrays: str,
+    gpus: Sequence[Mapping[str, Any]],
     resolution_s: float,
     init_s: float,
 ) -> dict[str, Any]:
@@ -57,6 +58,7 @@ def header(
 
     Args:
         arrays: what makes the arrays, in words.
+        gpus: facts of every rank's; empty where none is used.
     """
     import mpi4py
 
@@ -79,7 +81,7 @@ def header(
         "operation": options.op,
         "dtype": options.dtype,
         "reduction": options.reduction,
-        "memory": "device" if options.backend == "python-device" else "host",
+        "memory": "device" if options.uses_gpus else "host",
         "timing": {"mode": "blocking", "timer": "wall"},
         **({"shape": {"window": options.window}} if options.op == "stream" else {}),
         "ranks": world.size,
@@ -91,7 +93,7 @@ def header(
         "kernel": f"{kernel.sysname} {kernel.release} {kernel.machine}",
         "oversubscribed": placement.oversubscribed,
         "init_s": init_s,
-        "rank_info": placement.rank_info(),
+        "rank_info": placement.rank_info(gpus),
     }
 
 
@@ -108,6 +110,7 @@ def measurement(result: SizeResult, *, oversubscribed: bool) -> dict[str, Any]:
         "bytes_per_rank": layout.bytes_per_rank,
         "bytes_per_peer": layout.bytes_per_peer,
         "bytes_total": layout.bytes_total,
+        "made_of": "call" if result.work.is_call else "messages",
         "warmup": result.warmup,
         "samples": len(result.samples_s),
         "batch": result.batch,

@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from commtune.kernels.twin import launcher, records
+from commtune.kernels.twin.awareness import denied_by
+from commtune.kernels.twin.devices import Gpu, choose, choose_early
 from commtune.kernels.twin.faults import FAILURE, OK, USAGE, WRONG_RESULT, WRONG_WORLD, UsageFault
 from commtune.kernels.twin.launcher import speaks_for_all
 from commtune.kernels.twin.loading import load_pattern
 from commtune.kernels.twin.measuring import Measurer
-from commtune.kernels.twin.memory import make_memory
+from commtune.kernels.twin.memory import DeviceMemory, HostMemory, Memory
 from commtune.kernels.twin.options import Options, of_words
 from commtune.kernels.twin.pattern import Pattern
 from commtune.kernels.twin.placement import Placement
@@ -48,6 +50,7 @@ def run(options: Options, arguments: Sequence[str], began: float) -> int:
     Args:
         began: when the process started, on time.perf_counter.
     """
+    gpu = _early_gpu(options)
     try:
         world = World(options.libmpi)
     except UsageFault as fault:
@@ -59,7 +62,7 @@ def run(options: Options, arguments: Sequence[str], began: float) -> int:
         )
     _warn_of_lone_world(world)
     try:
-        wrong = world.from_first(_measured_run(options, arguments, world, began))
+        wrong = world.from_first(_measured_run(options, arguments, world, gpu, began))
     except UsageFault as fault:
         status = exit_of_all(USAGE, str(fault), speak=world.is_first)
         world.mpi.Finalize()
@@ -74,12 +77,14 @@ def run(options: Options, arguments: Sequence[str], began: float) -> int:
     return WRONG_RESULT if wrong else OK
 
 
-def _measured_run(options: Options, arguments: Sequence[str], world: World, began: float) -> bool:
+def _measured_run(
+    options: Options, arguments: Sequence[str], world: World, gpu: Gpu | None, began: float
+) -> bool:
     kind = _together(world, lambda: load_pattern(options.python)) if options.python else None
     file = records.RecordFile(options.records) if world.is_first else None
     write = file.write if file else _unwritten
     init_s = world.max_to_first([world.init_s])[0]
-    totals = measure_all(options, arguments, world, kind, write, init_s)
+    totals = measure_all(options, arguments, world, kind, write, gpu=gpu, init_s=init_s)
     write(
         records.footer(
             wrong=totals["wrong"] > 0,
@@ -98,20 +103,34 @@ def measure_all(
     world: World,
     kind: type[Pattern] | None,
     write: Write,
+    *,
+    gpu: Gpu | None,
     init_s: float,
 ) -> dict[str, Any]:
-    """Header and measurements; what they come to."""
+    """Header and measurements; what they come to.
+
+    Args:
+        gpu: this rank's, if it is chosen already.
+    """
     placement = Placement.of(world, options.env_names)
-    local_rank = placement.local_ranks[world.rank]
-    memory = _together(world, lambda: make_memory(options.backend, local_rank))
+    memory: Memory
+    denied = ""
+    gpus: list[dict[str, Any]] = []
+    if options.uses_gpus:
+        own = _together(world, lambda: gpu or _late_gpu(options, world, placement))
+        memory, gpus = DeviceMemory(own), world.gather(own.facts())
+        # Ranks have to agree on whether an operation is a call.
+        denied = world.from_first(denied_by(own.kind))
+    else:
+        memory = HostMemory()
     if kind is None:
-        layouts = Operations.layouts(options, world.size)
+        layouts = Operations.layouts(options, world.size, denied)
     else:
         layouts = Patterns.layouts(kind, options, world)
     send = memory.allocate(max(layout.send_count for layout in layouts), options.dtype)
     received = memory.allocate(max(layout.receive_count for layout in layouts), options.dtype)
     maker = (
-        Operations(options, world, send, received)
+        Operations(options, world, send, received, denied)
         if kind is None
         else Patterns(kind, options, world, send, received)
     )
@@ -124,6 +143,7 @@ def measure_all(
                 world,
                 placement,
                 arrays=memory.words(),
+                gpus=gpus,
                 resolution_s=measurer.resolution_s,
                 init_s=init_s,
             )
@@ -137,6 +157,17 @@ def measure_all(
         totals["measurements"] += 1
         totals["measure_s"] += result.elapsed_s
     return totals
+
+
+def _early_gpu(options: Options) -> Gpu | None:
+    return choose_early(shares=options.shares_gpus) if options.uses_gpus else None
+
+
+def _late_gpu(options: Options, world: World, placement: Placement) -> Gpu:
+    nodes, rank = placement.nodes, world.rank
+    return choose(
+        placement.local_ranks[rank], nodes.count(nodes[rank]), shares=options.shares_gpus
+    )
 
 
 def _together(world: World, make: Callable[[], _Made]) -> _Made:
@@ -167,18 +198,20 @@ def measure_pattern(
     if unknown:
         raise UsageFault(f"no such option: {unknown[0]}; options are: {' '.join(_KNOWN)}")
     asked = replace(of_words({**words, "--op": "own:" + name, "--python": name}), python="")
+    gpu = _early_gpu(asked)
     world = World(asked.libmpi)
     if world.began_it:
         atexit.register(world.mpi.Finalize)
     _warn_of_lone_world(world)
     found: list[dict[str, Any]] = []
-    measure_all(asked, [name], world, kind, lambda record: found.append(dict(record)), 0.0)
+    write: Write = lambda record: found.append(dict(record))  # noqa: E731
+    measure_all(asked, [name], world, kind, write, gpu=gpu, init_s=0.0)
     return [record for record in found if record["record"] == "measurement"]
 
 
 _KNOWN = (
-    "--sizes", "--dtype", "--backend", "--warmup", "--min-samples", "--max-samples",
-    "--relative-ci", "--time-cap", "--seed", "--check", "--libmpi",
+    "--sizes", "--dtype", "--backend", "--share-gpus", "--warmup", "--min-samples",
+    "--max-samples", "--relative-ci", "--time-cap", "--seed", "--check", "--libmpi",
 )  # fmt: skip
 
 

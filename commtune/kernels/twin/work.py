@@ -10,6 +10,7 @@ from typing import Any
 from commtune.kernels.twin.data import DataPattern
 from commtune.kernels.twin.faults import UsageFault
 from commtune.kernels.twin.layout import (
+    CALLS,
     ELEMENT_BYTES,
     Layout,
     bus_factor,
@@ -48,6 +49,7 @@ class Work:
         takes_part: whether this rank has anything to do.
         time_share: share of the timed interval that is one operation.
         incomplete: what ``run`` left under way on this rank, in words; ``None`` where it can't.
+        is_call: done by the library's own call, not by messages.
     """
 
     layout: Layout
@@ -57,12 +59,21 @@ class Work:
     bus_factor: float
     time_share: float
     incomplete: Callable[[], str] | None = None
+    is_call: bool = False
 
 
 class Operations:
-    """MPI's operations over arrays of the largest size."""
+    """MPI's operations over arrays of the largest size.
 
-    def __init__(self, options: Options, world: World, send: Any, received: Any) -> None:
+    Args:
+        denied_by: the function by which the MPI says that it doesn't know these arrays' memory;
+            empty where it does.
+    """
+
+    def __init__(
+        self, options: Options, world: World, send: Any, received: Any, denied_by: str = ""
+    ) -> None:
+        self._is_call = options.op in CALLS and not denied_by
         self._options = options
         self._world = world
         self._send = send
@@ -77,8 +88,18 @@ class Operations:
         self._reduction = mpi.SUM if options.reduction == "sum" else mpi.MAX
 
     @staticmethod
-    def layouts(options: Options, ranks: int) -> list[Layout]:
-        """The layout of every size."""
+    def layouts(options: Options, ranks: int, denied_by: str = "") -> list[Layout]:
+        """The layout of every size.
+
+        Raises:
+            UsageFault: a size is too small, or the MPI would work on device memory from the host.
+        """
+        if denied_by and options.op in CALLS and options.op != "alltoall":
+            raise UsageFault(
+                f"this MPI says that it is not aware of GPUs ({denied_by}): its {options.op} "
+                "would work on device memory from the host. Use mpi-staged or xccl, or an MPI "
+                "built for these GPUs"
+            )
         return [
             lay_out(options.op, options.dtype, size, ranks, options.window)
             for size in options.sizes
@@ -93,6 +114,7 @@ class Operations:
             takes_part=not layout.takes_two or rank in (0, last),
             bus_factor=bus_factor(layout.operation, layout.ranks),
             time_share=time_share(layout.operation),
+            is_call=self._is_call,
         )
 
     def _runner(self, layout: Layout) -> Callable[[], None]:
@@ -114,8 +136,10 @@ class Operations:
                 return lambda: comm.Allgather(send, received)
             case "reduce-scatter":
                 return lambda: comm.Reduce_scatter_block(send, received, reduction)
-            case "alltoall":
+            case "alltoall" if self._is_call:
                 return lambda: comm.Alltoall(send, received)
+            case "alltoall":
+                return self._alltoall_of_messages(layout)
             case "ping-pong":
                 return self._ping_pong(send, received)
             case "stream":
@@ -137,6 +161,19 @@ class Operations:
             comm.Send(send, 0, _TAG)
 
         return answer
+
+    def _alltoall_of_messages(self, layout: Layout) -> Callable[[], None]:
+        comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
+        begins = [rank * layout.count for rank in range(layout.ranks)]
+        sends = [[self._send[b : b + layout.count], self._type] for b in begins]
+        receives = [[self._received[b : b + layout.count], self._type] for b in begins]
+
+        def all_at_once() -> None:
+            requests = [comm.Irecv(block, rank, _TAG) for rank, block in enumerate(receives)]
+            requests += [comm.Isend(block, rank, _TAG) for rank, block in enumerate(sends)]
+            waitall(requests)
+
+        return all_at_once
 
     def _exchange(self, layout: Layout, send: Any, received: Any) -> Callable[[], None]:
         """To one rank and from one, at once."""
