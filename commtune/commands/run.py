@@ -10,6 +10,7 @@ from commtune.commands.export import find
 from commtune.db.answers import ProfileAnswer
 from commtune.errors import UserError
 from commtune.model import Verdict
+from commtune.tuner.guarding import GUARD_NAMES, guards_of
 
 
 def run(reference: str, command: list[str], db: str | None) -> None:
@@ -23,7 +24,8 @@ def run(reference: str, command: list[str], db: str | None) -> None:
         )
     for warning in warnings(answer):
         print(f"commtune: {warning}", file=sys.stderr)
-    process.replace(command, {**os.environ, **answer.pinned, **answer.profile.configuration})
+    profiles = {**answer.pinned, **answer.profile.configuration}
+    process.replace(command, {**os.environ, **profiles, **guards_of((), os.environ)})
 
 
 def _is_here(answer: ProfileAnswer) -> bool:
@@ -46,11 +48,13 @@ def warnings(answer: ProfileAnswer) -> list[str]:
             f"{answer.profile.name} was measured on another system ({answer.system.name}); "
             "its gain may not hold here"
         )
-    overridden = [
-        name
-        for name, value in answer.profile.configuration.items()
-        if os.environ.get(name, value) != value
-    ]
-    if overridden:
+    profiles = {**answer.pinned, **answer.profile.configuration}
+    differing = [name for name, value in profiles.items() if os.environ.get(name, value) != value]
+    if overridden := [name for name in differing if name not in GUARD_NAMES]:
         found.append(f"the profile replaces what your environment sets: {', '.join(overridden)}")
+    if kept := [f"{name}={os.environ[name]}" for name in differing if name in GUARD_NAMES]:
+        found.append(
+            f"{', '.join(kept)} stays as your environment sets it, to keep hardware safe: the "
+            "profile was measured otherwise"
+        )
     return found
