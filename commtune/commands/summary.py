@@ -104,10 +104,10 @@ def _headline(plan: Plan, report: Report) -> str:
 
 def _tried(plan: Plan, report: Report) -> str:
     """The trials that ``status`` counts, and how far the search came in its space."""
-    searched = report.trials - 1
+    searched, count = report.trials - 1, report.trials + report.later_trials
     later = f", {report.later_trials} made of the best" if report.later_trials else ""
     return (
-        f"{report.trials + report.later_trials} trials (the default, {searched} of "
+        f"{count} trial{'' if count == 1 else 's'} (the default, {searched} of "
         f"{plan.space.count():,} configurations by the search{later})"
     )
 
@@ -270,7 +270,7 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
     if any(a["note"] and a["to"] in used and a["to"] == a["from"] for a in made):
         said.append(
             "there was too little time to leave each variable out: some may bring nothing "
-            "(a larger --ablate tells)"
+            "(more time tells: budget.ablation in a campaign file, else --ablate)"
         )
     if idle := sorted(dropped - kept):
         said.append(f"left out, as hardly anything was seen to be lost: {', '.join(idle)}")
