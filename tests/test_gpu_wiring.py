@@ -134,6 +134,17 @@ def test_spaces_that_do_not_fit(space: str, backend: str, message: str, hint: st
     assert hint in caught.value.hint
 
 
+def test_a_space_of_an_mpi_is_wrong_for_nccl_whatever_else_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"):
+        monkeypatch.setenv(name, str(tmp_path))  # where there is no compiler
+    gpus._toolchain.cache_clear()
+    with pytest.raises(CampaignError) as caught:
+        check("openmpi-host", "xccl")
+    assert "use '--space nccl'" in caught.value.hint
+
+
 @pytest.mark.usefixtures("h200s")
 def test_a_space_is_cut_to_the_version_in_the_header() -> None:
     text = (

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from commtune import process
 from commtune.cluster.slowed import slowed
-from commtune.model import Operation, Outcome, RunRequest
+from commtune.model import Backend, Operation, Outcome, RunRequest
 from commtune.tuner.ports import Records
 
 #: Exit status of the benchmark for wrong data (its contract).
@@ -63,6 +63,8 @@ def judge(
     if found.problems:
         return Outcome.MALFORMED, "; ".join(found.problems[:3])
     if found.footer is None:
+        if (found.header or {}).get("backend") == Backend.COMMAND:
+            return Outcome.TRUNCATED, "the command ended before its table was complete"
         return Outcome.TRUNCATED, "the record file has no footer"
     return Outcome.OK, ""
 

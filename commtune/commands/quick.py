@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.errors import CampaignError, UserError
-from commtune.model import content_key
+from commtune.model import Operation, content_key
 from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
 
 
@@ -68,6 +68,11 @@ def quick_campaign(flags: Flags, space: str, mpi: str) -> CampaignSpec:
         **_given(seed=flags.seed, minimum_gain=flags.minimum_gain),
         **({"guard_operations": list(flags.guards)} if flags.guards else {}),
     }
+    if flags.operation == Operation.MATRIX:
+        raise UserError(
+            "--op matrix needs a file of messages, which only a campaign file names",
+            hint="'commtune init' writes one; add `workload: {operation: matrix, matrix: FILE}`",
+        )
     try:
         # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
         return parse_campaign(json.dumps(document), Path.cwd())

@@ -13,7 +13,7 @@ from commtune.export.document import ExportDocument
 from commtune.export.formats import Format
 from commtune.export.guards import DEFAULT_TOLERANCE, Guards, judge
 from commtune.export.remarks import gain_text, remarks, size_text
-from commtune.model import Operation, Profile, Verdict
+from commtune.model import Backend, Operation, Profile, Verdict
 
 __all__ = ["ExportDocument", "formats", "render"]
 
@@ -123,9 +123,17 @@ def _without_guards(profile: Profile, guards: Guards) -> ExportRefused:
     )
 
 
+_AS_IT_IS = "export it as sh or env for programs that need it"
+
+
 def _guard_hint(profile: Profile, measured: bool) -> str:
     if measured:
-        return "export it as sh or env for programs that need it, or ask for an unguarded module"
+        return f"{_AS_IT_IS}, or add --allow-unguarded"
+    if Operation(profile.operation).is_own or profile.backend == Backend.COMMAND:
+        return (
+            f"a benchmark of your own has no other operations to measure: {_AS_IT_IS}, or add "
+            "--allow-unguarded"
+        )
     wanted = (Operation.BROADCAST, Operation.ALLTOALL, Operation.ALLREDUCE)
     names = [name for name in wanted if name != profile.operation][:2]
     return f"add to the campaign file: guard_operations: [{', '.join(names)}]"

@@ -263,7 +263,7 @@ def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) ->
     found = list(_detected(kind, root, environment))
     if not found:
         raise MissingComponent(
-            "no GPU is here that tells which architecture to build for",
+            "no GPU is found on this machine, so nothing tells which architecture to build for",
             hint=f"name it: --arch for 'commtune build', COMMTUNE_GPU_ARCHITECTURES for all "
             f"commands; {_FAMILIES[kind].example}",
         )

@@ -216,7 +216,7 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
         raise document.error(
             f"workload.ranks: {workload.ranks} is out of range",
             ("workload", "ranks"),
-            hint="from 2 to 4096; a command of yours may be one process",
+            hint="from 2 to 4096",
         )
     if workload.backend.is_native:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from commtune.errors import CampaignError
+from commtune.errors import CampaignError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces import Space, cut_to
 from commtune.tuner.campaign_file import CampaignSpec
@@ -55,7 +55,7 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
     space, backend = spec.plan.space, spec.plan.workload.backend
     if backend == Backend.COMMAND:
         return  # only its user knows which libraries it uses
-    found = libraries_of(backend, mpi)
+    found = _found(space, backend, mpi)
     if space.library in found:
         return
     uses_mpi = (
@@ -78,6 +78,16 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
         hint=f"use '{_key(spec, 'space')}{_PRESETS[mpi.flavour]}', or name another MPI with "
         f"'{_key(spec, 'mpi').strip()}'",
     )
+
+
+def _found(space: Space, backend: str, mpi: MpiInstallation) -> Mapping[str, str]:
+    """As ``libraries_of``; what is missing doesn't matter where no library would fit the space."""
+    try:
+        return libraries_of(backend, mpi)
+    except MissingComponent:
+        if backend != Backend.XCCL or space.library in ("nccl", "rccl"):
+            raise
+        return {"nccl": ""}
 
 
 def fitted(spec: CampaignSpec, mpi: MpiInstallation, begun: Begun = lambda: None) -> CampaignSpec:

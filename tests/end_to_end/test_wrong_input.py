@@ -320,6 +320,8 @@ _FLAGS = {
     "tune --sizes 8..4": "--sizes: '8..4' holds no sizes\n"
     "  sizes go up, from 1 B to 1 GiB, by a factor of 2 or more\n",
     "tune --op allredcue": "--op: 'allredcue' is not known here\n  nearest: allreduce\n",
+    "tune --op matrix": "--op matrix needs a file of messages, which only a campaign file names\n"
+    "  'commtune init' writes one; add `workload: {operation: matrix, matrix: FILE}`\n",
     "tune --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
     "tune --ranks 1": "--ranks: 1 is out of range\n  from 2 to 4096\n",
     "tune --search soon": "--search: 'soon' is not an amount\n  write it like 60s, 5min or 8h\n",

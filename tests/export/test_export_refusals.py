@@ -114,6 +114,21 @@ def test_a_module_without_guards_is_refused_with_the_lines_that_add_them(format:
     assert "guard_operations: [broadcast, alltoall]" in refusal.value.hint
 
 
+@pytest.mark.parametrize("own", [{"operation": "own:train.py"}, {"backend": "command"}])
+def test_a_benchmark_of_ones_own_is_not_told_to_measure_what_it_can_not(
+    own: dict[str, str],
+) -> None:
+    document = with_guards()
+    document = replace(document, profile=replace(document.profile, **own))  # type: ignore[arg-type]
+    with pytest.raises(ExportRefused) as refusal:
+        render("lmod", document)
+    assert "guard_operations" not in refusal.value.hint
+    assert "--allow-unguarded" in refusal.value.hint
+    with pytest.raises(ExportRefused) as refusal:
+        render("lmod", with_guards(HURT))
+    assert "--allow-unguarded" in refusal.value.hint
+
+
 @pytest.mark.parametrize("format", MODULES)
 def test_the_tuned_operation_is_no_guard_of_itself(format: str) -> None:
     with pytest.raises(ExportRefused, match="no other operation"):

@@ -198,6 +198,7 @@ def test_a_table_that_ends_early_is_cut_short(mpi: MpiInstallation, tmp_path: Pa
     recorded = Path(__file__).parent / "recorded" / "nccl-tests-2.0-error.txt"
     result = _measure(mpi, tmp_path, ["cat", str(recorded)], output="nccl-tests", sizes=(8, 16))
     assert result.outcome is Outcome.TRUNCATED
+    assert result.detail == "the command ended before its table was complete"
     assert _sizes(result.measurements) == [8, 16]
 
 
