@@ -68,10 +68,7 @@ def run(options: Options, arguments: Sequence[str], began: float) -> int:
         world.mpi.Finalize()
         return status
     except Exception as error:
-        # The other ranks may be waiting for this one for ever: all have to go.
-        print(f"commtune-bench: rank {world.rank}: {_words(error)}", file=sys.stderr, flush=True)
-        time.sleep(_TIME_TO_BE_HEARD_S)
-        world.comm.Abort(FAILURE)
+        _end_all(world, error)
         return FAILURE
     world.mpi.Finalize()
     return WRONG_RESULT if wrong else OK
@@ -205,7 +202,14 @@ def measure_pattern(
     _warn_of_lone_world(world)
     found: list[dict[str, Any]] = []
     write: Write = lambda record: found.append(dict(record))  # noqa: E731
-    measure_all(asked, [name], world, kind, write, gpu=gpu, init_s=0.0)
+    try:
+        measure_all(asked, [name], world, kind, write, gpu=gpu, init_s=0.0)
+    except UsageFault:  # on all ranks alike
+        raise
+    except Exception as error:
+        if world.began_it and world.size > 1:
+            _end_all(world, error)
+        raise
     return [record for record in found if record["record"] == "measurement"]
 
 
@@ -213,6 +217,13 @@ _KNOWN = (
     "--sizes", "--dtype", "--backend", "--share-gpus", "--warmup", "--min-samples",
     "--max-samples", "--relative-ci", "--time-cap", "--seed", "--check", "--libmpi",
 )  # fmt: skip
+
+
+def _end_all(world: World, error: Exception) -> None:
+    """The other ranks may be waiting for this one for ever: all have to go."""
+    print(f"commtune-bench: rank {world.rank}: {_words(error)}", file=sys.stderr, flush=True)
+    time.sleep(_TIME_TO_BE_HEARD_S)
+    world.comm.Abort(FAILURE)
 
 
 def _unwritten(record: Mapping[str, Any]) -> None:

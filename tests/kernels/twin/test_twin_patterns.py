@@ -174,6 +174,17 @@ def test_an_error_of_the_pattern_names_its_line(run_twin: RunTwin, tmp_path: Pat
     assert f"{tmp_path / 'mine.py'}:8" in run.completed.output
 
 
+def test_an_error_of_one_rank_ends_all(run_twin: RunTwin, tmp_path: Path) -> None:
+    body = "def define(self):\n    self.add(0, 1, 8)\ndef run(self):\n    1 / self.comm.rank"
+    _pattern(tmp_path, body)
+    script = tmp_path / "script.py"
+    script.write_text("from mine import Mine\n\nMine.measure([8])\n")
+    completed = run_twin.run([sys.executable, str(script)], 2)
+    assert not completed.ok
+    assert not completed.timed_out
+    assert "commtune-bench: rank 0: ZeroDivisionError" in completed.output
+
+
 @pytest.mark.parametrize(
     ("named", "words"),
     [
