@@ -16,6 +16,9 @@ _WIDEST = 24
 
 Pair = tuple[int, int]
 
+#: Parts that are no single step.
+_NAMES = {"kept-apart": "steps kept apart"}
+
 
 def sizes(result: RunResult) -> str:
     """A row a size, of the whole operation."""
@@ -78,9 +81,10 @@ def parts(result: RunResult) -> str:
         for piece in found[whole.bytes]:
             one = piece.measurement
             times = f"{whole.median_s / one.median_s:.2f}"
-            rows.append(("", f"{piece.part} alone", *_part(one), times))
+            rows.append(("", _NAMES.get(piece.part, f"{piece.part} alone"), *_part(one), times))
         if any(piece.part == "split" for piece in found[whole.bytes]):
-            together = sum(piece.measurement.median_s for piece in found[whole.bytes])
+            steps = (p for p in found[whole.bytes] if p.part not in _NAMES)
+            together = sum(piece.measurement.median_s for piece in steps)
             times = f"{whole.median_s / together:.2f}"
             rows.append(("", "parts together", text.duration(together), "", "", "", "", times))
     return text.columns(header, rows, right="size,median,min,p95,GB/s,samples,whole / it")

@@ -27,7 +27,7 @@ from commtune.model import AggressorPattern, Measurement, Piece, RunRequest, Wor
 #: The version of the contract that this module reads; see contract/v1.schema.json.
 CONTRACT = 1
 
-_PARTS = ("inside", "between", "split", "translate", "assemble")
+_PARTS = ("inside", "between", "split", "translate", "assemble", "kept-apart")
 _LARGEST_FILE = 64 * 2**20
 _MOST_PROBLEMS = 10
 

@@ -175,7 +175,7 @@ class Piece:
 
     Attributes:
         part: ``inside`` or ``between`` of a matrix, ``split``, ``translate`` or ``assemble`` of
-            striping; ``""`` for a pair.
+            striping, or ``kept-apart``: all of it with barriers between; ``""`` for a pair.
         pair: sender and receiver; ``None`` for a part.
     """
 

@@ -165,7 +165,7 @@ class Workload:
 
 
 #: Parts that the benchmark measures by themselves, beside the whole.
-_PARTS = {Operation.MATRIX: 2, Operation.STRIPING: 3}
+_PARTS = {Operation.MATRIX: 2, Operation.STRIPING: 4}
 
 
 def _plain_own(own: OwnBenchmark) -> dict[str, Any]:

@@ -209,8 +209,9 @@ def test_striping_is_measured_by_step_and_whole(run_bench: RunBench) -> None:
     # A single element can't be split: one rank carries it all, the last of the group.
     assert [(m["bytes"], m.get("part"), m["bytes_total"]) for m in found] == [
         (4000, "split", 2000), (4000, "translate", 4000), (4000, "assemble", 2000),
-        (4000, None, 4000),
-        (4, "split", 4), (4, "translate", 4), (4, "assemble", 4), (4, None, 4),
+        (4000, "kept-apart", 4000), (4000, None, 4000),
+        (4, "split", 4), (4, "translate", 4), (4, "assemble", 4),
+        (4, "kept-apart", 4), (4, None, 4),
     ]  # fmt: skip
     assert all((m["checked"] > 0) == ("part" not in m) for m in found)
     for part in found:
@@ -220,7 +221,7 @@ def test_striping_is_measured_by_step_and_whole(run_bench: RunBench) -> None:
     records = read(run.records)
     assert records.problems == ()
     assert [m.bytes for m in records.measurements] == [4000, 4]
-    assert [p.part for p in records.pieces] == ["split", "translate", "assemble"] * 2
+    assert [p.part for p in records.pieces] == ["split", "translate", "assemble", "kept-apart"] * 2
 
 
 def test_each_step_of_striping_can_name_a_backend(run_bench: RunBench) -> None:

@@ -251,10 +251,10 @@ def test_what_was_stored_before_there_were_patterns_reads_as_before() -> None:
     [
         ("workload: {operation: striping, ranks: 4}\n", 60),
         ("workload: {operation: ring, sizes: [8, 64]}\ntiming: {time_cap: 20s}\n", 3 * 2 * 20),
-        # The whole and three parts; the whole and two.
+        # The whole and four parts; the whole and two.
         (
             "workload: {operation: striping, ranks: 4, sizes: [8, 64]}\ntiming: {time_cap: 20s}\n",
-            3 * 2 * 4 * 20,
+            3 * 2 * 5 * 20,
         ),
         (
             "workload: {operation: matrix, sizes: [8], matrix: m}\ntiming: {time_cap: 20s}\n",

@@ -54,7 +54,7 @@ SizeResult Measurer::measure(const Plan& plan, Part part, const Shape& shape) {
   SizeResult result;
   result.layout = plan.layout;
   result.part = part;
-  if (part != Part::whole) {
+  if (!is_all(part)) {
     result.layout.bytes_total = bytes_of_part(plan, part, bench_.node_of);
   }
   Options options = options_;

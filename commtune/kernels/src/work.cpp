@@ -31,6 +31,7 @@ bool belongs_to(Part part, std::size_t step, const Message& message,
                 const std::vector<int>& node_of) {
   switch (part) {
     case Part::whole:
+    case Part::kept_apart:
       return true;
     case Part::inside:
       return is_inside_node(message, node_of);
@@ -100,14 +101,14 @@ class Maker {
     // Ranks in between pass on what they received.
     const Buffers passing{buffers_.received, buffers_.received};
     Stages stages;
-    if (part == Part::split || part == Part::whole) {
+    if (part == Part::split || is_all(part)) {
       add_stage(stages, backends_.for_inside(), steps[0], buffers_);
     }
-    if (part == Part::translate || part == Part::whole) {
+    if (part == Part::translate || is_all(part)) {
       const bool passes = !is_second_group && !is_head;
       add_stage(stages, backends_.for_between(), steps[1], passes ? passing : buffers_);
     }
-    if (part == Part::assemble || part == Part::whole) {
+    if (part == Part::assemble || is_all(part)) {
       const bool passes = is_second_group && !is_head;
       add_stage(stages, backends_.for_assembling(), steps[2], passes ? passing : buffers_);
     }
@@ -169,13 +170,20 @@ std::string_view word(Part part) {
       return "translate";
     case Part::assemble:
       return "assemble";
+    case Part::kept_apart:
+      return "kept-apart";
   }
   throw Error("a part without a word");
 }
 
 std::vector<Part> parts_of(const Options& options, const Backends& backends) {
   if (options.operation == Operation::striping) {
-    return {Part::split, Part::translate, Part::assemble, Part::whole};
+    // In a batch on a stream no rank waits for another between steps, and a single step has none.
+    const bool waits = options.timing == Timing::blocking && options.timer == Timer::wall;
+    if (!waits || options.shape.group_size == 1) {
+      return {Part::split, Part::translate, Part::assemble, Part::whole};
+    }
+    return {Part::split, Part::translate, Part::assemble, Part::kept_apart, Part::whole};
   }
   if (options.operation == Operation::matrix && (backends.inside || backends.between)) {
     return {Part::inside, Part::between, Part::whole};
@@ -192,7 +200,9 @@ std::size_t bytes_of_part(const Plan& plan, Part part, const std::vector<int>& n
 Work::Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
            const Plan& plan, const Options& options, Part part, const std::vector<Buffers>& places)
     : main_(*backends.main),
-      enqueues_(backends.main->enqueues() && backends.is_single()),
+      world_(world),
+      keeps_apart_(part == Part::kept_apart),
+      enqueues_(backends.main->enqueues() && backends.is_single() && !keeps_apart_),
       takes_part_(is_collective(plan.layout.operation)),
       timer_(enqueues_ ? backends.main->device_timer() : nullptr) {
   const Layout& layout = plan.layout;
@@ -228,7 +238,10 @@ void Work::one_by_one(int times, DeviceTimer* timer) {
       together(1, i + 1 == times ? timer : nullptr);
       continue;
     }
+    bool is_first = i == 0;
     for (auto& stage : next_place()) {
+      if (keeps_apart_ && !is_first) world_.barrier();
+      is_first = false;
       for (auto& action : stage) action->start();
       for (auto& action : stage) action->wait();
     }

@@ -34,8 +34,12 @@ enum class Part {
   between,    ///< matrix: messages between nodes, by themselves
   split,      ///< striping: its first step by itself
   translate,  ///< its second
-  assemble    ///< its third
+  assemble,   ///< its third
+  kept_apart  ///< all three, but no rank begins one before all have ended the one before
 };
+
+/// Whether all of an operation's messages are sent.
+inline bool is_all(Part part) { return part == Part::whole || part == Part::kept_apart; }
 
 /// The word in the records.
 std::string_view word(Part part);
@@ -91,6 +95,8 @@ class Work {
   Action* start(int times);
 
   Backend& main_;
+  const World& world_;
+  bool keeps_apart_;
   std::vector<Stages> places_;
   std::size_t next_ = 0;
   bool is_call_ = false;

@@ -1,6 +1,8 @@
 /// In what order operations are enqueued, and what of it is recorded: on a backend that writes down
 /// what a device would do. A rank alone, with MPI.
 
+#include <mpi.h>
+
 #include <array>
 #include <memory>
 #include <string>
@@ -14,8 +16,14 @@ using namespace commtune;
 
 namespace {
 
-/// What the device does, a letter each: the places' own, E where the timer ends, and . for a wait.
+/// What the device does, a letter each: the places' own, E where the timer ends, and . for a wait;
+/// and | where ranks wait for each other, if this is the tape for that.
 using Tape = std::string;
+
+Tape*& tape_of_barriers() {
+  static Tape* tape = nullptr;
+  return tape;
+}
 
 class Written final : public Action {
  public:
@@ -111,20 +119,16 @@ struct ThreePlaces {
 };
 
 /// What rank 0 of four does of striping between two groups, on these backends.
-Tape striped(Tape& tape, const Backends& backends) {
+Tape striped(Tape& tape, const Backends& backends, Part part = Part::whole, int times = 1) {
   Options options;
   options.operation = Operation::striping;
   options.shape.group_size = 2;
   std::array<std::byte, 64> memory{};
   const Plan plan = plan_of(Operation::striping, DataType::float32, 32, 4, options.shape);
-  Work work{backends,
-            world(),
-            {0, 0, 1, 1},
-            plan,
-            options,
-            Part::whole,
-            {{memory.data(), memory.data()}}};
-  work.one_by_one(1);
+  Work work{backends, world(), {0, 0, 1, 1}, plan, options, part, {{memory.data(), memory.data()}}};
+  tape_of_barriers() = &tape;
+  work.one_by_one(times);
+  tape_of_barriers() = nullptr;
   return tape;
 }
 
@@ -160,6 +164,24 @@ TEST(the_timer_of_the_device_ends_before_the_last_wait) {
   paper.work.record(2);
   paper.work.together(1, paper.work.device_timer());
   EXPECT(paper.tape == "a.bE.caE.[ab]E.");
+}
+
+/// MPI's profiling interface: this one is called in place of the library's.
+int MPI_Barrier(MPI_Comm communicator) {
+  if (tape_of_barriers() != nullptr) *tape_of_barriers() += '|';
+  return PMPI_Barrier(communicator);
+}
+
+TEST(steps_that_are_kept_apart_begin_when_all_ranks_have_ended_the_one_before) {
+  for (const bool two : {true, false}) {
+    Tape tape;
+    const Backends backends{paper(tape, 'm'), two ? paper(tape, 'm') : nullptr, nullptr, nullptr};
+    EXPECT(striped(tape, backends, Part::kept_apart) == "m.|m.|m.");
+    tape.clear();
+    EXPECT(striped(tape, backends, Part::kept_apart, 2) == "m.|m.|m.|m.|m.|m.");
+    tape.clear();
+    EXPECT(striped(tape, backends, Part::split, 2) == "m.m.");
+  }
 }
 
 TEST(each_step_of_striping_goes_by_its_own_backend) {
