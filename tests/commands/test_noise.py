@@ -145,5 +145,9 @@ def test_another_noise_is_another_question(
     store: Store, before: Aggressor | None, after: Aggressor | None
 ) -> None:
     stored(store, "night", before)
+    # Without a good run it would begin anew.
+    (night,) = (campaign.id for campaign in store.campaigns())
+    store.start_run(night, given.request(), "sitting")
+    store.finish_run(night, given.result(), "allreduce")
     with pytest.raises(CampaignChanged, match="aggressor"):
         stored(store, "night", after)
