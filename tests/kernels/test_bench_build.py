@@ -126,9 +126,10 @@ def test_a_build_from_before_tells_what_was_said_then(
 
 
 def test_a_build_that_is_asked_for_again_takes_the_place_of_the_one_before(
-    mpi: MpiInstallation, tmp_path: Path
+    mpi: MpiInstallation, executable: Path, tmp_path: Path
 ) -> None:
-    key = build(mpi, tmp_path).parent
+    key = tmp_path / executable.parent.name
+    key.mkdir()
     for name in ("commtune-bench", "backends.txt", "build.log"):
         (key / name).write_text("of old")
     again = provide(mpi, tmp_path, again=True)
