@@ -28,6 +28,28 @@ def duration(seconds: float) -> str:
     return f"{_three(seconds / 1e-6)} us"
 
 
+def bandwidth(bytes_per_s: float) -> str:
+    """Bytes per second with three significant digits in a unit that fits: ``16.2 MB/s``."""
+    unit, factor = bandwidth_unit(bytes_per_s)
+    return f"{three(bytes_per_s / factor)} {unit}"
+
+
+def bandwidth_unit(bytes_per_s: float) -> tuple[str, float]:
+    """The largest decimal unit that is not above a bandwidth, and what it is in bytes/s."""
+    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
+        if bytes_per_s >= factor:
+            return unit, factor
+    return "B/s", 1.0
+
+
+def three(value: float) -> str:
+    """Three significant digits or whole, never with an exponent: ``0.00123``, ``1.50``."""
+    if 0 < value < 1:
+        digits = 2 - math.floor(math.log10(value))
+        return f"{value:.{digits}f}"
+    return _three(value)
+
+
 def wall(seconds: float) -> str:
     """Wall time for people: ``2 min 05 s``."""
     whole = round(max(0.0, seconds))

@@ -38,7 +38,10 @@ Db = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="print JSON, for programs")]
 Backend = Annotated[
     str | None,
-    typer.Option(help="mpi-host, or on GPUs: xccl, mpi-device, mpi-staged, ipc-put, ipc-get"),
+    typer.Option(
+        help="mpi-host, python-host, or on GPUs: xccl, mpi-device, mpi-staged, ipc-put, ipc-get, "
+        "python-device"
+    ),
 ]
 Emulate = Annotated[
     int, typer.Option("--emulate-nodes", help="xccl: make one machine so many nodes, by sockets")

@@ -7,12 +7,12 @@ import re
 import tempfile
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from commtune import wiring
-from commtune.commands import bench_tables, shares, text
+from commtune.commands import bench_plain, bench_remarks, bench_tables, shares, text
 from commtune.commands.flags import emulated_nodes, one_of
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
@@ -27,17 +27,19 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.model.costs import cost_of
 from commtune.spaces import QuantityError, parse_seconds
 from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
 from commtune.tuner.workload_part import (
     ELEMENT_BYTES,
     check_elements,
     parse_sizes,
-    rounded_words,
 )
 
 #: Wall seconds that a run may take: so many at least, or so many times what was asked for.
 _LIMIT_S, _LIMIT_FACTOR = 600.0, 3.0
+#: Seconds that the benchmark takes for ``--time-cap``.
+_LEAST_CAP_S, _LONGEST_CAP_S = 1e-6, 1e5
 #: Records of pairs: each has some 1.4 KB, and a file of 64 MiB is read.
 _MOST_PAIRS = 40_000
 #: Ranks, and those of a group; messages under way.
@@ -83,25 +85,32 @@ def run(settings: Settings, *, json_output: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         benchmark = wiring.prepare_benchmark(mpi, None, request.workload, Path(folder))
         result = wiring.bench(benchmark, request, limit_s(request))
+    is_good = result.outcome is Outcome.OK
+    said = bench_remarks.of_settings(request, mpi, result)
+    if is_good:
+        said += bench_remarks.lines(request.workload, result)
     if json_output:
-        print(json.dumps(_plain(request.workload, result), indent=2))
+        plain = bench_plain.plain(request.workload, result, said)
+        print(json.dumps(plain, indent=2))
     else:
-        print(_headline(request.workload, f"{mpi.flavour} {mpi.version}"))
-        print(bench_tables.table(request.workload, result, _nominal(request.workload, result)))
-        if rounded := rounded_words(request.workload):
-            print(rounded)
-        if reached := shares.of_run(request.workload, result):
-            print(reached)
-    if result.outcome is not Outcome.OK:
+        if bench_remarks.measured(result):
+            _print_measured(request.workload, result, f"{mpi.flavour} {mpi.version}")
+        for line in said:
+            print(line)
+    if not is_good:
         raise EnvironmentFault(
             f"the run ended as {result.outcome}: {result.detail}", hint=result.output_tail.strip()
         )
-    if not json_output and not result.oversubscribed and _disturbed(result):
-        print("the ranks did not always run at the same time: other load disturbs these times")
-    if result.detail and not json_output:
-        print(f"{result.detail}: these times may not come back")
-    if result.oversubscribed and not json_output:
-        print("more ranks than cores: these times say nothing of a machine with enough cores")
+
+
+def _print_measured(workload: Workload, result: RunResult, mpi: str) -> None:
+    print(_headline(workload, mpi))
+    whole = shares.nominal_of_run(workload, result)
+    print(bench_tables.table(workload, result, _nominal(workload, result), whole))
+    if reached := shares.of_run(workload, result):
+        print(reached)
+    if cost := cost_of(result):
+        print(bench_remarks.cost_words(cost))
 
 
 def _headline(workload: Workload, mpi: str) -> str:
@@ -121,7 +130,7 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
     dtype = one_of("--dtype", settings.dtype, list(ELEMENT_BYTES))
     written = settings.sizes if ".." in settings.sizes else settings.sizes.split(",")
     sizes = _read("--sizes", parse_sizes, written)
-    time_cap_s = _read("--time-cap", parse_seconds, settings.time_cap)
+    time_cap_s = _time_cap_s(settings.time_cap)
     alone = operation.is_collective or operation in (Operation.RING, Operation.SELF)
     least = 1 if alone else 2
     if not least <= settings.ranks <= _MOST:
@@ -147,6 +156,15 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
         _check_pairs(workload)
     timing = Timing(max_samples=most, time_cap_s=time_cap_s)
     return RunRequest(uuid.uuid4().hex, _configuration(settings.settings, flag), workload, timing)
+
+
+def _time_cap_s(written: str) -> float:
+    seconds = _read("--time-cap", parse_seconds, written)
+    if not _LEAST_CAP_S <= seconds <= _LONGEST_CAP_S:
+        raise UserError(
+            f"--time-cap: {written!r} is out of range", hint="from 1us to 100000s, as in 0.2s"
+        )
+    return seconds
 
 
 def limit_s(request: RunRequest) -> float:
@@ -230,23 +248,3 @@ def _configuration(settings: tuple[str, ...], flag: str) -> Configuration:
             raise UserError(f"{flag}{setting}: no value", hint=f"write {flag}NAME=VALUE")
         values[name] = value
     return Configuration(values)
-
-
-def _disturbed(result: RunResult) -> bool:
-    """Whether the two ranks of the canary missed each other, though each has a core."""
-    canaries = [m.canary_s for m in result.measurements]
-    return None in canaries and any(canary is not None for canary in canaries)
-
-
-def _plain(workload: Workload, result: RunResult) -> dict[str, object]:
-    nominal = [
-        {"pair": list(pair), "bytes_per_s": whole}
-        for pair, whole in _nominal(workload, result).items()
-    ]
-    return {
-        **asdict(result),
-        "header": result.header,
-        "footer": result.footer,
-        "workload": workload.plain(),
-        **({"nominal": nominal} if nominal else {}),
-    }

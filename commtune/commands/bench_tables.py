@@ -9,10 +9,14 @@ from statistics import median
 from commtune.commands import text
 from commtune.model import Direction, Measurement, Piece, RunResult, Workload
 from commtune.model.shapes import ACTIVE
+from commtune.systems import Nominal
 
-_GIGA = 1e9
+_TIMES = ("size", "median", "min", "p95")
+_BESIDE = ("first call", "samples", "canary")
 #: A line of a matrix is not broken: from here on it is longer than screens are.
 _WIDEST = 24
+
+_RIGHT_OF_PARTS = "size,median,min,p95,bandwidth,samples,whole / it"
 
 Pair = tuple[int, int]
 
@@ -20,16 +24,21 @@ Pair = tuple[int, int]
 _NAMES = {"kept-apart": "steps kept apart"}
 
 
-def sizes(result: RunResult) -> str:
-    """A row a size, of the whole operation."""
-    header = ("size", "median", "min", "p95", "algbw GB/s", "busbw GB/s", "samples", "canary")
+def sizes(result: RunResult, whole: Nominal | None = None) -> str:
+    """A row a size, of the whole operation.
+
+    Args:
+        whole: what the links could carry, for a column of shares; ``None`` for none.
+    """
+    known = whole is not None and whole.bytes_per_s is not None
+    header = (*_TIMES, "algbw", "busbw", *(("of nominal",) if known else ()), *_BESIDE)
     rows = [
         (
             *_times(m),
-            f"{m.algbw / _GIGA:.3f}",
-            f"{m.busbw / _GIGA:.3f}",
-            str(len(m.samples_s)),
-            "" if m.canary_s is None else text.duration(m.canary_s),
+            text.bandwidth(m.algbw),
+            text.bandwidth(m.busbw),
+            *((text.percent(whole.share(m.busbw) or 0.0),) if whole and known else ()),
+            *_beside(m),
         )
         for m in result.measurements
     ]
@@ -38,18 +47,17 @@ def sizes(result: RunResult) -> str:
 
 def groups(workload: Workload, result: RunResult) -> str:
     """A row a size, of patterns of groups; with what their bandwidth is."""
-    header = ("size", "median", "min", "p95", "GB/s", "Gb/s", "samples", "canary")
-    rows = [
-        (
-            *_times(m),
-            f"{m.algbw / _GIGA:.3f}",
-            f"{8 * m.algbw / _GIGA:.4g}",
-            str(len(m.samples_s)),
-            "" if m.canary_s is None else text.duration(m.canary_s),
-        )
-        for m in result.measurements
-    ]
+    header = (*_TIMES, "bandwidth", *_BESIDE)
+    rows = [(*_times(m), text.bandwidth(m.algbw), *_beside(m)) for m in result.measurements]
     return text.columns(header, rows, right=",".join(header)) + "\n" + counted(workload)
+
+
+def _beside(m: Measurement) -> tuple[str, str, str]:
+    first, canary = (
+        "" if seconds is None else text.duration(seconds)
+        for seconds in (m.first_call_s, m.canary_s)
+    )
+    return (first, str(len(m.samples_s)), canary)
 
 
 def counted(workload: Workload) -> str:
@@ -74,7 +82,7 @@ def parts(result: RunResult) -> str:
     found: defaultdict[int, list[Piece]] = defaultdict(list)
     for piece in result.pieces:
         found[piece.measurement.bytes].append(piece)
-    header = ("size", "what", "median", "min", "p95", "GB/s", "samples", "whole / it")
+    header = ("size", "what", "median", "min", "p95", "bandwidth", "samples", "whole / it")
     rows: list[tuple[str, ...]] = []
     for whole in result.measurements:
         rows.append((text.size(whole.bytes), "whole", *_part(whole), ""))
@@ -87,12 +95,11 @@ def parts(result: RunResult) -> str:
             together = sum(piece.measurement.median_s for piece in steps)
             times = f"{whole.median_s / together:.2f}"
             rows.append(("", "parts together", text.duration(together), "", "", "", "", times))
-    return text.columns(header, rows, right="size,median,min,p95,GB/s,samples,whole / it")
+    return text.columns(header, rows, right=_RIGHT_OF_PARTS)
 
 
 def _part(m: Measurement) -> tuple[str, ...]:
-    bandwidth = f"{m.algbw / _GIGA:.3f}"
-    return (*_times(m)[1:], bandwidth, str(len(m.samples_s)))
+    return (*_times(m)[1:], text.bandwidth(m.algbw), str(len(m.samples_s)))
 
 
 def pairs(workload: Workload, result: RunResult, nominal: Mapping[Pair, float]) -> str:
@@ -102,16 +109,17 @@ def pairs(workload: Workload, result: RunResult, nominal: Mapping[Pair, float]) 
         return "no pair was measured"
     smallest, largest = min(by_size), max(by_size)
     latencies, moved = by_size[smallest], by_size[largest]
+    unit, factor = text.bandwidth_unit(max(m.algbw for m in moved.values()))
     said = [
         _matrix(
             f"latency at {text.size(smallest)}, us",
             workload.ranks,
-            {pair: f"{1e6 * m.median_s:.4g}" for pair, m in latencies.items()},
+            {pair: text.three(1e6 * m.median_s) for pair, m in latencies.items()},
         ),
         _matrix(
-            f"bandwidth at {text.size(largest)}, Gb/s",
+            f"bandwidth at {text.size(largest)}, {unit}",
             workload.ranks,
-            {pair: f"{8 * m.algbw / _GIGA:.4g}" for pair, m in moved.items()},
+            {pair: text.three(m.algbw / factor) for pair, m in moved.items()},
         ),
     ]
     shares = {pair: m.algbw / nominal[pair] for pair, m in moved.items() if pair in nominal}
@@ -150,8 +158,9 @@ def _ranking(
 ) -> str:
     """The best and the worst pair of each size."""
     rows = [_extremes(size, found) for size, found in sorted(by_size.items())]
-    header = ("size", "best pair", "time", "Gb/s", "worst pair", "time", "Gb/s", "worst / best")
-    table = text.columns(header, rows, right="size,time,Gb/s,worst / best")
+    each = ("time", "bandwidth")
+    header = ("size", "best pair", *each, "worst pair", *each, "worst / best")
+    table = text.columns(header, rows, right="size,time,bandwidth,worst / best")
     if not shares:
         return table
     best, worst = (choose(shares, key=shares.__getitem__) for choose in (max, min))
@@ -171,7 +180,7 @@ def _extremes(size: int, found: Mapping[Pair, Measurement]) -> Sequence[str]:
         for cell in (
             _arrow(pair),
             text.duration(taken(pair)),
-            f"{8 * found[pair].algbw / _GIGA:.4g}",
+            text.bandwidth(found[pair].algbw),
         )
     ]
     return (text.size(size), *cells, f"{taken(worst) / taken(best):.2f}")
@@ -181,10 +190,20 @@ def _arrow(pair: Pair) -> str:
     return f"{pair[0]} -> {pair[1]}"
 
 
-def table(workload: Workload, result: RunResult, nominal: Mapping[Pair, float]) -> str:
-    """What a run measured, as its operation is looked at."""
+def table(
+    workload: Workload,
+    result: RunResult,
+    nominal: Mapping[Pair, float],
+    whole: Nominal | None = None,
+) -> str:
+    """What a run measured, as its operation is looked at.
+
+    Args:
+        nominal: bytes per second, of pairs.
+        whole: as for ``sizes``.
+    """
     if workload.operation == "pairs":
         return pairs(workload, result, nominal)
     if workload.operation in ACTIVE:
         return groups(workload, result)
-    return parts(result) if result.pieces else sizes(result)
+    return parts(result) if result.pieces else sizes(result, whole)

@@ -40,12 +40,15 @@ class Share:
 
     def plain(self) -> dict[str, Any]:
         """For programs; bytes per second."""
-        nominal = self.nominal
-        return {
-            "share": self.share, "nominal_Bps": nominal.bytes_per_s, "model": nominal.model,
-            "why": nominal.why, "origin": nominal.origin,
-            "assumptions": list(nominal.assumptions),
-        }  # fmt: skip
+        return {"share": self.share, **nominal_plain(self.nominal)}
+
+
+def nominal_plain(nominal: Nominal) -> dict[str, Any]:
+    """For programs; bytes per second."""
+    return {
+        "nominal_Bps": nominal.bytes_per_s, "model": nominal.model, "why": nominal.why,
+        "origin": nominal.origin, "assumptions": list(nominal.assumptions),
+    }  # fmt: skip
 
 
 def of_best(campaign: CampaignSummary, db: str | None) -> Share | None:
@@ -135,17 +138,27 @@ def _plain(workload: Workload) -> dict[str, Any]:
     return {**workload.plain(), **({"flows": content.flows} if content else {})}
 
 
+def nominal_of_run(workload: Workload, result: RunResult) -> Nominal | None:
+    """What the links could carry in a run, as bus bandwidth; ``None`` where nobody names links.
+
+    Where they are named and nothing can be said, it says why.
+    """
+    said: Mapping[str, Any] = result.header or {}
+    fabric = stored_fabric({}, said)
+    if fabric is None or not result.measurements:
+        return None
+    return stored_nominal(_plain(workload), fabric, said)
+
+
 def of_run(workload: Workload, result: RunResult) -> str:
     """How a run's largest size compares with what the links could carry, in words.
 
     Empty where nothing is known of them: a run by itself knows what its driver names.
     """
-    said: Mapping[str, Any] = result.header or {}
-    fabric = stored_fabric({}, said)
-    if fabric is None or not result.measurements:
+    found = nominal_of_run(workload, result)
+    if found is None:
         return ""
     largest = max(result.measurements, key=lambda m: m.bytes)
-    found = stored_nominal(_plain(workload), fabric, said)
     words = found.reached(largest.busbw)
     if found.bytes_per_s is None:
         return words

@@ -2,6 +2,8 @@
 
 from commtune.text import (
     EACH_BY_ITSELF,
+    bandwidth,
+    bandwidth_unit,
     beside,
     columns,
     duration,
@@ -12,12 +14,15 @@ from commtune.text import (
     ratio,
     size,
     split_note,
+    three,
     wall,
     without_infinities,
 )
 
 __all__ = [
     "EACH_BY_ITSELF",
+    "bandwidth",
+    "bandwidth_unit",
     "beside",
     "columns",
     "duration",
@@ -28,6 +33,7 @@ __all__ = [
     "ratio",
     "size",
     "split_note",
+    "three",
     "wall",
     "without_infinities",
 ]

@@ -37,6 +37,14 @@ def test_there_are_no_more_ranks_than_in_campaigns() -> None:
     assert caught.value.hint == "from 1 to 4096"
 
 
+@pytest.mark.parametrize("cap", ["0", "0s", "1e-9s", "200000s"])
+def test_a_time_that_the_benchmark_does_not_take_is_refused_before_it_runs(cap: str) -> None:
+    with pytest.raises(UserError, match="--time-cap: ") as caught:
+        request_of(replace(_ASKED, time_cap=cap))
+    assert caught.value.hint
+    assert request_of(replace(_ASKED, time_cap="1us")).timing.time_cap_s == 1e-6
+
+
 @pytest.mark.parametrize("operation", ["ring", "self", "allreduce"])
 def test_others_are_done_by_one_rank(operation: str) -> None:
     assert request_of(replace(_ASKED, op=operation, ranks=1)).workload.ranks == 1

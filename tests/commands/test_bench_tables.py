@@ -51,11 +51,11 @@ def rows_below(words: str, title: str) -> list[list[str]]:
 def test_pairs_as_matrices_from_sender_to_receiver() -> None:
     words = bench_tables.table(PAIRS, all_pairs(), {})
     assert rows_below(words, "latency at 8 B, us") == [
-        ["0", "-", "1", "2"], ["1", "1", "-", "4"], ["2", "2", "2", "-"],
+        ["0", "-", "1.00", "2.00"], ["1", "1.00", "-", "4.00"], ["2", "2.00", "2.00", "-"],
     ]  # fmt: skip
-    fast = f"{8 * 64 * KIB / 8e-6 / 1e9:.4g}"
-    slow = f"{8 * 64 * KIB / 32e-6 / 1e9:.4g}"
-    moved = rows_below(words, "bandwidth at 64 KiB, Gb/s")
+    fast = f"{64 * KIB / 8e-6 / 1e9:.2f}"
+    slow = f"{64 * KIB / 32e-6 / 1e9:.2f}"
+    moved = rows_below(words, "bandwidth at 64 KiB, GB/s")
     assert moved[0][2] == fast
     assert moved[1][3] == slow
     assert "nominal" not in words

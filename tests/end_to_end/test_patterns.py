@@ -38,7 +38,7 @@ def test_pairs_are_a_matrix_and_all_of_them_are_there(commtune: CommandLine) -> 
     assert said.code == 0, said.err
     assert said.out.startswith("pairs, 2 ranks, mpich")
     assert "latency at 8 B, us" in said.out
-    assert "bandwidth at 64 KiB, Gb/s" in said.out
+    assert re.search(r"bandwidth at 64 KiB, (G|M|k)B/s\n", said.out)
     assert "worst / best" in said.out
     plain = json.loads(commtune(*_BENCH, "--op", "pairs", "--ranks", "3", "--json").out)
     found = sorted((p["measurement"]["bytes"], *p["pair"]) for p in plain["pieces"])
@@ -47,19 +47,32 @@ def test_pairs_are_a_matrix_and_all_of_them_are_there(commtune: CommandLine) -> 
     assert plain["workload"]["operation"] == "pairs"
 
 
-def test_sizes_that_are_no_whole_elements_are_said_to_be_rounded_down(
+def test_a_size_that_was_moved_as_another_is_named(
     commtune: CommandLine,
 ) -> None:
     remark = "10 B: rounded down to whole elements of float32 (4 bytes)"
     asked = ("--op", "ping-pong", "--sizes", "8,10")
     said = commtune(*_BENCH, *asked)
     assert said.code == 0, said.err
-    assert remark in said.out.splitlines()
+    assert any(line.startswith("moved: 10 B as 8 B; every") for line in said.out.splitlines())
     plain = json.loads(commtune(*_BENCH, *asked, "--json").out)["measurements"]
+    assert [m["bytes_total"] for m in plain] == [8, 8]
     assert [m["bytes"] for m in plain] == [8, 10]
     assert all(round(m["algbw"] * m["median_s"]) == 8 for m in plain)
     said = commtune("compare", "default", "MPIR_CVAR_NOLOCAL=1", *asked, "--time", "1s")
     assert f"note: {remark}" in said.err.splitlines()
+
+
+def test_a_run_says_what_it_cost_and_a_failed_one_shows_no_table(commtune: CommandLine) -> None:
+    said = commtune(*_BENCH, "--op", "allreduce")
+    assert re.search(r"^the run took .*: launch .*MPI_Init .*measuring .*end ", said.out, re.M)
+    cost = json.loads(commtune(*_BENCH, "--op", "allreduce", "--json").out)["cost"]
+    parts = ("launch_s", "mpi_init_s", "library_init_s", "first_calls_s", "measuring_s", "rest_s")
+    assert sum(cost[part] for part in parts) + cost["end_s"] == pytest.approx(cost["wall_s"])
+    failed = commtune(*_BENCH, "--op", "allreduce", "-x", "HYDRA_LAUNCHER=none")
+    assert (failed.code, failed.out) == (3, "")
+    refused = commtune(*_BENCH, "--time-cap", "0")
+    assert (refused.code, refused.out) == (2, "")
 
 
 def test_patterns_have_their_words(commtune: CommandLine) -> None:

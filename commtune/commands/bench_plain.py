@@ -1,0 +1,64 @@
+"""What ``commtune bench --json`` says. Bandwidths are bytes per second, times seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from commtune.commands import shares
+from commtune.model import Measurement, Operation, RunResult, Workload
+from commtune.model.costs import cost_of
+
+
+def plain(workload: Workload, result: RunResult, remarks: Sequence[str]) -> dict[str, object]:
+    """A run as plain data, whether it was good or not."""
+    cost = cost_of(result)
+    of_pairs = shares.of_pairs(workload, result) if workload.operation is Operation.PAIRS else {}
+    whole = shares.nominal_of_run(workload, result) if not of_pairs else None
+    return {
+        **asdict(result),
+        "header": result.header,
+        "footer": result.footer,
+        "workload": workload.plain(),
+        "measurements": [
+            _measurement(m, whole.share(m.busbw) if whole else None) for m in result.measurements
+        ],
+        "pieces": [
+            {
+                "part": piece.part,
+                "pair": None if piece.pair is None else list(piece.pair),
+                "measurement": _measurement(
+                    piece.measurement, _of_pair(of_pairs, piece.pair, piece.measurement)
+                ),
+            }
+            for piece in result.pieces
+        ],
+        "cost": None if cost is None else asdict(cost),
+        "of_nominal": None if whole is None else shares.nominal_plain(whole),
+        "remarks": list(remarks),
+        **({"nominal": _pairs(of_pairs)} if of_pairs else {}),
+    }
+
+
+def _measurement(measurement: Measurement, share: float | None) -> dict[str, Any]:
+    """With units in the names of bandwidths; those without are what older readers know."""
+    return {
+        **asdict(measurement),
+        "algbw_Bps": measurement.algbw,
+        "busbw_Bps": measurement.busbw,
+        "share_of_nominal": share,
+    }
+
+
+def _of_pair(
+    nominal: Mapping[tuple[int, int], float], pair: tuple[int, int] | None, found: Measurement
+) -> float | None:
+    return found.algbw / nominal[pair] if pair is not None and pair in nominal else None
+
+
+def _pairs(nominal: Mapping[tuple[int, int], float]) -> list[dict[str, Any]]:
+    return [
+        {"pair": list(pair), "nominal_Bps": whole, "bytes_per_s": whole}
+        for pair, whole in nominal.items()
+    ]
