@@ -36,7 +36,7 @@ def bench(
     matrix: Annotated[str, typer.Option(help="matrix: file of lines FROM TO BYTES")] = "",
     inside: Annotated[str, typer.Option(help="matrix, striping: backend inside of nodes")] = "",
     between: Annotated[str, typer.Option(help="matrix, striping: backend between nodes")] = "",
-    assemble: Annotated[str, typer.Option(help="striping: backend of its last step")] = "",
+    assemble: Annotated[str, typer.Option(help="striping: backend of its last part")] = "",
     window: Annotated[
         int | None, typer.Option(help="stream: messages under way together [64]")
     ] = None,

@@ -20,8 +20,8 @@ _RIGHT_OF_PARTS = "size,median,min,p95,bandwidth,samples,whole / it"
 
 Pair = tuple[int, int]
 
-#: Parts that are no single step.
-_NAMES = {"kept-apart": "steps kept apart"}
+#: Measured as parts, and no single ones.
+_NAMES = {"kept-apart": "parts kept apart"}
 
 
 def sizes(result: RunResult, whole: Nominal | None = None) -> str:
@@ -91,8 +91,8 @@ def parts(result: RunResult) -> str:
             times = f"{whole.median_s / one.median_s:.2f}"
             rows.append(("", _NAMES.get(piece.part, f"{piece.part} alone"), *_part(one), times))
         if any(piece.part == "split" for piece in found[whole.bytes]):
-            steps = (p for p in found[whole.bytes] if p.part not in _NAMES)
-            together = sum(piece.measurement.median_s for piece in steps)
+            single = (p for p in found[whole.bytes] if p.part not in _NAMES)
+            together = sum(piece.measurement.median_s for piece in single)
             times = f"{whole.median_s / together:.2f}"
             rows.append(("", "parts together", text.duration(together), "", "", "", "", times))
     return text.columns(header, rows, right=_RIGHT_OF_PARTS)

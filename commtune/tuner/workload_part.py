@@ -143,7 +143,7 @@ class WorkloadPart(Part):
         default=None, description="of matrix, striping: backend between nodes"
     )
     assemble: Backend | None = Field(
-        default=None, description="of striping: backend of its last step"
+        default=None, description="of striping: backend of its last part"
     )
     rotate: Truth = Field(
         default=False, description="each operation at another place of the buffers"

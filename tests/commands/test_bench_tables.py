@@ -88,7 +88,7 @@ def test_parts_of_striping_stand_below_the_whole() -> None:
     words = bench_tables.table(workload, result(pieces, [_measured(64 * KIB, 8e-6)]), {})
     rows = [line.split() for line in words.splitlines()[1:]]
     assert [row[-1] for row in rows[1:]] == ["4.00", "1.60", "2.67", "0.50", "0.80"]
-    assert "steps kept apart" in words
+    assert "parts kept apart" in words
     assert "kept-apart" not in words
     assert rows[0][:3] == ["64", "KiB", "whole"]
     assert rows[-1][:4] == ["parts", "together", "10.0", "us"]

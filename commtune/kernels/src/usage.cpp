@@ -51,7 +51,7 @@ Measures one communication operation and writes JSON Lines.
                       message has the size asked for
   --inside NAME       of matrix and striping: backend of messages inside nodes
   --between NAME      likewise of messages between nodes
-  --assemble NAME     of striping: backend of its last step (that of --inside)
+  --assemble NAME     of striping: backend of its last part (that of --inside)
   --bind WHERE        none (default), or gpu: run on the CPUs near this rank's GPU
   --rotate yes|no     do each operation at another of up to 64 places of the buffers, as
                       nccl-tests does, so that caches hold less of its data (no)
