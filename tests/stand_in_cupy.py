@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 from numpy import *  # noqa: F403  # as CuPy has NumPy's functions
 
-__version__ = f"none, but NumPy {numpy.__version__}"
+__version__ = f"none, but NumPy {numpy.__version__}"  # type: ignore[misc]  # it is not NumPy's
 
 
 class Device:
