@@ -16,7 +16,7 @@ from commtune.model import (
     RunResult,
     Workload,
 )
-from commtune.model.costs import RunCost
+from commtune.model.costs import RunCost, named_parts
 from commtune.model.shapes import ACTIVE
 from commtune.spaces.catalogue.checking import Setting, remarks
 from commtune.spaces.catalogue.misspelled_values import misspelled_values
@@ -134,20 +134,3 @@ def cost_words(cost: RunCost) -> str:
     return f"the run took {text.duration(cost.wall_s)}: " + ", ".join(
         f"{name} {text.duration(max(0.0, seconds))}" for name, seconds in named_parts(cost)
     )
-
-
-def named_parts(cost: RunCost) -> Iterator[tuple[str, float]]:
-    """The parts of a run that are known, in their order."""
-    if cost.launch_s is None:
-        yield "launch and end", cost.around_s
-    else:
-        yield "launch", cost.launch_s
-    yield "MPI_Init", cost.mpi_init_s
-    if cost.library_init_s:
-        yield "library", cost.library_init_s
-    if cost.first_calls_s is not None:
-        yield "first calls", cost.first_calls_s
-    yield "measuring", cost.measuring_s
-    yield "rest", cost.rest_s
-    if cost.end_s is not None:
-        yield "end", cost.end_s

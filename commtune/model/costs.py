@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -82,6 +82,23 @@ def cost(
         end_s=None if launch_s is None else end_s,
         around_s=around_s,
     )
+
+
+def named_parts(cost: RunCost) -> Iterator[tuple[str, float]]:
+    """The parts of a run that are known, in their order."""
+    if cost.launch_s is None:
+        yield "launch and end", cost.around_s
+    else:
+        yield "launch", cost.launch_s
+    yield "MPI_Init", cost.mpi_init_s
+    if cost.library_init_s:
+        yield "library", cost.library_init_s
+    if cost.first_calls_s is not None:
+        yield "first calls", cost.first_calls_s
+    yield "measuring", cost.measuring_s
+    yield "rest", cost.rest_s
+    if cost.end_s is not None:
+        yield "end", cost.end_s
 
 
 def _is_time(value: object) -> TypeGuard[int | float]:

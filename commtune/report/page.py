@@ -24,6 +24,7 @@ from commtune.report.figures.style import Picture, svg
 from commtune.report.nominal import busbw_of, limit_words, nominal_of
 from commtune.report.points import SizePoint, size_points
 from commtune.report.record import Record
+from commtune.report.run_costs import RunPart, run_parts
 from commtune.report.scheduled import Scheduled, scheduled
 from commtune.report.seen_again import Asked, section, seen_again
 from commtune.report.steps import Step, steps
@@ -53,6 +54,7 @@ class Page:
         busbw: bus bandwidth at a point from a time; ``None`` where no run was good.
         steps: of the operation, each by itself.
         found: what it says of what papers found on its system, heading first.
+        run_parts: what a run costs, part by part; empty where no run tells it.
     """
 
     record: Record
@@ -76,6 +78,7 @@ class Page:
     pictures: Mapping[str, Picture]
     steps: tuple[Step, ...] = ()
     found: tuple[str, ...] = ()
+    run_parts: tuple[RunPart, ...] = ()
 
     def share(self, point: SizePoint, seconds: float) -> float | None:
         """The share of the nominal bandwidth that a time comes to."""
@@ -123,6 +126,7 @@ def compose(record: Record) -> Page:
         pictures={},
         steps=steps(record, points),
         found=_found(record),
+        run_parts=run_parts(record.run_costs),
     )
     return _with_pictures(page, runs)
 

@@ -25,6 +25,7 @@ from commtune.model import (
     Profile,
     Workload,
 )
+from commtune.model.costs import RunCost
 from commtune.model.shapes import MIXED
 from commtune.report.conclusion import Conclusion, parse
 from commtune.tuner.evidence import Evidence
@@ -43,6 +44,7 @@ class Record:
         concluded: whether a conclusion is stored; campaigns of older versions have none.
         header: what the benchmark said at the beginning of a good run; ``None`` without one.
         parts: steps of the operation that good runs measured by themselves, by run.
+        run_costs: what good runs cost, part by part, by run.
     """
 
     campaign: CampaignDescription
@@ -59,6 +61,7 @@ class Record:
     traffic: tuple[float, float] | None = None
     header: Mapping[str, Any] | None = None
     parts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    run_costs: Mapping[str, RunCost] = field(default_factory=dict)
 
     @property
     def workload(self) -> Mapping[str, Any]:
@@ -157,6 +160,7 @@ def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
         header=header(url, campaign.id),
         parts=store.parts(campaign.id) if _has_parts(campaign) else {},
+        run_costs=store.costs(campaign.id),
     )
 
 

@@ -22,7 +22,7 @@ from commtune.model import (
     Shape,
     Workload,
 )
-from commtune.model.costs import cost_of
+from commtune.model.costs import cost_of, named_parts
 
 _TWO = {"rank_info": [{"rank": i, "node": 0, "local_rank": i} for i in range(2)]}
 _APART = {"rank_info": [{"rank": i, "node": i, "local_rank": 0} for i in range(2)]}
@@ -127,7 +127,7 @@ def test_what_a_run_cost_goes_apart() -> None:
     )
     cost = cost_of(result)
     assert cost is not None
-    parts = dict(bench_remarks.named_parts(cost))
+    parts = dict(named_parts(cost))
     assert sum(parts.values()) == pytest.approx(1.5)
     assert parts == pytest.approx(
         {"launch": 0.375, "MPI_Init": 0.2, "library": 0.3, "first calls": 0.0625,
@@ -138,7 +138,7 @@ def test_what_a_run_cost_goes_apart() -> None:
     )
     elsewhere = cost_of(replace(result, end_s=None))
     assert elsewhere is not None
-    assert dict(bench_remarks.named_parts(elsewhere))["launch and end"] == pytest.approx(0.5)
+    assert dict(named_parts(elsewhere))["launch and end"] == pytest.approx(0.5)
     assert cost_of(replace(result, footer={"elapsed_s": 1.0})) is None
 
 
