@@ -9,6 +9,7 @@ from pathlib import Path
 
 import database_values as given
 import pytest
+from sqlalchemy import text
 
 from commtune.db.engine import open_database
 from commtune.db.location import SCHEMA
@@ -22,6 +23,26 @@ def test_every_table_is_described_and_no_other() -> None:
     described = re.findall(r"^\| `(\w+)` \| ", PAGE.partition("## Tables")[2], re.MULTILINE)
     assert set(described) == set(Base.metadata.tables)
     assert f"`{SCHEMA}`" in PAGE
+
+
+def test_the_query_of_costs_gives_what_commands_show(sqlite_url: str) -> None:
+    (query,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    header = {"init_s": 0.25, "library": {"init_s": 0.125}}
+    footer = {"elapsed_s": 0.625, "measure_s": 0.125}
+    database = open_database(sqlite_url)
+    store = Store(database)
+    campaign_id = store.open_campaign(given.campaign()).id
+    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    store.start_run(campaign_id, given.request(), "s1")
+    result = given.result(header=header, footer=footer, end_s=0.0625)
+    store.finish_run(campaign_id, result, "allreduce")
+    (cost,) = store.costs(campaign_id).values()
+    with database.read() as connection:
+        (row,) = connection.execute(text(query)).mappings()
+    database.close()
+    assert row["run_id"] == "r1"
+    parts = {name: value for name, value in row.items() if name != "run_id"}
+    assert parts == pytest.approx({name: getattr(cost, str(name)) for name in parts})
 
 
 def test_the_program_that_reads_samples_works(sqlite_url: str) -> None:
