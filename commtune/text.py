@@ -111,14 +111,21 @@ def split_note(note: str) -> tuple[str, str]:
     """A profile's note: what was odd on purpose about its runs, and what else it says.
 
     The first is empty, or ``measured beside an aggressor: ...``, or as ``emulated`` says; behind
-    it, or by itself, which messages a pattern has (``pattern: groups of 4, ...``).
+    it, or by itself, how operations were timed where they weren't waited for one by one (``timed:
+    in batches of 20``), and which messages a pattern has (``pattern: groups of 4, ...``).
     """
     lines = note.splitlines()
     noise = lines.pop(0) if lines and lines[0].startswith(_ON_PURPOSE) else ""
     return noise, "; ".join(lines)
 
 
-_ON_PURPOSE = ("measured beside", "emulated nodes", "pattern:")
+_NOISE = ("measured beside", "emulated nodes")
+_ON_PURPOSE = (*_NOISE, "timed:", "pattern:")
+
+
+def is_noisy(note: str) -> bool:
+    """Whether a profile's runs were beside other traffic, or between nodes that are none."""
+    return note.startswith(_NOISE)
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> str:

@@ -85,12 +85,11 @@ def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
     """What an answer is, before anybody looks at what it says.
 
     What was measured beside an aggressor, or between nodes that are none, answers another question
-    than most people ask; a pattern is what they asked for.
+    than most people ask; a pattern is what they asked for, and how it was timed is said.
     """
-    said = text.split_note(row.note)[0]
     return (
         row.simulated,
-        bool(said) and not said.startswith("pattern:"),
+        text.is_noisy(row.note),
         _nativeness(row.backend),
         not standing(row).is_decided,
     )

@@ -63,6 +63,14 @@ class Timing:
         """As plain data; what came later is left out where it is as it always was before."""
         return _without_defaults(self, {"mode", "operations", "timer", "graph"})
 
+    @property
+    def said(self) -> str:
+        """How operations are timed, for people; empty where each is waited for by itself."""
+        recorded = ", recorded as graphs" if self.graph else ""
+        together = f"in batches of {self.operations}{recorded}" if self.mode == BATCHED else ""
+        clock = "by the device's clock" if self.timer == DEVICE else ""
+        return ", ".join(filter(None, (together, clock)))
+
 
 @dataclass(frozen=True)
 class OwnBenchmark:

@@ -137,7 +137,9 @@ def _note(
     """What was odd on purpose, and what could still be hidden; see ``text.split_note``."""
     noise = f"measured {plan.beside}" if plan.beside else plan.emulated
     pattern = plan.workload.pattern
-    said = "; ".join(filter(None, [noise, pattern and f"pattern: {pattern}"]))
+    timed = plan.timing.said
+    parts = [noise, timed and f"timed: {timed}", pattern and f"pattern: {pattern}"]
+    said = "; ".join(filter(None, parts))
     open_ = (
         ""
         if not part.configuration.is_default

@@ -234,6 +234,17 @@ def test_streams_with_other_windows_are_other_questions(
     assert said[-1].endswith(", pattern: window of 8")
 
 
+def test_what_was_timed_in_another_way_is_another_question(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "timed: in batches of 100, recorded as graphs"
+    stored(store, "graphs", profile("p", GAIN, ends=(2.0, 3.0), note=note))
+    stored(store, "calls", profile("p", GAIN, ends=(1.1, 1.2)))
+    said = asked(url, capsys, "allreduce")
+    assert said[0].endswith(": calls/p")
+    assert said[-1].endswith(f", {note}")
+
+
 def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     stored(store, "asnccl", profile("p", OPEN, of_point=NONE, backend="command"), space="nccl",
            workload=own_command("./run"))  # fmt: skip

@@ -19,6 +19,7 @@ from commtune.model import (
     AggressorPattern,
     Configuration,
     PointEvidence,
+    Timing,
     Verdict,
 )
 from commtune.text import split_note
@@ -222,6 +223,28 @@ def test_each_profile_says_what_it_was_measured_beside() -> None:
     ):
         assert split_note(with_noise.note)[0] == said
         assert split_note(with_noise.note)[1] == without.note
+
+
+@pytest.mark.parametrize(
+    ("timing", "said"),
+    [
+        (Timing(), ""),
+        (Timing(mode="batched", operations=20), "timed: in batches of 20"),
+        (
+            Timing(mode="batched", operations=100, graph=True),
+            "timed: in batches of 100, recorded as graphs",
+        ),
+        (
+            Timing(mode="batched", operations=20, timer="device"),
+            "timed: in batches of 20, by the device's clock",
+        ),
+        (Timing(timer="device"), "timed: by the device's clock"),
+    ],
+)
+def test_each_profile_says_how_it_was_timed(timing: Timing, said: str) -> None:
+    found = comparison({A: [unknown(8), *(faster(s) for s in SIZES[1:])]})
+    for profile in recommend(replace(plan(), timing=timing), found, {}):
+        assert split_note(profile.note)[0] == said
 
 
 def test_noise_is_part_of_the_question_where_there_is_some() -> None:
