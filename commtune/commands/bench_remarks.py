@@ -18,6 +18,7 @@ from commtune.model import (
 )
 from commtune.model.costs import RunCost, named_parts
 from commtune.model.shapes import ACTIVE
+from commtune.model.workload import STREAM_WINDOW
 from commtune.spaces.catalogue.checking import Setting, remarks
 from commtune.spaces.catalogue.misspelled_values import misspelled_values
 from commtune.tuner.workload_part import ELEMENT_BYTES, rounded_words
@@ -25,8 +26,6 @@ from commtune.tuner.workload_part import ELEMENT_BYTES, rounded_words
 #: A median so many times the minimum: most samples waited for something that others did not.
 _FAR = 5.0
 _MOST_SHOWN = 4
-#: Messages that a stream has under way where nobody says.
-_WINDOW = 64
 
 
 def lines(workload: Workload, result: RunResult) -> list[str]:
@@ -91,7 +90,7 @@ def _counted(workload: Workload) -> int | None:
     if operation in ACTIVE:
         return shape.active * (1 if shape.direction == Direction.OUTBOUND else 2)
     if operation is Operation.STREAM:
-        return workload.window or _WINDOW
+        return workload.window or STREAM_WINDOW
     return workload.ranks - 1 if operation in (Operation.INCAST, Operation.ONE_TO_MANY) else 1
 
 
