@@ -26,7 +26,8 @@ _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(
 #: run in it; and for one whose node was lost under it.
 _NOT_LAUNCHED = re.compile(
     r"srun: (?:error: )?((?:Unable to (?:confirm allocation|create step)|Task launch for|"
-    r"Application launch failed|.*step creation (?:temporarily|still) disabled|"
+    r"Application launch failed|Slurm job \S+ has expired|"
+    r".*step creation (?:temporarily|still) disabled|"
     r".*step creation delayed).*)"
 )
 _NODE_LOST = re.compile(r"srun: error: (Node failure on .*)")
