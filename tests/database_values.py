@@ -1,11 +1,14 @@
-"""Values that the database tests store."""
+"""Values that the database tests store, and how many rows they make."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from sqlalchemy import text
+
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.store import Store
 from commtune.model import (
     DEFAULT,
     BlockPlan,
@@ -30,6 +33,12 @@ from commtune.model import (
 
 TUNED = Configuration({"MPIR_CVAR_CH4_SHM_EAGER": "65536", "MPIR_CVAR_X": ""})
 SIZES = (8, 1024, 1 << 20)
+
+
+def count(store: Store, table: str) -> int:
+    """Rows in a table."""
+    with store.database.read() as connection:
+        return int(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
 
 
 def campaign(name: str = "shm", **changes: Any) -> CampaignRecord:

@@ -10,12 +10,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import stated_profiles
 from command_line import CommandLine, has_footer, wait_until
 from left_over import living
 from slurm_cluster import Cluster
+
+from commtune.db.engine import open_database
+from commtune.db.store import Store
+from commtune.model import Configuration
 
 #: Two nodes, a rank on each; a run takes about a fifth of a second.
 TWO_NODES = """\
@@ -180,6 +185,16 @@ class OnSlurm(CommandLine):
         assert said.code == -signal.SIGKILL, f"{death}: {said}"
         assert self.deaths_left() == 0
         self.check_once()
+
+    def state_gain(self, **variables: str) -> None:
+        """Stores small/stated, of two nodes: a gain of 1.2 at 8 B, whatever was measured."""
+        configuration = Configuration(variables)
+        stated = stated_profiles.profile(
+            stated_profiles.point(8, 1.1, 1.3), configuration=configuration
+        )
+        opened = open_database(f"sqlite:///{self.database}")
+        Store(opened).save_profiles(1, [replace(stated, name="stated", nodes=2, bytes_high=8)])
+        opened.close()
 
     def order_deaths(self, deaths: Sequence[Death]) -> None:
         """The next processes die at these points, one at each (see ``dying``)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import database_values as given
 import pytest
@@ -14,9 +13,8 @@ from sqlalchemy import text
 from commtune.db import store as store_module
 from commtune.db.codec import pack_samples, unpack_samples
 from commtune.db.locks import LockOwner
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
-from commtune.errors import CampaignChanged, CampaignLocked, DatabaseFault, UnknownName
+from commtune.errors import CampaignLocked, DatabaseFault, UnknownName
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -37,12 +35,6 @@ def campaign_id(store: Store) -> int:
     store.add_trial(handle.id, 0, DEFAULT, "baseline")
     store.add_trial(handle.id, 1, given.TUNED, "sampler", "large")
     return handle.id
-
-
-def count(store: Store, table: str) -> int:
-    """Rows in a table."""
-    with store.database.read() as connection:
-        return int(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
 
 
 def test_a_store_is_what_the_tuner_asks_for(store: Store, campaign_id: int) -> None:
@@ -85,8 +77,8 @@ def test_a_campaign_is_made_once_and_found_by_name(store: Store) -> None:
     other = store.open_campaign(given.campaign("other"))
     assert first.is_new and not second.is_new and other.is_new
     assert (second.id, second.created) == (first.id, first.created)
-    assert count(store, "systems") == count(store, "stacks") == 1
-    assert count(store, "campaigns") == 2
+    assert given.count(store, "systems") == given.count(store, "stacks") == 1
+    assert given.count(store, "campaigns") == 2
 
 
 def test_settings_may_change_with_the_lock(store: Store) -> None:
@@ -120,93 +112,6 @@ def test_a_second_controller_changes_nothing(store: Store) -> None:
     store.touch(handle.id, holder)
     assert store.begin(changed, take_over=True)[1] == "taken over by request"
     assert store.campaigns()[0].settings == {"budget": {}}
-
-
-def with_a_good_run(store: Store, record: CampaignRecord) -> int:
-    """A campaign that has measured something, and is bound to its question by that."""
-    campaign_id = store.open_campaign(record).id
-    store.add_trial(campaign_id, 0, DEFAULT, "baseline")
-    store.start_run(campaign_id, given.request("good", configuration=DEFAULT, trial=0), "s1")
-    store.finish_run(campaign_id, given.result("good"), "allreduce")
-    return campaign_id
-
-
-def test_another_question_leaves_the_lock_alone(store: Store) -> None:
-    with_a_good_run(store, given.campaign())
-    handle, _ = store.begin(given.campaign())
-    store.unlock(handle.id)
-    with pytest.raises(CampaignChanged):
-        store.begin(given.campaign(what={"operation": "alltoall"}))
-    assert store.campaigns()[0].locked_by == ""
-
-
-def test_another_question_is_refused_and_says_what_changed(store: Store) -> None:
-    with_a_good_run(store, given.campaign())
-    changed = {"operation": "alltoall", "sizes": given.SIZES, "timing": {"warmup": 9}, "new": [1]}
-    with pytest.raises(CampaignChanged) as refusal:
-        store.open_campaign(given.campaign(what=changed, settings={"budget": {}}))
-    lines = refusal.value.message.splitlines()[1:]
-    assert lines == [
-        "  new: (none) -> [1]",
-        '  operation: "allreduce" -> "alltoall"',
-        "  timing.warmup: 5 -> 9",
-    ]
-    assert "another name" in refusal.value.hint
-    assert store.campaigns()[0].settings == {"budget": {"wall_s": 60}}
-
-
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"system": SystemRecord("sys-2", "laptop")}, 'system: "sys-1" -> "sys-2"'),
-        ({"stack": StackRecord("stack-2", "MPICH 5")}, 'stack: "stack-1" -> "stack-2"'),
-        ({"simulated": True}, "simulated: false -> true"),
-    ],
-)
-def test_another_machine_or_stack_is_another_question(
-    store: Store, change: dict[str, Any], line: str
-) -> None:
-    with_a_good_run(store, given.campaign())
-    with pytest.raises(CampaignChanged) as refusal:
-        store.open_campaign(given.campaign(**change))
-    assert line in refusal.value.message
-    assert count(store, "systems") == count(store, "stacks") == 1
-
-
-def on(ucx: str) -> StackRecord:
-    """A stack on a version of UCX, as it is described since it knows of UCX."""
-    bare = StackRecord("bare", "MPICH 4.3.0", {"version": "4.3.0"})
-    description = {"version": "4.3.0", "libraries": {"ucx": ucx}}
-    return StackRecord(f"on-{ucx}", f"MPICH 4.3.0, UCX {ucx}", description, formerly=bare)
-
-
-def test_another_library_below_mpi_is_another_stack(store: Store) -> None:
-    with_a_good_run(store, given.campaign(stack=on("1.18.1")))
-    assert not store.open_campaign(given.campaign(stack=on("1.18.1"))).is_new
-    with pytest.raises(CampaignChanged) as refusal:
-        store.open_campaign(given.campaign(stack=on("1.20.1")))
-    assert refusal.value.message.splitlines()[1:] == [
-        '  stack.libraries.ucx: "1.18.1" -> "1.20.1"'
-    ]
-    store.open_campaign(given.campaign("other", stack=on("1.20.1")))
-    assert {c.stack for c in store.campaigns()} == {
-        "MPICH 4.3.0, UCX 1.18.1",
-        "MPICH 4.3.0, UCX 1.20.1",
-    }
-
-
-def test_a_stack_that_was_stored_without_its_libraries_still_matches(store: Store) -> None:
-    bare = on("1.20.1").formerly
-    assert bare is not None
-    with_a_good_run(store, given.campaign(stack=bare))
-    first, _ = store.begin(given.campaign(stack=bare))
-    again, _ = store.begin(given.campaign(stack=on("1.20.1")))
-    assert (again.id, again.is_new) == (first.id, False)
-    assert [c.stack for c in store.campaigns()] == ["MPICH 4.3.0"]
-    assert count(store, "stacks") == 1
-    newer = replace(on("1.20.1"), formerly=StackRecord("newer", "MPICH 5", {"version": "5"}))
-    with pytest.raises(CampaignChanged, match=r'stack\.version: "4\.3\.0" -> "5"'):
-        store.open_campaign(given.campaign(stack=newer))
 
 
 def test_trials_keep_number_configuration_origin_and_label(store: Store, campaign_id: int) -> None:
@@ -244,7 +149,7 @@ def test_an_open_run_is_rebuilt_as_it_was_asked_for(store: Store, campaign_id: i
 def test_a_run_needs_its_trial(store: Store, campaign_id: int) -> None:
     with pytest.raises(DatabaseFault, match="unknown trial 9"):
         store.start_run(campaign_id, given.request(trial=9), "s1")
-    assert count(store, "runs") == 0
+    assert given.count(store, "runs") == 0
 
 
 def test_a_result_is_stored_once(store: Store, campaign_id: int) -> None:
@@ -257,7 +162,7 @@ def test_a_result_is_stored_once(store: Store, campaign_id: int) -> None:
     assert (run.phase, run.block, run.position, run.session) == (Phase.SEARCH, 4, 2, "s1")
     assert (run.outcome, run.operation) == (Outcome.OK, "allreduce")
     assert (run.started_at, run.wall_s) == (1_700_000_000.5, 0.75)
-    assert count(store, "measurements") == len(given.SIZES)
+    assert given.count(store, "measurements") == len(given.SIZES)
 
 
 def test_measurements_come_back_as_they_were(store: Store, campaign_id: int) -> None:
@@ -362,7 +267,7 @@ def test_a_result_of_no_known_run_is_refused(store: Store, campaign_id: int) -> 
     store.start_run(campaign_id, given.request(), "s1")
     with pytest.raises(DatabaseFault, match="r1 was never registered"):
         store.finish_run(other, given.result(), "allreduce")
-    assert count(store, "measurements") == 0
+    assert given.count(store, "measurements") == 0
 
 
 def test_an_interrupted_run_is_closed(store: Store, campaign_id: int) -> None:
@@ -415,7 +320,7 @@ def test_the_newest_decision_holds(store: Store, campaign_id: int) -> None:
     store.decide(campaign_id, {"candidates": [{"A": "1"}], "blocks": 5})
     store.decide(campaign_id, {"candidates": [], "blocks": 7})
     assert store.decision(campaign_id) == {"candidates": [], "blocks": 7}
-    assert count(store, "decisions") == 2
+    assert given.count(store, "decisions") == 2
 
 
 def test_profiles_replace_earlier_ones_and_never_take_their_numbers(
@@ -429,7 +334,7 @@ def test_profiles_replace_earlier_ones_and_never_take_their_numbers(
     assert [line.name for line in earlier] == ["small", "allreduce-large"]
     assert (now.name, now.configuration, now.system) == ("small", DEFAULT, "laptop")
     assert now.id > max(line.id for line in earlier)
-    assert count(store, "profile_points") == len(small.points) + len(small.guards)
+    assert given.count(store, "profile_points") == len(small.points) + len(small.guards)
     assert store.profiles("other") == []
 
 
@@ -438,7 +343,7 @@ def test_profiles_are_stored_all_or_none(store: Store, campaign_id: int) -> None
     with pytest.raises(DatabaseFault):
         store.save_profiles(campaign_id, [given.profile("new"), given.profile("new")])
     assert [line.name for line in store.profiles()] == ["allreduce-large"]
-    assert count(store, "profile_points") == 4
+    assert given.count(store, "profile_points") == 4
 
 
 def test_summaries_count_runs_by_outcome(store: Store, campaign_id: int) -> None:

@@ -14,24 +14,7 @@ import pytest
 from slurm_campaigns import ONE_BLOCK, OnSlurm
 from slurm_cluster import Cluster
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
-
 VARIABLE = "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"
-GAIN = Interval(1.2, 1.1, 1.3, 20)
-PROFILE = Profile(
-    name="stated",
-    operation="allreduce",
-    backend="mpi-host",
-    ranks=2,
-    nodes=2,
-    bytes_low=8,
-    bytes_high=8,
-    configuration=Configuration({VARIABLE: "ring"}),
-    verdict=Verdict.FASTER,
-    points=(PointEvidence("allreduce", 8, "all", 2e-5, 1e-5, GAIN, Verdict.FASTER),),
-)
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +29,7 @@ def made(
     line.write(ONE_BLOCK)
     said = line("tune", "campaign.yaml")
     assert said.code == 0, said.err
-    opened = open_database(f"sqlite:///{line.database}")
-    Store(opened).save_profiles(1, [PROFILE])
-    opened.close()
+    line.state_gain(**{VARIABLE: "ring"})
     return line
 
 

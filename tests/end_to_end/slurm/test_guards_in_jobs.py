@@ -7,10 +7,6 @@ import json
 import pytest
 from slurm_campaigns import ONE_BLOCK, OnSlurm
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
-
 _SPACE = """\
 space: 1
 name: guarded
@@ -76,29 +72,12 @@ def test_a_guard_of_the_nodes_alone_does_not_change_the_question(campaign: OnSlu
     assert ranks_saw(campaign) == {"0"}
 
 
-_GAIN = Interval(1.2, 1.1, 1.3, 20)
-_PROFILE = Profile(
-    name="stated",
-    operation="allreduce",
-    backend="mpi-host",
-    ranks=2,
-    nodes=2,
-    bytes_low=8,
-    bytes_high=8,
-    configuration=Configuration({"NCCL_NTHREADS": "128"}),
-    verdict=Verdict.FASTER,
-    points=(PointEvidence("allreduce", 8, "all", 2e-5, 1e-5, _GAIN, Verdict.FASTER),),
-)
-
-
 def test_a_campaign_that_a_guard_cut_is_verified_as_the_same(campaign: OnSlurm) -> None:
     written(campaign, f"{_TEXT}guard_variables: [NCCL_SOCKET_NTHREADS]\n")
     campaign.extra["NCCL_SOCKET_NTHREADS"] = "0"
     said = campaign("tune", "campaign.yaml")
     assert "not searched, since without effect then: NCCL_NSOCKS_PERTHREAD" in said.err
-    opened = open_database(f"sqlite:///{campaign.database}")
-    Store(opened).save_profiles(1, [_PROFILE])
-    opened.close()
+    campaign.state_gain(NCCL_NTHREADS="128")
     again = ("verify", "small/stated", "--time", "1s", "--json")
     found = json.loads(campaign(*again).out)
     assert (found["changes"], found["campaign"]) == ([], "small")

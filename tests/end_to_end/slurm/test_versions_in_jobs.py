@@ -6,10 +6,6 @@ import json
 
 from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, OnSlurm
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
-
 _SPACE = """\
 space: 1
 name: below
@@ -65,19 +61,6 @@ _NARROW = ONE_BLOCK[ONE_BLOCK.index("narrow:") : ONE_BLOCK.index("slurm:")]
 _BLOCK = ONE_BLOCK.replace("space: mpich-host-allreduce", "space: ./below.yaml").replace(
     _NARROW, ""
 )
-_GAIN = Interval(1.2, 1.1, 1.3, 20)
-_PROFILE = Profile(
-    name="stated",
-    operation="allreduce",
-    backend="mpi-host",
-    ranks=2,
-    nodes=2,
-    bytes_low=8,
-    bytes_high=8,
-    configuration=Configuration({"UCX_RNDV_THRESH": "4096"}),
-    verdict=Verdict.FASTER,
-    points=(PointEvidence("allreduce", 8, "all", 2e-5, 1e-5, _GAIN, Verdict.FASTER),),
-)
 
 
 def test_a_cut_campaign_is_verified_as_the_same_until_ucx_changes(campaign: OnSlurm) -> None:
@@ -86,9 +69,7 @@ def test_a_cut_campaign_is_verified_as_the_same_until_ucx_changes(campaign: OnSl
     said = campaign("tune", "campaign.yaml")
     assert said.code == 0, said.err
     assert "UCX_MAX_HCA_PER_GPU" in said.err
-    opened = open_database(f"sqlite:///{campaign.database}")
-    Store(opened).save_profiles(1, [_PROFILE])
-    opened.close()
+    campaign.state_gain(UCX_RNDV_THRESH="4096")
     found = json.loads(campaign("verify", "small/stated", "--time", "1s", "--json").out)
     assert (found["changes"], found["campaign"]) == ([], "small")
     campaign.extra["COMMTUNE_LIBRARY_VERSIONS"] = "ucx=1.20.0"
