@@ -241,12 +241,15 @@ class Runner:
         if isinstance(self.benchmark, Batches):
             raise TypeError("whole blocks only")
         request = self._request(configuration, phase, block, position, operation)
-        self.store.start_run(self.campaign_id, request, self.session)
         try:
+            self.store.start_run(self.campaign_id, request, self.session)
             result = self._measured(self.benchmark, request)
             self._store(request, result)
         except KeyboardInterrupt:
-            self._settle(self.benchmark, request, "ended from outside")
+            # It also comes while the store writes, which then leaves all of the row or nothing.
+            open_ = {run.run_id for run in self.store.open_runs(self.campaign_id)}
+            if request.run_id in open_:
+                self._settle(self.benchmark, request, "ended from outside")
             raise
         return self._taken_in(FreshRun(request, result, self.session))
 

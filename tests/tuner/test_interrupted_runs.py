@@ -1,0 +1,84 @@
+"""Ctrl-C at any statement of the database: no run is left behind as if it were under way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from held_campaigns import hold
+from sqlalchemy import event
+from synthetic import SyntheticBenchmark, VirtualClock
+
+from commtune.db.engine import Database, open_database
+from commtune.db.store import Store
+from commtune.model import Configuration, Operation, Outcome, Phase, Workload
+from commtune.spaces import build_space, parse_document
+from commtune.tuner.plan import Plan
+from commtune.tuner.runner import Runner
+
+SPACE = build_space(
+    parse_document(
+        """
+space: 1
+name: struck
+version: 1
+library: made-up
+parameters:
+  - {name: V, kind: integer, values: [1, 2], source: made up}
+"""
+    )
+)
+PLAN = Plan("struck", SPACE, Workload(Operation.ALLREDUCE, (8,)))
+
+
+@contextmanager
+def struck(database: Database, statement: int) -> Iterator[list[str]]:
+    """Ctrl-C from within statement number ``statement``; yields the statements so far."""
+    seen: list[str] = []
+
+    def strike(_connection: object, _cursor: object, sql: str, *_: object) -> None:
+        seen.append(sql)
+        if len(seen) == statement:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    event.listen(database.engine, "after_cursor_execute", strike)
+    try:
+        yield seen
+    finally:
+        event.remove(database.engine, "after_cursor_execute", strike)
+
+
+def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    store = Store(database)
+    benchmark = SyntheticBenchmark(lambda *_: 1e-6, VirtualClock())
+    campaign_id = hold(store, PLAN)
+    runner = Runner(PLAN, campaign_id, benchmark, store, clock=benchmark.clock)
+    default = Configuration()
+    runner.new_trial(default, "baseline")
+    ways: Counter[str] = Counter()
+    for statement in range(1, 100):
+        before = len(list(store.runs(campaign_id)))
+        interrupted = False
+        with struck(database, statement) as seen:
+            try:
+                runner.run(default, Phase.SEARCH, runner.new_block())
+            except KeyboardInterrupt:
+                interrupted = True
+        if len(seen) < statement:
+            break
+        assert interrupted, seen
+        assert store.open_runs(campaign_id) == [], f"struck in {seen[-1]}"
+        new = [run.outcome for run in store.runs(campaign_id)][before:]
+        assert len(new) <= 1
+        ways.update(map(str, new or ["nothing"]))
+    else:
+        pytest.fail("a run never ends")
+    # It came while a run was registered, and while its result was stored.
+    assert ways.keys() == {str(Outcome.INTERRUPTED), str(Outcome.OK)}, ways
+    database.close()
