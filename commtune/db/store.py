@@ -90,8 +90,9 @@ class Store:
             reason = locks.acquire(
                 connection, handle.id, owner, stale_after_s=stale_after_s, take_over=take_over
             )
+            # Noted before the end, which is where an interrupt acts that came meanwhile.
+            self._owners[handle.id] = owner
             writing.update_campaign(connection, handle.id, spec)
-        self._owners[handle.id] = owner
         self._tell(handle)
         return handle, reason
 
@@ -162,7 +163,7 @@ class Store:
             reason = locks.acquire(
                 connection, campaign_id, owner, stale_after_s=stale_after_s, take_over=take_over
             )
-        self._owners[campaign_id] = owner
+            self._owners[campaign_id] = owner
         return reason
 
     def holder(self, campaign_id: int) -> tuple[LockOwner, float] | None:
@@ -189,6 +190,11 @@ class Store:
         if owner is not None:
             with self._write() as connection:
                 locks.release(connection, campaign_id, owner)
+
+    def unlock_all(self) -> None:
+        """Gives back what was locked through this store, also by a call that was interrupted."""
+        for campaign_id in list(self._owners):
+            self.unlock(campaign_id)
 
     def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
         """Stores what the campaign decided to confirm; earlier decisions are kept."""

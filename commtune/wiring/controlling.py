@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 
 from commtune.db.engine import Database, open_database
 from commtune.db.location import database_url
-from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignRecord
 from commtune.db.store import Store
 from commtune.errors import DatabaseFault
@@ -30,17 +29,16 @@ def controlled(
 ) -> Iterator[tuple[Store, int]]:
     """The store and the campaign's number in it, while we are its one controller."""
     store = Store(opened, say=reporter.say)
-    owner = LockOwner.current()
-    handle, before = store.begin(record, owner, take_over=take_over)
-    if before:
-        reporter.say(f"note: going on where another controller stopped ({before})")
     try:
+        handle, before = store.begin(record, take_over=take_over)
+        if before:
+            reporter.say(f"note: going on where another controller stopped ({before})")
         yield store, handle.id
         store.finish_campaign(handle.id)
     finally:
         # Not said a second time: without us, the next controller sees that the lock is dead.
         with suppress(DatabaseFault):
-            store.unlock(handle.id, owner)
+            store.unlock_all()
 
 
 @contextmanager
@@ -49,11 +47,10 @@ def held(
 ) -> Iterator[tuple[Store, int]]:
     """As ``controlled``, for more runs only: settings and state of the campaign stay."""
     store = Store(opened, say=reporter.say)
-    owner = LockOwner.current()
-    campaign_id = store.open_campaign(record).id
-    store.lock(campaign_id, owner, take_over=take_over)
     try:
+        campaign_id = store.open_campaign(record).id
+        store.lock(campaign_id, take_over=take_over)
         yield store, campaign_id
     finally:
         with suppress(DatabaseFault):
-            store.unlock(campaign_id, owner)
+            store.unlock_all()

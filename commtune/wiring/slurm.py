@@ -104,7 +104,8 @@ def _dead_holder(store: Store, campaign_id: int, jobs: Sequence[JobRecord]) -> s
             if ended and since <= ended + _CLOCKS_S and _is_on(holder.host, job.nodes):
                 return job.number
         raise
-    store.unlock(campaign_id, owner)
+    finally:
+        store.unlock_all()
     return ""
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from held_campaigns import hold
-from sqlalchemy import event
+from struck_statements import struck
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune.db.engine import Database, open_database
+from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.model import Configuration, Operation, Outcome, Phase, Workload
 from commtune.spaces import build_space, parse_document
@@ -34,23 +30,6 @@ parameters:
     )
 )
 PLAN = Plan("struck", SPACE, Workload(Operation.ALLREDUCE, (8,)))
-
-
-@contextmanager
-def struck(database: Database, statement: int) -> Iterator[list[str]]:
-    """Ctrl-C from within statement number ``statement``; yields the statements so far."""
-    seen: list[str] = []
-
-    def strike(_connection: object, _cursor: object, sql: str, *_: object) -> None:
-        seen.append(sql)
-        if len(seen) == statement:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    event.listen(database.engine, "after_cursor_execute", strike)
-    try:
-        yield seen
-    finally:
-        event.remove(database.engine, "after_cursor_execute", strike)
 
 
 def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(tmp_path: Path) -> None:
