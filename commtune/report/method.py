@@ -9,6 +9,7 @@ from typing import Any
 from commtune import text
 from commtune.report.record import Record
 from commtune.tuner.looks import error_share
+from commtune.tuner.runner import is_searched
 from commtune.tuner.speeds import ALL
 
 _STOPPED = {
@@ -41,11 +42,11 @@ def _method(record: Record) -> Mapping[str, Any]:
 
 def _candidates(record: Record) -> str:
     confirmed = record.conclusion.confirmed
-    tried = max(0, len(record.trials) - 1)
+    tried = sum(is_searched(trial.origin) for trial in record.trials)
     said = (
-        f"The search tried {tried:,} configurations besides the default. Its scores choose "
-        "candidates and are reported nowhere as gains: the best of many noisy runs looks "
-        "better than it is."
+        f"The search tried {tried:,} configuration{'' if tried == 1 else 's'} besides the "
+        "default. Its scores choose candidates and are reported nowhere as gains: the best of "
+        "many noisy runs looks better than it is."
     )
     if not confirmed:
         return f"{said} Gains come from fresh blocks that the search never saw."

@@ -150,7 +150,7 @@ class Runner:
         """Reads what earlier sessions stored."""
         for trial in self.store.trials(self.campaign_id):
             self.trials[trial.configuration] = trial.number
-            self.searched += _is_searched(trial.origin)
+            self.searched += is_searched(trial.origin)
         self.plans = {plan.number: plan for plan in self.store.blocks(self.campaign_id)}
         self.blocks = max([self.blocks, *(number + 1 for number in self.plans)])
         for run in self.store.runs(self.campaign_id):
@@ -204,7 +204,7 @@ class Runner:
             number = len(self.trials)
             self.store.add_trial(self.campaign_id, number, configuration, origin, label)
             self.trials[configuration] = number
-            self.searched += _is_searched(origin)
+            self.searched += is_searched(origin)
         return self.trials[configuration]
 
     def new_block(self) -> int:
@@ -399,7 +399,8 @@ def time_limit(walls_s: Sequence[float], first_s: float = _FIRST_LIMIT_S) -> flo
     return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls_s)) if walls_s else first_s
 
 
-def _is_searched(origin: str) -> bool:
+def is_searched(origin: str) -> bool:
+    """Whether a trial is the search's own, by where its configuration came from."""
     return origin not in (_BASELINE, *_ORIGINS.values(), *Phase)
 
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from stored_campaigns import Made
+from stored_conclusions import PASSENGER
 
 from commtune import text
+from commtune.db.describing import describe
+from commtune.db.engine import open_database
+from commtune.db.store import Store
 from commtune.model import Interval
 from commtune.report.conclusion import Conclusion, parse
 from commtune.report.figures.evidence import _ticks
+from commtune.report.method import paragraphs
+from commtune.report.record import read
 
 
 @pytest.mark.parametrize(
@@ -71,3 +79,14 @@ def test_ticks_hold_1_and_keep_apart(low: float, high: float) -> None:
     assert all(low <= tick <= high for tick in ticks)
     gaps = [math.log(b / a) for a, b in pairwise(ticks)]
     assert min(gaps) >= math.log(high / low) / 8
+
+
+def test_what_later_phases_made_was_not_tried_by_the_search(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/test.db"
+    database = open_database(url)
+    store = Store(database)
+    campaign_id = Made(trials=1, blocks=0).store(store)
+    store.add_trial(campaign_id, 2, PASSENGER, "ablated")
+    said = "\n".join(paragraphs(read(store, url, describe(url, "made-up"))))
+    assert "The search tried 1 configuration besides the default." in said
+    database.close()
