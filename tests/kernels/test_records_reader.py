@@ -75,6 +75,7 @@ _DAMAGES: list[tuple[Callable[[Document], Any], str]] = [
     (_set(0, "rank_info", value=[{"rank": 0}]), "rank_info is not"),
     (_set(0, "oversubscribed", value=None), "oversubscribed is not a bool"),
     (_set(1, "record", value="haeder"), "unknown kind of record: 'haeder'"),
+    (_set(1, "operation", value="ring"), "a measurement of ring, which nobody asked for"),
     (_set(1, "bytes", value=16), "a measurement of 16 bytes, which nobody asked for"),
     (_set(1, "bytes", value=8.0), "bytes is not a whole number"),
     (_set(1, "bytes", value=True), "bytes is not a whole number"),

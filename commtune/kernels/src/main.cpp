@@ -52,7 +52,7 @@ std::string wrong_world(int expected, int size) {
 int run_alone(Options options, const std::vector<std::string>& arguments, const World& world,
               const Clock& clock) {
   if (!options.matrix.empty()) options.shape.flows = read_flows(world, options.matrix);
-  check_ranks(options.operation, world.size(), options.shape);
+  check_ranks(options, world.size());
   Placement places(world);
   const bool binds_late = settle_on_gpus(options, world, places);
   const Bench bench = make_bench(options, world, places);

@@ -62,6 +62,7 @@ SizeResult Measurer::measure(const Plan& plan, Part part, const Shape& shape) {
   work_ = std::make_unique<Work>(bench_.backends, world_, bench_.node_of, plan, options, part,
                                  places_for(result.layout));
   result.is_call = work_->is_call();
+  time_share_ = time_share(plan.layout.operation);
   // A part by itself passes on whatever lies there.
   const bool checks = options_.check && (part == Part::whole);
   const Expected expected = checks ? expected_of(plan, shape) : Expected{};
@@ -111,7 +112,7 @@ std::optional<double> Measurer::ask_canary() {
 double Measurer::timed(int times) {
   world_.barrier();
   const int operations = times * work_->operations_at_once();
-  return interval(times) * time_share(options_.operation) / operations;
+  return interval(times) * time_share_ / operations;
 }
 
 /// The timed interval, seconds.

@@ -42,9 +42,9 @@ struct SizeResult {
 struct Bench {
   Backends backends;
   Buffers buffers;
-  std::size_t buffer_bytes;  ///< of the smaller of the two
-  std::size_t send_count;    ///< elements of the send buffer
-  std::vector<int> node_of;  ///< the node of each rank
+  std::size_t buffer_bytes = 0;  ///< of the smaller of the two
+  std::size_t send_count = 0;    ///< elements of the send buffer
+  std::vector<int> node_of;      ///< the node of each rank
 };
 
 /// Measures one size after the other.
@@ -94,6 +94,7 @@ class Measurer {
   double clock_resolution_s_;
   std::unique_ptr<DataPattern> pattern_;
   std::unique_ptr<Work> work_;  ///< of the size that is measured
+  double time_share_ = 1.0;     ///< of its operation
 };
 
 }  // namespace commtune

@@ -57,6 +57,26 @@ void check_patterns(const Options& options, const Given& given) {
   }
 }
 
+/// What is measured after the operation has no options of its own, and is told from the others by
+/// its name.
+void check_then(const Options& options) {
+  using O = Operation;
+  if (options.then.empty()) return;
+  if (options.mode == Mode::trace) throw UsageError("--then is not for --mode trace");
+  std::vector<O> seen{options.operation};
+  for (const O operation : options.then) {
+    const std::string name(word(operation));
+    if (is_any_of(operation, {O::rail, O::asymmetric, O::symmetric, O::striping, O::pairs,
+                              O::matrix, O::stream})) {
+      throw UsageError("--then: " + name + " has options of its own: give it to --op");
+    }
+    if (std::find(seen.begin(), seen.end(), operation) != seen.end()) {
+      throw UsageError("--then: " + name + " is measured already");
+    }
+    seen.push_back(operation);
+  }
+}
+
 }  // namespace
 
 void check_aggressor(const Given& given) {
@@ -84,6 +104,7 @@ void check_operation(const Options& options, const Given& given) {
     lay_out(Operation::allreduce, options.type, bytes, 1);
   }
   check_patterns(options, given);
+  check_then(options);
   if (has_aggressors(options)) {
     check_aggressor(given);
     if (options.mode != Mode::measure) throw UsageError("--aggressors is for --mode measure");

@@ -103,6 +103,12 @@ End parse_end(const std::string& text) {
   throw UsageError("--end: '" + text + "' is neither clean nor quick");
 }
 
+std::vector<Operation> parse_operations(const std::string& text) {
+  std::vector<Operation> operations;
+  for (const std::string& name : split(text)) operations.push_back(parse_operation(name));
+  return operations;
+}
+
 std::vector<std::string> parse_names(const std::string& text) {
   return text.empty() ? std::vector<std::string>{} : split(text);
 }
@@ -133,97 +139,85 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 44> kOptions{
-    {
-        {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); },
-         For::operations},
-        {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
-        {"--inside", [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
-        {"--between", [](Options& o, Name, Value v) { o.between = v; }, For::operations},
-        {"--assemble", [](Options& o, Name, Value v) { o.assemble = v; }, For::operations},
-        {"--timing", [](Options& o, Name, Value v) { o.timing = parse_timing(v); },
-         For::operations},
-        {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},
-        {"--wait", [](Options& o, Name, Value v) { o.waiting = parse_waiting(v); },
-         For::operations},
-        {"--graph", [](Options& o, Name n, Value v) { o.graph = parse_yes(n, v); },
-         For::operations},
-        {"--operations", [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); },
-         For::operations},
-        {"--window", [](Options& o, Name n, Value v) { o.shape.window = parse_count(n, v, 1); },
-         For::operations},
-        {"--group-size",
-         [](Options& o, Name n, Value v) { o.shape.group_size = parse_count(n, v, 1); },
-         For::operations},
-        {"--active", [](Options& o, Name n, Value v) { o.shape.active = parse_count(n, v, 1); },
-         For::operations},
-        {"--direction", [](Options& o, Name, Value v) { o.shape.direction = parse_direction(v); },
-         For::operations},
-        {"--matrix", [](Options& o, Name, Value v) { o.matrix = v; }, For::operations},
-        {"--bind", [](Options& o, Name, Value v) { o.bind = parse_bind(v); }, For::operations},
-        {"--rotate", [](Options& o, Name n, Value v) { o.rotate = parse_yes(n, v); },
-         For::operations},
-        {"--share-gpus", [](Options& o, Name n, Value v) { o.shares_gpus = parse_yes(n, v); },
-         For::operations},
-        {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
-        {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); },
-         For::operations},
-        {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); },
-         For::operations},
-        {"--records", [](Options& o, Name, Value v) { o.records = v; }},
-        {"--run-id", [](Options& o, Name, Value v) { o.run_id = v; }},
-        {"--env-names", [](Options& o, Name, Value v) { o.env_names = parse_names(v); }},
-        {"--expect-ranks",
-         [](Options& o, Name n, Value v) { o.expect_ranks = parse_count(n, v, 1); }},
-        {"--mode", [](Options& o, Name, Value v) { o.mode = parse_mode(v); }},
-        {"--controls", [](Options& o, Name, Value v) { o.controls = parse_names(v); },
-         For::operations},
-        {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); },
-         For::operations},
-        {"--min-samples",
-         [](Options& o, Name n, Value v) { o.limits.min_samples = parse_count(n, v, 1); },
-         For::operations},
-        {"--max-samples",
-         [](Options& o, Name n, Value v) { o.limits.max_samples = parse_count(n, v, 1); },
-         For::operations},
-        {"--relative-ci",
-         [](Options& o, Name n, Value v) { o.limits.relative_ci = parse_number(n, v, 0.0, 1.0); },
-         For::operations},
-        {"--time-cap",
-         [](Options& o, Name n, Value v) { o.limits.time_cap_s = parse_number(n, v, 1e-6, 1e5); },
-         For::operations},
-        {"--seed",
-         [](Options& o, Name n, Value v) {
-           o.seed = parse_number<std::uint64_t>(n, v, 0, std::numeric_limits<std::int64_t>::max());
-         },
-         For::operations},
-        {"--check", [](Options& o, Name, Value v) { o.check = parse_check(v); }, For::operations},
-        {"--fault", [](Options& o, Name, Value v) { o.fault = parse_fault(v); }, For::operations},
+constexpr std::array<Option, 45> kOptions{{
+    {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
+    {"--then", [](Options& o, Name, Value v) { o.then = parse_operations(v); }, For::operations},
+    {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
+    {"--inside", [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
+    {"--between", [](Options& o, Name, Value v) { o.between = v; }, For::operations},
+    {"--assemble", [](Options& o, Name, Value v) { o.assemble = v; }, For::operations},
+    {"--timing", [](Options& o, Name, Value v) { o.timing = parse_timing(v); }, For::operations},
+    {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},
+    {"--wait", [](Options& o, Name, Value v) { o.waiting = parse_waiting(v); }, For::operations},
+    {"--graph", [](Options& o, Name n, Value v) { o.graph = parse_yes(n, v); }, For::operations},
+    {"--operations", [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); },
+     For::operations},
+    {"--window", [](Options& o, Name n, Value v) { o.shape.window = parse_count(n, v, 1); },
+     For::operations},
+    {"--group-size", [](Options& o, Name n, Value v) { o.shape.group_size = parse_count(n, v, 1); },
+     For::operations},
+    {"--active", [](Options& o, Name n, Value v) { o.shape.active = parse_count(n, v, 1); },
+     For::operations},
+    {"--direction", [](Options& o, Name, Value v) { o.shape.direction = parse_direction(v); },
+     For::operations},
+    {"--matrix", [](Options& o, Name, Value v) { o.matrix = v; }, For::operations},
+    {"--bind", [](Options& o, Name, Value v) { o.bind = parse_bind(v); }, For::operations},
+    {"--rotate", [](Options& o, Name n, Value v) { o.rotate = parse_yes(n, v); }, For::operations},
+    {"--share-gpus", [](Options& o, Name n, Value v) { o.shares_gpus = parse_yes(n, v); },
+     For::operations},
+    {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
+    {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }, For::operations},
+    {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); },
+     For::operations},
+    {"--records", [](Options& o, Name, Value v) { o.records = v; }},
+    {"--run-id", [](Options& o, Name, Value v) { o.run_id = v; }},
+    {"--env-names", [](Options& o, Name, Value v) { o.env_names = parse_names(v); }},
+    {"--expect-ranks", [](Options& o, Name n, Value v) { o.expect_ranks = parse_count(n, v, 1); }},
+    {"--mode", [](Options& o, Name, Value v) { o.mode = parse_mode(v); }},
+    {"--controls", [](Options& o, Name, Value v) { o.controls = parse_names(v); }, For::operations},
+    {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); },
+     For::operations},
+    {"--min-samples",
+     [](Options& o, Name n, Value v) { o.limits.min_samples = parse_count(n, v, 1); },
+     For::operations},
+    {"--max-samples",
+     [](Options& o, Name n, Value v) { o.limits.max_samples = parse_count(n, v, 1); },
+     For::operations},
+    {"--relative-ci",
+     [](Options& o, Name n, Value v) { o.limits.relative_ci = parse_number(n, v, 0.0, 1.0); },
+     For::operations},
+    {"--time-cap",
+     [](Options& o, Name n, Value v) { o.limits.time_cap_s = parse_number(n, v, 1e-6, 1e5); },
+     For::operations},
+    {"--seed",
+     [](Options& o, Name n, Value v) {
+       o.seed = parse_number<std::uint64_t>(n, v, 0, std::numeric_limits<std::int64_t>::max());
+     },
+     For::operations},
+    {"--check", [](Options& o, Name, Value v) { o.check = parse_check(v); }, For::operations},
+    {"--fault", [](Options& o, Name, Value v) { o.fault = parse_fault(v); }, For::operations},
 
-        {"--end", [](Options& o, Name, Value v) { o.end = parse_end(v); }, For::operations},
-        {"--pattern", [](Options& o, Name, Value v) { o.aggressor.pattern = parse_pattern(v); },
-         For::aggressor},
-        {"--message",
-         [](Options& o, Name n, Value v) {
-           o.aggressor.message = parse_number<std::size_t>(n, v, 1, kLargestSize);
-         },
-         For::aggressor},
-        {"--burst",
-         [](Options& o, Name n, Value v) { o.aggressor.bursts.burst_s = parse_span(n, v); },
-         For::aggressor},
-        {"--pause",
-         [](Options& o, Name n, Value v) { o.aggressor.bursts.pause_s = parse_span(n, v); },
-         For::aggressor},
-        {"--stop-file", [](Options& o, Name, Value v) { o.aggressor.stop_file = v; }, For::aggress},
-        {"--longest", [](Options& o, Name n, Value v) { o.aggressor.longest_s = parse_span(n, v); },
-         For::aggressor},
-        {"--aggressors",
-         [](Options& o, Name, Value v) { o.aggressor.ranks = parse_aggressor_ranks(v); },
-         For::operations},
-        {"--aggressor-backend", [](Options& o, Name, Value v) { o.aggressor.backend = v; },
-         For::operations},
-    }  // namespace
-};  // namespace commtune
+    {"--end", [](Options& o, Name, Value v) { o.end = parse_end(v); }, For::operations},
+    {"--pattern", [](Options& o, Name, Value v) { o.aggressor.pattern = parse_pattern(v); },
+     For::aggressor},
+    {"--message",
+     [](Options& o, Name n, Value v) {
+       o.aggressor.message = parse_number<std::size_t>(n, v, 1, kLargestSize);
+     },
+     For::aggressor},
+    {"--burst", [](Options& o, Name n, Value v) { o.aggressor.bursts.burst_s = parse_span(n, v); },
+     For::aggressor},
+    {"--pause", [](Options& o, Name n, Value v) { o.aggressor.bursts.pause_s = parse_span(n, v); },
+     For::aggressor},
+    {"--stop-file", [](Options& o, Name, Value v) { o.aggressor.stop_file = v; }, For::aggress},
+    {"--longest", [](Options& o, Name n, Value v) { o.aggressor.longest_s = parse_span(n, v); },
+     For::aggressor},
+    {"--aggressors",
+     [](Options& o, Name, Value v) { o.aggressor.ranks = parse_aggressor_ranks(v); },
+     For::operations},
+    {"--aggressor-backend", [](Options& o, Name, Value v) { o.aggressor.backend = v; },
+     For::operations},
+}};
 
 const Option& find_option(const std::string& name) {
   std::string legal;
@@ -281,6 +275,18 @@ std::string_view word(Waiting waiting) { return waiting == Waiting::stream ? "st
 
 bool has_aggressors(const Options& options) {
   return options.aggressor.ranks.kind != AggressorRanks::Kind::none;
+}
+
+std::vector<Operation> operations_of(const Options& options) {
+  std::vector<Operation> operations{options.operation};
+  operations.insert(operations.end(), options.then.begin(), options.then.end());
+  return operations;
+}
+
+void check_ranks(const Options& options, int ranks) {
+  for (const Operation operation : operations_of(options)) {
+    check_ranks(operation, ranks, options.shape);
+  }
 }
 
 const std::string& aggressor_backend(const Options& options) {

@@ -55,6 +55,7 @@ struct Options {
   bool rotate = false;       ///< each operation is done at another place of the buffers
   bool shares_gpus = false;  ///< more ranks than GPUs are no mistake
   Operation operation = Operation::allreduce;
+  std::vector<Operation> then;  ///< measured after it, in the same processes
   DataType type = DataType::float32;
   Reduction reduction = Reduction::sum;
   std::vector<std::size_t> sizes;
@@ -73,6 +74,12 @@ struct Options {
 
 /// Whether some ranks are aggressors beside those that measure.
 bool has_aggressors(const Options& options);
+
+/// What is measured, in this order.
+std::vector<Operation> operations_of(const Options& options);
+
+/// UsageError where one of them can't be done by so many ranks.
+void check_ranks(const Options& options, int ranks);
 
 /// The backend of the aggressors beside a run.
 const std::string& aggressor_backend(const Options& options);

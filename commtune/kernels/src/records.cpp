@@ -196,12 +196,13 @@ std::string header_record(const RunFacts& facts, const Options& options,
   return end_header(record, facts, placement, facts.roles->victims.size());
 }
 
-std::string measurement_record(const SizeResult& result, bool oversubscribed) {
+std::string measurement_record(const SizeResult& result, bool named, bool oversubscribed) {
   const Layout& layout = result.layout;
   const Summary times = summarise(result.samples_s);
   const double algorithm_bandwidth = static_cast<double>(layout.bytes_total) / times.median;
   json::Object record;
   record.text("record", "measurement");
+  if (named) record.text("operation", word(layout.operation));
   add_layout(record, layout);
   if (result.part != Part::whole) record.text("part", word(result.part));
   if (result.pair) {

@@ -60,7 +60,7 @@ std::string environment_json(const std::vector<std::string>& names);
 /// @param placement of all ranks that facts are of: those that measure, then their aggressors
 std::string header_record(const RunFacts& facts, const Options& options,
                           const Placement& placement);
-std::string measurement_record(const SizeResult& result, bool oversubscribed);
+std::string measurement_record(const SizeResult& result, bool named, bool oversubscribed);
 std::string trace_record(const TraceResult& result);
 
 struct Totals {

@@ -64,9 +64,10 @@ void write_babble(RecordFile& records, const Options& options, std::size_t bytes
   for (int i = 0; i < kBabblePieces && !piece.empty(); ++i) records.write_raw(piece);
 }
 
-Totals measure_all(Measurer& measurer, const Options& options, const Bench& bench,
-                   bool oversubscribed, std::optional<RecordFile>& records) {
-  Totals totals;
+/// One operation at all sizes.
+/// @param named whether its records say which it is
+void measure_sizes(Measurer& measurer, const Options& options, const Bench& bench, bool named,
+                   bool oversubscribed, std::optional<RecordFile>& records, Totals& totals) {
   const int ranks = static_cast<int>(bench.node_of.size());
   const auto cases = cases_of(options, bench.backends, ranks);
   for (const std::size_t bytes : options.sizes) {
@@ -79,13 +80,24 @@ Totals measure_all(Measurer& measurer, const Options& options, const Bench& benc
       if (!has_messages(*plan, one, bench.node_of)) continue;
       SizeResult result = measurer.measure(*plan, one.part, one.shape);
       result.pair = one.pair;
-      if (records) records->write_line(measurement_record(result, oversubscribed));
+      if (records) records->write_line(measurement_record(result, named, oversubscribed));
       totals.wrong = totals.wrong || result.check.wrong > 0;
       totals.measure_s += result.elapsed_s;
       ++totals.measurements;
       if (result.aggressors && result.aggressors->bytes_moved == 0)
         totals.aggressors_active = false;
     }
+  }
+}
+
+Totals measure_all(Measurer& measurer, const Options& options, const Bench& bench,
+                   bool oversubscribed, std::optional<RecordFile>& records) {
+  Totals totals;
+  Options one = options;
+  for (const Operation operation : operations_of(options)) {
+    one.operation = operation;
+    const bool named = operation != options.operation;
+    measure_sizes(measurer, one, bench, named, oversubscribed, records, totals);
   }
   return totals;
 }
@@ -141,16 +153,18 @@ Bench make_bench(const Options& options, const World& world, const Placement& pl
   const std::size_t element = size_of(options.type);
   // No size needs more room than the largest.
   const std::size_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
-  const Layout layout =
-      lay_out(options.operation, options.type, largest, world.size(), options.shape);
-  const std::size_t send = layout.send_count * element;
-  const std::size_t received = layout.receive_count * element;
   Bench bench;
+  std::size_t receive_count = 0;
+  for (const Operation operation : operations_of(options)) {
+    const Layout layout = lay_out(operation, options.type, largest, world.size(), options.shape);
+    bench.send_count = std::max(bench.send_count, layout.send_count);
+    receive_count = std::max(receive_count, layout.receive_count);
+  }
   bench.backends = make_backends(options, world);
   Memory& memory = bench.backends.main->memory();
-  bench.buffers = {memory.allocate(send), memory.allocate(received)};
-  bench.buffer_bytes = std::min(send, received);
-  bench.send_count = layout.send_count;
+  bench.buffers = {memory.allocate(bench.send_count * element),
+                   memory.allocate(receive_count * element)};
+  bench.buffer_bytes = std::min(bench.send_count, receive_count) * element;
   for (int rank = 0; rank < world.size(); ++rank) {
     bench.node_of.push_back(places.ranks()[static_cast<std::size_t>(rank)].node);
   }

@@ -71,7 +71,7 @@ int run_beside(Options options, const std::vector<std::string>& arguments, const
   const bool aggresses = roles.is_aggressor(world.rank());
   const World all(world, 0, aggresses ? world.size() + world.rank() : world.rank());
   if (!options.matrix.empty()) options.shape.flows = read_flows(all, options.matrix);
-  check_ranks(options.operation, victims, options.shape);
+  check_ranks(options, victims);
   const int window = window_for(options.aggressor, world.size() - victims);
   const World part(all, aggresses ? 1 : 0, all.rank());
   Placement places(all);

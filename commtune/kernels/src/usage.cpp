@@ -14,6 +14,9 @@ Measures one communication operation and writes JSON Lines.
                       alltoall, ring, incast, one-to-many, self;
                       of groups: rail, asymmetric, symmetric, striping;
                       others: pairs (one rank to one other, all pairs in turn), matrix
+  --then OP[,OP...]   measure these at all sizes afterwards, in the same processes and with the
+                      same communicators; their records name them. Not those of groups, stream,
+                      pairs, matrix
   --backend NAME      mpi-host (default); with GPUs: xccl, mpi-device, mpi-staged, ipc-put,
                       ipc-get. 'commtune-bench --backends' lists those of this executable
   --sizes B[,B...]    message sizes in bytes, one element to 1073741824, each once

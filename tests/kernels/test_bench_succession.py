@@ -1,0 +1,48 @@
+"""Several operations after one another in the same processes: --then."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import pytest
+from bench_runs import RunBench
+from jsonschema import Draft202012Validator
+
+from commtune.kernels.records import read
+
+_VALIDATOR = Draft202012Validator(
+    json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
+)
+_FEW = ("--min-samples=2", "--max-samples=2", "--warmup=1", "--time-cap=0.01")
+
+
+def test_each_is_measured_and_checked_as_by_itself(run_bench: RunBench) -> None:
+    # An incast receives more than the ranks of an allreduce, a ping-pong is half of what is timed.
+    names = ("allreduce", "incast", "ping-pong")
+    later = ",".join(names[1:])
+    run = run_bench("--op=allreduce", f"--then={later}", "--sizes=1000,8", *_FEW, ranks=3)
+    assert run.completed.exit_code == 0, run.completed.output
+    header, *found, footer = (json.loads(line) for line in run.lines)
+    for record in (header, *found, footer):
+        _VALIDATOR.validate(record)
+    assert [(m.get("operation", header["operation"]), m["bytes"]) for m in found] == [
+        (name, size) for name in names for size in (1000, 8)
+    ]
+    assert footer["measurements"] == len(found)
+    for one in found[::2]:
+        name = one.get("operation", header["operation"])
+        alone = run_bench(f"--op={name}", "--sizes=1000", *_FEW, ranks=3)
+        (wanted,) = (json.loads(line) for line in alone.lines[1:-1])
+        for key in ("count", "bytes_meaning", "bytes_total", "bytes_per_peer", "made_of"):
+            assert one[key] == wanted[key], (name, key)
+        assert (one["checked"], one["wrong"]) == (wanted["checked"], 0)
+        factor = wanted["busbw_Bps"] / wanted["algbw_Bps"]
+        assert one["busbw_Bps"] / one["algbw_Bps"] == pytest.approx(factor)
+
+
+def test_commtune_takes_no_such_run_for_its_own(run_bench: RunBench) -> None:
+    run = run_bench("--op=allreduce", "--then=ring", "--sizes=8", *_FEW)
+    records = read(run.records)
+    assert [m.bytes for m in records.measurements] == [8]
+    assert records.problems[0] == "line 3: a measurement of ring, which nobody asked for"
