@@ -7,7 +7,8 @@ Launches of the three programs alternate, and so does which of them comes first.
   the longest of these for IMB and OSU (their column of maxima), which tell no other.
 - ping-pong: rounds follow each other without a barrier in all three; a launch's time is the mean.
 
-All do as many iterations, on floats where the operation adds. A size is what ours calls bytes;
+All do as many iterations, on floats where the operation adds, ours and OSU's after as many that
+warm up (IMB's number can't be set). A size is what ours calls bytes;
 IMB and OSU count the block for one rank in allgather and alltoall. Per size: medians over
 launches, their ratio, and beside it the same ratio between a program's own launches of even and
 odd rounds (A/A).
@@ -77,7 +78,7 @@ def ours(options: argparse.Namespace, name: str) -> Command:
     """commtune-bench as the others do it."""
     program = [str(options.bench), "--op", name, "--sizes", ",".join(map(str, options.sizes))]
     program += ["--min-samples", str(options.iterations), "--max-samples", str(options.iterations)]
-    program += ["--relative-ci", "0", "--time-cap", "20"]
+    program += ["--relative-ci", "0", "--time-cap", "20", "--warmup", str(options.warmup)]
     if name != "ping-pong":
         program += ["--operations", "1"]
     return Command([*program, "--records", "{records}"])
@@ -96,7 +97,8 @@ def osu(options: argparse.Namespace, name: str) -> Command:
     first, last = _their_sizes(options, name)
     operation = _OPERATIONS[name]
     program = [str(options.osu / operation.osu), "-m", f"{first}:{last}"]
-    program += ["-i", str(options.iterations), *(["-f"] if name != "ping-pong" else [])]
+    program += ["-i", str(options.iterations), "-x", str(options.warmup)]
+    program += ["-f"] if name != "ping-pong" else []
     return Command([*program, *(["-T", "mpi_float"] if operation.adds else [])])
 
 
@@ -120,6 +122,7 @@ def measure(options: argparse.Namespace) -> Json:
     """Launches, round by round, until all is done or the time is over."""
     session = Session(options, "fidelity")
     session.document |= {"ranks": options.ranks, "iterations": options.iterations}
+    session.document |= {"warmup": options.warmup}
     for turn, name in product(range(options.launches), options.operations):
         if not session.has_time_for(len(_SIDES)):
             break
@@ -160,7 +163,7 @@ def show(document: Json) -> None:
     """Prints a table for each operation and program, and how much is within the bounds."""
     print(
         f"{gl.machine_words(document)}, {document['ranks']} ranks, "
-        f"{document['iterations']} iterations"
+        f"{document['iterations']} iterations after {document['warmup']}"
     )
     total: list[Compared] = []
     names = dict.fromkeys(launch["test"] for launch in document["launches"])
@@ -194,6 +197,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--osu", type=Path, help="OSU's folder c/mpi, built")
     parser.add_argument("--operations", type=_names, default=[*_OPERATIONS])
     parser.add_argument("--iterations", type=int, default=400)
+    parser.add_argument("--warmup", type=int, default=100, help="iterations before these")
     parser.add_argument("--first", type=int, default=8, help="bytes (%(default)s)")
     parser.add_argument("--last", type=int, default=2**24, help="bytes (%(default)s)")
     parser.add_argument("--factor", type=int, default=8, help="power of two (%(default)s)")
