@@ -39,7 +39,7 @@ def run(db: str | None, *, json_output: bool) -> None:
         return
     rows = [(finding.area, _MARKS[finding.status], finding.what) for finding in findings]
     print(text.columns(("area", "state", "what"), [*_lines(rows)]))
-    if lines := commands([*general, *of_backends], of_variables):
+    if lines := commands([*general, *of_backends], of_variables, os.environ):
         print("\n".join(["\nTo mend:", *(f"  {line}" for line in lines)]))
 
 

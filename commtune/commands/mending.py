@@ -17,16 +17,19 @@ from commtune.cluster.doctor import Finding, Status
 _Changes = Mapping[str, str | None]
 
 
-def commands(general: Iterable[Finding], of_variables: Iterable[Finding]) -> list[str]:
+def commands(
+    general: Iterable[Finding], of_variables: Iterable[Finding], names: Iterable[str] = ()
+) -> list[str]:
     """The command lines, each once; the one that takes several variables away at the end.
 
     Args:
         general: findings about the machine, and about the environment as a whole.
         of_variables: findings about single variables of it.
+        names: of what is set, whether anything is said of it or not: a guard is none of ours.
     """
     others, singly = _mends(general), _mends(of_variables)
     here = {n: None for mend in others if _unsets(mend) for n in _read(mend)}
-    decided = _decided([_read(mend) for mend in singly], here)
+    decided = _decided([_read(mend) for mend in singly], {*here, *names})
     return [
         *(mend for mend in others if not _unsets(mend)),
         *_lines([*map(_read, singly), {n: None for n in here if n not in decided}], decided),

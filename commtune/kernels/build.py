@@ -68,7 +68,7 @@ def provide(
 
     One that lacks a backend for which there is all, but which couldn't be compiled, is asked for
     it each time, by CMake alone, and built again once that succeeds: what was missing may be there
-    by now, and is no part of the key.
+    by now, and is no part of the key. Where nothing can be built, the one that is there will do.
 
     Several processes may build at once: each builds in a folder of its own, and the first to
     finish is the one whose executable stays.
@@ -82,7 +82,7 @@ def provide(
     Raises:
         MissingComponent: there is no compiler, CMake or Ninja.
         BuildFailed: it doesn't compile, link or start; the message ends in the tool's last words.
-        EnvironmentFault: the cache can't be written.
+        EnvironmentFault: the cache can't be written, or is full.
         UserError: the log can't be written.
     """
     environment = {**os.environ, **mpi.environment}
@@ -91,19 +91,27 @@ def provide(
     kept = Built(cache / key / _EXECUTABLE, is_new=False)
     has_kept = kept.executable.is_file() and not again
     if has_kept and not _lacks_something(kept, toolchain):
-        _Log(log).add(
-            _text_of(kept.log) or "It was built before, and what was said is not kept.\n"
-        )
-        return kept
-    with _scratch(cache) as scratch:
-        steps = _Steps(scratch / "build", environment, _Log(log, scratch / _LOG))
-        if has_kept and not _is_mended(steps, kept, mpi, toolchain, key):
-            return kept
-        if not has_kept:
-            steps.run(_configuring(mpi, toolchain, key, steps.folder))
-        _compile(steps)
-        _put_in_place(steps.folder, kept.executable.parent, over=again or has_kept)
+        return _as_it_is(kept, log)
+    try:
+        with _scratch(cache) as scratch:
+            steps = _Steps(scratch / "build", environment, _Log(log, kept=scratch / _LOG))
+            if has_kept and not _is_mended(steps, kept, mpi, toolchain, key):
+                return kept
+            if not has_kept:
+                steps.run(_configuring(mpi, toolchain, key, steps.folder))
+            _compile(steps)
+            _put_in_place(steps.folder, kept.executable.parent, over=again or has_kept)
+    except EnvironmentFault as fault:
+        if not has_kept or isinstance(fault, BuildFailed):
+            raise
+        return _as_it_is(kept, log)  # a cache that is full, or not ours to write
     return replace(kept, is_new=True)
+
+
+def _as_it_is(kept: Built, log: Path | None) -> Built:
+    said = _text_of(kept.log)  # before the log is opened: it may be the same file
+    _Log(log).add(said or "It was built before, and what was said is not kept.\n")
+    return kept
 
 
 def _lacks_something(kept: Built, toolchain: Toolchain | None) -> bool:
@@ -212,29 +220,37 @@ def _gpu_options(toolchain: Toolchain | None) -> list[str]:
 
 
 class _Log:
-    """A text that is written to several files as it comes.
+    """A text that is written to files as it comes: one that a user named, and one that is kept.
 
     Raises:
-        UserError: one can't be written.
+        UserError: the former can't be written.
+        OSError: the latter can't.
     """
 
-    def __init__(self, *files: Path | None) -> None:
-        self._files = [file for file in files if file is not None]
+    def __init__(self, named: Path | None, kept: Path | None = None) -> None:
+        self._named, self._kept = named, kept
         self._write("", "w")
 
     def add(self, text: str) -> None:
         self._write(text, "a")
 
     def _write(self, text: str, mode: str) -> None:
-        for file in self._files:
-            try:
-                with file.open(mode, encoding="utf-8") as opened:
-                    opened.write(text)
-            except OSError as error:
-                raise UserError(
-                    f"the log can't be written: {file}: {error.strerror}",
-                    hint="name a file in a folder that is there and yours",
-                ) from error
+        if self._kept is not None:
+            _write(self._kept, text, mode)
+        if self._named is None:
+            return
+        try:
+            _write(self._named, text, mode)
+        except OSError as error:
+            raise UserError(
+                f"the log can't be written: {self._named}: {error.strerror}",
+                hint="name a file in a folder that is there and yours",
+            ) from error
+
+
+def _write(file: Path, text: str, mode: str) -> None:
+    with file.open(mode, encoding="utf-8") as opened:
+        opened.write(text)
 
 
 @dataclass(frozen=True)
@@ -286,18 +302,24 @@ def _library_folders(prefix: Path) -> list[str]:
 
 @contextmanager
 def _scratch(cache: Path) -> Iterator[Path]:
-    """A folder on the cache's file system, so that a rename puts the result in place."""
+    """A folder on the cache's file system, so that a rename puts the result in place.
+
+    Raises:
+        EnvironmentFault: nothing can be written there, or no more.
+    """
+    folder = ""
     try:
         cache.mkdir(parents=True, exist_ok=True)
         folder = tempfile.mkdtemp(prefix=".building-", dir=cache)
+        yield Path(folder)
     except OSError as error:
         raise EnvironmentFault(
-            f"can't build in {cache}: {error.strerror}", hint="name another cache folder"
+            f"can't build in {cache}: {error.strerror}",
+            hint="check your rights and the room there, or set XDG_CACHE_HOME to another folder",
         ) from error
-    try:
-        yield Path(folder)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
@@ -313,11 +335,14 @@ def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
     try:
         result.rename(kept)
     except OSError:
-        if not (kept / _EXECUTABLE).is_file():
+        if not kept.is_dir():
             raise
-        if over:  # else another process was faster: as good as ours
-            for file in sorted(result.iterdir()):
-                file.replace(kept / file.name)
+        # Else another process was faster, as good as ours; or a part of one was left.
+        if over or not (kept / _EXECUTABLE).is_file():
+            # Whoever ends us in between leaves an executable that has more than its list says, and
+            # is asked for that again: none that lacks what is said.
+            for name in (_EXECUTABLE, _BACKENDS, _LOG):
+                (result / name).replace(kept / name)
 
 
 def _text_of(file: Path) -> str:

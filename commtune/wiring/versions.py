@@ -16,7 +16,7 @@ from pathlib import Path
 
 from commtune.cluster.launch import base_environment
 from commtune.db.answers import LIBRARIES
-from commtune.db.describing import CampaignDescription, describe
+from commtune.db.describing import CampaignDescription, describe, header
 from commtune.errors import CommtuneError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import (
@@ -57,12 +57,17 @@ class _Answer:
 
 
 def begun_with(url: str, name: str) -> Mapping[str, str] | None:
-    """What the stored campaign of this name was cut to; ``None`` where nothing says it."""
+    """What the stored campaign of this name was cut to; ``None`` where nothing says it.
+
+    That nothing was known says it only where runs were good then: what kept all of them from
+    working kept the question from being answered as well, and such a campaign may begin anew.
+    """
     try:
         stored = describe(url, name)
+        cut: Mapping[str, str] | None = None if stored.simulated else stored.space.get(CUT_TO)
+        return cut if cut or header(url, stored.id) is not None else None
     except CommtuneError:
         return None  # whoever opens the database next is told
-    return None if stored.simulated else stored.space.get(CUT_TO)
 
 
 def with_versions(
