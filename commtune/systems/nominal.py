@@ -15,7 +15,7 @@ from commtune.systems import collectives, routes
 from commtune.systems.bandwidth import format_bandwidth, short_bandwidth
 from commtune.systems.bounds import Bound, Nominal, nothing
 from commtune.systems.fabric import Edge, Fabric, packed
-from commtune.systems.traffic import Memory, Question, Traffic, traffic_of
+from commtune.systems.traffic import Memory, Question, Traffic, steps_of_striping, traffic_of
 
 _ASSUMED_PORTS = "GPUs that are neighbours share a network port; nobody says"
 _HOST_PORTS = "each rank uses one network port, neighbours the same"
@@ -49,6 +49,8 @@ def _refusal(fabric: Fabric, question: Question) -> str:
 
 
 def _found(fabric: Fabric, question: Question) -> Nominal:
+    if question.operation == "striping":
+        return _striped(fabric, question)
     try:
         traffic = traffic_of(question)
     except OverflowError:
@@ -81,19 +83,59 @@ def _said(fabric: Fabric, question: Question, found: Bound | None) -> Nominal:
 
 
 def _of_traffic(fabric: Fabric, question: Question, traffic: Traffic) -> Nominal:
-    """The most loaded link or port decides."""
     seen = _seen(fabric, question)
     if question.memory is Memory.HOST:
         traffic = replace(traffic, inside=())
-    for demands in traffic.inside:
-        if not all(routes.widest(seen, a, b) for a, b, _ in demands if a != b):
-            return _said(fabric, question, None)
-    found = [*_links(seen, question, traffic), *_ports(seen, traffic)]
-    slowest = min(found, key=lambda bound: bound.bytes_per_s, default=None)
+    if not _is_joined(seen, traffic):
+        return _said(fabric, question, None)
+    slowest = _slowest(seen, question, traffic)
     if slowest is None:
         return nothing("its messages use no link and no port that is described")
-    limit = min([*_cut_limits(seen, traffic), *_node_limits(seen, traffic)])
-    return _said(fabric, question, slowest.with_limit(*limit))
+    return _said(fabric, question, slowest)
+
+
+def _is_joined(fabric: Fabric, traffic: Traffic) -> bool:
+    """Whether links lead from each GPU of a node to those that it sends to there."""
+    return all(
+        a == b or routes.widest(fabric, a, b) for demands in traffic.inside for a, b, _ in demands
+    )
+
+
+def _slowest(fabric: Fabric, question: Question, traffic: Traffic) -> Bound | None:
+    """The most loaded link or port decides; ``None`` where none is used."""
+    found = [*_links(fabric, question, traffic), *_ports(fabric, traffic)]
+    slowest = min(found, key=lambda bound: bound.bytes_per_s, default=None)
+    if slowest is None:
+        return None
+    limit = min([*_cut_limits(fabric, traffic), *_node_limits(fabric, traffic)])
+    return slowest.with_limit(*limit)
+
+
+def _striped(fabric: Fabric, question: Question) -> Nominal:
+    """Its steps are taken to follow each other: times add up. The slowest alone is the limit."""
+    seen = _seen(fabric, question)
+    bounds: dict[str, Bound] = {}
+    for name, traffic in steps_of_striping(question).items():
+        if question.memory is Memory.HOST and not traffic.crossing:
+            continue
+        if not _is_joined(seen, traffic):
+            return _said(fabric, question, None)
+        if bound := _slowest(seen, question, traffic):
+            bounds[name] = bound
+    if not bounds:
+        return nothing("its messages use no link and no port that is described")
+    rate = 1 / sum(1 / bound.bytes_per_s for bound in bounds.values())
+    why = ", then ".join(
+        f"{name} at {short_bandwidth(bound.bytes_per_s)} ({bound.why})"
+        for name, bound in bounds.items()
+    )
+    name, last = min(bounds.items(), key=lambda item: item[1].limit or item[1].bytes_per_s)
+    assumptions = ["its steps don't overlap"]
+    if question.memory is Memory.HOST:
+        assumptions.append("copies inside the host's memory cost nothing")
+    found = Bound(rate, "steps after one another", why, assumptions=tuple(assumptions))
+    limit_why = f"{name} alone: {last.limit_why or last.why}"
+    return _said(fabric, question, found.with_limit(last.limit or last.bytes_per_s, limit_why))
 
 
 def _links(fabric: Fabric, question: Question, traffic: Traffic) -> Iterator[Bound]:

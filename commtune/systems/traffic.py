@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from commtune.systems.routes import Demand
@@ -94,8 +94,26 @@ def traffic_of(question: Question) -> Traffic | None:
     if question.operation == "alltoall":
         return _alltoall(question)
     found = _messages(question)
-    if found is None:
-        return None
+    return None if found is None else _traffic(question, found)
+
+
+def steps_of_striping(question: Question) -> dict[str, Traffic]:
+    """Its steps by name, those in which nothing moves left out; the whole message is 1."""
+    size = question.group_size or question.ranks // 2
+    share = 1.0 / size
+    messages = {
+        "split": [(0, i, share) for i in range(1, size)],
+        "translate": [(i, size + i, share) for i in range(size)],
+        "assemble": [(size + i, size, share) for i in range(1, size)],
+    }
+    return {
+        name: replace(_traffic(question, found), counted=1.0)
+        for name, found in messages.items()
+        if found
+    }
+
+
+def _traffic(question: Question, found: Iterable[Demand]) -> Traffic:
     inside: defaultdict[int, list[Demand]] = defaultdict(list)
     crossing: defaultdict[int, defaultdict[tuple[int, str], float]]
     crossing = defaultdict(lambda: defaultdict(float))

@@ -249,6 +249,27 @@ def test_ring_shift() -> None:
     assert gbits(nominal(ALPS, asked("ring", 8, 2))) == 200
 
 
+def test_steps_of_striping_follow_each_other() -> None:
+    # Rank 0 gives away three quarters of the message, all at once over a link each of 800 Gb/s.
+    found = nominal(LEONARDO, asked("striping", 8, 2, group_size=4))
+    assert gbits(found) == pytest.approx(1 / (0.25 / 800 + 0.25 / 100 + 0.25 / 800))
+    assert found.limit == 400 * GBIT
+    assert found.limit_why.startswith("translate alone: ")
+    assert found.assumptions[0] == "its steps don't overlap"
+    # In one node it leaves rank 0 by one way: all links to the switch.
+    found = nominal(NVSWITCH, asked("striping", 8, group_size=4))
+    assert gbits(found) == pytest.approx(1 / (0.75 / 3600 + 0.25 / 3600 + 0.75 / 3600))
+    # Groups of one have nothing to share out.
+    alone = nominal(NVSWITCH, asked("striping", 2, group_size=1))
+    assert gbits(alone) == gbits(nominal(NVSWITCH, asked("ping-pong", 2)))
+
+
+def test_striping_between_hosts_is_what_ports_carry() -> None:
+    found = nominal(LEONARDO, asked("striping", 8, 2, group_size=4, memory=Memory.HOST))
+    assert gbits(found) == 400
+    assert "copies inside the host's memory cost nothing" in found.assumptions
+
+
 def test_a_matrix_is_as_fast_as_its_busiest_link() -> None:
     flows = ((0, 1, 300.0), (0, 2, 100.0), (2, 1, 600.0))
     found = nominal(LEONARDO, asked("matrix", 4, flows=flows))
