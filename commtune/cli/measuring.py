@@ -43,6 +43,16 @@ def bench(
     rotate: Annotated[
         str, typer.Option(help="yes: each operation at another place of the buffers")
     ] = "",
+    mode: Annotated[
+        str, typer.Option(help="blocking (default); xccl: batched, many enqueued together")
+    ] = "",
+    operations: Annotated[int | None, typer.Option(help="batched: of a batch [20]")] = None,
+    timer: Annotated[
+        str, typer.Option(help="wall (default); xccl: device, by events on the GPU")
+    ] = "",
+    graph: Annotated[
+        str, typer.Option(help="yes: with batched, a batch is launched as one graph")
+    ] = "",
     json_output: Json = False,
 ) -> None:
     """Run the benchmark once and show what it measured."""
@@ -53,7 +63,7 @@ def bench(
     )
     settings = command.Settings(
         op, ranks, sizes, tuple(setting or ()), mpi, dtype, time_cap, backend or "",
-        emulate_nodes, shape,
+        emulate_nodes, shape, command.TimingFlags(mode, operations, timer, graph),
     )  # fmt: skip
     command.run(settings, json_output=json_output)
 

@@ -16,6 +16,9 @@ from commtune.commands import bench_plain, bench_remarks, bench_tables, shares, 
 from commtune.commands.flags import emulated_nodes, one_of
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
+    BATCHED,
+    BLOCKING,
+    WALL,
     Backend,
     Configuration,
     Direction,
@@ -30,8 +33,17 @@ from commtune.model import (
 from commtune.model.costs import cost_of
 from commtune.spaces import QuantityError, parse_seconds
 from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
+from commtune.tuner.timing_part import (
+    DEFAULT_BATCH,
+    LARGEST_BATCH,
+    MODES,
+    TIMERS,
+    TimingRefused,
+    check_timing,
+)
 from commtune.tuner.workload_part import (
     ELEMENT_BYTES,
+    MOST_RANKS,
     check_elements,
     parse_sizes,
 )
@@ -43,7 +55,10 @@ _LEAST_CAP_S, _LONGEST_CAP_S = 1e-6, 1e5
 #: Records of pairs: each has some 1.4 KB, and a file of 64 MiB is read.
 _MOST_PAIRS = 40_000
 #: Ranks, and those of a group; messages under way.
-_MOST = 4096
+_MOST = MOST_RANKS
+#: Samples of a size, and those of a pair, of which there are many.
+_MOST_SAMPLES, _MOST_OF_PAIRS = 1000, 50
+_KEYS = re.compile(r"\b(operation|matrix|backend|between|mode|timer): ")
 _T = TypeVar("_T")
 
 
@@ -63,6 +78,16 @@ class ShapeFlags:
 
 
 @dataclass(frozen=True)
+class TimingFlags:
+    """How operations are timed, as written; ``None`` and empty where nothing is."""
+
+    mode: str = ""
+    operations: int | None = None
+    timer: str = ""
+    graph: str = ""
+
+
+@dataclass(frozen=True)
 class Settings:
     """What to run, as written on the command line; an empty backend is left to the others."""
 
@@ -76,6 +101,7 @@ class Settings:
     backend: str = ""
     emulate_nodes: int = 0
     shape: ShapeFlags = ShapeFlags()
+    timing: TimingFlags = TimingFlags()
 
 
 def run(settings: Settings, *, json_output: bool) -> None:
@@ -90,11 +116,11 @@ def run(settings: Settings, *, json_output: bool) -> None:
     if is_good:
         said += bench_remarks.lines(request.workload, result)
     if json_output:
-        plain = bench_plain.plain(request.workload, result, said)
+        plain = bench_plain.plain(request, result, said)
         print(json.dumps(plain, indent=2))
     else:
         if bench_remarks.measured(result):
-            _print_measured(request.workload, result, f"{mpi.flavour} {mpi.version}")
+            _print_measured(request, result, f"{mpi.flavour} {mpi.version}")
         for line in said:
             print(line)
     if not is_good:
@@ -103,8 +129,9 @@ def run(settings: Settings, *, json_output: bool) -> None:
         )
 
 
-def _print_measured(workload: Workload, result: RunResult, mpi: str) -> None:
-    print(_headline(workload, mpi))
+def _print_measured(request: RunRequest, result: RunResult, mpi: str) -> None:
+    workload = request.workload
+    print(headline(request, mpi))
     whole = shares.nominal_of_run(workload, result)
     print(bench_tables.table(workload, result, _nominal(workload, result), whole))
     if reached := shares.of_run(workload, result):
@@ -113,10 +140,15 @@ def _print_measured(workload: Workload, result: RunResult, mpi: str) -> None:
         print(bench_remarks.cost_words(cost))
 
 
-def _headline(workload: Workload, mpi: str) -> str:
+def headline(request: RunRequest, mpi: str) -> str:
+    """What is measured, by what, and how it is timed where that could be otherwise."""
+    workload, timed = request.workload, request.timing.said
+    if not timed and workload.backend == Backend.XCCL:
+        timed = "one by one"
     backend = [workload.backend] if workload.backend != Backend.MPI_HOST else []
     said = [workload.operation, f"{workload.ranks} ranks", workload.pattern, *backend, mpi]
     said += [text.emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
+    said += [f"timed {timed}"] if timed else []
     return ", ".join(filter(None, said))
 
 
@@ -148,13 +180,11 @@ def request_of(settings: Settings, flag: str = "-x ") -> RunRequest:
         emulated_nodes=emulated_nodes(settings.emulate_nodes, settings.ranks, backend),
         window=settings.shape.window or 0,
         shape=shape,
-        rotate=_yes("--rotate", settings.shape.rotate, backend),
+        rotate=_rotate(settings.shape.rotate, backend),
     )
-    most = 1000
     if operation is Operation.PAIRS:
-        most = 50
         _check_pairs(workload)
-    timing = Timing(max_samples=most, time_cap_s=time_cap_s)
+    timing = _timing(settings.timing, workload, time_cap_s)
     return RunRequest(uuid.uuid4().hex, _configuration(settings.settings, flag), workload, timing)
 
 
@@ -213,24 +243,52 @@ def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
         )
         return backend_of(asked), shape_of(asked)
     except ShapeRefused as refused:
-        # Campaign files and the command line call the keys alike.
-        hint = re.sub(r"\b(operation|matrix|backend|between): ", _as_flag, refused.hint)
+        hint = _as_flags(refused.hint)
         raise UserError(f"{_flag(refused.key)}: {refused.message}", hint=hint) from refused
 
 
-def _as_flag(key: re.Match[str]) -> str:
-    return f"{_flag(key[1])} "
+def _as_flags(hint: str) -> str:
+    """Campaign files and the command line call the keys alike."""
+    return _KEYS.sub(lambda key: f"{_flag(key[1])} ", hint)
 
 
 def _flag(key: str) -> str:
     return "--op" if key == "operation" else f"--{key.replace('_', '-')}"
 
 
-def _yes(flag: str, word: str, backend: Backend) -> bool:
-    is_yes = bool(word) and one_of(flag, word, ("yes", "no")) == "yes"
+def _rotate(word: str, backend: Backend) -> bool:
+    is_yes = _yes("--rotate", word)
     if is_yes and not backend.is_native:
-        raise UserError(f"{flag}: the backend {backend} does not rotate", hint="leave it out")
+        raise UserError(f"--rotate: the backend {backend} does not rotate", hint="leave it out")
     return is_yes
+
+
+def _yes(flag: str, word: str) -> bool:
+    return bool(word) and one_of(flag, word, ("yes", "no")) == "yes"
+
+
+def _timing(flags: TimingFlags, workload: Workload, time_cap_s: float) -> Timing:
+    """How flags ask for operations to be timed, by the checks of campaign files."""
+    mode = one_of("--mode", flags.mode or BLOCKING, MODES)
+    counted = flags.operations
+    if counted is not None and not 1 <= counted <= LARGEST_BATCH:
+        raise UserError(
+            f"--operations: {counted} is out of range", hint=f"from 1 to {LARGEST_BATCH}"
+        )
+    timing = Timing(
+        max_samples=_MOST_OF_PAIRS if workload.operation is Operation.PAIRS else _MOST_SAMPLES,
+        time_cap_s=time_cap_s,
+        mode=mode,
+        operations=(counted or DEFAULT_BATCH) if mode == BATCHED else 0,
+        timer=one_of("--timer", flags.timer or WALL, TIMERS),
+        graph=_yes("--graph", flags.graph),
+    )
+    try:
+        check_timing(timing, workload, is_counted=counted is not None)
+    except TimingRefused as refused:
+        hint = _as_flags(refused.hint)
+        raise UserError(f"{_flag(refused.key)}: {refused.message}", hint=hint) from refused
+    return timing
 
 
 def _read(flag: str, parse: Callable[[Any], _T], written: object) -> _T:

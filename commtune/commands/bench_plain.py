@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from commtune.commands import shares
-from commtune.model import Measurement, Operation, RunResult, Workload
+from commtune.model import Measurement, Operation, RunRequest, RunResult
 from commtune.model.costs import cost_of
 
 
-def plain(workload: Workload, result: RunResult, remarks: Sequence[str]) -> dict[str, object]:
+def plain(request: RunRequest, result: RunResult, remarks: Sequence[str]) -> dict[str, object]:
     """A run as plain data, whether it was good or not."""
+    workload = request.workload
     cost = cost_of(result)
     of_pairs = shares.of_pairs(workload, result) if workload.operation is Operation.PAIRS else {}
     whole = shares.nominal_of_run(workload, result) if not of_pairs else None
@@ -21,6 +22,7 @@ def plain(workload: Workload, result: RunResult, remarks: Sequence[str]) -> dict
         "header": result.header,
         "footer": result.footer,
         "workload": workload.plain(),
+        "timing": asdict(request.timing),
         "measurements": [
             _measurement(m, whole.share(m.busbw) if whole else None) for m in result.measurements
         ],
@@ -42,13 +44,10 @@ def plain(workload: Workload, result: RunResult, remarks: Sequence[str]) -> dict
 
 
 def _measurement(measurement: Measurement, share: float | None) -> dict[str, Any]:
-    """With units in the names of bandwidths; those without are what older readers know."""
-    return {
-        **asdict(measurement),
-        "algbw_Bps": measurement.algbw,
-        "busbw_Bps": measurement.busbw,
-        "share_of_nominal": share,
-    }
+    """Bandwidths by the names that the benchmark's records have for them, with their unit."""
+    known = asdict(measurement)
+    bandwidths = {f"{name}_Bps": known.pop(name) for name in ("algbw", "busbw")}
+    return {**known, **bandwidths, "share_of_nominal": share}
 
 
 def _of_pair(
@@ -58,7 +57,4 @@ def _of_pair(
 
 
 def _pairs(nominal: Mapping[tuple[int, int], float]) -> list[dict[str, Any]]:
-    return [
-        {"pair": list(pair), "nominal_Bps": whole, "bytes_per_s": whole}
-        for pair, whole in nominal.items()
-    ]
+    return [{"pair": list(pair), "nominal_Bps": whole} for pair, whole in nominal.items()]

@@ -14,6 +14,7 @@ from commtune.nearest import quoted
 from commtune.spaces import Document, Text
 from commtune.tuner.campaign_values import Part, Words
 from commtune.tuner.pattern_file import check_pattern_file
+from commtune.tuner.workload_part import RANKS_WORDS
 
 if TYPE_CHECKING:
     from commtune.tuner.campaign_file import CampaignFile
@@ -84,7 +85,8 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
     if part is None:
         return None
     if part.command:
-        _check_program(document, part, folder, on_slurm=file.slurm is not None)
+        on_slurm = file.slurm is not None or file.system is not None
+        _check_program(document, part, folder, on_slurm=on_slurm)
         command, where = tuple(part.command), str(folder.resolve())
         return OwnBenchmark(command=command, output=part.output, folder=where)
     written, kind = _split(part.python)
@@ -216,7 +218,7 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
         raise document.error(
             f"workload.ranks: {workload.ranks} is out of range",
             ("workload", "ranks"),
-            hint="from 2 to 4096",
+            hint=RANKS_WORDS,
         )
     if workload.backend.is_native:
         return

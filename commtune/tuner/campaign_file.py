@@ -46,14 +46,8 @@ from commtune.tuner.slurm_part import (
     wish_of,
     with_pins,
 )
-from commtune.tuner.workload_part import (
-    TimingPart,
-    WorkloadPart,
-    parse_sizes,
-    rounded_words,
-    timing,
-    workload,
-)
+from commtune.tuner.timing_part import TimingPart, timing
+from commtune.tuner.workload_part import WorkloadPart, parse_sizes, rounded_words, workload
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -1,4 +1,4 @@
-"""The parts of a campaign file that say what is measured, and for how long."""
+"""The part of a campaign file that says what is measured."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from commtune.model import BATCHED, DEVICE, Backend, Direction, Operation, Timing, Workload
+from commtune.model import Backend, Direction, Operation, Workload
 from commtune.nearest import quoted
 from commtune.spaces import Document, QuantityError, Text, Truth, Whole, format_bytes, parse_bytes
-from commtune.tuner.campaign_values import Part, Seconds, Share, within
+from commtune.tuner.campaign_values import Part, within
 from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 LARGEST_SIZE = 2**30
-#: Operations of a batch, as in nccl-tests.
-DEFAULT_BATCH = 20
+#: MPI processes of a run. Each adds to the header of its records, of which 64 MiB are read.
+MOST_RANKS = 4096
+RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
 #: Data types, with the size of one element.
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 
@@ -112,10 +113,10 @@ class WorkloadPart(Part):
     """What is measured."""
 
     operation: Annotated[Operation, BeforeValidator(parse_operation)] = Operation.ALLREDUCE
-    ranks: Annotated[Whole, within(1, 4096)] = Field(
+    ranks: Annotated[Whole, within(1, MOST_RANKS, RANKS_WORDS)] = Field(
         default=2, description="MPI processes, on all nodes together"
     )
-    nodes: Annotated[Whole, within(1, 4096)] = 1
+    nodes: Annotated[Whole, within(1, MOST_RANKS)] = 1
     sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
     dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
     reduction: Literal["sum", "max"] = "sum"
@@ -147,24 +148,6 @@ class WorkloadPart(Part):
     )
     rotate: Truth = Field(
         default=False, description="each operation at another place of the buffers"
-    )
-
-
-class TimingPart(Part):
-    """How long each size is measured in a run."""
-
-    warmup: Annotated[Whole, within(0, 10_000)] = 5
-    min_samples: Annotated[Whole, within(3, 100_000)] = 10
-    max_samples: Annotated[Whole, within(3, 100_000)] = 200
-    relative_ci: Share = 0.01
-    time_cap: Seconds = 0.05
-    mode: Literal["blocking", "batched"] = "blocking"
-    operations: Annotated[Whole, within(1, 100_000)] = Field(
-        default=DEFAULT_BATCH, description="of a batch, with mode: batched"
-    )
-    timer: Literal["wall", "device"] = "wall"
-    graph: Truth = Field(
-        default=False, description="with mode: batched: a batch is launched as one graph"
     )
 
 
@@ -234,76 +217,6 @@ def _asked(part: WorkloadPart, folder: Path, nodes: int) -> Asked:
         between=part.between,
         assemble=part.assemble,
     )
-
-
-def timing(document: Document, part: TimingPart, workload: Workload) -> Timing:
-    """How long a campaign measures each size of its workload.
-
-    Raises:
-        DocumentError: parts that don't go together, with their place.
-    """
-    if part.max_samples < part.min_samples:
-        raise document.error(
-            f"max_samples {part.max_samples} is less than min_samples {part.min_samples}",
-            ("timing", "max_samples"),
-            hint=f"write at least {part.min_samples}",
-        )
-    is_batched = part.mode == BATCHED
-    backend, shape = workload.backend, workload.shape
-    if not is_batched and "operations" in part.model_fields_set:
-        raise document.error(
-            "operations are counted for batches only",
-            ("timing", "operations"),
-            hint="add `mode: batched`, or take it out",
-        )
-    if (is_batched or part.timer == DEVICE) and shape.backends:
-        raise document.error(
-            "with backends inside, between or assemble there is no one stream to enqueue on",
-            ("timing", "mode" if is_batched else "timer"),
-            hint="take it out, or take these out of the workload",
-        )
-    if part.timer == DEVICE and backend != Backend.XCCL:
-        raise document.error(
-            f"the backend {backend} has no clock on the device",
-            ("timing", "timer"),
-            hint="write timer: wall, or measure with backend: xccl",
-        )
-    if part.graph:
-        _check_graph(document, part, workload)
-    if is_batched and backend != Backend.XCCL:
-        raise document.error(
-            f"the backend {backend} enqueues nothing, so there are no batches",
-            ("timing", "mode"),
-            hint="take it out, or measure with backend: xccl",
-        )
-    return Timing(
-        warmup=part.warmup,
-        min_samples=part.min_samples,
-        max_samples=part.max_samples,
-        relative_ci=part.relative_ci,
-        time_cap_s=part.time_cap,
-        mode=part.mode,
-        operations=part.operations if is_batched else 0,
-        timer=part.timer,
-        graph=part.graph,
-    )
-
-
-def _check_graph(document: Document, part: TimingPart, workload: Workload) -> None:
-    """Sees that batches are enqueued where they can be recorded."""
-    at = ("timing", "graph")
-    if workload.backend != Backend.XCCL:
-        raise document.error(
-            f"the backend {workload.backend} can't be recorded as a graph",
-            at,
-            hint="take it out, or measure with backend: xccl",
-        )
-    if part.mode != BATCHED:
-        raise document.error(
-            "a graph is a recorded batch, and each operation is waited for",
-            at,
-            hint="add `mode: batched`, or take it out",
-        )
 
 
 def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -> int:

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from commtune.commands.bench import Settings, ShapeFlags, limit_s, request_of
+from commtune.commands.bench import (
+    Settings,
+    ShapeFlags,
+    TimingFlags,
+    headline,
+    limit_s,
+    request_of,
+)
 from commtune.errors import UserError
 from commtune.model import Backend, Shape
 
@@ -141,6 +148,74 @@ def test_flags_that_do_not_fit_are_refused_by_their_names(
     with pytest.raises(UserError, match=message) as caught:
         request_of(replace(_ASKED, op=operation, ranks=4, shape=flags))
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (TimingFlags(), "timed one by one"),
+        (TimingFlags(mode="batched"), "timed in batches of 20"),
+        (TimingFlags(timer="device"), "timed by the device's clock"),
+        (
+            TimingFlags("batched", 100, "device", "yes"),
+            "timed in batches of 100, recorded as graphs, by the device's clock",
+        ),
+    ],
+)
+def test_operations_are_timed_as_campaigns_time_them(flags: TimingFlags, words: str) -> None:
+    request = request_of(replace(_ASKED, backend="xccl", timing=flags))
+    assert headline(request, "mpich 5.0.2") == f"allreduce, 2 ranks, xccl, mpich 5.0.2, {words}"
+    plain = replace(_ASKED, timing=TimingFlags("blocking", None, "wall", "no"))
+    assert headline(request_of(plain), "mpich 5.0.2") == "allreduce, 2 ranks, mpich 5.0.2"
+
+
+@pytest.mark.parametrize(
+    ("backend", "flags", "message", "hint"),
+    [
+        ("xccl", TimingFlags("bached"), "--mode: 'bached' is not known here", "nearest: batched"),
+        ("xccl", TimingFlags(timer="cpu"), "--timer: 'cpu' is not known here", "known: wall, "),
+        ("xccl", TimingFlags(graph="1"), "--graph: '1' is not known here", "known: yes, no"),
+        ("xccl", TimingFlags("batched", 0), "--operations: 0 is out of range", "from 1 to 100000"),
+        (
+            "xccl",
+            TimingFlags(operations=20),
+            "--operations: operations are counted for batches only",
+            "add `--mode batched`, or take it out",
+        ),
+        (
+            "xccl",
+            TimingFlags(graph="yes"),
+            "--graph: a graph is a recorded batch",
+            "add `--mode batched`",
+        ),
+        ("", TimingFlags("batched"), "--mode: the backend mpi-host enqueues", "--backend xccl"),
+        (
+            "python-host",
+            TimingFlags(timer="device"),
+            "--timer: the backend python-host has no clock on the device",
+            "write --timer wall, or measure with --backend xccl",
+        ),
+        (
+            "",
+            TimingFlags("batched", graph="yes"),
+            "--graph: the backend mpi-host can't be recorded",
+            "take it out",
+        ),
+    ],
+)
+def test_ways_of_timing_that_a_backend_does_not_have_are_refused(
+    backend: str, flags: TimingFlags, message: str, hint: str
+) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        request_of(replace(_ASKED, backend=backend, timing=flags))
+    assert hint in caught.value.hint
+
+
+def test_two_backends_have_no_stream_in_common() -> None:
+    shape = ShapeFlags(inside="ipc-put", between="xccl")
+    striping = replace(_ASKED, op="striping", ranks=4, shape=shape)
+    with pytest.raises(UserError, match="--mode: with backends inside, between"):
+        request_of(replace(striping, timing=TimingFlags("batched")))
 
 
 def test_a_run_has_time_for_all_pairs() -> None:

@@ -18,8 +18,10 @@ from commtune.model import (
     MpiInstallation,
     Operation,
     Piece,
+    RunRequest,
     RunResult,
     Shape,
+    Timing,
     Workload,
 )
 from commtune.model.costs import cost_of, named_parts
@@ -42,6 +44,10 @@ def measured(size: int, **changes: Any) -> Measurement:
 
 def run_of(*measurements: Measurement, **changes: Any) -> RunResult:
     return given.result(measurements=measurements, **{"header": _TWO, **changes})
+
+
+def request(workload: Workload) -> RunRequest:
+    return RunRequest("r", Configuration({}), workload, Timing(mode="batched", operations=20))
 
 
 def test_every_size_without_a_canary_is_disturbed() -> None:
@@ -145,8 +151,10 @@ def test_what_a_run_cost_goes_apart() -> None:
 def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
     workload = replace(ALLREDUCE, backend=Backend.XCCL)
     result = run_of(measured(8, busbw=1e9), measured(1024, busbw=2e9), header=_GPUS)
-    plain: Any = bench_plain.plain(workload, result, ["a remark"])
+    plain: Any = bench_plain.plain(request(workload), result, ["a remark"])
     small, large = plain["measurements"]
+    assert (plain["timing"]["mode"], plain["timing"]["operations"]) == ("batched", 20)
+    assert not {"algbw", "busbw"} & set(small)  # a name says its unit, and there is one of each
     assert large["share_of_nominal"] == pytest.approx(2 * small["share_of_nominal"])
     assert large["share_of_nominal"] == pytest.approx(2e9 / plain["of_nominal"]["nominal_Bps"])
     assert (small["busbw_Bps"], small["first_call_s"], plain["remarks"]) == (
@@ -157,7 +165,7 @@ def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
     whole = shares.nominal_of_run(workload, result)
     header = bench_tables.table(workload, result, {}, whole).splitlines()[0]
     assert "of nominal" in header
-    unknown: Any = bench_plain.plain(ALLREDUCE, run_of(measured(8)), [])
+    unknown: Any = bench_plain.plain(request(ALLREDUCE), run_of(measured(8)), [])
     assert unknown["of_nominal"] is None
     assert unknown["measurements"][0]["share_of_nominal"] is None
     assert "of nominal" not in bench_tables.table(ALLREDUCE, run_of(measured(8)), {})
@@ -166,8 +174,9 @@ def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
 def test_the_share_of_a_pair_is_of_its_own_links() -> None:
     workload = replace(ALLREDUCE, operation=Operation.PAIRS, backend=Backend.XCCL)
     result = run_of(pieces=(Piece(measured(8, algbw=1e9), "", (0, 1)),), header=_GPUS)
-    plain: Any = bench_plain.plain(workload, result, [])
+    plain: Any = bench_plain.plain(request(workload), result, [])
     (piece,) = plain["pieces"]
+    assert [set(n) for n in plain["nominal"]] == 2 * [{"pair", "nominal_Bps"}]
     nominal = next(n["nominal_Bps"] for n in plain["nominal"] if n["pair"] == [0, 1])
     assert piece["measurement"]["share_of_nominal"] == pytest.approx(1e9 / nominal)
 

@@ -86,6 +86,14 @@ def test_which_program_it_is_is_said(folder: Path, monkeypatch: pytest.MonkeyPat
     assert parse_campaign(f"{_HEAD}{_COMMAND}}}\n", folder).remarks == ()
 
 
+def test_on_a_cluster_the_program_may_be_where_only_jobs_find_it(folder: Path) -> None:
+    missing = "benchmark: {command: no-such-program-, output: osu}\n"
+    for on in ("slurm: {}\n", "system: alps\n"):
+        own = _plan(f"{missing}{on}", folder).workload.own
+        assert own is not None
+        assert own.command == ("no-such-program-",)
+
+
 def test_no_parameter_is_taken_for_one_without_effect(folder: Path) -> None:
     whole = parse_campaign(_HEAD + "benchmark: {python: halo.py:Halo}\n", folder).plan.space
     some = parse_campaign(_HEAD + "workload: {operation: ping-pong}\n", folder).plan.space

@@ -58,6 +58,8 @@ def test_a_stream_says_its_window_and_a_command_has_none() -> None:
         ),
         ("workload: {backend: xccl, emulate_nodes: 1}", "1 is out of range", "from 2"),
         ("workload: {window: 8}", "allreduce has no window", "operation: stream"),
+        ("workload: {ranks: 5000}", "5000 is out of range", "from 2 to 4096; a command of your"),
+        ("workload: {ranks: 1}", "1 is out of range", "from 2 to 4096; a command of your"),
         ("workload: {operation: own:mine}", "own:mine is what a benchmark", "add `benchmark:"),
         ("timing: {operations: 5}", "for batches only", "mode: batched"),
         ("timing: {timer: device}", "mpi-host has no clock", "backend: xccl"),
