@@ -10,7 +10,7 @@ from typing import Any
 
 from commtune.commands import text
 from commtune.db.answers import BestRow
-from commtune.model import Backend, PointEvidence, Verdict, Workload
+from commtune.model import Backend, PointEvidence, Timing, Verdict, Workload
 from commtune.tuner.hidden import is_ruled_out
 from commtune.tuner.points import overall
 
@@ -70,15 +70,26 @@ def ordered(rows: Iterable[BestRow], size: int) -> list[BestRow]:
 
 
 def odd(row: BestRow) -> str:
-    """What was odd on purpose about an answer's runs, and which messages they had.
+    """What was odd on purpose about an answer's runs, how they were timed, and their messages.
 
     Profiles from before streams told their window have it from their campaign.
     """
-    said = text.split_note(row.note)[0]
-    if "pattern:" in said or "operation" not in row.workload:
+    _, known, pattern = text.split_note(row.note)[0].partition("pattern: ")
+    if not known and "operation" in row.workload:
+        pattern = Workload.of_plain(row.workload).pattern
+    return "; ".join(filter(None, [_beside(row), pattern and f"pattern: {pattern}"]))
+
+
+def _beside(row: BestRow) -> str:
+    """Of that, what is no part of the workload.
+
+    Profiles from before they told how they were timed have it from their campaign, too.
+    """
+    said = text.split_note(row.note)[0].partition("pattern:")[0].rstrip("; ")
+    if "timed:" in said or not row.timing:
         return said
-    pattern = Workload.of_plain(row.workload).pattern
-    return "; ".join(filter(None, [said, pattern and f"pattern: {pattern}"]))
+    timed = Timing(**row.timing).said
+    return "; ".join(filter(None, [said, timed and f"timed: {timed}"]))
 
 
 def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
@@ -107,11 +118,10 @@ def _question(row: BestRow) -> Hashable:
 
     Of the note only what the workload doesn't know: the name of a matrix's file is no part of it.
     """
-    beside = text.split_note(row.note)[0].partition("pattern:")[0].rstrip("; ")
     pattern = "" if row.workload else odd(row)
     measured = {name: value for name, value in row.workload.items() if name != "sizes"}
     where = (row.system_fingerprint, row.stack_fingerprint, row.backend, row.ranks, row.nodes)
-    return (*where, beside, pattern, repr(sorted(measured.items())))
+    return (*where, _beside(row), pattern, repr(sorted(measured.items())))
 
 
 def _within(rows: Sequence[BestRow], size: int) -> list[BestRow]:

@@ -88,7 +88,8 @@ class BestRow:
         points: evidence at that size, one for each machine speed.
         level: confidence level of the intervals.
         created: seconds since 1970.
-        workload: what its campaign measures, as ``Workload.plain`` has it; empty if nobody knows.
+        workload, timing: what its campaign measures and how, as their ``plain`` has it; empty if
+            nobody knows.
         space: name of the space that was searched.
     """
 
@@ -115,6 +116,7 @@ class BestRow:
     simulated: bool
     created: float
     workload: Mapping[str, Any] = field(default_factory=dict)
+    timing: Mapping[str, Any] = field(default_factory=dict)
     space: str = ""
 
 

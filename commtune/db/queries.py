@@ -281,13 +281,15 @@ def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[Mapping[str, Any
 def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
     """What campaigns measure and search, for their answers, by number."""
     ids = ", ".join(str(int(number)) for number in sorted(campaigns))
-    return {
-        row["id"]: {
-            "workload": _json(row["what"]).get("workload") or {},
+    found = {}
+    for row in rows(_MEASURED.format(ids=ids), {}):
+        what = _json(row["what"])
+        found[row["id"]] = {
+            "workload": what.get("workload") or {},
+            "timing": what.get("timing") or {},
             "space": str(_json(row["space"]).get("name") or ""),
         }
-        for row in rows(_MEASURED.format(ids=ids), {})
-    }
+    return found
 
 
 def _point(row: Mapping[str, Any]) -> PointEvidence:

@@ -22,6 +22,7 @@ from commtune.model import (
     OwnBenchmark,
     PointEvidence,
     Profile,
+    Timing,
     Verdict,
     Workload,
 )
@@ -66,15 +67,15 @@ def profile(
 
 
 def stored(store: Store, name: str, *profiles: Profile, space: str = "mpich-shm",
-           workload: Workload | None = None, **changes: Any) -> None:  # fmt: skip
+           workload: Workload | None = None, timing: Timing | None = None,
+           **changes: Any) -> None:  # fmt: skip
     """A campaign, newer than those before it."""
     first = profiles[0]
     asked = workload or Workload(
         Operation(first.operation), (8, SIZE), ranks=first.ranks, backend=first.backend
     )
-    record = given.campaign(
-        name, what={"workload": asked.plain()}, space={"version": 1, "name": space}, **changes
-    )
+    what = {"workload": asked.plain(), **({"timing": timing.plain()} if timing else {})}
+    record = given.campaign(name, what=what, space={"version": 1, "name": space}, **changes)
     store.save_profiles(store.open_campaign(record).id, profiles)
 
 
@@ -243,6 +244,34 @@ def test_what_was_timed_in_another_way_is_another_question(
     said = asked(url, capsys, "allreduce")
     assert said[0].endswith(": calls/p")
     assert said[-1].endswith(f", {note}")
+
+
+def test_profiles_from_before_they_said_how_they_were_timed_have_it_from_their_campaign(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graphs = Timing(mode="batched", operations=100, graph=True)
+    words = "timed: in batches of 100, recorded as graphs"
+    for name, gain, note in (("old", 2.0, ""), ("new", 1.5, words)):
+        found = profile("p", GAIN, ends=(gain, gain + 0.1), note=note)
+        stored(store, name, found, timing=graphs)
+    stored(store, "calls", profile("p", GAIN, ends=(1.1, 1.2)), timing=Timing())
+    # One question with the newer one, and so the surer gain first; not with the calls.
+    assert names(url, capsys) == ["calls/p", "old/p", "new/p"]
+    said = asked(url, capsys)
+    assert "timed" not in said[1] + said[2]
+    assert [line.endswith(f", {words}") for line in said[-2:]] == [True, True]
+    assert asked(url, capsys, campaign="old")[2] == words
+
+
+def test_how_an_old_profile_was_timed_stands_before_its_messages(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload = Workload(Operation.STREAM, (SIZE,), window=8)
+    found = profile("p", GAIN, operation="stream", note="pattern: window of 8")
+    stored(store, "old", found, workload=workload, timing=Timing(timer="device"))
+    assert asked(url, capsys, "stream")[2] == (
+        "timed: by the device's clock; pattern: window of 8"
+    )
 
 
 def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
