@@ -155,7 +155,8 @@ class Recording:
             raise EnvironmentFault(
                 f"the default configuration failed: {results[-1].outcome}, {results[-1].detail}\n"
                 f"{results[-1].output_tail.strip()}".rstrip(),
-                hint="try 'commtune bench' with the same workload; it shows all of the output",
+                hint=wiring.by_hand(self.benchmark, self.plan.workload, self.plan.timing)
+                or "try 'commtune bench' with the same workload; it shows all of the output",
             )
         self._refuse_too_long(total - _FIRST, median(r.wall_s for r in good), longest_s)
         runs = tuple(recorded(0, self._since(result), result) for result in results)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune import wiring
+from commtune.cluster.local import LocalBenchmark
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
@@ -207,9 +208,11 @@ def _measure(
         for run in store.runs(question.stored.id):
             known.add(run)
         look_at = wiring.LOOK_AT if question.on else ""
-        runner = Runner(
-            _limited(question.plan, known), campaign_id, benchmark, store, look_at=look_at
-        )
+        hand = ""
+        if isinstance(benchmark, LocalBenchmark):
+            hand = wiring.by_hand(benchmark, question.plan.workload, question.plan.timing)
+        plan = _limited(question.plan, known)
+        runner = Runner(plan, campaign_id, benchmark, store, look_at=look_at, by_hand=hand)
         runner.recover()
         runner.load()
         runner.new_trial(DEFAULT, "baseline")

@@ -13,6 +13,7 @@ from commtune.wiring.fitting import (
 from commtune.wiring.programs import (
     bench,
     build_for,
+    by_hand,
     find,
     prepare_benchmark,
     prepare_pinned,
@@ -37,6 +38,7 @@ __all__ = [
     "begun_with",
     "bench",
     "build_for",
+    "by_hand",
     "cancel",
     "check_library",
     "controlled",

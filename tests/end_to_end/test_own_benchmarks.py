@@ -165,6 +165,7 @@ def test_a_command_is_tuned_for(stepping: CommandLine) -> None:
 
 
 def test_a_profile_of_a_command_can_be_verified(stepping: CommandLine) -> None:
+    stepping.write("[ ! -e gone ] || exit 9\n" + _COMMAND, "step.sh")
     assert stepping("tune", "campaign.yaml").code == 0
     (name,) = stepping.query("SELECT name FROM profiles WHERE verdict = 'faster' LIMIT 1")[0]
     said = stepping("verify", name, "--time", "1min")  # it ends as soon as the answer is clear
@@ -174,6 +175,11 @@ def test_a_profile_of_a_command_can_be_verified(stepping: CommandLine) -> None:
     page = (stepping.folder / "report.html").read_text()
     assert "own:step, 2 ranks" in page
     assert "nothing shows whether settings reached them" in page
+    stepping.write("", "gone")
+    failed = stepping("verify", name, "--time", "1min")
+    assert failed.code == 3
+    assert "commtune bench" not in failed.err
+    assert failed.err.strip().endswith(" -n 2 sh step.sh by-hand")
 
 
 def test_the_example_is_the_one_in_the_guide() -> None:
