@@ -233,6 +233,8 @@ def illegal_value(
 def nearest_value(parameter: Parameter, value: str) -> str:
     """A hint: the legal value nearest to a wrong one, by number where both have one."""
     legal = [v for v in parameter.values if v is not None]
+    if meant := _read_as(parameter, value):
+        return _spelled_otherwise(parameter, value, meant)
     wanted = _as_number(value)
     numbers = {v: parameter.numbers[v] for v in legal if v in parameter.numbers}
     if wanted is not None and numbers:
@@ -240,6 +242,31 @@ def nearest_value(parameter: Parameter, value: str) -> str:
         size = f" ({format_bytes(numbers[best])})" if parameter.kind is Kind.BYTES else ""
         return f"nearest: {best}{size}"
     return suggestion(value, legal)
+
+
+def _read_as(parameter: Parameter, written: str) -> str:
+    """The value that the library takes another spelling for, such as a number of old releases.
+
+    Empty where the catalogues know none.
+    """
+    # Only here, where something is wrong: catalogues are long.
+    from commtune.spaces.catalogue import look_up
+
+    if len(parameter.variables) > 1:
+        return ""
+    (name,) = parameter.variables
+    spellings = (known.variable.read_as for known in look_up(name).known)
+    return next((found[written] for found in spellings if written in found), "")
+
+
+def _spelled_otherwise(parameter: Parameter, written: str, meant: str) -> str:
+    """A hint: a value has one spelling in a space, or its results were those of two values."""
+    said = f"the library reads {written} as {meant}"
+    if meant in parameter.values:
+        return f"write {meant}: {said}"
+    if meant in {one.value for one in parameter.restricted}:
+        return f'{said}, which needs an opt-in: opt_in: ["{parameter.name}={meant}"]'
+    return f"{said}; {suggestion(meant, [v for v in parameter.values if v is not None])}"
 
 
 def _as_number(text: str) -> int | None:

@@ -1,0 +1,57 @@
+"""Numbers of old releases in a campaign file: refused with the name that they stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commtune.errors import CampaignError
+from commtune.model import Configuration
+from commtune.tuner.campaign_file import parse_campaign
+from commtune.tuner.plan import Plan
+
+
+def plan(text: str) -> Plan:
+    head = "campaign: 1\nname: o\nspace: nccl-node\nworkload: {backend: xccl}\n"
+    return parse_campaign(f"{head}{text}\n", Path.cwd()).plan
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "first: [{{NCCL_P2P_LEVEL: {}}}]",
+        "pin: {{NCCL_P2P_LEVEL: {}}}",
+        "narrow: {{NCCL_P2P_LEVEL: [{}]}}",
+    ],
+)
+def test_a_number_is_refused_with_the_name_that_it_stands_for(text: str) -> None:
+    for number, name in (("1", "PIX"), ("3", "PHB")):
+        with pytest.raises(CampaignError) as caught:
+            plan(text.format(number))
+        said = f"{caught.value.message} {caught.value.hint}"
+        assert f"'{number}' is not a value of NCCL_P2P_LEVEL" in said
+        assert f"write {name}: the library reads {number} as {name}" in said
+        assert caught.value.line == 5
+        plan(text.format(name))  # as the hint has it
+
+
+def test_a_number_of_what_needs_an_opt_in_says_so() -> None:
+    with pytest.raises(CampaignError) as caught:
+        plan("first: [{NCCL_P2P_LEVEL: 4}]")
+    why = 'reads 4 as SYS, which needs an opt-in: opt_in: ["NCCL_P2P_LEVEL=SYS"]'
+    assert why in caught.value.message
+    opted = plan('first: [{NCCL_P2P_LEVEL: SYS}]\nopt_in: ["NCCL_P2P_LEVEL=SYS"]')
+    assert opted.first == (Configuration({"NCCL_P2P_LEVEL": "SYS"}),)
+
+
+def test_a_number_of_a_value_that_the_space_lacks_names_both() -> None:
+    with pytest.raises(CampaignError) as caught:
+        plan("first: [{NCCL_P2P_LEVEL: 0}]")
+    assert "the library reads 0 as LOC; " in caught.value.message
+
+
+def test_what_stands_for_nothing_gets_the_nearest_value() -> None:
+    with pytest.raises(CampaignError) as caught:
+        plan("first: [{NCCL_P2P_LEVEL: PBH}]")
+    assert "(nearest: " in caught.value.message
