@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from commtune.cluster.launch import base_environment
+from commtune.cluster.launch import base_environment, command_path
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.slurm.allocation import Allocation, this_allocation, topology_of
 from commtune.cluster.slurm.beside import Beside, whole
@@ -38,6 +38,7 @@ from commtune.cluster.slurm.succession import (
 from commtune.cluster.slurm.tracer import Tracer
 from commtune.cluster.slurm.watching import Watch
 from commtune.errors import UserError
+from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
 from commtune.kernels.programs import AnyProgram
@@ -161,14 +162,18 @@ class OnSlurm:
                 hint="'commtune submit' asks for what the campaign needs",
             )
         system = self.spec.system
+        program = self.program
+        # In a job of ours modules have made PATH; in an allocation of the user's, their shell.
+        if isinstance(program, CommandProgram) and not self.key:
+            program = replace(program, path=command_path(os.environ, self.mpi))
         base = dict(os.environ) if self.key else _of_slurm(base_environment(os.environ, self.mpi))
         beside, first_node = self._beside, 0 if self._beside else None
         launcher = srun(system, self.wish, self._libraries, str(self.mpi.launcher), first_node)
         inner = LocalBenchmark(
             mpi=self.mpi,
-            program=self.program,
+            program=program,
             environment={**base, **self._variables},
-            watched=self.program.env_names,
+            watched=program.env_names,
             folder=self._records,
             launcher=beside_aggressor(launcher, beside, self._records) if beside else launcher,
         )
