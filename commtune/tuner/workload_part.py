@@ -18,7 +18,7 @@ from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 LARGEST_SIZE = 2**30
-#: MPI processes of a run. Each adds to the header of its records, of which 64 MiB are read.
+#: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
 MOST_RANKS = 4096
 RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
 #: Data types, with the size of one element.
