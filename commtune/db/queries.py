@@ -7,9 +7,8 @@ Each statement is written once, in words that SQLite and PostgreSQL share.
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from commtune.db.answers import (
     StoredProfile,
     SystemRecord,
 )
+from commtune.db.elsewhere import apart, beside, no_answer
 from commtune.db.faults import explain
 from commtune.db.location import VERSION_TABLE, check_schema, shown_url, sqlite_path
 from commtune.errors import DatabaseFault, NoAnswer, UnknownName
@@ -69,14 +69,6 @@ FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
 
 _MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
 
-_THERE = """
-SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system,
-       MIN(p.bytes_low) AS low, MAX(p.bytes_high) AS high
-FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
-GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name
-ORDER BY p.operation, p.ranks, p.nodes, s.name
-"""
-
 
 def best(
     url: str,
@@ -89,7 +81,9 @@ def best(
     campaign: str | None = None,
     limit: int = _MOST,
 ) -> list[BestRow]:
-    """Profiles whose range holds this size, newest first.
+    """Profiles for this size, newest first.
+
+    Their range holds it; or it lies between two ranges of a campaign, and is nearer to theirs.
 
     Args:
         url: from ``database_url``.
@@ -117,22 +111,25 @@ def ask_best(
         asked: nodes, ranks, system, backend, campaign; those that are ``None`` don't count.
     """
     given = {name: value for name, value in asked.items() if value is not None}
-    statement = " ".join(
-        [
-            _PROFILE.format(more=""),
-            "WHERE p.operation = :op AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes",
-            *(f"AND {_FILTERS[name]}" for name in given),
-            "ORDER BY p.created DESC, p.id DESC LIMIT :limit",
-        ]
-    )
-    found = rows(statement, {"op": str(op), "bytes": bytes, "limit": limit, **given})
+    filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
+    holds = f"p.operation = :op AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes {filters}"
+    values = {"op": str(op), "bytes": bytes, **given}
+    found = list(rows(_newest(holds), {**values, "limit": limit}))
+    if len(found) < limit and (numbers := beside(rows, filters, values)):
+        others = rows(_newest(f"p.id IN ({_listed(numbers)})"), {"limit": limit - len(found)})
+        found = sorted([*found, *others], key=lambda row: (-row["created"], -row["id"]))
     if not found:
-        raise _no_answer(rows, str(op), bytes, given)
+        raise no_answer(rows, str(op), bytes, given)
     evidence = _evidence(rows, [row["id"] for row in found])
     measured = _measured(rows, {row["campaign_id"] for row in found})
     answers = [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
     both = zip(found, answers, strict=True)
     return [replace(answer, **measured[row["campaign_id"]]) for row, answer in both]
+
+
+def _newest(condition: str) -> str:
+    order = "ORDER BY p.created DESC, p.id DESC LIMIT :limit"
+    return f"{_PROFILE.format(more='')} WHERE {condition} {order}"
 
 
 def profile(url: str, ref: str) -> ProfileAnswer:
@@ -272,17 +269,20 @@ def check_revision(revision: str, tables: set[str], shown: str) -> None:
 def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[Mapping[str, Any]]]:
     """Rows of evidence by profile, in stored order."""
     found: dict[int, list[Mapping[str, Any]]] = {}
-    # Numbers from the database itself: safe to write into the statement.
-    for row in rows(_POINTS.format(ids=", ".join(str(int(number)) for number in ids)), {}):
+    for row in rows(_POINTS.format(ids=_listed(ids)), {}):
         found.setdefault(row["profile_id"], []).append(row)
     return found
 
 
+def _listed(numbers: Iterable[int]) -> str:
+    """Numbers from the database itself: safe to write into a statement."""
+    return ", ".join(str(int(number)) for number in numbers)
+
+
 def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
     """What campaigns measure and search, for their answers, by number."""
-    ids = ", ".join(str(int(number)) for number in sorted(campaigns))
     found = {}
-    for row in rows(_MEASURED.format(ids=ids), {}):
+    for row in rows(_MEASURED.format(ids=_listed(sorted(campaigns))), {}):
         what = _json(row["what"])
         found[row["id"]] = {
             "workload": what.get("workload") or {},
@@ -318,7 +318,8 @@ def _common(row: Mapping[str, Any]) -> dict[str, Any]:
 def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], size: int) -> BestRow:
     # Sizes first, objects only for what is told: most of the evidence is at other sizes.
     sizes = {point["bytes"] for point in evidence if not point["is_guard"]}
-    nearest = min(sizes, key=lambda measured: _apart(measured, size), default=None)
+    inside = {known for known in sizes if row["bytes_low"] <= known <= row["bytes_high"]}
+    nearest = min(inside or sizes, key=lambda measured: apart(measured, size), default=None)
     names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
     return BestRow(
         **_common(row),
@@ -330,11 +331,6 @@ def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], siz
             if point["bytes"] == nearest and not point["is_guard"]
         ),
     )
-
-
-def _apart(one: int, other: int) -> float:
-    """How far two sizes are apart, in factors of two."""
-    return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
 
 
 def _whole(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Profile:
@@ -353,39 +349,6 @@ def _whole(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Pro
 def _json(value: Any) -> Any:
     """A JSON column: SQLite hands out its text, other drivers what it means."""
     return json.loads(value) if isinstance(value, str) else value
-
-
-def _no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:
-    asked = ", ".join([op, show_bytes(size), *(f"{name} {v}" for name, v in given.items())])
-    there = rows(_THERE, {})
-    if not there:
-        names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id", {})]
-        hint = (
-            f"campaigns without profiles yet: {', '.join(names[-_HINTED:])}; see commtune status"
-            if names
-            else "commtune tune runs a campaign"
-        )
-        return NoAnswer("the database holds no profile yet", hint=hint)
-    # What differs least from the question first.
-    nearest = sorted(there, key=lambda row: row["operation"] != op)
-    lines = [_there(row) for row in nearest[:_HINTED]]
-    more = len(there) - len(lines)
-    hint = "there are: " + "; ".join([*lines, *([f"and {more} more"] if more else [])])
-    return NoAnswer(f"no profile for {asked}", hint=hint)
-
-
-def _there(row: Mapping[str, Any]) -> str:
-    sizes = f"{show_bytes(row['low'])} to {show_bytes(row['high'])}"
-    ranks = f"{row['ranks']} ranks on {row['nodes']} node{'s' if row['nodes'] != 1 else ''}"
-    return f"{row['operation']}, {sizes}, {ranks}, {row['backend']}, on {row['system']}"
-
-
-def show_bytes(size: int) -> str:
-    """A size in the largest binary unit that says it exactly."""
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size and size % (1 << power) == 0:
-            return f"{size >> power} {unit}"
-    return f"{size} B"
 
 
 def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> UnknownName:
