@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from commtune.cli.app import app
+from commtune.commands.ending import signals_interrupt
 from commtune.errors import CommtuneError
 
 # Importing these gives the application its commands, in the order of the help.
@@ -24,7 +25,9 @@ __all__ = ["app", "main"]
 def main() -> NoReturn:
     """Entry point: runs the command and turns errors into messages and exit codes."""
     try:
-        app(standalone_mode=False, prog_name="commtune")
+        with signals_interrupt():
+            # What was interrupted comes back with its exit code, other commands with nothing.
+            sys.exit(app(standalone_mode=False, prog_name="commtune"))
     except CommtuneError as error:
         _fail(error)
     except KeyboardInterrupt:
@@ -35,7 +38,6 @@ def main() -> NoReturn:
         sys.exit(141)
     except Exception as error:
         _usage_or_bug(error)
-    sys.exit(0)
 
 
 def _fail(error: CommtuneError) -> NoReturn:
