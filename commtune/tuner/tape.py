@@ -46,15 +46,21 @@ class Tape:
         whole = content[: content.rfind(b"\n") + 1]
         if whole.count(b"\n") <= _HEAD_LINES:
             return None
-        with _writing(self.part):
-            self.part.write_bytes(whole)
+        if whole != content:
+            with _writing(self.part), self.part.open("r+b") as file:
+                file.truncate(len(whole))
         return load_grid(self.part)
 
     def begin(self, grid: Grid) -> None:
-        """Begins with what is known."""
+        """Begins with what is known; what earlier sittings left is there until it is replaced."""
         self._sizes = grid.header.workload.sizes
+        beside = self.part.with_name(f"{self.part.name}.new")
         with _writing(self.part):
-            self.part.write_text("".join(lines(grid)), encoding="utf-8")
+            try:
+                beside.write_text("".join(lines(grid)), encoding="utf-8")
+                beside.replace(self.part)
+            finally:
+                beside.unlink(missing_ok=True)
 
     def add(self, run: RecordedRun) -> None:
         """Adds a run."""
