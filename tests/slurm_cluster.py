@@ -123,8 +123,14 @@ class Cluster:
         self._wait_for(lambda: word in self.call(*question).split(), f"job {job} to be {word}")
 
     def variant(self, name: str, **changes: str) -> dict[str, str]:
-        """An environment with another slurm.conf: these lines differ; an empty value drops one."""
+        """An environment with another slurm.conf: these lines differ; an empty value drops one.
+
+        What was made under the name before is taken as it is.
+        """
         folder = self.folder / name
+        environment = {**self.environment, "SLURM_CONF": str(folder / "slurm.conf")}
+        if folder.exists():
+            return environment
         shutil.copytree(self.folder / "etc", folder)
         lines = []
         for line in (folder / "slurm.conf").read_text().splitlines():
@@ -134,15 +140,17 @@ class Cluster:
             elif changes[key]:
                 lines.append(f"{key}={changes[key]}")
         (folder / "slurm.conf").write_text("\n".join(lines) + "\n")
-        return {**self.environment, "SLURM_CONF": str(folder / "slurm.conf")}
+        return environment
 
     @property
     def without_accounting(self) -> dict[str, str]:
         """An environment in which this Slurm keeps no accounts."""
-        name = "no-accounts"
-        if (self.folder / name).exists():
-            return {**self.environment, "SLURM_CONF": str(self.folder / name / "slurm.conf")}
-        return self.variant(name, AccountingStorageType="accounting_storage/none")
+        return self.variant("no-accounts", AccountingStorageType="accounting_storage/none")
+
+    @property
+    def impatient(self) -> dict[str, str]:
+        """An environment in which programs try for one second, not five, to reach slurmctld."""
+        return self.variant("impatient", MessageTimeout="1")
 
     def stop_controller(self) -> None:
         """Ends slurmctld; jobs that run go on."""

@@ -83,6 +83,9 @@ class Keeper:
         self._daemons[daemon] = self._start(daemon, "-D", *(["-c"] if fresh else []))
         if daemon == "slurmctld":
             self._until("scontrol", "ping", holds="UP")
+            if not fresh:
+                # By itself, it asks its nodes for a sign of life after three seconds.
+                self._call("scontrol", "reconfigure")
         else:
             self._until("sacctmgr", "--noheader", "list", "cluster")
 

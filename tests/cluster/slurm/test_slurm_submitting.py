@@ -286,9 +286,8 @@ def test_a_partition_that_takes_no_jobs_for_a_while(
 
 
 @pytest.mark.component("slurm")
-def test_without_a_controller_nothing_is_accepted(
-    slurm: Cluster, real: Submission, script: Path
-) -> None:
+def test_without_a_controller_nothing_is_accepted(slurm: Cluster, script: Path) -> None:
+    real = Submission(slurm.impatient)
     slurm.stop_controller()
     fault = refusal(real, script)
     assert (fault.trouble, fault.perhaps_accepted) == (Trouble.CONTROLLER_DOWN, False)

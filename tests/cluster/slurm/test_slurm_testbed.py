@@ -123,7 +123,7 @@ def test_a_controller_that_was_away_knows_its_jobs(slurm: Cluster) -> None:
     slurm.until(job, "RUNNING")
     slurm.stop_controller()
     with pytest.raises(SlurmFault) as caught:
-        Queue(slurm.environment).mine()
+        Queue(slurm.impatient).mine()
     assert caught.value.trouble is Trouble.CONTROLLER_DOWN
     slurm.start_controller()
     slurm.until(job, "RUNNING")
