@@ -122,6 +122,9 @@ def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> NoRetur
     Raises:
         MissingComponent: the program can't be started.
     """
+    # Python ignores these, and what is ignored stays so: 'yes | head' would not end in silence.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvpe(arguments[0], list(arguments), dict(environment))
     except OSError as error:

@@ -1,0 +1,24 @@
+"""What a program gets that takes our place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from commtune import process
+
+_ROOT = Path(__file__).parents[2]
+_BECOME = (
+    "import os; from commtune import process; "
+    "process.replace(['grep', 'SigIgn', '/proc/self/status'], os.environ)"
+)
+
+
+def test_no_signal_is_ignored_for_it() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+    done = process.run([sys.executable, "-c", _BECOME], environment=environment, timeout_s=30)
+    ignored = int(done.output.split()[-1], 16)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        assert not ignored >> (number - 1) & 1, done.output
