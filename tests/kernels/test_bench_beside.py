@@ -61,7 +61,8 @@ def test_a_run_without_aggressors_says_nothing_of_them(run_bench: RunBench) -> N
 
 
 def test_a_size_in_a_pause_is_told(run_bench: RunBench) -> None:
-    # The burst is over before the last size begins, and the pause outlasts the run.
+    # The burst is over before the last size begins, and the pause outlasts the run. It may be
+    # shorter than the time that a busy machine takes until all aggressors have come.
     run = run_bench(
         "--op=self", "--sizes=8,16,32", "--aggressors=last:2", "--pattern=incast",
         "--message=8", "--burst=0.001", "--pause=100", "--relative-ci=0", "--time-cap=0.2",

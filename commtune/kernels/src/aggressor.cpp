@@ -65,7 +65,9 @@ Aggressor::Order Aggressor::agree(AggressorControl& control) {
 Aggressor::Order Aggressor::next_order(AggressorControl& control, bool signalled) {
   const double now_s = clock_.now();
   if (const auto ending = control.ending(signalled, now_s)) return {ending, 0, 0.0};
-  const Phase phase = phase_at(bursts_, now_s - began_s_);
+  // A burst may be shorter than the time until all have come: the first one begins only then.
+  if (!bursts_began_s_) bursts_began_s_ = now_s;
+  const Phase phase = phase_at(bursts_, now_s - *bursts_began_s_);
   const double step_s = std::min(phase.left_s, kStepSeconds);
   if (!phase.sends) return {std::nullopt, 0, step_s};
   return {std::nullopt, next_rounds(rounds_, spent_s_, step_s), 0.0};

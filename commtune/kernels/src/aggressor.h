@@ -61,6 +61,7 @@ class Aggressor {
   Traffic traffic_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<AggressorTraffic> exchange_;
+  std::optional<double> bursts_began_s_;  ///< rank 0 alone knows it
   double began_s_ = 0.0;
   int rounds_ = 0;        ///< done last
   double spent_s_ = 0.0;  ///< by them
