@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune.cluster.launch import base_environment
+from commtune.cluster.machine import describe_machine
 from commtune.db.answers import LIBRARIES
+from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription, describe, header
 from commtune.errors import CommtuneError
 from commtune.kernels.asking import ask_alone, versions_in
@@ -126,7 +128,8 @@ def _words(versions: Mapping[str, str]) -> str:
 def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping[str, str]:
     """Today's versions of those libraries below MPI that a stored campaign's stack has.
 
-    Those that are stored where nobody answers; nothing is asked where none are.
+    Those that are stored where nobody answers; nothing is asked where none are, nor on another
+    machine than the campaign's, such as a login node: as many ranks may be too many for it.
 
     Raises:
         UserError: the versions that were given can't be read.
@@ -136,6 +139,8 @@ def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping
         return {}
     told = given(os.environ)
     if told is None:
+        if plain(describe_machine().shape()) != stored.what["machine"]:
+            return dict(known)
         workload = Workload.of_plain(stored.what["workload"])
         pinned, guards = stored.space.get("pinned", {}), tuple(stored.what.get("guards", {}))
         answer = _of_a_run(mpi, workload, pinned, guards)

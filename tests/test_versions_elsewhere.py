@@ -1,0 +1,39 @@
+"""Nothing is started on another machine to ask for versions: a login node has too few cores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commtune import wiring
+from commtune.cluster.machine import describe_machine
+from commtune.db.answers import StackRecord, SystemRecord
+from commtune.db.codec import plain
+from commtune.db.describing import CampaignDescription
+from commtune.model import MpiFlavour, MpiInstallation, Operation, Workload
+from commtune.wiring.given_versions import GIVEN_VARIABLE
+
+
+def test_versions_are_asked_on_the_campaigns_machine_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, wrapper = tmp_path / "asked", tmp_path / "mpicxx"
+    wrapper.write_text(f"#!/bin/sh\ntouch {asked}\nexit 1\n")
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
+    mpi = MpiInstallation(MpiFlavour.OPENMPI, "5.0.11", tmp_path, wrapper, tmp_path / "mpiexec")
+    libraries = {"ucx": "1.20.1"}
+    here = plain(describe_machine().shape())
+    what = {"machine": here, "workload": Workload(Operation.ALLREDUCE, (8,), 2).plain()}
+    stored = CampaignDescription(
+        1, "x", what, {}, {}, 0, simulated=False, created=0.0, finished=None,
+        system=SystemRecord("s", "s"), stack=StackRecord("k", "k", {"libraries": libraries}),
+    )  # fmt: skip
+    larger = {**what, "machine": {**here, "cores_total": 4096}}
+    assert wiring.versions_again(replace(stored, what=larger), mpi) == libraries
+    assert not asked.exists()
+    assert wiring.versions_again(stored, mpi) == libraries  # nobody answers
+    assert asked.exists()
