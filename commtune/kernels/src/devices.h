@@ -9,6 +9,10 @@ namespace commtune {
 /// where a node has more local ranks than GPUs.
 bool choose_device(int local_rank, bool shares);
 
+/// Seconds that choosing it took: the driver's and the runtime's start, and a context. 0 without a
+/// GPU.
+double device_start_s();
+
 /// Narrows this process's CPU mask to the allowed CPUs near its GPU, if there are any: to those
 /// that are near its NIC, too, where some are.
 void stay_near_device();

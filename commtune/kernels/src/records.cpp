@@ -190,6 +190,9 @@ std::string header_record(const RunFacts& facts, const Options& options,
         "library",
         json::Object().text("name", facts.library).number("init_s", facts.library_init_s).str());
   }
+  if (!facts.gpus.empty()) {
+    record.number("gpu_start_s", facts.gpu_start_s).number("gpu_facts_s", facts.gpu_facts_s);
+  }
   if (options.bind == Bind::gpu) record.text("bind", facts.binds_late ? "gpu-late" : "gpu");
   if (facts.roles == nullptr) return end_header(record, facts, placement, placement.ranks().size());
   record.raw("aggressors", beside_json(facts, options, placement));

@@ -46,6 +46,8 @@ struct RunFacts {
   std::vector<std::string> controls;      ///< likewise; empty where none was asked for
   std::vector<std::string> gpus;          ///< likewise; empty where none is used
   std::vector<std::string> nics;          ///< nearest to these, as JSON; empty likewise
+  double gpu_start_s = 0.0;               ///< of all ranks' GPUs, longest; see device_start_s
+  double gpu_facts_s = 0.0;               ///< asking the driver for `gpus` and `nics`, longest
   std::string_view memory = "host";
   std::string_view library;      ///< the backend's, where it is not MPI
   double library_init_s = 0.0;   ///< longest over ranks

@@ -134,6 +134,18 @@ void add_library(RunFacts& facts, const World& world, const Backend& main) {
   facts.library_init_s = longest_over_ranks(world, main.init_s());
 }
 
+/// What the driver says of GPUs, and what asking it took: ranks of a node ask at the same time.
+void add_gpus(RunFacts& facts, const World& all) {
+  const Clock clock;
+  const std::string gpu = device_facts_json();
+  const std::string nic = device_nic_json();
+  const double asked_s = clock.now();
+  facts.gpus = all.gather(gpu);
+  facts.nics = all.gather(nic);
+  facts.gpu_start_s = longest_over_ranks(all, device_start_s());
+  facts.gpu_facts_s = longest_over_ranks(all, asked_s);
+}
+
 }  // namespace
 
 bool settle_on_gpus(const Options& options, const World& all, Placement& places) {
@@ -178,10 +190,7 @@ RunFacts facts_of(const Options& options, const std::vector<std::string>& argume
   facts.init_s = longest_over_ranks(all, all.init_s());
   facts.environments = all.gather(environment_json(options.env_names));
   if (!options.controls.empty()) facts.controls = all.gather(controls_json(options.controls));
-  if (uses_gpu(options)) {
-    facts.gpus = all.gather(device_facts_json());
-    facts.nics = all.gather(device_nic_json());
-  }
+  if (uses_gpu(options)) add_gpus(facts, all);
   return facts;
 }
 

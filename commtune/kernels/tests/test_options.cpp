@@ -159,7 +159,7 @@ TEST(complaints_say_what_is_legal) {
                            "stream, allreduce, reduce, broadcast"));
   EXPECT(harness::contains(complaint(with("--dtype", "half")), "float32, float64, int32, uint8"));
   EXPECT(harness::contains(complaint(with("--reduction", "prod")), "one of: sum, max"));
-  EXPECT(harness::contains(complaint(with("--size", "8")), "options are: --op --backend"));
+  EXPECT(harness::contains(complaint(with("--size", "8")), "options are: --op --then --backend"));
   EXPECT(harness::contains(complaint(with("--check", "some")), "neither full nor none"));
   EXPECT(harness::contains(complaint(with("--mode", "watch")), "neither measure nor trace"));
   EXPECT(harness::contains(complaint(with("--fault", "burn@8")), "hang, crash, wrong, babble"));

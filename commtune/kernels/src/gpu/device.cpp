@@ -5,6 +5,7 @@
 #include <cctype>
 #include <optional>
 
+#include "clock.h"
 #include "cpus.h"
 #include "devices.h"
 #include "error.h"
@@ -28,6 +29,11 @@ int& chosen() {
 int& turn() {
   static int place = 0;
   return place;
+}
+
+double& start_s() {
+  static double seconds = 0.0;
+  return seconds;
 }
 
 int visible_devices() {
@@ -86,6 +92,7 @@ std::string pci_of(int device) {
 
 bool choose_device(int local_rank, bool shares) {
   if (chosen() != kNone) return false;
+  const Clock clock;
   const int devices = visible_devices();
   int device = 0;  // where a site's wrapper shows each rank a single one, it has chosen
   if (shares) {
@@ -103,8 +110,11 @@ bool choose_device(int local_rank, bool shares) {
   COMMTUNE_GPU_CALL(gpuFree(nullptr));
   chosen() = device;
   turn() = std::max(local_rank, 0);
+  start_s() = clock.now();
   return true;
 }
+
+double device_start_s() { return start_s(); }
 
 void stay_near_device() {
   if (chosen() == kNone) return;

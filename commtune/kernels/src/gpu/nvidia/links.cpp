@@ -1,12 +1,13 @@
 /// The NVLinks of a GPU.
 
-#include "gpu/device.h"
+#include "gpu/driver.h"
 
 #if !COMMTUNE_WITH_HIP
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -92,23 +93,56 @@ std::string address_of(std::optional<PciInfo> pci) {
   return text.data();
 }
 
-Bundle describe(const Nvml& nvml, Nvml::Device device, unsigned link) {
-  const auto megabytes = field(nvml, device, kLinkSpeedField, link);
-  return {
-      word_for(nvml.ask<unsigned>("nvmlDeviceGetNvLinkRemoteDeviceType", device, link)),
-      address_of(nvml.ask<PciInfo>("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, link)),
-      version_of(nvml.ask<unsigned>("nvmlDeviceGetNvLinkVersion", device, link)),
-      static_cast<double>(megabytes.value_or(0)) * 1e6,
-      1,
-  };
-}
+/// What links that end at the same kind of thing have in common.
+struct Make {
+  std::string version;
+  double speed_Bps;
+};
+
+/// Asks of one link after the other, and not again what it knows from one like it: a GPU has up to
+/// 18 links, each question goes into the driver, and all ranks of a node ask at the same time.
+class Asking {
+ public:
+  Asking(const Nvml& nvml, Nvml::Device device) : nvml_(nvml), device_(device) {}
+
+  Bundle describe(unsigned link) {
+    const std::string to =
+        word_for(nvml_.ask<unsigned>("nvmlDeviceGetNvLinkRemoteDeviceType", device_, link));
+    const auto [known, is_new] = makes_.try_emplace(to);
+    if (is_new) known->second = make_of(link);
+    return {to, end_of(to, link), known->second.version, known->second.speed_Bps, 1};
+  }
+
+ private:
+  Make make_of(unsigned link) const {
+    const auto megabytes = field(nvml_, device_, kLinkSpeedField, link);
+    return {version_of(nvml_.ask<unsigned>("nvmlDeviceGetNvLinkVersion", device_, link)),
+            static_cast<double>(megabytes.value_or(0)) * 1e6};
+  }
+
+  /// A driver that has no address for one switch has none for the others.
+  std::string end_of(const std::string& to, unsigned link) {
+    const bool is_switch = to == "switch";
+    if (is_switch && are_switches_nameless_) return "";
+    std::string pci =
+        address_of(nvml_.ask<PciInfo>("nvmlDeviceGetNvLinkRemotePciInfo_v2", device_, link));
+    are_switches_nameless_ = are_switches_nameless_ || (is_switch && pci.empty());
+    return pci;
+  }
+
+  const Nvml& nvml_;
+  Nvml::Device device_;
+  std::map<std::string, Make> makes_;  ///< by what is at the other end
+  bool are_switches_nameless_ = false;
+};
 
 std::vector<Bundle> bundles(const Nvml& nvml, Nvml::Device device) {
   const unsigned links = std::min(field(nvml, device, kLinkCountField, 0).value_or(0), kMostLinks);
+  Asking asking(nvml, device);
   std::vector<Bundle> found;
   for (unsigned link = 0; link < links; ++link) {
     if (nvml.ask<unsigned>("nvmlDeviceGetNvLinkState", device, link).value_or(0) == 0) continue;
-    Bundle next = describe(nvml, device, link);
+    Bundle next = asking.describe(link);
     const auto same = std::find_if(found.begin(), found.end(), [&](const Bundle& bundle) {
       return bundle.kind() == next.kind();
     });
