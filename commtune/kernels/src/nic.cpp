@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <memory>
 #include <utility>
@@ -14,6 +15,15 @@
 namespace commtune {
 
 namespace {
+
+/// Where devices are that read and write memory by themselves: those of InfiniBand's interface,
+/// which RoCE and EFA have, too, and Slingshot's.
+constexpr std::array kKinds{"/class/infiniband/", "/class/cxi/"};
+
+struct Candidate {
+  std::string name;
+  std::string folder;
+};
 
 /// A path without links: of a PCI device, the bridges on the way to it. Empty where there is none.
 std::string without_links(const std::string& path) {
@@ -35,15 +45,30 @@ bool is_up(const std::string& port) {
   return state.empty() || state.find("ACTIVE") != std::string::npos;
 }
 
+/// Slingshot's devices have no folder of ports.
 bool has_port_that_is_up(const std::string& device) {
   const std::vector<std::string> ports = names_in(device + "/ports");
-  return std::any_of(ports.begin(), ports.end(),
-                     [&](const std::string& port) { return is_up(device + "/ports/" + port); });
+  return ports.empty() || std::any_of(ports.begin(), ports.end(), [&](const std::string& port) {
+           return is_up(device + "/ports/" + port);
+         });
 }
 
 /// mlx5_10 comes after mlx5_9.
 bool comes_before(const std::string& one, const std::string& other) {
   return std::make_pair(one.size(), one) < std::make_pair(other.size(), other);
+}
+
+/// In the order of names.
+std::vector<Candidate> candidates_in(const std::string& sysfs) {
+  std::vector<Candidate> all;
+  for (const char* kind : kKinds) {
+    const std::string folder = sysfs + kind;
+    for (const std::string& name : names_in(folder)) all.push_back({name, folder + name});
+  }
+  std::sort(all.begin(), all.end(), [](const Candidate& one, const Candidate& other) {
+    return comes_before(one.name, other.name);
+  });
+  return all;
 }
 
 }  // namespace
@@ -59,16 +84,12 @@ std::optional<Nic> nearest_nic(const std::string& sysfs, const std::string& pci,
   const std::string own = without_links(sysfs + "/bus/pci/devices/" + pci);
   if (own.empty()) return std::nullopt;
   const std::string numa = first_line(own + "/numa_node");
-  const std::string folder = sysfs + "/class/infiniband/";
-  std::vector<std::string> names = names_in(folder);
-  std::sort(names.begin(), names.end(), comes_before);
   using Nearness = std::pair<std::ptrdiff_t, bool>;
   Nearness nearest{-1, false};
   std::vector<Nic> found;
-  for (const std::string& name : names) {
-    const std::string device = folder + name;
-    const std::string path = without_links(device + "/device");
-    if (path.empty() || !has_port_that_is_up(device)) continue;
+  for (const auto& [name, folder] : candidates_in(sysfs)) {
+    const std::string path = without_links(folder + "/device");
+    if (path.empty() || !has_port_that_is_up(folder)) continue;
     const Nearness nearness{shared_folders(own, path), first_line(path + "/numa_node") == numa};
     if (nearness < nearest) continue;
     if (nearness > nearest) found.clear();

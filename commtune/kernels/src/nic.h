@@ -8,7 +8,7 @@ namespace commtune {
 
 /// An RDMA device.
 struct Nic {
-  std::string name;  ///< "mlx5_0"
+  std::string name;  ///< "mlx5_0", "cxi0"
   std::string cpus;  ///< near it, in the kernel's list form; empty where the kernel doesn't say
 };
 

@@ -21,8 +21,8 @@ class Sysfs {
   Sysfs() {
     std::string name = "/tmp/commtune-test-nic-XXXXXX";
     root_ = mkdtemp(name.data());
-    for (const char* folder :
-         {"/bus", "/bus/pci", "/bus/pci/devices", "/class", "/class/infiniband", "/devices"}) {
+    for (const char* folder : {"/bus", "/bus/pci", "/bus/pci/devices", "/class",
+                               "/class/infiniband", "/class/cxi", "/devices"}) {
       make(folder);
     }
   }
@@ -56,6 +56,14 @@ class Sysfs {
     for (const char* folder : {"", "/ports", "/ports/1"}) make(own + folder);
     write(own + "/ports/1/state", state);
     link(own + "/device", "/devices/" + path);
+    return *this;
+  }
+
+  Sysfs& slingshot_nic(const std::string& name, const std::string& path, const std::string& numa,
+                       const std::string& cpus) {
+    device(path, numa, cpus);
+    make("/class/cxi/" + name);
+    link("/class/cxi/" + name + "/device", "/devices/" + path);
     return *this;
   }
 
@@ -130,6 +138,17 @@ TEST(nics_without_a_port_that_is_up_are_passed_over) {
   EXPECT(sysfs.nearest("0000:16:00.0") == "none");
   sysfs.nic("mlx5_1", "pci0000:26/0000:27:00.0", "1", "8-15");
   EXPECT(sysfs.nearest("0000:16:00.0") == "mlx5_1 8-15");
+}
+
+TEST(nics_of_slingshot_are_nics) {
+  Sysfs sysfs;
+  sysfs.device("pci0000:d0/0000:d0:01.1/0000:d1:00.0", "3", "48-63")
+      .device("pci0000:c0/0000:c0:01.1/0000:c1:00.0", "1", "16-31")
+      .slingshot_nic("cxi0", "pci0000:d0/0000:d0:03.1/0000:d5:00.0", "3", "48-63")
+      .slingshot_nic("cxi1", "pci0000:c0/0000:c0:03.1/0000:c5:00.0", "1", "16-31")
+      .nic("mlx5_0", "pci0000:00/0000:01:00.0", "0", "0-15");
+  EXPECT(sysfs.nearest("0000:d1:00.0", 1) == "cxi0 48-63");
+  EXPECT(sysfs.nearest("0000:c1:00.0") == "cxi1 16-31");
 }
 
 TEST(a_machine_without_such_devices_has_no_nearest) {
