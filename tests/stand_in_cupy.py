@@ -1,6 +1,7 @@
 """A module that is imported as ``cupy``, for machines without a GPU: NumPy's arrays stand in.
 
-Variables say what GPUs there are: STAND_IN_GPUS, how many (0: as CuPy does where there is none).
+Variables say what GPUs there are: STAND_IN_GPUS, how many (0: as CuPy does where there is none);
+STAND_IN_BUSY, the number of one that another process has for itself.
 What MPI does with device memory can't be tested by it; what is decided before that, and with
 which MPI, can.
 """
@@ -26,6 +27,8 @@ class Device:
 
     def use(self) -> None:
         """Says whether that is before MPI's start."""
+        if str(self.index) == os.environ.get("STAND_IN_BUSY"):
+            raise RuntimeError("cudaErrorDevicesUnavailable: CUDA-capable device(s) is/are busy")
         when = "late" if "mpi4py.MPI" in sys.modules else "early"
         print(f"stand-in: GPU {self.index} {when}", flush=True)
 

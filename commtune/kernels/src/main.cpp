@@ -59,6 +59,32 @@ int run_alone(Options options, const std::vector<std::string>& arguments, const 
   return run(options, arguments, {world, world, places, nullptr, binds_late}, bench, clock);
 }
 
+/// Chooses the GPU, and goes to the CPUs near it, where the launcher says this rank's place: before
+/// MPI_Init, since libraries that are aware of GPUs look there which one is ours.
+/// @return false where it failed, which is said. UsageError passes: all ranks come to it
+bool settle_early(const Options& options) {
+  const int local_rank = local_rank_from_launcher();
+  if (local_rank < 0) return true;
+  try {
+    choose_device(local_rank, options.shares_gpus);
+    if (options.bind == Bind::gpu) stay_near_device();
+    return true;
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "commtune-bench: %s\n", error.what());
+    return false;
+  }
+}
+
+/// From a rank that ended by itself launchers don't learn that the others wait for it in MPI_Init.
+int end_all(int* argc, char*** argv) {
+  const World world(argc, argv);
+  wait_to_be_heard();
+  MPI_Abort(MPI_COMM_WORLD, kExitFailure);
+  return kExitFailure;
+}
+
 int run_under_mpi(const CommandLine& line, const std::vector<std::string>& arguments, int* argc,
                   char*** argv, const Clock& clock) {
   const World world(argc, argv);
@@ -98,13 +124,8 @@ int main(int argc, char** argv) {
     if (line.options.mode == commtune::Mode::aggress) {
       commtune::heed_signals(line.options.aggressor.longest_s);
     }
-    if (commtune::uses_gpu(line.options)) {
-      // Before MPI_Init: libraries that are aware of GPUs look there which one is ours.
-      const int local_rank = commtune::local_rank_from_launcher();
-      if (local_rank >= 0) commtune::choose_device(local_rank, line.options.shares_gpus);
-      if (line.options.bind == commtune::Bind::gpu && local_rank >= 0) {
-        commtune::stay_near_device();
-      }
+    if (commtune::uses_gpu(line.options) && !commtune::settle_early(line.options)) {
+      return commtune::end_all(&argc, &argv);
     }
     return commtune::run_under_mpi(line, arguments, &argc, &argv, clock);
   } catch (const commtune::UsageError& error) {

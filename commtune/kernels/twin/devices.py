@@ -66,7 +66,7 @@ def choose(local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:
     """The GPU of a place on this node, used from now on.
 
     Raises:
-        UsageFault: there is no CuPy, no GPU, or there are fewer than ranks.
+        UsageFault: there is no CuPy, no GPU, there are fewer than ranks, or it can't be used.
     """
     try:
         cupy = importlib.import_module("cupy")
@@ -78,8 +78,11 @@ def choose(local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:
     except Exception as error:  # CuPy's own kinds of errors are known only where it is
         raise UsageFault(f"--backend python-device: no GPU: {error}") from error
     index = place_among(devices, local_rank, local_ranks, shares=shares)
-    cupy.cuda.Device(index).use()
-    cupy.cuda.runtime.free(0)  # makes the context, which libraries look for
+    try:
+        cupy.cuda.Device(index).use()
+        cupy.cuda.runtime.free(0)  # makes the context, which libraries look for
+    except Exception as error:  # as above
+        raise UsageFault(f"--backend python-device: GPU {index} can't be used: {error}") from error
     return Gpu(cupy, index)
 
 

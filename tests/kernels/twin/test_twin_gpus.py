@@ -38,13 +38,17 @@ class RunOnGpus:
         self.run_twin = run_twin
         self.folder = folder
 
-    def __call__(self, *arguments: str, ranks: int = 2, gpus: int = 4) -> Ended:
+    def __call__(
+        self, *arguments: str, ranks: int = 2, gpus: int = 4, busy: int | None = None
+    ) -> Ended:
         records = self.folder / "records.jsonl"
         words = [
             "--backend=python-device", "--sizes=4096", "--max-samples=10", f"--records={records}",
         ]  # fmt: skip
         program = [sys.executable, "-P", "-m", "commtune.kernels.twin", *words, *arguments]
         further = {"PYTHONPATH": str(self.folder), "STAND_IN_GPUS": str(gpus)}
+        if busy is not None:
+            further["STAND_IN_BUSY"] = str(busy)
         return Ended(self.run_twin.run(program, ranks, further), records)
 
 
@@ -150,6 +154,14 @@ def test_what_is_wrong_with_gpus_is_said_once(
     assert completed.exit_code == 2, completed.output
     assert words in completed.output
     assert completed.output.count("commtune-bench:") == 1
+
+
+def test_a_gpu_that_is_busy_ends_all_ranks(run_on_gpus: RunOnGpus) -> None:
+    completed = run_on_gpus("--op=ring", busy=1).completed
+    assert completed.exit_code == 2, completed.output
+    assert "GPU 1 can't be used: cudaErrorDevicesUnavailable" in completed.output
+    assert completed.output.count("commtune-bench:") == 1
+    assert "Traceback" not in completed.output
 
 
 def test_ranks_share_gpus_where_they_may(run_on_gpus: RunOnGpus) -> None:
