@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -193,13 +195,24 @@ class Collective final : public Action {
   Call call_;
 };
 
-/// Whether the library says that it doesn't know device memory. One that reaches it through UCX
-/// sends and receives it all the same, but adds and copies in its collectives on the host.
-bool denies_gpus() {
+/// Functions of MPI libraries that say whether they know the memory of such GPUs. Those of Open MPI
+/// and MPICH have different names on AMD's.
+#if COMMTUNE_WITH_HIP
+constexpr std::array kQueries{"MPIX_Query_rocm_support", "MPIX_Query_hip_support"};
+#else
+constexpr std::array kQueries{"MPIX_Query_cuda_support"};
+#endif
+
+/// The function by which the library says that it doesn't know device memory; empty where it says
+/// that it does, or nothing. One that reaches it through UCX sends and receives it all the same,
+/// but adds and copies in its collectives on the host.
+std::string denied_by() {
   using Query = int (*)();
-  void* const found = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
-  if (COMMTUNE_WITH_HIP || found == nullptr) return false;
-  return reinterpret_cast<Query>(found)() == 0;
+  for (const char* name : kQueries) {
+    void* const found = dlsym(RTLD_DEFAULT, name);
+    if (found != nullptr) return reinterpret_cast<Query>(found)() == 0 ? name : "";
+  }
+  return "";
 }
 
 class MpiBackend final : public Backend {
@@ -224,13 +237,12 @@ class MpiBackend final : public Backend {
                                      Reduction reduction) override {
     const Function function = function_of(layout.operation);
     if (function == nullptr) return nullptr;
-    if (memory_->name() == "device" && denies_gpus()) {
+    if (const std::string query = memory_->name() == "device" ? denied_by() : ""; !query.empty()) {
       if (layout.operation == Operation::alltoall) return nullptr;
-      throw UsageError(
-          "this MPI says that it is not aware of GPUs (MPIX_Query_cuda_support): its " +
-          std::string(word(layout.operation)) +
-          " would work on device memory from the host. Use mpi-staged or xccl, or an "
-          "MPI built with CUDA");
+      throw UsageError("this MPI says that it is not aware of GPUs (" + query + "): its " +
+                       std::string(word(layout.operation)) +
+                       " would work on device memory from the host. Use mpi-staged or xccl, or an "
+                       "MPI built for these GPUs");
     }
     const Call call{buffers.send,
                     buffers.received,
