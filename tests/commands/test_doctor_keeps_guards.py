@@ -9,13 +9,20 @@ from commtune.commands.environment_check import check_environment
 from commtune.commands.mending import commands
 
 
-def test_a_misspelled_guard_does_not_replace_the_real_one(tmp_path: Path) -> None:
-    def proposed(**variables: str) -> list[str]:
-        general = [settings_in_environment(variables)]
-        found = check_environment({"HOME": str(tmp_path), **variables}, {}, tmp_path)
-        return commands(general, found, variables)
+def proposed(home: Path, **variables: str) -> list[str]:
+    """The commands for variables that are set."""
+    general = [settings_in_environment(variables)]
+    found = check_environment({"HOME": str(home), **variables}, {}, home)
+    return commands(general, found, variables)
 
+
+def test_a_misspelled_guard_does_not_replace_the_real_one(tmp_path: Path) -> None:
     misspelled = {"NCCL_NVLS_ENABLED": "1"}
-    (alone,) = proposed(**misspelled)
+    (alone,) = proposed(tmp_path, **misspelled)
     assert alone == "export NCCL_NVLS_ENABLE=1; unset NCCL_NVLS_ENABLED"
-    assert proposed(**misspelled, NCCL_NVLS_ENABLE="0") == ["unset NCCL_NVLS_ENABLED"]
+    assert proposed(tmp_path, **misspelled, NCCL_NVLS_ENABLE="0") == ["unset NCCL_NVLS_ENABLED"]
+
+
+def test_a_name_that_no_shell_sets_is_no_error(tmp_path: Path) -> None:
+    (mend,) = proposed(tmp_path, **{"NCCL_ALGO'": "Ring"})
+    assert mend == """export NCCL_ALGO=Ring; unset 'NCCL_ALGO'"'"''"""

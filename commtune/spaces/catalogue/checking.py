@@ -52,7 +52,7 @@ class Setting:
     @property
     def removal(self) -> str:
         """What takes it away."""
-        return "" if self.file else f"unset {self.name}"
+        return "" if self.file else f"unset {shlex.quote(self.name)}"
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def _of_unknown(setting: Setting) -> Iterator[Remark]:
 
 
 def _renaming(setting: Setting, name: str) -> str:
-    return f"export {name}={shlex.quote(setting.value)}; unset {setting.name}"
+    return f"export {name}={shlex.quote(setting.value)}; {setting.removal}"
 
 
 def _plain(value: str) -> int:
