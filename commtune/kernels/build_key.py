@@ -6,6 +6,7 @@ wrappers read was taken from the wrappers themselves, and from HPE's and AMD's m
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping
 
 import commtune
@@ -56,6 +57,8 @@ def build_key(
         {
             "sources": sources,
             "version": commtune.__version__,
+            # A home may be shared by machines of several kinds, with one path and version of all.
+            "processor": platform.machine(),
             "compiler": [str(mpi.compiler), compiler_version],
             "mpi": [str(mpi.flavour), mpi.version, str(mpi.prefix)],
             "variables": {name: environment[name] for name in _names(toolchain, environment)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import tempfile
 from pathlib import Path
 
@@ -107,3 +108,13 @@ def test_a_part_of_cuda_that_lacks_is_named_as_it_can_be_had(
     done = process.run([program, "-P", script], environment={}, timeout_s=30)
     assert done.output.startswith(": nccl.h:1:2: fatal error: nv/target: No such file; "), done
     assert advice in done.output
+
+
+def test_machines_of_two_kinds_that_share_a_home_have_builds_of_their_own(
+    mpi: MpiInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = set()
+    for processor in ("x86_64", "aarch64", "aarch64"):
+        monkeypatch.setattr(platform, "machine", lambda processor=processor: processor)
+        keys.add(build_key(mpi, None, "g++ (GCC) 11.4.1", {}, "sources"))
+    assert len(keys) == 2
