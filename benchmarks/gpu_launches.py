@@ -199,6 +199,7 @@ def keep_records(session: Session, launch: Json, chunk: int = 0) -> None:
         session.document.setdefault("headers", {}).setdefault(key, kept)
         launch["init_s"] = header.get("init_s")
         launch["library_init_s"] = (header.get("library") or {}).get("init_s")
+        launch |= {name: header[name] for name in ("gpu_start_s", "gpu_facts_s") if name in header}
     launch["measurements"] = found["measurements"]
     launch["footer"] = found["footer"]
 

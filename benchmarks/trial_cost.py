@@ -7,8 +7,10 @@ medians over launches are printed, in seconds:
 
 - wall: from the start of mpirun to its end
 - launch: until main() of the ranks, as what is left of the wall time
-- MPI_Init, library (the communicator of NCCL), first calls of all sizes, measuring (warm-up,
-  samples, checks), and the rest of the ranks' time (driver, buffers, data)
+- GPU (driver, runtime and a context; as part of the rest in results that don't tell), MPI_Init,
+  asking (what the records say of the GPUs; likewise), library (the communicator of NCCL), first
+  calls of all sizes, measuring (warm-up, samples, checks), and the rest of the ranks' time
+  (buffers, data)
 - end: from the last record to the end of mpirun
 
     python benchmarks/trial_cost.py --bench build/commtune-bench --nccl-tests DIR --json FILE \\
@@ -37,7 +39,10 @@ _TCP = ("--mca", "pml", "ob1", "--mca", "btl", "self,tcp")
 _FREE = ("--bind-to", "none")
 #: What the others are held against: a launch of nccl-tests as it comes.
 _FLOOR = "nccl-tests"
-_PARTS = ("wall", "launch", "MPI_Init", "library", "first calls", "measuring", "rest", "end")
+_PARTS = (
+    "wall", "launch", "GPU", "MPI_Init", "asking", "library", "first calls", "measuring", "rest",
+    "end",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,9 @@ def parts(launch: Json) -> dict[str, float]:
     first = sum(m["first_call_s"] for m in measurements)
     sizes = sum(m["elapsed_s"] for m in measurements)
     library = launch["library_init_s"] or 0.0
+    gpu, asking = launch.get("gpu_start_s"), launch.get("gpu_facts_s")
+    known = (gpu or 0.0) + launch["init_s"] + (asking or 0.0) + library + sizes
+    told = {"GPU": gpu, "asking": asking}
     end = max(launch["after_s"], 0.0)
     return found | {
         "launch": launch["wall_s"] - footer["elapsed_s"] - end,
@@ -131,8 +139,9 @@ def parts(launch: Json) -> dict[str, float]:
         "library": library,
         "first calls": first,
         "measuring": sizes - first,
-        "rest": footer["elapsed_s"] - launch["init_s"] - library - sizes,
+        "rest": footer["elapsed_s"] - known,
         "end": end,
+        **{name: seconds for name, seconds in told.items() if seconds is not None},
     }
 
 
