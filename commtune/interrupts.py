@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Self
+from typing import ClassVar, Self
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
@@ -19,8 +19,12 @@ class Interrupts:
     lives as long as the exception does, and who handles that waits for the database in vain.
 
     Only signals that Python code handles are held back, and only in the main thread, as it alone
-    gets them. The first of them acts where it is let through, or else at the end.
+    gets them. The first of them acts where it is let through, or else at the end. Of several, one
+    inside of the other, all let it through where one does.
     """
+
+    #: Those that hold back now, from the outermost.
+    _nested: ClassVar[list[Interrupts]] = []
 
     def __init__(self) -> None:
         self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
@@ -34,11 +38,14 @@ class Interrupts:
                 if callable(handler):
                     self._handlers[number] = handler
                     signal.signal(number, self._arrived)
+            self._nested.append(self)
         self._active = self._holding = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._active = self._holding = False
+        if self in self._nested:
+            self._nested.remove(self)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         if kind is None or issubclass(kind, Exception):
@@ -47,12 +54,16 @@ class Interrupts:
     @contextlib.contextmanager
     def let_through(self) -> Iterator[None]:
         """Lets a signal act inside, also one that came before."""
-        self._deliver()
-        self._holding = False
+        open_ = list(self._nested) if self in self._nested else [self]
         try:
+            for one in open_:
+                one._holding = False
+            for one in reversed(open_):
+                one._deliver()
             yield
         finally:
-            self._holding = True
+            for one in open_:
+                one._holding = True
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         if self._holding:

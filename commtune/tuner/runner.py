@@ -11,6 +11,7 @@ from itertools import islice
 from statistics import median
 
 from commtune.errors import AllocationOver, EnvironmentFault, UserError
+from commtune.interrupts import Interrupts
 from commtune.model import (
     BlockPlan,
     Configuration,
@@ -246,10 +247,11 @@ class Runner:
             result = self._measured(self.benchmark, request)
             self._store(request, result)
         except KeyboardInterrupt:
-            # It also comes while the store writes, which then leaves all of the row or nothing.
-            open_ = {run.run_id for run in self.store.open_runs(self.campaign_id)}
-            if request.run_id in open_:
-                self._settle(self.benchmark, request, "ended from outside")
+            with Interrupts():  # a second one, by who can't wait, must not leave the run open
+                # It also comes while the store writes: all of the row is there then, or nothing.
+                open_ = {run.run_id for run in self.store.open_runs(self.campaign_id)}
+                if request.run_id in open_:
+                    self._settle(self.benchmark, request, "ended from outside")
             raise
         return self._taken_in(FreshRun(request, result, self.session))
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -15,6 +16,8 @@ from sqlalchemy import text
 from commtune.db import engine
 from commtune.db.engine import open_database
 from commtune.db.patience import Patience
+from commtune.errors import DatabaseFault
+from commtune.interrupts import Interrupts
 
 
 def strike_when_begun(frame: FrameType, what: str, value: object) -> None:
@@ -61,5 +64,11 @@ def test_a_wait_for_another_program_can_be_interrupted(
     with pytest.raises(KeyboardInterrupt), database.write(Patience(wait_s=60, say=struck)):
         pass
     assert len(said) == 1
+    # Also where a run is settled, which holds them back by itself.
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        with suppress(DatabaseFault), database.write(Patience(wait_s=1, say=struck)):
+            pass
+        pytest.fail("it was held back")
+    assert len(said) == 2
     database.close()
     other.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.db.engine import open_database
 from commtune.db.store import Store
-from commtune.model import Configuration, Operation, Outcome, Phase, Workload
+from commtune.model import DEFAULT, Operation, Outcome, Phase, RunRequest, RunResult, Workload
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.plan import Plan
 from commtune.tuner.runner import Runner
@@ -38,15 +41,14 @@ def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(tmp_path: Path) -
     benchmark = SyntheticBenchmark(lambda *_: 1e-6, VirtualClock())
     campaign_id = hold(store, PLAN)
     runner = Runner(PLAN, campaign_id, benchmark, store, clock=benchmark.clock)
-    default = Configuration()
-    runner.new_trial(default, "baseline")
+    runner.new_trial(DEFAULT, "baseline")
     ways: Counter[str] = Counter()
     for statement in range(1, 100):
         before = len(list(store.runs(campaign_id)))
         interrupted = False
         with struck(database, statement) as seen:
             try:
-                runner.run(default, Phase.SEARCH, runner.new_block())
+                runner.run(DEFAULT, Phase.SEARCH, runner.new_block())
             except KeyboardInterrupt:
                 interrupted = True
         if len(seen) < statement:
@@ -60,4 +62,30 @@ def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(tmp_path: Path) -
         pytest.fail("a run never ends")
     # It came while a run was registered, and while its result was stored.
     assert ways.keys() == {str(Outcome.INTERRUPTED), str(Outcome.OK)}, ways
+    database.close()
+
+
+@dataclass
+class Impatient(SyntheticBenchmark):
+    """Ctrl-C while a run is under way, and again while it is looked for what is left of it."""
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        os.kill(os.getpid(), signal.SIGINT)
+        return super().measure(request, time_limit_s)
+
+    def recover(self, request: RunRequest) -> RunResult | None:
+        os.kill(os.getpid(), signal.SIGINT)
+        return super().recover(request)
+
+
+def test_a_second_one_waits_until_the_run_is_settled(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    store = Store(database)
+    campaign_id = hold(store, PLAN)
+    runner = Runner(PLAN, campaign_id, Impatient(lambda *_: 1e-6, VirtualClock()), store)
+    runner.new_trial(DEFAULT, "baseline")
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(DEFAULT, Phase.SEARCH, runner.new_block())
+    assert [run.outcome for run in store.runs(campaign_id)] == [Outcome.INTERRUPTED]
+    assert store.open_runs(campaign_id) == []
     database.close()
