@@ -8,6 +8,7 @@ import pytest
 from slurm_cluster import Cluster
 from slurm_config import CPUS
 
+from commtune.cluster.slurm import partitions
 from commtune.cluster.slurm.partitions import (
     describe_slurm,
     read_limit,
@@ -72,7 +73,10 @@ def test_settings_of_the_user_change_nothing(shared_slurm: Cluster) -> None:
     assert seen == describe_slurm(shared_slurm.environment, "n1")
 
 
-def test_a_slurm_that_does_not_answer(shared_slurm: Cluster, tmp_path: Path) -> None:
+def test_a_slurm_that_does_not_answer(
+    shared_slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "_TIMEOUT_S", 1.0)  # scontrol looks for its file for a minute
     nowhere = {**shared_slurm.environment, "SLURM_CONF": f"{tmp_path}/slurm.conf"}
     assert describe_slurm(nowhere, "n1") is None
     assert describe_slurm({"PATH": str(tmp_path)}, "n1") is None
