@@ -20,7 +20,17 @@ from commtune.kernels.toolchains import find_toolchain
 from commtune.model import Backend, GpuKind, MpiInstallation
 
 _ROOT = Path(__file__).parents[2]
-_GPU, _CUDA_CMAKE = _ROOT / ".gpu", _ROOT / "commtune/kernels/cmake/cuda.cmake"
+_GPU, _KERNELS = _ROOT / ".gpu", _ROOT / "commtune/kernels"
+_CUDA_CMAKE = _KERNELS / "cmake/cuda.cmake"
+_SMALL = {
+    "main.cpp": """\
+#include <cstdio>
+#include "build_info.h"
+int main() { std::puts(commtune::build_info().build_id); }
+""",
+    "part.cpp": "void part() {}\n",
+    "gpu/kernels.cu": "__global__ void nothing() {}\n",
+}
 
 
 def _wrapper(folder: Path, text: str, name: str = "mpicxx") -> Path:
@@ -30,6 +40,21 @@ def _wrapper(folder: Path, text: str, name: str = "mpicxx") -> Path:
     return path
 
 
+@pytest.fixture
+def small(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of CMake's files over a tiny program: for tests of what is built when, and where."""
+    folder = tmp_path_factory.mktemp("kernels")
+    shutil.copytree(_KERNELS / "cmake", folder / "cmake")
+    shutil.copy(_KERNELS / "CMakeLists.txt", folder)
+    (folder / "src" / "gpu").mkdir(parents=True)
+    for name in ("build_info.cpp.in", "build_info.h"):
+        shutil.copy(_KERNELS / "src" / name, folder / "src")
+    for name, text in _SMALL.items():
+        (folder / "src" / name).write_text(text)
+    monkeypatch.setattr("commtune.kernels.build.sources", lambda: folder)
+
+
+@pytest.mark.usefixtures("small")
 def test_two_builds_at_once_end_in_one_executable_that_is_kept(
     mpi: MpiInstallation, tmp_path: Path
 ) -> None:
@@ -125,11 +150,11 @@ def test_a_build_from_before_tells_what_was_said_then(
         provide(mpi, executable.parent.parent, log=tmp_path / "nowhere" / "log")
 
 
+@pytest.mark.usefixtures("small")
 def test_a_build_that_is_asked_for_again_takes_the_place_of_the_one_before(
-    mpi: MpiInstallation, executable: Path, tmp_path: Path
+    mpi: MpiInstallation, tmp_path: Path
 ) -> None:
-    key = tmp_path / executable.parent.name
-    key.mkdir()
+    key = build(mpi, tmp_path).parent
     for name in ("commtune-bench", "backends.txt", "build.log"):
         (key / name).write_text("of old")
     again = provide(mpi, tmp_path, again=True)
@@ -148,21 +173,38 @@ def _packages() -> Path:
     return found
 
 
+@pytest.mark.usefixtures("small")
 def test_cuda_and_nccl_of_python_packages(
-    mpi: MpiInstallation, executable: Path, monkeypatch: pytest.MonkeyPatch
+    mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # All of the benchmark is compiled with both by 'make gpu-compile'.
     packages = _packages()
     monkeypatch.setenv("CUDA_HOME", str(packages / "cu13"))
     monkeypatch.setenv("NCCL_HOME", str(packages / "nccl"))
     toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
-    made = build(mpi, executable.parent.parent, toolchain=toolchain)
-    assert made.parent != executable.parent
-    assert backends_of(made) == dict.fromkeys(backends_of(executable), "")
+    without_gpu = build(mpi, tmp_path)
+    made = build(mpi, tmp_path, toolchain=toolchain)
+    assert made.parent != without_gpu.parent
+    assert backends_of(made) == {str(one): "" for one in Backend if one.is_native}
+    assert process.run([made, "--version"], environment={}, timeout_s=30).ok
+    assert build(mpi, tmp_path, toolchain=toolchain) == made
+
+
+def test_cuda_without_nccl(
+    mpi: MpiInstallation, executable: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_HOME", str(_packages() / "cu13"))
+    toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
+    alone = dataclasses.replace(toolchain, xccl=None)
+    made = build(mpi, executable.parent.parent, toolchain=alone)
+    lacking = {name: why for name, why in backends_of(made).items() if why}
+    assert lacking == {"xccl": "it was left out by COMMTUNE_XCCL=off"}
     done = process.run([made, "--backends"], environment={}, timeout_s=30)
-    assert "xccl" in done.output.split(), done.output
-    assert build(mpi, executable.parent.parent, toolchain=toolchain) == made
+    assert "ipc-put" in done.output.split(), done.output
+    assert "xccl" not in done.output.split(), done.output
 
 
+@pytest.mark.usefixtures("small")
 def test_an_nccl_that_compiles_by_now_is_built_with(
     mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,8 +234,6 @@ def test_an_nccl_that_compiles_by_now_is_built_with(
     third = provide(mpi, cache, toolchain=toolchain)
     assert (third.executable, third.is_new) == (first.executable, True)
     assert not any(backends_of(third.executable).values())
-    done = process.run([third.executable, "--backends"], environment={}, timeout_s=30)
-    assert "xccl" in done.output.split(), done.output
     assert not provide(mpi, cache, toolchain=toolchain).is_new
 
 
