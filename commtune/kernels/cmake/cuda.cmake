@@ -43,7 +43,9 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   set(cuda_target sbsa-linux)
 endif()
 
-find_path(COMMTUNE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${cuda_roots} PATH_SUFFIXES include targets/${cuda_target}/include)
+# Modules put all that they have into CMAKE_PREFIX_PATH, which would come before the toolkit named.
+find_path(COMMTUNE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${cuda_roots}
+  PATH_SUFFIXES include targets/${cuda_target}/include NO_CMAKE_ENVIRONMENT_PATH)
 if(NOT COMMTUNE_CUDA_INCLUDE)
   message(FATAL_ERROR "cuda_runtime_api.h is not below ${cuda_roots}: is the runtime of CUDA "
     "installed beside its compiler (with pip: nvidia-cuda-runtime)?")
@@ -55,7 +57,7 @@ set(gpu_include ${COMMTUNE_CUDA_INCLUDE})
 string(REGEX MATCH "^[0-9]+" cuda_major ${gpu_version})
 get_filename_component(beside_include ${gpu_include}/.. REALPATH)
 find_library(COMMTUNE_CUDART NAMES cudart libcudart.so.${cuda_major} libcudart.so.${cuda_major}.0
-  HINTS ${beside_include} ${cuda_roots} PATH_SUFFIXES lib64 lib)
+  HINTS ${beside_include} ${cuda_roots} PATH_SUFFIXES lib64 lib NO_CMAKE_ENVIRONMENT_PATH)
 if(NOT COMMTUNE_CUDART)
   message(FATAL_ERROR "libcudart.so is not below ${beside_include}")
 endif()

@@ -24,8 +24,11 @@ set(gpu_version ${CMAKE_MATCH_1})
 get_filename_component(above_hipcc "${gpu_compiler}" REALPATH)
 get_filename_component(above_hipcc "${above_hipcc}/../.." REALPATH)
 list(APPEND rocm_roots ${above_hipcc} /opt/rocm)
-find_path(COMMTUNE_HIP_INCLUDE hip/hip_runtime_api.h HINTS ${rocm_roots} PATH_SUFFIXES include)
-find_library(COMMTUNE_AMDHIP amdhip64 HINTS ${rocm_roots} PATH_SUFFIXES lib lib64)
+# Modules put all that they have into CMAKE_PREFIX_PATH, which would come before the toolkit named.
+find_path(COMMTUNE_HIP_INCLUDE hip/hip_runtime_api.h HINTS ${rocm_roots}
+  PATH_SUFFIXES include NO_CMAKE_ENVIRONMENT_PATH)
+find_library(COMMTUNE_AMDHIP amdhip64 HINTS ${rocm_roots}
+  PATH_SUFFIXES lib lib64 NO_CMAKE_ENVIRONMENT_PATH)
 foreach(found COMMTUNE_HIP_INCLUDE COMMTUNE_AMDHIP)
   if(NOT ${found})
     message(FATAL_ERROR "hip/hip_runtime_api.h or libamdhip64.so is not below ${rocm_roots}")
