@@ -12,6 +12,9 @@ from typing import Any
 
 from commtune.kernels.twin.world import World
 
+#: Ranks of a machine with different values of it are on different nodes, as in src/placement.h.
+NODE_VARIABLE = "NCCL_HOSTID"
+
 
 @dataclass(frozen=True)
 class Place:
@@ -20,11 +23,13 @@ class Place:
     Attributes:
         boot: differs between machines that happen to have the same name; the same for
             containers under one kernel.
+        told_node: value of NODE_VARIABLE; empty, as a rule, where it is unset.
         environment: those of --env-names that it has.
     """
 
     host: str
     boot: str
+    told_node: str
     pid: int
     cpus: tuple[int, ...]
     environment: Mapping[str, str]
@@ -41,20 +46,24 @@ class Placement:
         return cls(tuple(world.from_first(world.gather(own_place(env_names)))))
 
     @property
+    def machines(self) -> list[int]:
+        """The machine of every rank, numbered as they come."""
+        return _numbered([(p.host, p.boot) for p in self.places])
+
+    @property
     def nodes(self) -> list[int]:
         """The node of every rank, numbered as they come."""
-        numbers: dict[tuple[str, str], int] = {}
-        return [numbers.setdefault((p.host, p.boot), len(numbers)) for p in self.places]
+        return _numbered([(p.host, p.boot, p.told_node) for p in self.places])
+
+    @property
+    def machine_ranks(self) -> list[int]:
+        """The place of every rank on its machine."""
+        return _places_on(self.machines)
 
     @property
     def local_ranks(self) -> list[int]:
         """The place of every rank on its node."""
-        taken: dict[int, int] = defaultdict(int)
-        found = []
-        for node in self.nodes:
-            found.append(taken[node])
-            taken[node] += 1
-        return found
+        return _places_on(self.nodes)
 
     @property
     def oversubscribed(self) -> bool:
@@ -96,7 +105,22 @@ def own_place(env_names: Sequence[str]) -> Place:
         boot = ""
     seen = {name: os.environ[name] for name in env_names if name in os.environ}
     cpus = tuple(sorted(os.sched_getaffinity(0)))
-    return Place(socket.gethostname(), boot, os.getpid(), cpus, seen)
+    told = os.environ.get(NODE_VARIABLE, "")
+    return Place(socket.gethostname(), boot, told, os.getpid(), cpus, seen)
+
+
+def _numbered(keys: Sequence[tuple[str, ...]]) -> list[int]:
+    numbers: dict[tuple[str, ...], int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+
+def _places_on(numbers: Sequence[int]) -> list[int]:
+    taken: dict[int, int] = defaultdict(int)
+    found = []
+    for number in numbers:
+        found.append(taken[number])
+        taken[number] += 1
+    return found
 
 
 def cpu_list(cpus: Collection[int]) -> str:

@@ -16,7 +16,7 @@ import commtune
 from commtune.kernels.twin.libraries import communication_libraries, library_versions
 from commtune.kernels.twin.measuring import SizeResult
 from commtune.kernels.twin.options import Options
-from commtune.kernels.twin.placement import Placement
+from commtune.kernels.twin.placement import NODE_VARIABLE, Placement
 from commtune.kernels.twin.statistics import summarise
 from commtune.kernels.twin.world import World
 
@@ -86,6 +86,7 @@ def header(
         **({"shape": {"window": options.window}} if options.op == "stream" else {}),
         "ranks": world.size,
         "nodes": max(placement.nodes) + 1,
+        **({"nodes_by": NODE_VARIABLE} if placement.nodes != placement.machines else {}),
         "mpi": {"library": world.library(), "standard": world.standard()},
         "libraries": libraries,
         "versions": library_versions(libraries),

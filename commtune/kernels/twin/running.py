@@ -161,9 +161,9 @@ def _early_gpu(options: Options) -> Gpu | None:
 
 
 def _late_gpu(options: Options, world: World, placement: Placement) -> Gpu:
-    nodes, rank = placement.nodes, world.rank
+    machines, rank = placement.machines, world.rank
     return choose(
-        placement.local_ranks[rank], nodes.count(nodes[rank]), shares=options.shares_gpus
+        placement.machine_ranks[rank], machines.count(machines[rank]), shares=options.shares_gpus
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,23 @@ def _valid_records(run: Ended) -> list[dict[str, Any]]:
     for record in records:
         _VALIDATOR.validate(record)
     return records
+
+
+def test_a_variable_of_nccl_makes_several_nodes_as_in_the_native_one(run_twin: RunTwin) -> None:
+    records = run_twin.folder / "records.jsonl"
+    completed = run_twin.run(
+        [
+            "sh", "-c", 'NCCL_HOSTID=n$((PMI_RANK / 2)) exec "$@"', "sh",
+            sys.executable, "-P", "-m", "commtune.kernels.twin", "--op=ring", "--sizes=64",
+            "--max-samples=10", f"--records={records}",
+        ],
+        3,
+    )  # fmt: skip
+    header, *_ = _valid_records(Ended(completed, records))
+    assert (header["nodes"], header["nodes_by"]) == (2, "NCCL_HOSTID")
+    assert [(r["node"], r["local_rank"]) for r in header["rank_info"]] == [(0, 0), (0, 1), (1, 0)]
+    header, *_ = _valid_records(run_twin("--op=ring", "--sizes=64", ranks=3))
+    assert (header["nodes"], "nodes_by" in header) == (1, False)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
