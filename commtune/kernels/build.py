@@ -20,7 +20,7 @@ from pathlib import Path
 import commtune
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
-from commtune.kernels.build_key import build_key
+from commtune.kernels.build_key import build_key, named_headers_first
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import Backend, MpiInstallation
 
@@ -94,7 +94,8 @@ def provide(
         return _as_it_is(kept, log)
     try:
         with _scratch(cache) as scratch:
-            steps = _Steps(scratch / "build", environment, _Log(log, kept=scratch / _LOG))
+            said = _Log(log, kept=scratch / _LOG)
+            steps = _Steps(scratch / "build", named_headers_first(environment), said)
             if has_kept and not _is_mended(steps, kept, mpi, toolchain, key):
                 return kept
             if not has_kept:

@@ -75,3 +75,17 @@ def _names(toolchain: Toolchain | None, environment: Mapping[str, str]) -> Itera
         of_hpe = name in _HPE_VARIABLES or name.startswith(_HPE_PREFIXES)
         if name in named or (is_hpe and of_hpe):
             yield name
+
+
+def named_headers_first(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with folders in CPATH, which modules fill, behind those that we name.
+
+    Compilers take CPATH for ``-I``, before ``-isystem``: another module's ``nccl.h`` would be
+    compiled with the library that was found. CPLUS_INCLUDE_PATH comes after both.
+    """
+    folders = environment.get("CPATH", "").split(":")
+    if not any(folders):
+        return dict(environment)
+    last = [*environment.get("CPLUS_INCLUDE_PATH", "").split(":"), *folders]
+    moved = {**environment, "CPLUS_INCLUDE_PATH": ":".join(filter(None, last))}
+    return {name: value for name, value in moved.items() if name != "CPATH"}

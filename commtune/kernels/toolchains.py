@@ -208,13 +208,15 @@ def _xccl(
 ) -> Xccl | None:
     """The first place that has both header and library."""
     named = [Path(environment[name]) for name in family.xccl_roots if environment.get(name)]
+    # Many sites' modules set nothing else that says where a library is.
+    loaded = [Path(part) for part in environment.get("CMAKE_PREFIX_PATH", "").split(":") if part]
     wheels = [folder / name for folder in packages for name in family.xccl_packaged]
     # Beside CUDA in NVIDIA's HPC SDK.
     bundled = toolkit.parent.parent / "comm_libs" / family.xccl
-    for root in (*named, toolkit, bundled, Path("/usr"), Path("/usr/local"), *wheels):
+    for root in (*named, *loaded, toolkit, bundled, Path("/usr"), Path("/usr/local"), *wheels):
         headers = (root / "include" / header for header in family.header)
-        header = next((path for path in headers if path.is_file()), None)
-        library = _library(root, family.xccl)
+        header = next((path for path in headers if _may(path, os.R_OK)), None)
+        library = _library(root, family.xccl) if header else None
         if header and library:
             version = parse_xccl_version(header.read_text(errors="replace"))
             return Xccl(family.xccl.upper(), version, root, header, library)
@@ -310,4 +312,12 @@ def _all_package_folders(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    return _may(path, os.X_OK)
+
+
+def _may(path: Path, mode: int) -> bool:
+    """Whether a file is there that we may read or start; not in folders that are closed to us."""
+    try:
+        return path.is_file() and os.access(path, mode)
+    except OSError:
+        return False
