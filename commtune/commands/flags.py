@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
+from commtune.db.location import shown_url
 from commtune.errors import UserError
 from commtune.model import Backend
 from commtune.nearest import quoted, suggestion
+
+
+def again(db: str | None) -> str:
+    """What a command that we suggest needs to find the database that this one was given.
+
+    Without its password, which is for the one who types it.
+    """
+    return f" --db {shlex.quote(shown_url(db))}" if db else ""
 
 
 def one_of(flag: str, word: str, known: Sequence[str]) -> str:

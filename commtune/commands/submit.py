@@ -6,6 +6,7 @@ from pathlib import Path
 
 from commtune import wiring
 from commtune.commands.campaigns import on_slurm
+from commtune.commands.flags import again
 from commtune.db.codec import differences, plain
 from commtune.db.describing import describe
 from commtune.db.location import database_url
@@ -51,7 +52,7 @@ def run(
         job = wiring.submit(on, opened)
     name = on.spec.plan.name
     print(f"{name}: job {job.number} was submitted; it goes on in further jobs until it is done")
-    first, second = f"{program} status", f"{program} cancel {name}"
+    first, second = f"{program} status{again(db)}", f"{program} cancel {name}{again(db)}"
     print(f"  {first:<{len(second)}}   where it stands")
     print(f"  {second}   ends it; what was measured is kept")
     print(f"  it prints to {Path(job.folder) / 'job.out'}")

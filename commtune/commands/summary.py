@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from commtune.commands import text
+from commtune.commands import flags, text
 from commtune.model import Backend, Configuration, PointEvidence, Profile, Verdict
 from commtune.tuner.campaign import Report
 from commtune.tuner.plan import Plan
@@ -19,13 +19,21 @@ from commtune.tuner.stats import FEWEST_PAIRS
 
 
 def summary(
-    plan: Plan, report: Report, *, program: str, where: str, again: str, found: str = ""
+    plan: Plan,
+    report: Report,
+    *,
+    program: str,
+    where: str,
+    again: str,
+    found: str = "",
+    db: str | None = None,
 ) -> str:
     """The end of ``commtune tune``.
 
     Args:
         program: how the user calls us, for the commands to try next.
         where: the database.
+        db: the database as the user named it.
         again: the command that goes on with a larger budget.
         found: what it says of what others found on its system.
     """
@@ -42,7 +50,7 @@ def summary(
             *_remarks(plan, report),
             found,
         ]
-    parts.append(f"Stored in {where}\n{_next(plan, report, program, again)}")
+    parts.append(f"Stored in {where}\n{_next(plan, report, program, again, db)}")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -313,7 +321,7 @@ def _inside(profile: Profile) -> range:
     return range(profile.bytes_low, profile.bytes_high + 1)
 
 
-def _next(plan: Plan, report: Report, program: str, again: str) -> str:
+def _next(plan: Plan, report: Report, program: str, again: str, db: str | None = None) -> str:
     if report.oversubscribed:
         return f"Next:\n  {program} doctor"
     # What is replayed is no profile for a real machine: it can be looked at, not used.
@@ -322,14 +330,15 @@ def _next(plan: Plan, report: Report, program: str, again: str) -> str:
     backend = Backend(plan.workload.backend)
     # Elsewhere the native benchmark answers first.
     of = "" if backend.is_native else f" --backend {backend}"
-    lines = [f"{program} best --op {plan.workload.operation} --bytes {size}{of}"]
+    there = flags.again(db)
+    lines = [f"{program} best --op {plan.workload.operation} --bytes {size}{of}{there}"]
     if faster:
         reference = shlex.quote(f"{plan.name}/{faster[-1].name}")
-        lines.append(f"{program} export {reference} --format sh")
-        lines.append(f"{program} run --profile {reference} -- COMMAND")
+        lines.append(f"{program} export {reference} --format sh{there}")
+        lines.append(f"{program} run --profile {reference}{there} -- COMMAND")
     else:
         lines.append(again)
-    lines.append(f"{program} report {shlex.quote(plan.name)}")
+    lines.append(f"{program} report {shlex.quote(plan.name)}{there}")
     return "Next:\n" + "\n".join(f"  {line}" for line in lines)
 
 

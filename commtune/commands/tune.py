@@ -16,6 +16,7 @@ from commtune import wiring
 from commtune.commands import text
 from commtune.commands.campaigns import fitted, load
 from commtune.commands.ending import signals_interrupt, was_warned
+from commtune.commands.flags import again
 from commtune.commands.progress import LineReporter, TerminalReporter, reporter
 from commtune.commands.quick import Flags, flag, quick_campaign
 from commtune.commands.summary import plain, summary
@@ -60,7 +61,11 @@ def run(
     if replayed:
         tell.say(_REPLAYED.format(replayed))
     tell.say(f"{spec.plan.name}: {_outlook(spec)}")
-    with wiring.database(db) as opened, signals_interrupt(), _ended_cleanly(tell, spec, program):
+    with (
+        wiring.database(db) as opened,
+        signals_interrupt(),
+        _ended_cleanly(tell, spec, program, db),
+    ):
         for warning in opened.warnings:
             tell.say(f"note: {warning}")
         report = work(opened, tell, take_over=take_over)
@@ -76,11 +81,13 @@ def run(
         return
     if replayed:
         print(_REPLAYED.format(replayed))
-    again = _again(campaign, replay, program)
+    larger = _again(campaign, replay, program, db)
     system = spec.system.name if spec.system else ""
     said = section(seen, system, "replayed" if replayed else "")
     found = "\n  ".join(said)
-    print(summary(spec.plan, report, program=program, where=where, again=again, found=found))
+    print(
+        summary(spec.plan, report, program=program, where=where, again=larger, found=found, db=db)
+    )
 
 
 def _seen_again(spec: CampaignSpec, report: Report) -> tuple[Seen, ...]:
@@ -93,13 +100,13 @@ def _seen_again(spec: CampaignSpec, report: Report) -> tuple[Seen, ...]:
     return seen_again(asked, parse(report.conclusion), plan.space.pinned)
 
 
-def _again(campaign: Path | None, replay: Path | None, program: str) -> str:
+def _again(campaign: Path | None, replay: Path | None, program: str, db: str | None) -> str:
     """The command that goes on with a larger budget, with all that was asked for this time."""
     if campaign is not None or replay is not None:
         from_file = ["--replay", str(replay)] if replay else []
         command = shlex.join([program, "tune", str(campaign or "CAMPAIGN.yaml"), *from_file])
-        return f"{command}   (with a larger 'budget' in the file)"
-    return shlex.join([program, *with_budget(sys.argv[1:])])
+        return f"{command}{again(db)}   (with a larger 'budget' in the file)"
+    return shlex.join([program, *map(shown_url, with_budget(sys.argv[1:]))])
 
 
 def with_budget(arguments: Sequence[str]) -> list[str]:
@@ -192,7 +199,7 @@ def _outlook(spec: CampaignSpec) -> str:
 
 @contextmanager
 def _ended_cleanly(
-    tell: LineReporter | TerminalReporter, spec: CampaignSpec, program: str
+    tell: LineReporter | TerminalReporter, spec: CampaignSpec, program: str, db: str | None
 ) -> Iterator[None]:
     """Takes the progress line away, however it ends; says how to go on."""
     try:
@@ -201,11 +208,11 @@ def _ended_cleanly(
         tell.close()
         if was_warned():
             _next_job_goes_on("the time of this job is nearly over")
-        name = spec.plan.name
-        jobs = f"\n  jobs go on; '{program} cancel {name}' ends them" if spec.slurm else ""
+        name, there = spec.plan.name, again(db)
+        jobs = f"\n  jobs go on; '{program} cancel {name}{there}' ends them" if spec.slurm else ""
         print(
             f"commtune: interrupted; everything measured is kept\n"
-            f"  the same command goes on with {name}; '{program} status' shows it{jobs}",
+            f"  the same command goes on with {name}; '{program} status{there}' shows it{jobs}",
             file=sys.stderr,
         )
         sys.exit(130)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from commtune.commands.tune import with_budget
+import sys
+
+import pytest
+
+from commtune.commands.flags import again
+from commtune.commands.tune import _again, with_budget
 
 LARGER = ["--search", "5min", "--ablate", "2min", "--confirm", "3min"]
 
@@ -19,3 +24,11 @@ def test_a_budget_that_was_large_already_is_doubled() -> None:
     assert with_budget(given) == [
         "tune", "--search", "40min", "--ablate", "2min", "--confirm", "6min"
     ]  # fmt: skip
+
+
+def test_no_password_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "postgresql://ann:secret@host/name"
+    monkeypatch.setattr(sys, "argv", ["commtune", "tune", "--db", url, f"--db={url}"])
+    assert "secret" not in _again(None, None, "commtune", url)
+    assert again(url) == " --db 'postgresql://ann:***@host/name'"
+    assert again(None) == ""

@@ -114,3 +114,14 @@ def test_next_asks_for_a_backend_that_does_not_answer_first() -> None:
     campaign = plan("operation: ring, ranks: 2, sizes: [8], backend: python-host")
     said = summary._next(campaign, report(), "commtune", "again")
     assert "  commtune best --op ring --bytes 8B --backend python-host" in said.splitlines()
+
+
+def test_next_names_the_database_that_was_named() -> None:
+    campaign = plan("operation: rail, ranks: 2, sizes: [8]")
+    found = given.profile("rail-8-8", bytes_low=8, bytes_high=8)
+    said = summary._next(
+        campaign, report(found), "commtune", "again", "/my data/x.db"
+    ).splitlines()
+    named = "--db '/my data/x.db'"
+    assert all(named in line for line in said[1:])
+    assert f"  commtune run --profile rails/rail-8-8 {named} -- COMMAND" in said
