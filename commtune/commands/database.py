@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from commtune.db.location import database_url, shown_url
+from commtune.db.location import database_url, shown_url, sqlite_path
+from commtune.errors import NoAnswer
 
 
 def path(db: str | None) -> None:
@@ -15,5 +16,11 @@ def upgrade(db: str | None) -> None:
     from commtune.db.engine import upgrade as bring_up
 
     url = database_url(db)
+    file = sqlite_path(url)
+    if file is not None and not file.exists():
+        raise NoAnswer(
+            f"there is no database at {file} yet",
+            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
+        )
     bring_up(url)
     print(f"{shown_url(url)} has the schema of this version")
