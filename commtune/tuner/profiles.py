@@ -93,10 +93,12 @@ def contributions(
 
 
 def _level(plan: Plan, comparison: Comparison, configuration: Configuration) -> float:
+    """The level of a profile's intervals; of the default's, which may be of several candidates
+    with levels of their own, the lowest: no interval has less."""
     if configuration in comparison.levels:
         return comparison.levels[configuration]
     count = max(1, len(comparison.points)) * len(plan.workload.sizes)
-    return max(comparison.levels.values(), default=corrected_level(plan.level, count))
+    return min(comparison.levels.values(), default=corrected_level(plan.level, count))
 
 
 def _evidence(comparison: Comparison, part: Range) -> tuple[PointEvidence, ...]:
