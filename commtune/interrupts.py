@@ -32,6 +32,7 @@ class Interrupts:
         self._active = self._holding = False
 
     def __enter__(self) -> Self:
+        self._active = self._holding = True  # first: it is not left where it was not entered
         if threading.current_thread() is threading.main_thread():
             for number in _NUMBERS:
                 handler = signal.getsignal(number)
@@ -39,13 +40,12 @@ class Interrupts:
                     self._handlers[number] = handler
                     signal.signal(number, self._arrived)
             self._nested.append(self)
-        self._active = self._holding = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._active = self._holding = False
-        if self in self._nested:
+        if self in self._nested:  # before anything acts: nobody may have it hold back again
             self._nested.remove(self)
+        self._active = self._holding = False
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         if kind is None or issubclass(kind, Exception):
