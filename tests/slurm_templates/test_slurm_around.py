@@ -40,8 +40,12 @@ class Pair:
         words = ("bash", "-c", beside, self.word)
         stop_file = str(self.folder / "stop") if stop else ""
         asked = Beside(words, "is up", stop_file, limit_s)
+        launched = around(asked, str(self.output), variables or {}, command)
+        # What ignores SIGTERM is killed a second later, and not ten.
+        sooner = [word.replace("--kill-after=10 ", "--kill-after=1 ") for word in launched]
+        assert sooner != launched
         return subprocess.Popen(
-            around(asked, str(self.output), variables or {}, command),
+            sooner,
             env={"PATH": os.environ["PATH"], "SHARED": "by both"},
             cwd=self.folder,
             stdout=subprocess.PIPE,

@@ -128,26 +128,22 @@ def test_a_job_runs_in_its_folder_and_is_seen_running(site: Site) -> None:
     site.submission.cancel([job])
 
 
-@pytest.mark.parametrize(
-    ("command", "state", "code", "signal"),
-    [
-        ("true", JobState.COMPLETED, 0, None),
-        ("exit 3", JobState.FAILED, 3, None),
-        ("kill -SEGV $$", JobState.FAILED, 0, 11),
-    ],
-)
-def test_how_a_job_ended(
-    site: Site, command: str, state: JobState, code: int, signal: int | None
-) -> None:
-    job = site.submit(command, "--nodes=2")
-    (seen,) = site.until(job, state).parts(job)
-    assert seen.ended_at
-    assert seen.sighting.started_at
-    assert seen.ended_at >= seen.sighting.started_at
-    (record,) = site.accounts(job, state)
-    assert (record.exit_code, record.signal) == (code, signal)
-    assert (record.node_count, len(record.nodes), record.elapsed_s < 30) == (2, 2, True)
-    assert record.sighting.started_at == pytest.approx(seen.sighting.started_at, abs=2)
+def test_how_jobs_ended(site: Site) -> None:
+    # Side by side: the accounts say all of a job some seconds after its end.
+    expected = {
+        site.submit("true", "--nodes=2"): (JobState.COMPLETED, 0, None),
+        site.submit("exit 3", "--nodes=2"): (JobState.FAILED, 3, None),
+        site.submit("kill -SEGV $$", "--nodes=2"): (JobState.FAILED, 0, 11),
+    }
+    for job, (state, code, signal) in expected.items():
+        (seen,) = site.until(job, state).parts(job)
+        assert seen.ended_at
+        assert seen.sighting.started_at
+        assert seen.ended_at >= seen.sighting.started_at
+        (record,) = site.accounts(job, state)
+        assert (record.exit_code, record.signal) == (code, signal)
+        assert (record.node_count, len(record.nodes), record.elapsed_s < 30) == (2, 2, True)
+        assert record.sighting.started_at == pytest.approx(seen.sighting.started_at, abs=2)
 
 
 def test_exactly_the_named_jobs_are_cancelled(site: Site) -> None:
