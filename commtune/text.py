@@ -8,8 +8,20 @@ from typing import Any
 
 from commtune.model import Aggressor, Interval
 
-#: What belongs below a table whose intervals hold together, but for those of one machine speed.
-EACH_BY_ITSELF = "A row of one machine speed has an interval of its own, 95 % each."
+
+def confidence(level: float) -> str:
+    """A confidence level, never rounded to a certainty: ``95%``, ``99.9%``."""
+    return f"{100 * level:.6g}%"
+
+
+def each_by_itself(level: float | None) -> str:
+    """What belongs below a table whose intervals hold together but for those of one speed.
+
+    Args:
+        level: the campaign's; ``None`` where nobody knows it.
+    """
+    at = "at the campaign's confidence" if level is None else f"{100 * level:.6g} %"
+    return f"A row of one machine speed has an interval of its own, {at} each."
 
 
 def size(count: int) -> str:

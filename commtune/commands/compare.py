@@ -222,7 +222,7 @@ def finding(difference: Difference) -> str:
 def _remarks(found: Versus) -> list[str]:
     said = []
     if any(difference.speed != ALL for difference in found.differences):
-        said.append(text.EACH_BY_ITSELF)
+        said.append(text.each_by_itself(Contest.level))
     if found.oversubscribed:
         said.append("more ranks than cores: these times say nothing of a machine with enough")
     if limits := found.speeds.thresholds_s:

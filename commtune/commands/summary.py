@@ -135,7 +135,7 @@ def _table(plan: Plan, report: Report) -> str:
     if not rows:
         return "nothing was confirmed: no candidate was compared with the default"
     # Corrected for their number, all intervals of the campaign hold together at this level.
-    level = f"{plan.level:.0%} together"
+    level = f"{text.confidence(plan.level)} together"
     header: Sequence[str] = (
         "size",
         "speed",
@@ -149,9 +149,7 @@ def _table(plan: Plan, report: Report) -> str:
         header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
         return text.columns(header, rows, right="size,default,candidate,pairs")
     table = text.columns(header, rows, right="size,default,candidate,pairs")
-    return (
-        f"{table}\nA row of one machine speed has an interval of its own, {plan.level:.0%} each."
-    )
+    return f"{table}\n{text.each_by_itself(plan.level)}"
 
 
 def _rows(profile: Profile) -> list[tuple[str, ...]]:

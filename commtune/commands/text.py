@@ -1,12 +1,13 @@
 """Words and columns for the commands: what ``commtune.text`` has, which reports share."""
 
 from commtune.text import (
-    EACH_BY_ITSELF,
     bandwidth,
     bandwidth_unit,
     beside,
     columns,
+    confidence,
     duration,
+    each_by_itself,
     emulated,
     is_noisy,
     node_hours,
@@ -21,12 +22,13 @@ from commtune.text import (
 )
 
 __all__ = [
-    "EACH_BY_ITSELF",
     "bandwidth",
     "bandwidth_unit",
     "beside",
     "columns",
+    "confidence",
     "duration",
+    "each_by_itself",
     "emulated",
     "is_noisy",
     "node_hours",

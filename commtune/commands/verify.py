@@ -283,7 +283,7 @@ def _basis(question: Question, found: Verification) -> str:
 
 
 def _table(question: Question, found: Verification) -> str:
-    level = f"today, {question.plan.level:.0%} together"
+    level = f"today, {text.confidence(question.plan.level)} together"
     header = ("size", "default", "tuned", "stated", level, "pairs", "finding")
     rows = [_row(size) for size in found.sizes]
     return text.columns(header, rows, right="size,default,tuned,pairs")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from commtune.export.document import ExportDocument
 from commtune.export.guards import Guards
 from commtune.model import PointEvidence, Profile, Verdict
-from commtune.text import EACH_BY_ITSELF, split_note
+from commtune.text import each_by_itself, split_note
 from commtune.tuner.points import telling
 from commtune.tuner.speeds import ALL
 
@@ -75,7 +75,7 @@ def evidence(profile: Profile) -> list[str]:
     shown = [*telling(profile.points), *telling(profile.guards)]
     rows = [head, *(_row(point) for point in shown)]
     if len({point.speed == ALL for point in shown}) > 1:
-        rows.append(EACH_BY_ITSELF)
+        rows.append(each_by_itself(None))
     return rows
 
 

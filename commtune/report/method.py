@@ -40,6 +40,12 @@ def _method(record: Record) -> Mapping[str, Any]:
             **record.conclusion.method}  # fmt: skip
 
 
+def level_of(record: Record) -> float | None:
+    """The level at which all intervals hold together; ``None`` where nobody stored it."""
+    level = _method(record).get("level")
+    return None if level is None else float(level)
+
+
 def _candidates(record: Record) -> str:
     confirmed = record.conclusion.confirmed
     tried = sum(is_searched(trial.origin) for trial in record.trials)
@@ -60,23 +66,26 @@ def _candidates(record: Record) -> str:
 
 
 def _intervals(record: Record) -> str:
-    level = _method(record).get("level")
+    level = level_of(record)
     if level is None:
         return ""
     named = str(record.conclusion.method.get("interval") or "")
     each = {p.level for p in record.profiles}
-    single = f" (each single one at {min(each):.2%})" if each and min(each) > level else ""
+    is_corrected = bool(each) and min(each) > level
+    single = f" (each single one at {text.confidence(min(each))})" if is_corrected else ""
     made = f" Each is {named}." if named else ""
     return (
-        f"All intervals of the confirmation together hold with {level:.0%}{single}: the level is "
-        f"corrected for every candidate, size and look.{made} An interval speaks of the mean "
-        f"ratio on this machine, under the load that it had, with this software.{_alone(record)}"
+        f"All intervals of the confirmation together hold with {text.confidence(level)}{single}: "
+        f"the level is corrected for every candidate, size and look.{made} An interval speaks of "
+        "the mean ratio on this machine, under the load that it had, with this "
+        f"software.{_alone(record)}"
     )
 
 
 def _alone(record: Record) -> str:
     speeds = {point.speed for profile in record.profiles for point in profile.points}
-    return f" {text.EACH_BY_ITSELF}" if ALL in speeds and len(speeds) > 1 else ""
+    is_mixed = ALL in speeds and len(speeds) > 1
+    return f" {text.each_by_itself(level_of(record))}" if is_mixed else ""
 
 
 def _looks(record: Record) -> str:

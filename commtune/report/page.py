@@ -239,7 +239,7 @@ def render(page: Page) -> str:
             for p in page.points
         },
         default=Configuration(),
-        each_by_itself=text.EACH_BY_ITSELF,
+        each_by_itself=text.each_by_itself(method.level_of(page.record)),
     )
 
 

@@ -30,6 +30,15 @@ def test_shares_have_two_digits(share: float, said: str) -> None:
     assert text.percent(share) == said
 
 
+@pytest.mark.parametrize(
+    ("level", "said"), [(0.95, "95%"), (0.999, "99.9%"), (1 - 1e-5, "99.999%"), (0.5, "50%")]
+)
+def test_no_confidence_is_said_to_be_a_certainty(level: float, said: str) -> None:
+    assert text.confidence(level) == said
+    assert said.replace("%", " % each") in text.each_by_itself(level)
+    assert "%" not in text.each_by_itself(None)
+
+
 def test_no_conclusion_is_the_empty_one() -> None:
     assert parse(None) == Conclusion()
     assert parse({"version": 1}) == Conclusion()
