@@ -67,9 +67,10 @@ def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> 
     except KeyboardInterrupt:
         tell.close()
         again = [program, "record", str(campaign), "--runs", str(rounds), "--out", str(out)]
+        kept = recording.tape.known
+        so_far = f"{kept} keeps what was recorded" if kept.exists() else "nothing is recorded yet"
         print(
-            f"commtune: interrupted; {recording.tape.part} keeps what was recorded\n"
-            f"  to go on: {shlex.join(again)}",
+            f"commtune: interrupted; {so_far}\n  to go on: {shlex.join(again)}",
             file=sys.stderr,
         )
         sys.exit(130)

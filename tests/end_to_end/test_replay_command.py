@@ -194,6 +194,12 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
     command = ("record", "campaign.yaml", "--runs", "6", "--out", "tiny.jsonl.gz")
     part = commtune.folder / "tiny.jsonl.gz.part"
     with commtune.start(*command) as child:
+        assert child.stderr and any("4 runs of the default" in said for said in child.stderr)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    assert (child.returncode, part.exists()) == (130, False)
+    assert "interrupted; nothing is recorded yet" in err
+    with commtune.start(*command) as child:
         wait_until(lambda: part.exists() and part.read_bytes().count(b"\n") > 8, child)
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=60)
