@@ -172,7 +172,8 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
 
 
 def test_a_second_controller_is_refused_and_a_dead_one_is_followed(commtune: CommandLine) -> None:
-    commtune.write(SMALL)
+    # However long the second one takes to begin, the first is not done by then.
+    commtune.write(SMALL.replace("max_samples: 10, time_cap: 2ms", _LONG))
     with commtune.start("tune", "campaign.yaml") as first:
         assert wait_until(lambda: len(commtune.records()) >= 1, first)
         second = commtune("tune", "campaign.yaml")
