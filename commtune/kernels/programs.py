@@ -38,7 +38,9 @@ def other_program(
     """
     own = workload.own or OwnBenchmark()
     if own.command:
-        return CommandProgram(own.command, own.output, Path(own.folder), path)
+        # In jobs, modules and containers bring the MPI; here it would be the first that is found.
+        libmpi = libmpi_of(mpi) if path else ""
+        return CommandProgram(own.command, own.output, Path(own.folder), path, libmpi)
     if Backend(workload.backend).is_native:
         return None
     if importlib.util.find_spec("mpi4py") is None:

@@ -26,6 +26,8 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 50
 #: How names of scripts end, which some interpreter is given.
 _OF_SCRIPTS = (".py", ".sh", ".pl", ".jl", ".rb", ".R", ".lua", ".js")
+#: Programs whose option -m is followed by a module.
+_PYTHON = re.compile(r"python|pypy|torchrun")
 
 Output = Literal["", "nccl-tests", "nccl-tests-in-place", "osu", "imb", "json-line"]
 
@@ -176,8 +178,11 @@ def _name_of(command: Sequence[str]) -> str:
 
     ``python train.py`` and ``python other.py`` are two programs.
     """
+    is_python = False
     for before, word in pairwise(command):
-        if before == "-m" or Path(word).suffix in _OF_SCRIPTS:
+        is_python = is_python or _PYTHON.match(Path(before).name) is not None
+        # Other programs have an option -m of their own: OSU's takes sizes.
+        if (before == "-m" and is_python) or Path(word).suffix in _OF_SCRIPTS:
             return Path(word).name
     return Path(command[0]).stem
 

@@ -191,7 +191,10 @@ def by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> st
         folder = str(Path(own.pattern.partition(".py:")[0]).parent)
     command = benchmark.launcher.command(workload.ranks, words, _LIMIT_S)
     # Pins, and what the MPI does not start without: your shell has all else.
-    variables = {n: v for n, v in benchmark.environment.items() if os.environ.get(n) != v}
+    wanted = {**benchmark.environment}
+    if isinstance(program, CommandProgram) and program.libmpi:
+        wanted.setdefault("MPI4PY_LIBMPI", program.libmpi)
+    variables = {n: v for n, v in wanted.items() if os.environ.get(n) != v}
     given = [f"{name}={value}" for name, value in variables.items() if name != "PATH"]
     shown = shlex.join([*(["env", *given] if given else []), *command])
     return f"run it by hand: cd {shlex.quote(folder)} && {shown}"

@@ -65,6 +65,9 @@ def test_a_command_may_say_what_it_measures(folder: Path) -> None:
         ("python3, train.py, --steps, '20'", "train.py"),
         ("python3, -u, other.py", "other.py"),
         ("python3, -m, train.loop", "train.loop"),
+        ("env, X=1, /opt/python3.12, -m, train.loop", "train.loop"),
+        # -m is a size, as in the guide's example.
+        ("./program, -m, '{smallest}:{largest}', -i, '100'", "program"),
         ("sh, -c, ./step.sh", "step.sh"),
         ("./program, in.txt", "program"),
     ],

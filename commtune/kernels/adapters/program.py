@@ -39,7 +39,8 @@ _END = re.compile(r"^#commtune: ended (\d+) after (\S*) (\S*)$", re.MULTILINE)
 _CAPTURE = """\
 folder=$1 records=$2
 [ -z "$3" ] || PATH=$3
-shift 3
+[ -z "$4" ] || export MPI4PY_LIBMPI="${MPI4PY_LIBMPI:-$4}"
+shift 4
 cd "$folder" || exit 1
 first=yes
 for rank in "${PMI_RANK-}" "${PMIX_RANK-}" "${OMPI_COMM_WORLD_RANK-}" "${SLURM_PROCID-}"; do
@@ -69,6 +70,8 @@ class CommandProgram:
         output: one of ``OUTPUTS``.
         folder: where it is started.
         path: PATH of the command, in the place of its launcher's; empty to leave that.
+        libmpi: where mpi4py is to find the launcher's MPI, unless a guard variable says it; empty
+            leaves it to mpi4py.
         env_names: none: such a program doesn't say what its ranks see.
     """
 
@@ -76,11 +79,12 @@ class CommandProgram:
     output: str
     folder: Path
     path: str = ""
+    libmpi: str = ""
     env_names: Sequence[str] = field(default=(), init=False)
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
         """The command line of one rank."""
-        kept = [str(self.folder), str(records), self.path]
+        kept = [str(self.folder), str(records), self.path, self.libmpi]
         return ["/bin/sh", "-c", _CAPTURE, "commtune", *kept, *self.words(request, records)]
 
     def words(self, request: RunRequest, records: Path) -> list[str]:

@@ -14,7 +14,8 @@ from commtune import process
 from commtune.cluster.launch import base_environment, command_path
 from commtune.cluster.local import LocalBenchmark
 from commtune.kernels.adapters.program import CommandProgram
-from commtune.kernels.programs import files_of
+from commtune.kernels.programs import files_of, other_program
+from commtune.kernels.twin.program import libmpi_of
 from commtune.model import (
     Configuration,
     Measurement,
@@ -59,7 +60,7 @@ def _measure(
 ) -> RunResult:
     benchmark = LocalBenchmark(
         mpi=mpi,
-        program=CommandProgram(command, output, folder),
+        program=CommandProgram(command, output, folder, libmpi=libmpi_of(mpi)),
         environment=base_environment(os.environ, mpi),
         watched=("TUNED",),
         folder=folder / "runs",
@@ -80,12 +81,8 @@ def script(tmp_path: Path) -> Path:
 
 
 def test_a_program_of_two_ranks(mpi: MpiInstallation, tmp_path: Path, script: Path) -> None:
-    from commtune.kernels.twin.program import libmpi_of
-
-    script.write_text(
-        f"import os\nos.environ['MPI4PY_LIBMPI'] = {libmpi_of(mpi)!r}\n"
-        f"open('tuned-' + os.environ['TUNED'], 'w')\n{_MEAN}"
-    )
+    # By itself mpi4py may load the system's MPI: then each rank is a world of its own.
+    script.write_text(f"{_MEAN}assert comm.size == 2\nopen('tuned-' + os.environ['TUNED'], 'w')\n")
     command = [sys.executable, "program.py", "{largest}"]
     result = _measure(mpi, tmp_path, command, sizes=(64,))
     assert result.outcome is Outcome.OK, (result.detail, result.output_tail)
@@ -224,6 +221,24 @@ def test_it_finds_what_its_user_finds(mpi: MpiInstallation, tmp_path: Path) -> N
     workload = Workload(Operation.BROADCAST, (8,), ranks=1, backend="command")
     benchmark.measure(RunRequest("r-1", Configuration(), workload, Timing()), 30.0)
     assert (tmp_path / "said").read_text() == "mine\n"
+
+
+def test_where_the_launchers_mpi_is_can_be_overruled(mpi: MpiInstallation, tmp_path: Path) -> None:
+    """On this machine a command is told; jobs have what their modules bring."""
+    own = OwnBenchmark(command=("true",), output="osu", folder=str(tmp_path))
+    workload = Workload(Operation.BROADCAST, (8,), backend="command", own=own)
+    here, in_job = (other_program(workload, mpi, (), path) for path in ("/usr/bin:/bin", ""))
+    assert isinstance(here, CommandProgram)
+    assert isinstance(in_job, CommandProgram)
+    assert (here.libmpi, in_job.libmpi) == (libmpi_of(mpi), "")
+    words = [
+        *here.arguments(RunRequest("r-1", Configuration(), workload, Timing()), tmp_path / "r")
+    ]
+    words[words.index("true") :] = ["sh", "-c", 'echo "$MPI4PY_LIBMPI"']
+    for given, said in (({}, libmpi_of(mpi)), ({"MPI4PY_LIBMPI": "mine"}, "mine")):
+        ended = process.run(words, environment=given, timeout_s=10.0)
+        assert ended.ok, ended.output
+        assert (tmp_path / "r").read_text().splitlines()[0] == said
 
 
 def test_files_that_a_command_names_are_a_part_of_it(tmp_path: Path) -> None:
