@@ -57,8 +57,8 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
         CampaignChanged: it is stored with another ``what``, system or stack.
         CampaignLocked: it could begin anew, but a controller works on it.
     """
-    what, spec = plain(spec.what), as_stored(connection, spec)
-    system_id, stack_id = _system(connection, spec.system), _stack(connection, spec.stack)
+    what, known = plain(spec.what), as_stored(connection, spec)
+    system_id, stack_id = _system(connection, spec.system), _stack(connection, known.stack)
     campaign_id, is_new = _ensure(
         connection,
         Campaign,
@@ -75,7 +75,7 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
         **_changeable(spec),
     )
     stored = stored_campaign(connection, campaign_id)
-    changes = differences(stored.what, what) + moved(spec, stored)
+    changes = differences(stored.what, what) + moved(known, stored)
     if not changes:
         return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
     hint = "give the campaign another name, or undo the change"

@@ -151,3 +151,14 @@ def test_a_campaign_that_somebody_works_on_keeps_its_name(store: Store, again: S
     handle, _ = again.begin(campaign())
     assert again.holder(earlier) is None
     assert again.holder(handle.id) is not None
+
+
+def test_it_knows_the_libraries_that_the_earlier_one_did_not(store: Store, again: Store) -> None:
+    bare = StackRecord("bare", "MPICH 4.3.0", {"version": "4.3.0"})
+    whole = StackRecord("whole", "MPICH 4.3.0, UCX 1.20.1",
+                        {"version": "4.3.0", "libraries": {"ucx": "1.20.1"}}, bare)  # fmt: skip
+    store.open_campaign(given.campaign(stack=bare))
+    handle = again.open_campaign(given.campaign(what={"operation": "ring"}, stack=whole))
+    assert handle.earlier == "shm.1"
+    stacks = {one.name: one.stack for one in store.campaigns()}
+    assert stacks == {"shm": whole.text, "shm.1": bare.text}
