@@ -47,7 +47,8 @@ def load_system(name: str | Path) -> System:
             hint=suggestion(text, systems()) + "; a file is named with its ending: ./NAME.yaml",
         )
     entry = _DESCRIPTIONS / f"{text}.yaml"
-    return build_system(parse_document(entry.read_text(encoding="utf-8"), Path(str(entry))))
+    text = entry.read_text(encoding="utf-8")
+    return build_system(parse_document(text, Path(str(entry)), quick=True))
 
 
 def build_system(document: Document) -> System:
