@@ -13,7 +13,9 @@ from commtune.db.answers import StackRecord, SystemRecord
 from commtune.db.codec import plain
 from commtune.db.describing import CampaignDescription
 from commtune.model import MpiFlavour, MpiInstallation, Operation, Workload
+from commtune.tuner.campaign_file import parse_campaign
 from commtune.wiring.given_versions import GIVEN_VARIABLE
+from commtune.wiring.versions import with_versions
 
 
 def test_versions_are_asked_on_the_campaigns_machine_only(
@@ -37,3 +39,8 @@ def test_versions_are_asked_on_the_campaigns_machine_only(
     assert not asked.exists()
     assert wiring.versions_again(stored, mpi) == libraries  # nobody answers
     assert asked.exists()
+    (note,) = with_versions(
+        parse_campaign("campaign: 1\nname: x\nspace: ucx\n", tmp_path), mpi
+    ).remarks
+    why = f"{wrapper} --version fails"
+    assert note == f"note: ucx: the version is not known ({why}), so that nothing is cut by it"

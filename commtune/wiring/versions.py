@@ -194,7 +194,8 @@ def _of_a_run(
                 if result.header is not None:
                     break
         except CommtuneError as error:
-            return _Answer(why=error.message.splitlines()[0], failed=True)
+            said = error.message.splitlines()[0].rstrip(":")  # what a tool said comes below it
+            return _Answer(why=said, failed=True)
     if result.header is None:
         return _Answer(why=f"a run of the default fails: {result.outcome}", failed=True)
     return _Answer(versions_in(result.header), "a run of the default does not load it")
