@@ -102,7 +102,7 @@ def acquire(
         row = _row(connection, campaign_id)
     if row is None:  # given back at this moment
         raise _locked(connection, campaign_id, None)
-    holder = _owner(row)
+    holder = owner_of(row)
     if holder != owner:
         reason = death_of(holder, owner, time.time() - row["heartbeat"], stale_after_s)
         reason = reason or ("taken over by request" if take_over else "")
@@ -117,7 +117,7 @@ def holder(connection: Connection, campaign_id: int) -> tuple[LockOwner, float] 
     """Who holds the lock, and since when, seconds since 1970; ``None`` if nobody does."""
     statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id)
     row = connection.execute(statement).mappings().one_or_none()
-    return (_owner(row), row["since"]) if row else None
+    return (owner_of(row), row["since"]) if row else None
 
 
 def refresh(connection: Connection, campaign_id: int, owner: LockOwner | None) -> None:
@@ -158,7 +158,8 @@ def _row(connection: Connection, campaign_id: int) -> RowMapping | None:
     return connection.execute(statement).mappings().one_or_none()
 
 
-def _owner(row: RowMapping) -> LockOwner:
+def owner_of(row: RowMapping) -> LockOwner:
+    """Who holds a lock, by its row."""
     return LockOwner(**{name: row[name] for name in LockOwner.__dataclass_fields__})
 
 
@@ -180,7 +181,7 @@ def _replace(connection: Connection, row: RowMapping, owner: LockOwner) -> bool:
     now = time.time()
     done = connection.execute(
         update(Lock)
-        .where(Lock.campaign_id == row["campaign_id"], *_is(_owner(row)))
+        .where(Lock.campaign_id == row["campaign_id"], *_is(owner_of(row)))
         .where(Lock.heartbeat == row["heartbeat"])
         .values(since=now, heartbeat=now, **asdict(owner))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import fields
@@ -11,7 +12,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from commtune.db.codec import timing_from, unpack_samples, workload_from
 from commtune.db.jobs import node_hours_by_campaign, open_jobs_by_campaign
-from commtune.db.locks import describe
+from commtune.db.locks import LockOwner, death_of, describe, owner_of
 from commtune.db.records import (
     BestGain,
     CampaignSummary,
@@ -302,5 +303,11 @@ def _best_gains(connection: Connection) -> Mapping[int, BestGain]:
 
 
 def _holders(connection: Connection) -> Mapping[int, str]:
-    rows = connection.execute(select(Lock.campaign_id, Lock.host, Lock.pid, Lock.since))
-    return {row.campaign_id: describe(row.host, row.pid, row.since) for row in rows}
+    """Who works on what, but for those seen to be dead; silence may be a long run."""
+    us = LockOwner.current()
+    rows = connection.execute(select(Lock.__table__)).mappings()
+    return {
+        row["campaign_id"]: describe(row["host"], row["pid"], row["since"])
+        for row in rows
+        if not death_of(owner_of(row), us, 0.0, math.inf)
+    }

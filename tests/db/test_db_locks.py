@@ -233,3 +233,18 @@ def test_a_campaign_that_is_finished_is_nobodys(store: Store) -> None:
     Store(store.database).finish_campaign(theirs.id)  # of one that holds nothing
     assert store.holder(theirs.id) is not None
     assert all(summary.finished for summary in store.campaigns())
+
+
+def test_who_is_seen_to_be_dead_works_on_nothing(store: Store, campaign_id: int) -> None:
+    for holder, works in (
+        (HERE, True),
+        (replace(HERE, pid_start=HERE.pid_start - 1), False),  # the number is another process's
+        (replace(HERE, boot_id="earlier"), False),
+        (ME, True),  # elsewhere: nobody here can tell, however long it is silent
+    ):
+        store.lock(campaign_id, holder, take_over=True)
+        with store.database.write() as connection:
+            connection.execute(text("UPDATE locks SET heartbeat = heartbeat - 900"))
+        (summary,) = store.campaigns()
+        said = f"process {holder.pid} on {holder.host}, since "
+        assert summary.locked_by.startswith(said) is works, holder
