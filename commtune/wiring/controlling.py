@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from commtune import process
 from commtune.db.engine import Database, open_database
 from commtune.db.location import database_url
 from commtune.db.records import CampaignRecord
@@ -33,6 +34,8 @@ def controlled(
         handle, before = store.begin(record, take_over=take_over)
         if before:
             reporter.say(f"note: going on where another controller stopped ({before})")
+        if handle.earlier:
+            _end_what_is_left(store, handle.earlier_id)
         yield store, handle.id
         store.finish_campaign(handle.id)
     finally:
@@ -54,3 +57,16 @@ def held(
     finally:
         with suppress(DatabaseFault):
             store.unlock_all()
+
+
+def _end_what_is_left(store: Store, campaign_id: int) -> None:
+    """Ends the runs that a killed controller left of a campaign which nobody goes on with.
+
+    Not those of jobs: these are known to the scheduler, and have a command that ends them.
+    """
+    left = [run.run_id for run in store.open_runs(campaign_id)]
+    if not left or store.job_book(campaign_id).open_jobs():
+        return
+    process.end_marked(set(left))
+    for run_id in left:
+        store.mark_interrupted(run_id, "its controller died")
