@@ -12,8 +12,9 @@ import importlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,6 +32,9 @@ _LOG = "build.log"
 #: GPU code for several architectures on a busy machine takes minutes.
 _BUILD_LIMIT_S = 900.0
 _PROBE_LIMIT_S = 30.0
+#: Folders of builds begin so; one that is as old as this was left by a build that was killed.
+_BUILDING = ".building-"
+_LEFT_OVER_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -311,7 +315,8 @@ def _scratch(cache: Path) -> Iterator[Path]:
     folder = ""
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.mkdtemp(prefix=".building-", dir=cache)
+        _remove_left_over(cache)
+        folder = tempfile.mkdtemp(prefix=_BUILDING, dir=cache)
         yield Path(folder)
     except OSError as error:
         raise EnvironmentFault(
@@ -321,6 +326,14 @@ def _scratch(cache: Path) -> Iterator[Path]:
     finally:
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_left_over(cache: Path) -> None:
+    """Removes what builds that were killed have left: homes have quotas."""
+    for folder in cache.glob(f"{_BUILDING}*"):
+        with suppress(OSError):  # another process removed it just now
+            if time.time() - folder.stat().st_mtime > _LEFT_OVER_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:

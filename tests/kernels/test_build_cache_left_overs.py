@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from components import require_component
 
 from commtune import process
 from commtune.errors import EnvironmentFault
-from commtune.kernels.build import _put_in_place, digest_of_sources, provide
+from commtune.kernels.build import _put_in_place, _scratch, digest_of_sources, provide
 from commtune.kernels.build_key import build_key
 from commtune.kernels.toolchains import Toolchain, Xccl
 from commtune.model import GpuKind, MpiInstallation
@@ -118,3 +119,15 @@ def test_machines_of_two_kinds_that_share_a_home_have_builds_of_their_own(
         monkeypatch.setattr(platform, "machine", lambda processor=processor: processor)
         keys.add(build_key(mpi, None, "g++ (GCC) 11.4.1", {}, "sources"))
     assert len(keys) == 2
+
+
+def test_what_killed_builds_left_is_removed_a_day_later(tmp_path: Path) -> None:
+    old, new, other = tmp_path / ".building-old", tmp_path / ".building-new", tmp_path / "key"
+    two_days_ago = time.time() - 2 * 24 * 3600
+    for folder in (old, new, other):
+        (folder / "build").mkdir(parents=True)
+    for folder in (old, other):
+        os.utime(folder, (two_days_ago, two_days_ago))
+    with _scratch(tmp_path) as scratch:
+        assert {*tmp_path.iterdir()} == {new, other, scratch}
+    assert {*tmp_path.iterdir()} == {new, other}
