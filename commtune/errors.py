@@ -24,7 +24,22 @@ Only the command line turns errors into exit codes.
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
+
+
+def installing(packages: str) -> str:
+    """The command that adds Python packages to the environment that runs us, wherever PATH leads.
+
+    Args:
+        packages: as pip takes them: ``commtune[plot]``.
+    """
+    import shutil  # here: only the one who lacks something waits for it
+
+    known = shutil.which("python") == sys.executable
+    python = "python" if known else shlex.quote(sys.executable)
+    return f"{python} -m pip install {shlex.quote(packages)}"
 
 
 class CommtuneError(Exception):

@@ -10,6 +10,7 @@ def nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> str | 
     """The option most like the word, whatever their case; ``None`` where none is like it.
 
     An option that begins with the word comes first: "harm" means "harm-to-others", not "hang".
+    So does one that the word shortens: "bcast" means "broadcast", not "incast".
     """
     by_fold: dict[str, str] = {}
     for option in options:
@@ -17,8 +18,19 @@ def nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> str | 
     longer = [o for o in by_fold if len(word) > 2 and o.startswith(word.casefold())]
     if longer:
         return by_fold[min(longer, key=len)]
+    shortened = [o for o in by_fold if _shortens(word.casefold(), o)]
+    if shortened:
+        return by_fold[min(shortened, key=len)]
     found = difflib.get_close_matches(word.casefold(), by_fold, n=1, cutoff=cutoff)
     return by_fold[found[0]] if found else None
+
+
+def _shortens(word: str, option: str) -> bool:
+    """Whether only letters after the first were left out, and not most of them."""
+    if word[:1] != option[:1] or not len(option) // 2 < len(word) < len(option):
+        return False
+    letters = iter(option)
+    return all(letter in letters for letter in word)
 
 
 def suggestion(word: str, options: Iterable[str], *, limit: int = 12) -> str:

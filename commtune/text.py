@@ -77,6 +77,11 @@ def ranks(count: int, nodes: int) -> str:
     return f"{count} ranks on {nodes} nodes" if nodes > 1 else f"{count} ranks"
 
 
+def counted(count: int, what: str) -> str:
+    """So many of something: ``1 trial``, ``0 trials``."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def node_hours(hours: float) -> str:
     """Node-hours with up to three significant digits, or whole: ``0.25``, ``12.4``, ``1,234``."""
     if hours >= 99.95:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,11 +22,17 @@ def run(
     if output is None:
         print(rendered, end="")
         return
+    _write(output, rendered)
+    print(f"wrote {output}")
+
+
+def _write(output: Path, rendered: str) -> None:
     try:
         output.write_text(rendered, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"can't write {output}: {error.strerror}") from error
-    print(f"wrote {output}")
+        missing = not output.parent.is_dir()
+        hint = f"mkdir -p {shlex.quote(str(output.parent))}" if missing else ""
+        raise UserError(f"can't write {output}: {error.strerror}", hint=hint) from error
 
 
 def find(reference: str, db: str | None) -> ProfileAnswer:

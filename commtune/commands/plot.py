@@ -9,7 +9,7 @@ from commtune import wiring
 from commtune.commands import text
 from commtune.db.location import database_url
 from commtune.db.store import Store
-from commtune.errors import MissingComponent, NoAnswer, UserError
+from commtune.errors import MissingComponent, NoAnswer, UserError, installing
 from commtune.model import Interval, Profile, Verdict
 from commtune.tuner.points import telling
 from commtune.tuner.profiles import ALL_SIZES
@@ -44,8 +44,10 @@ def _profiles(campaign: str, db: str | None) -> list[Profile]:
     if not any(p.points for p in found):
         with wiring.database(db) as opened:
             names = ", ".join(c.name for c in Store(opened).campaigns()) or "none"
+        look = f"'commtune report {campaign}' shows what it has; " if listed else ""
         raise NoAnswer(
-            f"campaign {campaign} has no confirmed measurements", hint=f"campaigns: {names}"
+            f"campaign {campaign} has no confirmed measurements",
+            hint=f"{look}campaigns: {names}",
         )
     return found
 
@@ -56,7 +58,7 @@ def draw(campaign: str, profiles: list[Profile]) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingComponent(
-            "drawing needs matplotlib", hint="pip install 'commtune[plot]'"
+            "drawing needs matplotlib", hint=installing("commtune[plot]")
         ) from error
     ranged = [p for p in profiles if p.name != ALL_SIZES]
     shown = [point for profile in ranged for point in telling(profile.points)]

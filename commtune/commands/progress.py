@@ -80,7 +80,7 @@ def reporter() -> TerminalReporter | LineReporter:
 
 
 def _numbers(progress: Progress) -> str:
-    parts = [f"{progress.trials} trials", f"{progress.runs} runs"]
+    parts = [text.counted(progress.trials, "trial"), text.counted(progress.runs, "run")]
     if progress.best_gain > 1.005:
         parts.append(f"best run {progress.best_gain:.2f}x")
     parts.append(f"{text.wall(progress.used_s)} of {text.wall(progress.budget_s)}")

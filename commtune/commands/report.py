@@ -9,10 +9,13 @@ from commtune import wiring
 from commtune.db.describing import describe
 from commtune.db.location import database_url
 from commtune.db.store import Store
+from commtune.errors import UserError
 from commtune.report.record import read
 from commtune.report.writing import write
 
 _PAGE = "report.html"
+#: What somebody asks for who takes the output for a file of that kind.
+_OTHER_KINDS = (".pdf", ".png", ".svg", ".md", ".txt", ".json")
 #: Letters of a file's name that are taken from a campaign's.
 _LONGEST = 100
 
@@ -24,6 +27,9 @@ def run(campaign: str, output: Path | None, png: Path | None, db: str | None) ->
         output: the page (``.html``), or a folder for the page and the pictures; ``None`` for a
             page in the current folder, called as the campaign.
         png: a folder for the pictures.
+
+    Raises:
+        UserError: reports are no files of the kind that is asked for.
     """
     url = database_url(db)
     described = describe(url, campaign)
@@ -37,6 +43,12 @@ def run(campaign: str, output: Path | None, png: Path | None, db: str | None) ->
 def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
     if output.suffix.lower() in (".html", ".htm"):
         return output, png
+    if output.suffix.lower() in _OTHER_KINDS and not output.is_dir():
+        raise UserError(
+            f"can't write a report as {output}",
+            hint="end it in .html (browsers print that as PDF), or name a folder: pictures go "
+            "there as PNG",
+        )
     return output / _PAGE, png or output
 
 

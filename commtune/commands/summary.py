@@ -133,6 +133,11 @@ def _table(plan: Plan, report: Report) -> str:
     ranged = [p for p in report.profiles if p.name != ALL_SIZES]
     rows: list[Sequence[str]] = [row for profile in ranged for row in _rows(profile)]
     if not rows:
+        if _is_untried(plan, report):
+            return (
+                "nothing was tried: runs of the default alone took the time of the search; "
+                "give it more, on a quieter machine"
+            )
         return "nothing was confirmed: no candidate was compared with the default"
     # Corrected for their number, all intervals of the campaign hold together at this level.
     level = f"{text.confidence(plan.level)} together"
@@ -150,6 +155,11 @@ def _table(plan: Plan, report: Report) -> str:
         return text.columns(header, rows, right="size,default,candidate,pairs")
     table = text.columns(header, rows, right="size,default,candidate,pairs")
     return f"{table}\n{text.each_by_itself(plan.level)}"
+
+
+def _is_untried(plan: Plan, report: Report) -> bool:
+    """Whether the search came to nothing but the default, though there is more to try."""
+    return report.trials <= 1 and plan.budget.trials is None and plan.space.count() > 1
 
 
 def _rows(profile: Profile) -> list[tuple[str, ...]]:
@@ -225,7 +235,9 @@ def _name(profile: Profile) -> str:
 
 def _remarks(plan: Plan, report: Report) -> list[str]:
     said = []
-    if not any(p.verdict is Verdict.FASTER for p in report.profiles):
+    if _is_untried(plan, report):
+        said.append("Keep the default until more is known.")
+    elif not any(p.verdict is Verdict.FASTER for p in report.profiles):
         said.append(
             f"Keep the default: no configuration was shown to be {plan.minimum_gain:.0%} faster."
         )

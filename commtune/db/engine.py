@@ -36,7 +36,7 @@ from commtune.db.location import (
 )
 from commtune.db.patience import Patience
 from commtune.db.queries import Rows, check_revision
-from commtune.errors import DatabaseFault
+from commtune.errors import DatabaseFault, installing
 from commtune.interrupts import Interrupts
 
 __all__ = ["Database", "database_url", "open_database", "upgrade"]
@@ -347,7 +347,7 @@ def _faults(url: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise DatabaseFault(
             f"the database {shown} needs the Python package {error.name}",
-            hint="pip install 'commtune[postgresql]'",
+            hint=installing("commtune[postgresql]"),
         ) from error
     except SQLAlchemyError as error:
         raise explain(_without(str(error), url), shown) from error

@@ -23,12 +23,13 @@ from typing import Any
 import yaml
 
 from commtune.errors import DocumentError
-from commtune.nearest import quoted
+from commtune.nearest import nearest, quoted
 
 #: Keys and list indices from the top of a document down to a value.
 Where = tuple[str | int, ...]
 
 _QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ENDINGS = (".yaml", ".yml")
 _MAX_NODES = 100_000  # aliases can make a small file enormous
 _TAG = "tag:yaml.org,2002:"
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)\Z")
@@ -198,8 +199,18 @@ def load_document(path: Path, error_class: type[DocumentError] = DocumentError) 
         raise error_class("not UTF-8 text", file=path, hint="save it as UTF-8") from e
     except OSError as e:
         reason = (e.strerror or str(e)).lower()
-        raise error_class(f"can't be read: {reason}", file=path, hint="check the path") from e
+        raise error_class(f"can't be read: {reason}", file=path, hint=_beside(path)) from e
     return parse_document(text, path, error_class)
+
+
+def _beside(path: Path) -> str:
+    """The hint where a file can't be read: another one in its folder that is called nearly so."""
+    try:
+        others = [other.name for other in path.parent.iterdir() if other.suffix in _ENDINGS]
+    except OSError:  # there is no such folder, or it isn't ours to look into
+        others = []
+    found = nearest(path.name, [other for other in others if other != path.name], cutoff=0.8)
+    return f"nearest: {path.parent / found}" if found else "check the path"
 
 
 def parse_document(

@@ -299,7 +299,7 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
         raise document.error(
             f"{tuned} is the operation that is tuned, it can't guard itself",
             ("guard_operations", file.guard_operations.index(tuned)),
-            hint="name other operations, such as broadcast and alltoall",
+            hint=f"name other operations, such as {_other_guards(tuned)}",
         )
     for index, guard in enumerate(file.guard_operations):
         if guard.is_pattern:
@@ -314,6 +314,11 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
             at = ("guard_operations", index)
             raise document.error(refused.message, at, hint=refused.hint) from refused
     return tuple(dict.fromkeys(file.guard_operations))
+
+
+def _other_guards(tuned: Operation) -> str:
+    usual = (Operation.BROADCAST, Operation.ALLTOALL, Operation.ALLREDUCE)
+    return " and ".join([one for one in usual if one != tuned][:2])
 
 
 def _guard_variables(document: Document, file: CampaignFile, space: Space) -> tuple[str, ...]:

@@ -125,3 +125,12 @@ def test_next_names_the_database_that_was_named() -> None:
     named = "--db '/my data/x.db'"
     assert all(named in line for line in said[1:])
     assert f"  commtune run --profile rails/rail-8-8 {named} -- COMMAND" in said
+
+
+def test_nothing_tried_is_not_nothing_found() -> None:
+    campaign = plan("ranks: 2")
+    for searched, said in ((0, "nothing was tried: "), (5, "nothing was confirmed: ")):
+        found = report(searched=searched, later=0)
+        assert summary._table(campaign, found).startswith(said)
+        remarks = "".join(summary._remarks(campaign, found))
+        assert ("no configuration was shown" in remarks) == bool(searched)

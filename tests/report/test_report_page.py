@@ -18,7 +18,7 @@ from commtune.commands.report import run
 from commtune.db.describing import describe
 from commtune.db.engine import open_database
 from commtune.db.store import Store
-from commtune.errors import MissingComponent, NoAnswer, UnknownName, UserError
+from commtune.errors import MissingComponent, NoAnswer, UnknownName, UserError, installing
 from commtune.report.points import pairs_of
 from commtune.report.record import read
 
@@ -336,6 +336,10 @@ def test_without_matplotlib_the_remedy_is_said(
     url: str, stored: Callable[[Made], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingComponent) as raised:
         run(stored(Made()), tmp_path / "page.html", None, url)
-    assert raised.value.hint == "pip install 'commtune[plot]'"
+    # Whatever PATH's pip belongs to: this Python is the one that lacks it.
+    assert raised.value.hint == f"{sys.executable} -m pip install 'commtune[plot]'"
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert installing("commtune[plot]") == "python -m pip install 'commtune[plot]'"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commtune import text
-from commtune.errors import MissingComponent, UserError
+from commtune.errors import MissingComponent, UserError, installing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +89,7 @@ def require_matplotlib() -> None:
         import matplotlib  # noqa: F401  # only whether it is there
     except ImportError as error:
         raise MissingComponent(
-            "drawing needs matplotlib", hint="pip install 'commtune[plot]'"
+            "drawing needs matplotlib", hint=installing("commtune[plot]")
         ) from error
 
 

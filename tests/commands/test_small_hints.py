@@ -1,0 +1,72 @@
+"""What people mistype gets a hint that helps them on."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from commtune.commands.export import _write
+from commtune.commands.progress import LineReporter
+from commtune.commands.report import _places
+from commtune.errors import CampaignError, UserError
+from commtune.model import Operation
+from commtune.nearest import nearest
+from commtune.tuner.campaign_file import load_campaign, parse_campaign
+from commtune.tuner.ports import Progress
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("bcast", "broadcast"),
+        ("pingpong", "ping-pong"),
+        ("reduce_scatter", "reduce-scatter"),
+        ("alltoal", "alltoall"),
+        ("incst", "incast"),
+    ],
+)
+def test_names_of_other_benchmarks_are_understood(word: str, meant: str) -> None:
+    assert nearest(word, list(Operation)) == meant
+
+
+def test_an_operation_is_not_named_as_its_own_guard() -> None:
+    text = (
+        "campaign: 1\nname: x\nspace: mpich-host\nworkload: {operation: alltoall}\n"
+        "guard_operations: [alltoall]\n"
+    )
+    with pytest.raises(CampaignError) as raised:
+        parse_campaign(text, Path())
+    assert raised.value.hint == "name other operations, such as broadcast and allreduce"
+
+
+def test_a_file_that_is_called_nearly_so_is_named(tmp_path: Path) -> None:
+    (tmp_path / "campaign.yaml").write_text("")
+    for wrong in ("campaign.yml", "campagin.yaml"):
+        with pytest.raises(CampaignError) as raised:
+            load_campaign(tmp_path / wrong)
+        assert raised.value.hint == f"nearest: {tmp_path / 'campaign.yaml'}"
+    with pytest.raises(CampaignError) as raised:
+        load_campaign(tmp_path / "other.yaml")
+    assert raised.value.hint == "check the path"
+
+
+def test_a_report_is_no_pdf_and_no_folder_of_that_name(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="can't write a report as"):
+        _places(Path("report.pdf"), None)
+    assert _places(Path("v1.2"), None) == (Path("v1.2/report.html"), Path("v1.2"))
+    (tmp_path / "pages.md").mkdir()
+    assert _places(tmp_path / "pages.md", None)[0] == tmp_path / "pages.md" / "report.html"
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as raised:
+        _write(tmp_path / "no such" / "x", "text")
+    assert raised.value.hint == f"mkdir -p '{tmp_path}/no such'"
+
+
+def test_one_trial_is_one_trial() -> None:
+    said = StringIO()
+    LineReporter(said).progress(Progress("search", 1, 1, 1.0, 2.0, 50.0))
+    assert said.getvalue() == "search: 1 trial, 1 run, 2 s of 50 s\n"
