@@ -316,7 +316,7 @@ def _unread() -> Iterator[int]:
 
 
 @pytest.mark.component("slurm")
-@pytest.mark.parametrize("timeout_s", [1.0, 30.0])
+@pytest.mark.parametrize("timeout_s", [1.0, 30.0])  # it is given up, and sbatch gives up
 def test_a_job_whose_number_never_came_back_is_in_the_queue(
     slurm: Cluster,
     real: Submission,
@@ -326,7 +326,8 @@ def test_a_job_whose_number_never_came_back_is_in_the_queue(
 ) -> None:
     slurm.pause_controller()
     begin_when(monkeypatch, lambda: waits_for_an_answer("sbatch"))
-    fault = refusal(replace(real, timeout_s=timeout_s), script)
+    environment = slurm.impatient if timeout_s > 1 else slurm.environment
+    fault = refusal(replace(real, environment=environment, timeout_s=timeout_s), script)
     assert (fault.trouble, fault.perhaps_accepted) == (Trouble.CONTROLLER_DOWN, True)
     slurm.resume_controller()
     queue = Queue(slurm.environment)
