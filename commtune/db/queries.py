@@ -36,6 +36,9 @@ _HINTED = 6
 #: Answers to one question: more than anybody has, so that no proof is missed for being old.
 _MOST = 1000
 
+#: The largest number that SQLite compares with.
+_LARGEST = 2**63 - 1
+
 _PROFILE = """
 SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
        p.verdict, p.level, p.minimum_gain, p.note, p.simulated, p.created, g.environment,
@@ -113,7 +116,8 @@ def ask_best(
     given = {name: value for name, value in asked.items() if value is not None}
     filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
     holds = f"p.operation = :op AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes {filters}"
-    values = {"op": str(op), "bytes": bytes, **given}
+    values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
+    values["op"] = str(op)
     found = list(rows(_newest(holds), {**values, "limit": limit}))
     if len(found) < limit and (numbers := beside(rows, filters, values)):
         others = rows(_newest(f"p.id IN ({_listed(numbers)})"), {"limit": limit - len(found)})
@@ -125,6 +129,11 @@ def ask_best(
     answers = [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
     both = zip(found, answers, strict=True)
     return [replace(answer, **measured[row["campaign_id"]]) for row, answer in both]
+
+
+def _held(value: Any) -> Any:
+    """A value of a question as columns may hold it: larger numbers are in no row."""
+    return max(-_LARGEST, min(value, _LARGEST)) if isinstance(value, int) else value
 
 
 def _newest(condition: str) -> str:
@@ -143,7 +152,7 @@ def profile(url: str, ref: str) -> ProfileAnswer:
         NoAnswer: there is no database yet.
         DatabaseFault: the database can't be read.
     """
-    by_number = ref.isascii() and ref.isdigit()
+    by_number = ref.isascii() and ref.isdigit() and len(ref) < len(str(_LARGEST))
     where = "p.id = :ref" if by_number else "(p.name = :ref OR c.name || '/' || p.name = :ref)"
     statement = f"{_PROFILE.format(more=_DESCRIPTIONS)} WHERE {where} ORDER BY p.created DESC"
     with reader(url) as rows:

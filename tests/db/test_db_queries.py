@@ -113,6 +113,17 @@ def test_no_answer_says_what_there_is(url: str, filled: Store) -> None:
     assert "allreduce, 8 B to 1 MiB, 2 ranks on 1 node, mpi-host, on laptop" in rest
 
 
+@pytest.mark.parametrize("condition", [{}, {"ranks": 10**30}, {"nodes": -(10**30)}])
+def test_a_number_that_no_database_holds_has_no_answer(
+    url: str, filled: Store, condition: dict[str, Any]
+) -> None:
+    assert filled
+    with pytest.raises(NoAnswer, match="no profile for allreduce"):
+        queries.best(url, "allreduce", 4096 if condition else 10**30, **condition)
+    with pytest.raises(UnknownName, match="no profile 9999"):
+        queries.profile(url, "9" * 30)
+
+
 def test_no_profile_yet_names_the_campaigns(url: str, store: Store) -> None:
     with pytest.raises(NoAnswer, match="no profile yet") as refusal:
         queries.best(url, "allreduce", 8)
