@@ -15,8 +15,9 @@ from commtune.cluster.load import between, snapshot
 from commtune.cluster.shared_memory import sweep
 from commtune.cluster.tracing import run as tracing
 from commtune.cluster.tracing.libraries import library_of
-from commtune.errors import EnvironmentFault, MissingComponent
+from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.model import Execution, MpiInstallation, Outcome, RunRequest, RunResult
+from commtune.tuner.guarding import GUARD_NAMES
 from commtune.tuner.ports import Program, Records
 
 #: How long before its last record a lost run may have made its shared memory, seconds.
@@ -126,6 +127,7 @@ class LocalBenchmark:
         *,
         timed: bool,
     ) -> process.Completed:
+        self._refuse_unguarded(variables)
         launcher = self._launcher
         words = launcher.command(request.workload.ranks, program, limit_s)
         if launcher.around is not None and timed:
@@ -141,6 +143,17 @@ class LocalBenchmark:
         kept = launcher.grace_s > 0 and completed.exit_code in OVER_TIME
         over = kept and completed.wall_s >= limit_s
         return replace(completed, timed_out=True) if over else completed
+
+    def _refuse_unguarded(self, variables: Mapping[str, str]) -> None:
+        """Campaigns are cut by guards; what is asked for by hand, or on other nodes, is not."""
+        for name in GUARD_NAMES:
+            kept = self.environment.get(name)
+            if kept is not None and variables.get(name, kept) != kept:
+                raise UserError(
+                    f"{name}={kept} is set in this environment to keep hardware safe: no run may "
+                    f"have {name}={variables[name]}",
+                    hint=f"leave {name} out",
+                )
 
     def _sweep(self, since: float) -> None:
         """Removes what failed ranks left in this machine's shared memory."""
