@@ -93,10 +93,15 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
 
 
 def update_campaign(connection: Connection, campaign_id: int, spec: CampaignRecord) -> None:
-    """Stores what may change; for the controller that holds the campaign's lock."""
-    connection.execute(
-        update(Campaign).where(Campaign.id == campaign_id).values(**_changeable(spec))
-    )
+    """Stores what may change; for the controller that holds the campaign's lock.
+
+    With other settings, a larger budget say, a campaign that was finished has more to do.
+    """
+    this, values = Campaign.id == campaign_id, _changeable(spec)
+    settings = connection.execute(select(Campaign.settings).where(this)).scalar_one()
+    if differences(settings, values["settings"]):
+        values["finished"] = None
+    connection.execute(update(Campaign).where(this).values(**values))
 
 
 def add_trial(

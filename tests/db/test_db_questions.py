@@ -99,3 +99,12 @@ def test_a_stack_that_was_stored_without_its_libraries_still_matches(store: Stor
     newer = replace(on("1.20.1"), formerly=StackRecord("newer", "MPICH 5", {"version": "5"}))
     with pytest.raises(CampaignChanged, match=r'stack\.version: "4\.3\.0" -> "5"'):
         store.open_campaign(given.campaign(stack=newer))
+
+
+def test_a_finished_campaign_with_a_larger_budget_is_not_finished(store: Store) -> None:
+    handle, _ = store.begin(given.campaign())
+    store.finish_campaign(handle.id)
+    store.begin(given.campaign())
+    assert store.campaigns()[0].finished is not None, "there is nothing more to do"
+    store.begin(given.campaign(settings={"budget": {"wall_s": 600}}))
+    assert store.campaigns()[0].finished is None
