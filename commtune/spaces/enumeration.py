@@ -42,6 +42,7 @@ class Enumeration:
             i for i, p in enumerate(parameters) if any(p.name in s for s in self._states[i + 1 :])
         }
         self._known: dict[tuple[int, tuple[Value, ...]], int] = {}
+        self._found: dict[tuple[int, tuple[Value, ...]], tuple[tuple[Value, int], ...]] = {}
 
     def count(self) -> int:
         """How many legal assignments there are."""
@@ -53,14 +54,13 @@ class Enumeration:
             raise IndexError(number)
         chosen: Assignment = {}
         for index, parameter in enumerate(self._parameters):
+            options = self._options(index, chosen)
             if index not in self._matters:
-                legal = list(self._legal(index, chosen))
-                completions = self._completions(index + 1, chosen | {parameter.name: legal[0]})
-                chosen[parameter.name] = legal[number // completions]
+                completions = options[0][1]
+                chosen[parameter.name] = options[number // completions][0]
                 number %= completions
                 continue
-            for value in self._legal(index, chosen):
-                completions = self._completions(index + 1, chosen | {parameter.name: value})
+            for value, completions in options:
                 if number < completions:
                     chosen[parameter.name] = value
                     break
@@ -95,6 +95,20 @@ class Enumeration:
                 found = len(legal) * self._completions(index + 1, chosen | {name: legal[0]})
             self._known[key] = found
         return self._known[key]
+
+    def _options(self, index: int, chosen: Assignment) -> tuple[tuple[Value, int], ...]:
+        """The values that a parameter may have, each with its completions; found once a state."""
+        key = (index, tuple(chosen[name] for name in self._states[index]))
+        if key not in self._found:
+            name = self._parameters[index].name
+            legal = list(self._legal(index, chosen))
+            # Where nothing later looks, the first stands for all.
+            asked = legal if index in self._matters else legal[:1] * len(legal)
+            self._found[key] = tuple(
+                (value, self._completions(index + 1, chosen | {name: one}))
+                for value, one in zip(legal, asked, strict=True)
+            )
+        return self._found[key]
 
     def _legal(self, index: int, chosen: Assignment) -> Iterator[Value]:
         parameter = self._parameters[index]
