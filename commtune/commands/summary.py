@@ -230,7 +230,7 @@ def _brings(profile: Profile, name: str) -> str:
 
 
 def _name(profile: Profile) -> str:
-    return f"{profile.name} ({text.size(profile.bytes_low)} to {text.size(profile.bytes_high)})"
+    return f"{profile.name} ({_title(profile)})"
 
 
 def _remarks(plan: Plan, report: Report) -> list[str]:
@@ -340,6 +340,8 @@ def _next(plan: Plan, report: Report, program: str, again: str, db: str | None =
     backend = Backend(plan.workload.backend)
     # Elsewhere the native benchmark answers first.
     of = "" if backend.is_native else f" --backend {backend}"
+    if plan.workload.nodes > 1:  # the same database answers for one node, too
+        of = f" --nodes {plan.workload.nodes}{of}"
     there = flags.again(db)
     lines = [f"{program} best --op {plan.workload.operation} --bytes {size}{of}{there}"]
     if faster:

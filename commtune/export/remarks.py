@@ -46,9 +46,8 @@ def remarks(document: ExportDocument, guards: Guards, load: str, undo: str) -> l
 def title(profile: Profile) -> str:
     """One line: what this is."""
     low, high = size_text(profile.bytes_low), size_text(profile.bytes_high)
-    return one_line(
-        f"commtune profile {profile.name}: settings for {profile.operation}, {low} to {high}"
-    )
+    sizes = low if low == high else f"{low} to {high}"
+    return one_line(f"commtune profile {profile.name}: settings for {profile.operation}, {sizes}")
 
 
 def scope(profile: Profile, guards: Guards) -> list[str]:

@@ -134,3 +134,13 @@ def test_nothing_tried_is_not_nothing_found() -> None:
         assert summary._table(campaign, found).startswith(said)
         remarks = "".join(summary._remarks(campaign, found))
         assert ("no configuration was shown" in remarks) == bool(searched)
+
+
+def test_one_size_is_no_range_and_several_nodes_are_asked_for() -> None:
+    text = "campaign: 1\nname: rails\nspace: mpich-host\nslurm: {}\n"
+    workload = "workload: {ranks: 4, nodes: 2, sizes: [1MiB]}\n"
+    campaign = parse_campaign(text + workload, Path.cwd()).plan
+    one = given.profile("one", bytes_low=1 << 20, bytes_high=1 << 20)
+    assert summary._settings([one], {})[0].splitlines()[0] == "one (1 MiB)"
+    said = summary._next(campaign, report(one), "commtune", "again").splitlines()
+    assert said[1] == "  commtune best --op allreduce --bytes 1MiB --nodes 2"

@@ -90,7 +90,8 @@ _CAMPAIGNS = {
     ),
     "too few ranks": (
         _HEAD + "workload:\n  ranks: 1\n",
-        "commtune: wrong.yaml:6: workload.ranks: 1 is out of range\n  from 2 to 4096\n",
+        "commtune: wrong.yaml:6: workload.ranks: 1 is out of range\n"
+        "  from 2 to 4096; a command of your own from 1\n",
     ),
     "too large a size": (
         _HEAD + "workload:\n  sizes: [8, 4GiB]\n",
@@ -323,7 +324,8 @@ _FLAGS = {
     "tune --op matrix": "--op matrix needs a file of messages, which only a campaign file names\n"
     "  'commtune init' writes one; add `workload: {operation: matrix, matrix: FILE}`\n",
     "tune --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
-    "tune --ranks 1": "--ranks: 1 is out of range\n  from 2 to 4096\n",
+    "tune --ranks 1": "--ranks: 1 is out of range\n"
+    "  from 2 to 4096; a command of your own from 1\n",
     "tune --search soon": "--search: 'soon' is not an amount\n  write it like 60s, 5min or 8h\n",
     "tune --confirm 5x": "--confirm: '5x' has no known unit of time\n  units: us, ms, s, min, h\n",
     "tune --minimum-gain 200%": "--minimum-gain: '200%' is out of range\n"
