@@ -136,7 +136,9 @@ def spellings(library: str) -> tuple[str, ...]:
 def _may_hold(library: str, name: str) -> bool:
     if name.startswith((*prefixes(library), *_before_stars(library))):
         return True
-    return bool(re.search(rf"\b{re.escape(name)}\b", catalogue_text(library)))
+    text = catalogue_text(library)
+    # The plain search is a hundred times as quick, and mostly says no.
+    return name in text and bool(re.search(rf"\b{re.escape(name)}\b", text))
 
 
 @cache
