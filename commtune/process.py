@@ -123,8 +123,7 @@ def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> NoRetur
         MissingComponent: the program can't be started.
     """
     # Python ignores these, and what is ignored stays so: 'yes | head' would not end in silence.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
+    ours = {n: signal.signal(n, signal.SIG_DFL) for n in (signal.SIGPIPE, signal.SIGXFSZ)}
     try:
         os.execvpe(arguments[0], list(arguments), dict(environment))
     except OSError as error:
@@ -132,6 +131,9 @@ def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> NoRetur
             f"can't start {arguments[0]}: {error.strerror}",
             hint="check the command's name and that it is on PATH",
         ) from error
+    finally:  # we are still here
+        for number, handler in ours.items():
+            signal.signal(number, handler)
 
 
 def end_tree(

@@ -7,7 +7,10 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from commtune import process
+from commtune.errors import MissingComponent
 
 _ROOT = Path(__file__).parents[2]
 _BECOME = (
@@ -22,3 +25,11 @@ def test_no_signal_is_ignored_for_it() -> None:
     ignored = int(done.output.split()[-1], 16)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         assert not ignored >> (number - 1) & 1, done.output
+
+
+def test_where_it_is_missing_ours_are_ignored_as_before() -> None:
+    numbers = (signal.SIGPIPE, signal.SIGXFSZ)
+    before = [signal.getsignal(number) for number in numbers]
+    with pytest.raises(MissingComponent):
+        process.replace(["nonexistent-program"], {"PATH": "/usr/bin"})
+    assert [signal.getsignal(number) for number in numbers] == before == [signal.SIG_IGN] * 2
