@@ -17,7 +17,7 @@ from commtune.commands import text
 from commtune.commands.compare_asked import Flags, workload_asked
 from commtune.commands.ending import signals_interrupt
 from commtune.commands.progress import reporter
-from commtune.commands.sides import notes, read_side, with_pins
+from commtune.commands.sides import notes, read_side, remarks_on, with_pins
 from commtune.commands.stored import (
     on_slurm_again,
     seconds,
@@ -101,6 +101,7 @@ def _question(a: str, b: str, flags: Flags, db: str | None) -> Question:
     workload = workload_asked(flags, stored)
     mpi = on.mpi if on else wiring.find(named_mpi)
     rounded = rounded_words(workload)
+    versions = {mpi.flavour.library: mpi.version}
     sets = [side.baseline for side in named.values() if side.baseline]
     return Question(
         names={side: name.written for side, name in named.items()},
@@ -112,6 +113,7 @@ def _question(a: str, b: str, flags: Flags, db: str | None) -> Question:
         on=on,
         notes=[
             *([rounded] if rounded else []),
+            *(word for one in named.values() for word in remarks_on(one, versions)),
             *(note for one in sets for note in notes(one, libraries_of(workload.backend, mpi))),
         ],
     )

@@ -12,6 +12,8 @@ from commtune.db.describing import CampaignDescription
 from commtune.errors import UserError
 from commtune.model import Configuration
 from commtune.nearest import quoted
+from commtune.spaces.catalogue.checking import Setting, remarks
+from commtune.spaces.catalogue.misspelled_values import misspelled_values
 from commtune.systems.baselines import PREFIX, NamedSet, baseline
 from commtune.tuner.comparing import Side
 
@@ -100,6 +102,19 @@ def with_pins(named: Mapping[Side, Named]) -> dict[Side, Configuration]:
         side: Configuration({**(one.pins or shared), **one.configuration})
         for side, one in named.items()
     }
+
+
+def remarks_on(one: Named, found: Mapping[str, str]) -> list[str]:
+    """What the catalogue says of settings that somebody typed, as ``commtune doctor`` does.
+
+    Args:
+        found: versions of libraries, as far as they are known.
+    """
+    if one.stored or one.baseline:
+        return []
+    settings = [Setting(name, value) for name, value in one.configuration.items()]
+    every = [*remarks(settings, found), *misspelled_values(settings, found)]
+    return list({remark.key: remark.what for remark in every}.values())
 
 
 def notes(one: NamedSet, libraries: Collection[str]) -> Iterator[str]:

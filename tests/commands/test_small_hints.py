@@ -10,6 +10,7 @@ import pytest
 from commtune.commands.export import _write
 from commtune.commands.progress import LineReporter
 from commtune.commands.report import _places
+from commtune.commands.sides import read_side, remarks_on
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation
 from commtune.nearest import nearest
@@ -70,3 +71,10 @@ def test_one_trial_is_one_trial() -> None:
     said = StringIO()
     LineReporter(said).progress(Progress("search", 1, 1, 1.0, 2.0, 50.0))
     assert said.getvalue() == "search: 1 trial, 1 run, 2 s of 50 s\n"
+
+
+def test_what_compare_is_given_is_held_against_the_catalogue() -> None:
+    (said,) = remarks_on(read_side("NCCL_PROTOO=LL", None), {"nccl": "2.28.9"})
+    assert said == "NCCL_PROTOO is not known here; perhaps NCCL_PROTO is meant"
+    assert not remarks_on(read_side("NCCL_PROTO=LL NOTHING=1", None), {"nccl": "2.28.9"})
+    assert not remarks_on(read_side("default", None), {})
