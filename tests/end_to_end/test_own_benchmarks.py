@@ -57,7 +57,7 @@ space: ./space.yaml
 mpi: wheel:mpich
 benchmark: {command: [sh, step.sh, "{run_id}"], output: json-line, name: step}
 workload: {ranks: 2, sizes: [1]}
-budget: {search: 60s, ablation: 1s, confirmation: 2s, trials: 4}
+budget: {search: 60s, ablation: 1s, confirmation: 5s, trials: 4}
 """
 _MODES = """\
 space: 1
@@ -168,7 +168,7 @@ def test_a_profile_of_a_command_can_be_verified(stepping: CommandLine) -> None:
     stepping.write("[ ! -e gone ] || exit 9\n" + _COMMAND, "step.sh")
     assert stepping("tune", "campaign.yaml").code == 0
     (name,) = stepping.query("SELECT name FROM profiles WHERE verdict = 'faster' LIMIT 1")[0]
-    said = stepping("verify", name, "--time", "10s")  # it ends as soon as the answer is clear
+    said = stepping("verify", name, "--time", "1min")  # it ends as soon as the answer is clear
     assert said.code == 0, said.out + said.err
     report = stepping("report", "step", "--output", "report.html")
     assert report.code == 0, report.err
