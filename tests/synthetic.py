@@ -92,6 +92,8 @@ class SyntheticBenchmark:
             Setting(name, Told.HELD, asked.get(name), asked.get(name, value))
             for name, value in self.own.items()
         ]
+        gone = asked.keys() - self.own.keys()
+        settings += [Setting(name, Told.ABSENT, asked[name]) for name in sorted(gone)]
         did = ["no choice by itself"] if self.present in asked else []
         return executed(asked, str(request.workload.operation), settings, did=did)
 

@@ -18,6 +18,7 @@ from commtune.quantities import format_bytes
 from commtune.tuner.ablation import Ablation
 from commtune.tuner.answers import everywhere, ranges, trade_off
 from commtune.tuner.confirm import Comparison, Rules, more_pairs
+from commtune.tuner.crediting import is_credited
 from commtune.tuner.evidence import Cell, Evidence, times
 from commtune.tuner.looks import LOOK_SHARES, Decision, error_share
 from commtune.tuner.plan import Plan
@@ -80,7 +81,7 @@ def conclude(
         "not_followed": [
             {"configuration": dict(e.configuration), "followed": str(e.followed), "why": e.why}
             for e in executions
-            if not e.followed.is_credited
+            if not is_credited(plan.space, e)
         ],
         "set_aside": [list(item) for item in set_aside],
     }

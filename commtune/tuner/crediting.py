@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from commtune.model import DEFAULT, Configuration, Execution
+from commtune.spaces import Space
 from commtune.tuner.ablation import Ablation, units, without
-from commtune.tuner.executed import at_default, credited, group
+from commtune.tuner.executed import at_default, credited, effective, group
 from commtune.tuner.session import Session
 
 
@@ -23,7 +24,7 @@ def as_executed(
     execution = session.trace(configuration)
     if execution is None or configuration.is_default:
         return configuration
-    if not execution.followed.is_credited:
+    if not is_credited(session.plan.space, execution):
         session.reporter.say(f"not credited as asked: {configuration}: {execution.why}")
         rest = credited(execution)
         if rest == configuration or session.plan.space.check(rest):
@@ -35,18 +36,31 @@ def as_executed(
     return configuration if became == configuration else as_executed(session, became, known)
 
 
+def is_credited(space: Space, execution: Execution) -> bool:
+    """Whether results may be put down to a configuration as it was asked for.
+
+    So they may where what had no effect can't be left out, as a part of a choice of several
+    variables: it changes nothing, such as switching off what a library was built without.
+    """
+    rest = effective(execution)
+    return execution.followed.is_credited or (
+        rest == credited(execution) and bool(space.check(rest))
+    )
+
+
 def _plain(session: Session, execution: Execution) -> list[Configuration]:
     """The configuration without all, and without each, of what asks for the library's default."""
     default = session.trace(DEFAULT)
     if default is None:
         return []
     space = session.plan.space
-    needless = at_default(execution, default)
+    asked = execution.configuration.keys()
+    needless = at_default(execution, default) | (asked - effective(execution).keys())
     names = [
         name
         for name in units(space, execution.configuration)
         if (rest := without(space, execution.configuration, [name])) is not None
-        and execution.configuration.keys() - rest.keys() <= needless
+        and asked - rest.keys() <= needless
     ]
     together = without(space, execution.configuration, names) if len(names) > 1 else None
     each = [without(space, execution.configuration, [name]) for name in names]

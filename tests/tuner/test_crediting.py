@@ -32,8 +32,17 @@ parameters:
   - {name: CELLS, kind: choice, values: ["2", "4", "8"], source: test}
   - {name: RULES, kind: choice, values: ["on", "off"], source: test}
   - {name: TREE, kind: choice, values: ["1", "2"], source: test, when: {RULES: ["on"]}}
+  - {name: PLUGIN_SPEED, kind: choice, values: ["1", "2"], source: test}
+  - name: who
+    kind: group
+    choices:
+      basic: {PLUGIN: "0", LEVELS: "0"}
+      levels: {PLUGIN: "0", LEVELS: "2"}
+      plugin: {PLUGIN: "1"}
+    source: test
 """
-OWN = {"BUFFER": "8192", "CELLS": "4", "RULES": "off", "TREE": "1"}
+#: Built without the plugin.
+OWN = {"BUFFER": "8192", "CELLS": "4", "RULES": "off", "TREE": "1", "LEVELS": "0"}
 
 
 def truth(configuration: Configuration, size: int) -> float:
@@ -87,6 +96,23 @@ def test_what_another_variable_needs_stays(runner: Runner) -> None:
     assert as_executed(session(runner), asked, []) == Configuration({"RULES": "on"})
     asked = Configuration({"RULES": "on", "TREE": "2"})
     assert as_executed(session(runner), asked, []) == asked
+
+
+def test_what_the_library_lacks_is_left_out(runner: Runner) -> None:
+    asked = Configuration({"BUFFER": "65536", "PLUGIN_SPEED": "2"})
+    assert as_executed(session(runner), asked, []) == Configuration({"BUFFER": "65536"})
+    assert as_executed(session(runner), Configuration({"PLUGIN": "1"}), []) == DEFAULT
+
+
+def test_a_choice_that_also_switches_off_what_the_library_lacks_is_credited(
+    runner: Runner,
+) -> None:
+    asked = Configuration({"PLUGIN": "0", "LEVELS": "2", "BUFFER": "65536"})
+    assert as_executed(session(runner), asked, []) == asked
+    basic = Configuration({"PLUGIN": "0", "LEVELS": "0"})  # what it does by itself
+    assert as_executed(session(runner), basic, []) == DEFAULT
+    both = Configuration({**basic, "BUFFER": "65536"})
+    assert as_executed(session(runner), both, []) == Configuration({"BUFFER": "65536"})
 
 
 def test_a_variable_whose_presence_changes_what_the_library_does_stays(
