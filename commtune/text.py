@@ -101,10 +101,17 @@ def ratio(gain: Interval) -> str:
     """``1.41x [1.37, 1.45]``, or dashes where there is no interval."""
     if gain.pairs < 2:
         return "-"
-    # A wide interval may still say which is faster.
-    if gain.high > 10 * gain.low and gain.low <= 1 <= gain.high:
+    if is_too_noisy(gain.low, gain.high):
         return "nothing known, too noisy"
     return f"{gain.ratio:.2f}x [{gain.low:.2f}, {gain.high:.2f}]"
+
+
+def is_too_noisy(low: float, high: float) -> bool:
+    """Whether the interval of a ratio is so wide that its numbers say nothing.
+
+    A wide one that leaves out 1 still says which is faster.
+    """
+    return high > 10 * low and low <= 1 <= high
 
 
 def beside(aggressor: Aggressor) -> str:

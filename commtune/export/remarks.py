@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from commtune.export.document import ExportDocument
 from commtune.export.guards import Guards
 from commtune.model import PointEvidence, Profile, Verdict
-from commtune.text import each_by_itself, split_note
+from commtune.text import each_by_itself, is_too_noisy, split_note
 from commtune.tuner.points import telling
 from commtune.tuner.speeds import ALL
 
@@ -95,7 +95,11 @@ def time_text(seconds: float) -> str:
 
 
 def gain_text(point: PointEvidence) -> str:
-    """A ratio with its interval: ``1.41 [1.40, 1.42]``."""
+    """A ratio with its interval: ``1.41 [1.40, 1.42]``; words where it says nothing."""
+    if point.gain.pairs < 2:
+        return "too few pairs"
+    if is_too_noisy(point.gain.low, point.gain.high):
+        return "too noisy"
     return f"{point.gain.ratio:.2f} [{point.gain.low:.2f}, {point.gain.high:.2f}]"
 
 

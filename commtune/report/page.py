@@ -17,7 +17,7 @@ from commtune import __version__, text
 from commtune.model import Configuration, Interval, Outcome, Phase, Verdict
 from commtune.report import course, method
 from commtune.report.answers import HOPELESS, Card, cards
-from commtune.report.borders import Border, borders
+from commtune.report.borders import Border, Side, borders
 from commtune.report.figures import course as course_figures
 from commtune.report.figures import evidence, variables
 from commtune.report.figures.style import Picture, svg
@@ -39,8 +39,6 @@ from commtune.tuner.speeds import ALL
 MOST_BLOCKS = 60
 #: From here on the number of pairs that would decide something is not worth its digits.
 _MANY_PAIRS = 2000
-#: An interval whose ends are so far apart, as a factor, says nothing.
-_WILD = 10.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,11 @@ class Page:
         """The gain that would have been found, by size, where there are enough pairs."""
         judged = {p.bytes for p in self.points if p.is_judged}
         return {s: g for s, g in self.record.conclusion.detectable.items() if s in judged}
+
+    @property
+    def undetectable(self) -> list[int]:
+        """Sizes with enough pairs at which any gain may be hidden."""
+        return sorted({p.bytes for p in self.points if p.is_judged} - self.detectable.keys())
 
     @property
     def columns(self) -> tuple[SizePoint, ...]:
@@ -220,8 +223,8 @@ def render(page: Page) -> str:
     )
     environment.filters |= {
         "size": text.size, "duration": text.duration, "wall": text.wall,
-        "percent": text.percent, "node_hours": text.node_hours, "gain": _gain, "time": _time,
-        "verdict": _verdict, "grouped": _grouped, "limit": limit_words,
+        "percent": text.percent, "node_hours": text.node_hours, "gain": _gain, "ratio": _ratio,
+        "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": limit_words,
     }  # fmt: skip
     template = environment.get_template("report.html")
     drawn = {name: Markup(svg(picture, page.banner)) for name, picture in page.pictures.items()}
@@ -247,9 +250,13 @@ def _gain(gain: Interval) -> str:
     """An interval for a narrow column."""
     if gain.pairs < 2:
         return "–"
-    if gain.high > _WILD * gain.low and gain.low <= 1 <= gain.high:
+    return _ratio(gain)
+
+
+def _ratio(found: Interval | Side) -> str:
+    if text.is_too_noisy(found.low, found.high):
         return "too noisy"
-    return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}]"
+    return f"{found.ratio:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 
 def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:

@@ -209,20 +209,23 @@ def detectable_gains(
 ) -> Mapping[int, float]:
     """The gain, by size, that a candidate would have been found to have in 9 of 10 cases.
 
-    From the noise of the pairs that were made, and the blocks that the budget allows.
+    From the noise of the pairs that were made, and the blocks that the budget allows: that of the
+    noisiest candidate which is not ruled out. Quiet ones say nothing of what it may hide.
     """
     planned = decision.looks[-1].planned if decision.looks else decision.blocks
-    by_size: defaultdict[int, list[float]] = defaultdict(list)
-    for place, estimates in enumerate(comparison.estimates.values()):
+    by_size: defaultdict[int, list[tuple[bool, float]]] = defaultdict(list)
+    for place, (candidate, estimates) in enumerate(comparison.estimates.items()):
+        points = overall(comparison.points[candidate])
         made = decision.made(place)
         # Not every block gives a pair: the two runs may have met different machine speeds.
         times = max(1.0, planned / made) if made else 1.0
         for size, found in estimates.items():
             if found is not None and found.pairs >= FEWEST_PAIRS:
                 error = found.error / math.sqrt(times)
-                freedom = max(2.0, found.freedom * times)
-                by_size[size].append(detectable(error, freedom, rules.each, rules.minimum_gain))
-    gains = {size: median(values) for size, values in sorted(by_size.items())}
+                gain = detectable(error, found.freedom * times, rules.each, rules.minimum_gain)
+                is_open = points[size].verdict is not Verdict.DEFAULT
+                by_size[size].append((is_open, gain))
+    gains = {size: max(values)[1] for size, values in sorted(by_size.items())}
     return {size: gain for size, gain in gains.items() if gain < _SAYS_NOTHING}
 
 

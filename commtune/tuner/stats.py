@@ -161,4 +161,5 @@ def detectable(
         level: level of the interval that has to lie above the minimum gain.
     """
     reach = (quantile((1 + level) / 2, freedom) + quantile(chance, 1e6)) * error
-    return math.exp((math.log1p(minimum_gain) + reach) / (1 - _NORMAL_95 * SITTING_SPREAD)) - 1
+    logarithm = (math.log1p(minimum_gain) + reach) / (1 - _NORMAL_95 * SITTING_SPREAD)
+    return math.exp(min(logarithm, 700)) - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from export_documents import DOCUMENT, GOOD_GUARDS, HURT, PROFILE, UNCLEAR, with
 
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export import ExportDocument, formats, render
-from commtune.model import DEFAULT, PointEvidence, Verdict
+from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 MODULES = ("lmod", "tcl")
@@ -165,6 +166,19 @@ def test_an_unguarded_module_says_so_loudly_in_its_help(format: str) -> None:
 @pytest.mark.parametrize("format", ["env", "sh", "csh", "fish", "json"])
 def test_other_forms_need_no_guards_but_say_that_there_are_none(format: str) -> None:
     assert "No guard operations were measured" in render(format, with_guards())
+
+
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        (Interval(0.54, 0.003, 109.1, 7), "too noisy              7  allreduce: undecided"),
+        (Interval(1.3, 0.0, math.inf, 1), "too few pairs          1  allreduce: undecided"),
+        (Interval(30.0, 2.0, 450.0, 7), "30.00 [2.00, 450.00]      7  allreduce: undecided"),
+    ],
+)
+def test_an_interval_that_says_nothing_is_no_number(gain: Interval, said: str) -> None:
+    points = (replace(PROFILE.points[0], gain=gain, verdict=Verdict.UNDECIDED),)
+    assert said in render("sh", replace(DOCUMENT, profile=replace(PROFILE, points=points)))
 
 
 @pytest.mark.parametrize("format", formats())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from commtune.db.describing import describe
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.errors import MissingComponent, NoAnswer, UnknownName, UserError, installing
+from commtune.report.page import compose, render
 from commtune.report.points import pairs_of
 from commtune.report.record import read
 
@@ -288,6 +290,33 @@ def test_only_pairs_that_intervals_are_made_of_are_shown(
     pairs = pairs_of(record)
     assert {cell for _, cell in pairs} == {(size, "all") for size in Made().sizes}
     assert {len(found) for found in pairs.values()} == {9}
+
+
+def test_a_border_with_an_interval_that_says_nothing_has_no_number(url: str) -> None:
+    database = open_database(url)
+    store = Store(database)
+    Made(trials=5, blocks=9).store(store)
+    page = compose(read(store, url, describe(url, "made-up")))
+    database.close()
+    (border,) = page.borders
+    wild = replace(border.sides[0], ratio=0.54, low=0.003, high=109.1)
+    said = shown(render(replace(page, borders=(replace(border, sides=(wild,)),))))
+    part = said[said.index("Where the ranges part") : said.index("What could still be hidden")]
+    assert "too noisy" in part and "109" not in part
+
+
+def test_sizes_where_any_gain_may_be_hidden_are_named(url: str) -> None:
+    database = open_database(url)
+    store = Store(database)
+    Made(trials=5, blocks=9).store(store)
+    record = read(store, url, describe(url, "made-up"))
+    database.close()
+    known = {s: g for s, g in record.conclusion.detectable.items() if s != 1024}
+    conclusion = replace(record.conclusion, detectable=known)
+    said = shown(render(compose(replace(record, conclusion=conclusion))))
+    part = said[said.index("What could still be hidden") :]
+    assert re.search(r"8 B ?3\.1 % .*1 KiB ?any: too noisy", part)
+    assert said.count("any: too noisy") == 1
 
 
 def test_a_folder_gets_the_page_and_its_pictures(

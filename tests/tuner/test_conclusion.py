@@ -26,7 +26,9 @@ from commtune.model import (
     Operation,
     Outcome,
     Phase,
+    PointEvidence,
     RunResult,
+    Verdict,
     Workload,
 )
 from commtune.spaces import build_space, parse_document
@@ -40,7 +42,7 @@ from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.ports import Store as StorePort
 from commtune.tuner.runner import Runner
 from commtune.tuner.speeds import Speeds
-from commtune.tuner.stats import detectable
+from commtune.tuner.stats import Estimate, detectable, interval
 
 SPACE = build_space(
     parse_document(
@@ -56,6 +58,7 @@ parameters:
     )
 )
 A = Configuration({"V": "1"})
+B = Configuration({"V": "2"})
 RULES = Rules(0.95, 0.02, 0.05, 1)
 PLAN = Plan(
     "conclusions",
@@ -229,6 +232,36 @@ def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
     # Four times the blocks, half of what is above the minimum.
     more = detectable_gains(looked(20, 80), comparison, RULES)
     assert (more[8] - 0.02) / (found[8] - 0.02) == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("slow", [(0.8, 0.01), (0.01, 0.5)])
+def test_what_was_detectable_is_of_the_noisiest_that_is_not_ruled_out(
+    slow: tuple[float, float],
+) -> None:
+    made = {}
+    for candidate, (ratio, spread) in {A: slow, B: (1.0, 0.1)}.items():
+        logs = [spread * (-1) ** n for n in range(12)]
+        blocks = [block({8: 1.0}, {candidate: {8: 1 / (ratio * math.exp(x))}}) for x in logs]
+        made[candidate] = compare_one(blocks, candidate, "allreduce", Speeds(), RULES)
+    points = {candidate: both[0] for candidate, both in made.items()}
+    estimates = {candidate: both[1] for candidate, both in made.items()}
+    assert [points[c][0].verdict for c in (A, B)] == [Verdict.DEFAULT, Verdict.UNDECIDED]
+    comparison = Comparison("allreduce", points, estimates, {}, {})
+    looks = (Look(12, 12, {0: "budget", 1: "budget"}),)
+    found = detectable_gains(Decision((A, B), 12, 0, 1.0, looks), comparison, RULES)
+    open_ = estimates[B][8]
+    assert open_ is not None
+    assert found == {8: detectable(open_.error, open_.freedom, RULES.each, 0.02)}
+
+
+def test_nothing_was_detectable_where_a_rare_speed_leaves_nearly_no_freedom() -> None:
+    estimate = Estimate(0.0, 0.05, 1.0, 7)
+    rules = replace(RULES, comparisons=24)
+    gain = interval(estimate, rules.each)
+    point = PointEvidence("allreduce", 8, "all", 1.0, 1.0, gain, Verdict.UNDECIDED)
+    comparison = Comparison("allreduce", {A: (point,)}, {A: {8: estimate}}, {}, {})
+    assert gain.high > 1e6
+    assert detectable_gains(looked(7, 7), comparison, rules) == {}
 
 
 def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:

@@ -88,6 +88,10 @@ def test_what_can_be_detected_is_decided_by_as_many_pairs() -> None:
     assert blocks_to_decide(smaller, 0.998, 0.02) > 45
 
 
+def test_what_can_be_detected_is_a_number_however_wild_the_pairs() -> None:
+    assert 1e100 < detectable(5.0, 1.0, 0.9998, 0.02) < math.inf
+
+
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_too_few_pairs_know_nothing(pairs: int) -> None:
     found = ratio_interval([2.0] * pairs, [1.0] * pairs, 0.95)
