@@ -32,13 +32,13 @@ from commtune.model import (
 )
 from commtune.model.costs import cost_of
 from commtune.spaces import QuantityError, parse_seconds
-from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
+from commtune.tuner.refused import KeyRefused
+from commtune.tuner.shapes import Asked, backend_of, matrix_path, shape_of
 from commtune.tuner.timing_part import (
     DEFAULT_BATCH,
     LARGEST_BATCH,
     MODES,
     TIMERS,
-    TimingRefused,
     check_timing,
 )
 from commtune.tuner.workload_part import (
@@ -242,7 +242,7 @@ def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
             **named,
         )
         return backend_of(asked), shape_of(asked)
-    except ShapeRefused as refused:
+    except KeyRefused as refused:
         hint = _as_flags(refused.hint)
         raise UserError(f"{_flag(refused.key)}: {refused.message}", hint=hint) from refused
 
@@ -285,7 +285,7 @@ def _timing(flags: TimingFlags, workload: Workload, time_cap_s: float) -> Timing
     )
     try:
         check_timing(timing, workload, is_counted=counted is not None)
-    except TimingRefused as refused:
+    except KeyRefused as refused:
         hint = _as_flags(refused.hint)
         raise UserError(f"{_flag(refused.key)}: {refused.message}", hint=hint) from refused
     return timing

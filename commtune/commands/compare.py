@@ -79,8 +79,8 @@ def run(
 
 
 def _raise_failure(question: Question, found: Versus) -> None:
-    own = question.workload.own is not None
-    alone = "with these variables set" if own else "commtune bench -x NAME=VALUE"
+    is_own = question.workload.own is not None
+    alone = ", with these variables set" if is_own else ": commtune bench -x NAME=VALUE"
     for side in Side:
         failed = sum(found.failures[side].values())
         if failed and failed == found.blocks:
@@ -88,7 +88,7 @@ def _raise_failure(question: Question, found: Versus) -> None:
             raise EnvironmentFault(
                 f"{side} ({question.names[side]}) failed in all of {failed} runs: "
                 f"{_counts(found.failures[side])}: {detail}",
-                hint=tail or f"try it by itself: {alone}",
+                hint=tail or f"try it by itself{alone}",
             )
 
 

@@ -19,7 +19,8 @@ from commtune.spaces import Space
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
 from commtune.tuner.guarding import guarded
 from commtune.tuner.plan import Plan
-from commtune.tuner.shapes import Asked, ShapeRefused, shape_of
+from commtune.tuner.refused import KeyRefused
+from commtune.tuner.shapes import Asked, shape_of
 from commtune.wiring.given_versions import CUT_TO
 from commtune.wiring.on_slurm import OnSlurm
 
@@ -61,7 +62,7 @@ def checked_shape(workload: Workload, stored: CampaignDescription | None) -> Wor
         nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
         try:
             shape_of(Asked(operation, workload.ranks, nodes, group_size=size))
-        except ShapeRefused as refused:
+        except KeyRefused as refused:
             is_same = workload.ranks == stored.what["workload"]["ranks"]
             flag = "--emulate-nodes" if is_same else "--ranks"
             raise UserError(f"{flag}: {refused.message}", hint=f"leave {flag} out") from refused

@@ -36,7 +36,8 @@ from commtune.tuner.benchmark_part import BenchmarkPart, found_words, own_benchm
 from commtune.tuner.budget_part import BudgetPart, budget
 from commtune.tuner.campaign_values import Level, Seconds, Share, within
 from commtune.tuner.plan import Plan
-from commtune.tuner.shapes import ShapeRefused, check_operation
+from commtune.tuner.refused import KeyRefused
+from commtune.tuner.shapes import check_operation
 from commtune.tuner.slurm_part import (
     AggressorPart,
     SlurmPart,
@@ -310,7 +311,7 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
             )
         try:
             check_operation(guard, file.workload.backend, "guard_operations")
-        except ShapeRefused as refused:
+        except KeyRefused as refused:
             at = ("guard_operations", index)
             raise document.error(refused.message, at, hint=refused.hint) from refused
     return tuple(dict.fromkeys(file.guard_operations))

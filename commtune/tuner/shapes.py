@@ -12,6 +12,7 @@ from commtune.model import Backend, Direction, Flow, Matrix, Operation, Shape
 from commtune.model.operations import IN_PYTHON
 from commtune.model.shapes import ACTIVE, GROUPED, MIXED
 from commtune.nearest import quoted
+from commtune.tuner.refused import KeyRefused
 
 #: Messages of a matrix; rank 0 sends their text to all others.
 _MOST_MESSAGES = 100_000
@@ -31,19 +32,6 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
 
 #: Keys that name a backend for some of the messages.
 _MECHANISMS = ("inside", "between", "assemble")
-
-
-class ShapeRefused(Exception):
-    """What is asked for can't be done.
-
-    Attributes:
-        key: the key that is wrong, as campaign files have it.
-        hint: what to write in its place.
-    """
-
-    def __init__(self, key: str, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.key, self.message, self.hint = key, message, hint
 
 
 @dataclass(frozen=True)
@@ -78,7 +66,7 @@ def matrix_path(written: str | None, folder: Path) -> Path | None:
         folder: where a relative path starts.
 
     Raises:
-        ShapeRefused: nobody has that home.
+        KeyRefused: nobody has that home.
     """
     if not written:
         return None
@@ -86,7 +74,7 @@ def matrix_path(written: str | None, folder: Path) -> Path | None:
         return folder / Path(written).expanduser()
     except RuntimeError as error:
         home = Path(written).parts[0]
-        raise ShapeRefused(
+        raise KeyRefused(
             "matrix", f"{home} is nobody's home folder here", f"write ./{home} for such a folder"
         ) from error
 
@@ -95,7 +83,7 @@ def shape_of(asked: Asked) -> Shape:
     """The shape that is asked for.
 
     Raises:
-        ShapeRefused: keys that the operation has not, or values that don't go together.
+        KeyRefused: keys that the operation has not, or values that don't go together.
         CampaignError: what is wrong in a matrix file, with its line.
     """
     _check_keys(asked)
@@ -116,7 +104,7 @@ def backend_of(asked: Asked) -> Backend:
     """The backend of the workload: as written, else one that keys of some messages name.
 
     Raises:
-        ShapeRefused: they work on other memory, or another build is needed for them; or the
+        KeyRefused: they work on other memory, or another build is needed for them; or the
             backend has not the operation.
     """
     named = {key: value for key in _MECHANISMS if (value := getattr(asked, key))}
@@ -138,10 +126,10 @@ def check_operation(operation: Operation, backend: Backend, key: str) -> None:
         key: what is at fault if it has not.
 
     Raises:
-        ShapeRefused: with those that it has.
+        KeyRefused: with those that it has.
     """
     if not operation.is_own and not backend.does(operation):
-        raise ShapeRefused(
+        raise KeyRefused(
             key,
             f"the backend {backend} does not know the operation {operation}",
             f"it knows {', '.join(IN_PYTHON)}",
@@ -151,24 +139,24 @@ def check_operation(operation: Operation, backend: Backend, key: str) -> None:
 def _check_mechanism(asked: Asked, key: str, value: Backend, backend: Backend) -> None:
     if not value.is_native or not backend.is_native:
         other = value if not value.is_native else backend
-        raise ShapeRefused(
+        raise KeyRefused(
             key, f"{other} knows no two backends", "they are for commtune's own benchmark"
         )
     if value.memory != backend.memory:
-        raise ShapeRefused(
+        raise KeyRefused(
             key,
             f"{value} works on {value.memory} memory, and the backend {backend} on "
             f"{backend.memory} memory",
             f"write backend: {value}, or name backends for {backend.memory} memory",
         )
     if value is Backend.XCCL and backend is not Backend.XCCL:
-        raise ShapeRefused(
+        raise KeyRefused(
             key,
             f"results with xccl are bound to its version, and the backend is {backend}",
             "write backend: xccl",
         )
     if key == "between" and asked.nodes > 1 and value in (Backend.IPC_PUT, Backend.IPC_GET):
-        raise ShapeRefused(
+        raise KeyRefused(
             key, f"{value} can't reach another node", "write between: xccl or mpi-device"
         )
 
@@ -178,13 +166,13 @@ def _check_keys(asked: Asked) -> None:
     for key, takers in _TAKEN_BY.items():
         if getattr(asked, key) is not None and operation not in takers:
             word = {"window": "window of messages", "matrix": "matrix file"}.get(key, key)
-            raise ShapeRefused(
+            raise KeyRefused(
                 key,
                 f"{operation} has no {word}",
                 f"take it out, or write operation: {' or '.join(takers)}",
             )
     if operation is Operation.MATRIX and asked.matrix is None:
-        raise ShapeRefused(
+        raise KeyRefused(
             "matrix",
             "a matrix needs its file",
             "write matrix: FILE, with a line 'FROM TO BYTES' for each message",
@@ -199,7 +187,7 @@ def _group_size(asked: Asked) -> int:
     legal = _legal_groups(operation, ranks, asked.nodes)
     if not legal:
         need = "an even number of ranks" if operation is Operation.STRIPING else "2 ranks or more"
-        raise ShapeRefused(
+        raise KeyRefused(
             "ranks",
             f"{operation} is between groups of ranks, and {ranks} ranks don't make them",
             f"write {need}",
@@ -210,7 +198,7 @@ def _group_size(asked: Asked) -> int:
             return legal[-1]
         return each if asked.nodes > 1 and each in legal else legal[0]
     if size not in legal:
-        raise ShapeRefused("group_size", _why_not(asked, size), _nearest(legal, size))
+        raise KeyRefused("group_size", _why_not(asked, size), _nearest(legal, size))
     return size
 
 
@@ -252,7 +240,7 @@ def _active(asked: Asked) -> int:
     active = asked.active or 1
     size = _group_size(asked)
     if active > size:
-        raise ShapeRefused(
+        raise KeyRefused(
             "active", f"{active} active ranks are more than a group of {size}", f"nearest: {size}"
         )
     return active
@@ -265,22 +253,22 @@ def _content(asked: Asked) -> Matrix | None:
         found = asked.matrix.stat()
         # Devices and pipes have no size, and some never end.
         if not stat.S_ISREG(found.st_mode) and not asked.matrix.is_dir():
-            raise ShapeRefused(
+            raise KeyRefused(
                 "matrix", f"the matrix file {asked.matrix} is no file", "lines: FROM TO BYTES"
             )
         if found.st_size > _LARGEST_FILE:
-            raise ShapeRefused(
+            raise KeyRefused(
                 "matrix",
                 f"the matrix file {asked.matrix} is longer than 16 MiB",
                 f"{_MOST_MESSAGES:,} messages are the most",
             )
         text = asked.matrix.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ShapeRefused(
+        raise KeyRefused(
             "matrix", f"the matrix file {asked.matrix} is no text", "lines: FROM TO BYTES"
         ) from error
     except OSError as error:
-        raise ShapeRefused(
+        raise KeyRefused(
             "matrix",
             f"the matrix file {asked.matrix} can't be read: {(error.strerror or '').lower()}",
             "in a campaign, paths start at the campaign file's folder",

@@ -9,23 +9,11 @@ from pydantic import Field
 from commtune.model import BATCHED, BLOCKING, DEVICE, WALL, Backend, Timing, Workload
 from commtune.spaces import Document, Truth, Whole
 from commtune.tuner.campaign_values import Part, Seconds, Share, within
+from commtune.tuner.refused import KeyRefused
 
 #: Operations of a batch, as in nccl-tests; and the most of one.
 DEFAULT_BATCH, LARGEST_BATCH = 20, 100_000
 MODES, TIMERS = (BLOCKING, BATCHED), (WALL, DEVICE)
-
-
-class TimingRefused(Exception):
-    """A way of timing that the workload doesn't have.
-
-    Attributes:
-        key: the key that is wrong, as campaign files have it.
-        hint: what to write in its place.
-    """
-
-    def __init__(self, key: str, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.key, self.message, self.hint = key, message, hint
 
 
 class TimingPart(Part):
@@ -71,7 +59,7 @@ def timing(document: Document, part: TimingPart, workload: Workload) -> Timing:
     )
     try:
         check_timing(found, workload, is_counted="operations" in part.model_fields_set)
-    except TimingRefused as refused:
+    except KeyRefused as refused:
         at = ("timing", refused.key)
         raise document.error(refused.message, at, hint=refused.hint) from refused
     return found
@@ -84,17 +72,17 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
         is_counted: whether somebody wrote how many operations make a batch.
 
     Raises:
-        TimingRefused: it can't; with the key, and what to write.
+        KeyRefused: it can't; with the key, and what to write.
     """
     is_batched = timing.mode == BATCHED
     if not is_batched and is_counted:
-        raise TimingRefused(
+        raise KeyRefused(
             "operations",
             "operations are counted for batches only",
             "add `mode: batched`, or take it out",
         )
     if (is_batched or timing.timer == DEVICE) and workload.shape.backends:
-        raise TimingRefused(
+        raise KeyRefused(
             "mode" if is_batched else "timer",
             "with backends inside, between or assemble there is no one stream to enqueue on",
             "take it out, or take these out of the workload",
@@ -102,7 +90,7 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
     if workload.backend != Backend.XCCL:
         _check_plain(timing, workload.backend)
     if timing.graph and not is_batched:
-        raise TimingRefused(
+        raise KeyRefused(
             "graph",
             "a graph is a recorded batch, and each operation is waited for",
             "add `mode: batched`, or take it out",
@@ -112,19 +100,19 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
 def _check_plain(timing: Timing, backend: str) -> None:
     """Sees that nothing is asked for that only a library with a stream of the GPU can do."""
     if timing.timer == DEVICE:
-        raise TimingRefused(
+        raise KeyRefused(
             "timer",
             f"the backend {backend} has no clock on the device",
             "write timer: wall, or measure with backend: xccl",
         )
     if timing.graph:
-        raise TimingRefused(
+        raise KeyRefused(
             "graph",
             f"the backend {backend} can't be recorded as a graph",
             "take it out, or measure with backend: xccl",
         )
     if timing.mode == BATCHED:
-        raise TimingRefused(
+        raise KeyRefused(
             "mode",
             f"the backend {backend} enqueues nothing, so there are no batches",
             "take it out, or measure with backend: xccl",

@@ -13,7 +13,8 @@ from commtune.model import Backend, Direction, Operation, Workload
 from commtune.nearest import quoted
 from commtune.spaces import Document, QuantityError, Text, Truth, Whole, format_bytes, parse_bytes
 from commtune.tuner.campaign_values import Part, within
-from commtune.tuner.shapes import Asked, ShapeRefused, backend_of, matrix_path, shape_of
+from commtune.tuner.refused import KeyRefused
+from commtune.tuner.shapes import Asked, backend_of, matrix_path, shape_of
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
@@ -181,7 +182,7 @@ def workload(document: Document, part: WorkloadPart, folder: Path, *, on_slurm: 
     try:
         asked = _asked(part, folder, emulated or part.nodes)
         backend, shape = backend_of(asked), shape_of(asked)
-    except ShapeRefused as refused:
+    except KeyRefused as refused:
         raise document.error(
             refused.message, ("workload", refused.key), hint=refused.hint
         ) from refused
