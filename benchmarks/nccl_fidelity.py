@@ -15,17 +15,20 @@ its graph anew, which the first operation or launch after it pays for; ours goes
 take long enough for 20 operations to do, and are not recorded as graphs.
 
 Sizes are done in two launches, small ones and large ones, with more batches for the small ones
-(nccl-tests: -N). A launch's time is the mean of its batches, without the tenth of them at either
-end: at small sizes batches have two speeds, by what the cores that launch them do at the time, and
-a median would be one or the other (docs/gpu.md).
+(nccl-tests: -N). A launch's time is the mean of its batches, without a tenth of them at either
+end, at least one: an interruption of a millisecond is half of a batch, and at small sizes batches
+have two speeds, by what the cores that launch them do at the time, and a median would be one or
+the other (docs/gpu.md).
 
 In all, the longest rank counts (-a 3), operations rotate through the buffers (nccl-tests always
 does; ours --rotate yes), are not in place, add float, and are waited for by asking the stream and
-NCCL in turn (nccl-tests always does; ours --wait poll). Per size: medians over launches, their
-ratio, and beside it the same ratio between a program's own launches of even and odd rounds (A/A).
+NCCL in turn (nccl-tests always does; ours --wait poll), and buffers are allocated by NCCL, which
+registers them for graphs (nccl-tests always does; ours --allocator library). Per size: medians over
+launches, their ratio, and beside it the same ratio between a program's own launches of even and
+odd rounds (A/A).
 
     python benchmarks/nccl_fidelity.py --bench build/commtune-bench --nccl-tests DIR --json FILE
-    python benchmarks/nccl_fidelity.py --from FILE
+    python benchmarks/nccl_fidelity.py --from FILE [--beside FILE...]
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ class Way:
     operations: tuple[int, int]
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
-    batches: tuple[int, int] = (20, 3)
+    batches: tuple[int, int] = (20, 5)
     seconds: float = 0.2
 
 
@@ -76,8 +79,10 @@ _WAYS = {
     "blocking": Way((200, 20), ("--timing", "blocking"), ("-z", "2")),
     "graph": Way((400, 400), ("--timing", "batched", "--graph", "yes"), ("-G", "10"), (3, 3), 0.1),
 }
-#: The share of batches that is left out at either end.
+#: The share of batches that is left out at either end, at least one of three or more.
 _TRIMMED = 0.1
+#: Of so many batches each one is stored.
+_FEW = 100
 _BOUNDS = Bounds(
     shares=((16 * 2**20, 0.03), (64 * 2**10, 0.05), (0, 0.10)), small=64 * 2**10, small_s=1e-6
 )
@@ -100,7 +105,15 @@ def ours(options: argparse.Namespace, labels: Json) -> Command:
     program = [str(options.bench), "--backend", "xccl", "--op", _OPERATIONS[labels["test"]]]
     program += ["--sizes", ",".join(map(str, _sizes(options, part))), "--rotate", "yes"]
     is_large = part == "large"
-    program += ["--wait", "poll", *way.ours, "--operations", str(way.operations[is_large])]
+    program += [
+        "--wait",
+        "poll",
+        "--allocator",
+        "library",
+        *way.ours,
+        "--operations",
+        str(way.operations[is_large]),
+    ]
     fewest = way.batches[is_large]
     most, cap = (2 * fewest, 0.03) if is_large else (2000, way.seconds)
     program += ["--min-samples", str(fewest), "--max-samples", str(most), "--time-cap", str(cap)]
@@ -119,9 +132,9 @@ def theirs(options: argparse.Namespace, labels: Json) -> Command:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Without the tenth at either end."""
+    """Without the tenth at either end, at least one where that leaves something."""
     inner = sorted(values)
-    cut = int(len(inner) * _TRIMMED)
+    cut = max(int(len(inner) * _TRIMMED), int(len(inner) > 2))
     return statistics.fmean(inner[cut : len(inner) - cut])
 
 
@@ -172,6 +185,8 @@ def _launch(session: Session, options: argparse.Namespace, labels: Json) -> None
         for measurement in launch["measurements"]:
             if samples := measurement.pop("chunk_means_s"):
                 measurement["mean_s"] = mean(samples)
+            if 0 < len(samples) <= _FEW:
+                measurement["batches_s"] = samples
         return
     launch = session.launch(theirs(options, labels), labels)
     launch["times_s"] = their_times(launch.pop("records"), launch["output"])
@@ -199,6 +214,15 @@ def compare(document: Json, mode: str, test: str) -> list[Compared]:
     return against.compare(*(_times(document, mode, test, side) for side in ("ours", "theirs")))
 
 
+def joined(documents: Sequence[Json]) -> Json:
+    """The rounds of several sessions, each on its machine, as one: the first one's facts stand."""
+    launches: list[Json] = []
+    for document in documents:
+        first = 1 + max((launch["turn"] for launch in launches), default=-1)
+        launches += [launch | {"turn": first + launch["turn"]} for launch in document["launches"]]
+    return documents[0] | {"launches": launches}
+
+
 def show(document: Json) -> None:
     """Prints a table for each mode and operation, and how much is within the bounds."""
     print(f"{gl.machine_words(document)}, {document['ranks']} ranks")
@@ -216,7 +240,8 @@ def show(document: Json) -> None:
 def main() -> None:
     """Measures or reads, then prints."""
     options = _options()
-    show(gl.load(options.source) if options.source else measure(options))
+    document = gl.load(options.source) if options.source else measure(options)
+    show(joined([document, *map(gl.load, options.beside)]))
 
 
 def _tests(text: str) -> list[str]:
@@ -237,6 +262,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=8, help="bytes (%(default)s)")
     parser.add_argument("--last", type=int, default=2**30, help="bytes (%(default)s)")
     parser.add_argument("--factor", type=int, default=8, help="between sizes (%(default)s)")
+    parser.add_argument(
+        "--beside", type=Path, nargs="+", default=[], help="count the rounds of these files too"
+    )
     return gl.parse(parser, ["nccl_tests"])
 
 

@@ -51,6 +51,8 @@ _XCCL_ALONE = (
     "alltoall --timing batched --graph yes",
     "allreduce --wait poll",
     "allreduce --rotate yes",
+    "allreduce --allocator library",
+    "ring --allocator library --timing batched --graph yes",
     "allreduce --bind gpu",
     "ping-pong --timer device",
 )

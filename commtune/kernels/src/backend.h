@@ -9,7 +9,7 @@
 #include "memories.h"
 #include "messages.h"
 #include "operations.h"
-#include "waiting.h"
+#include "ways.h"
 
 namespace commtune {
 
@@ -65,6 +65,9 @@ class Backend {
   /// Whether what is enqueued can be recorded.
   virtual bool can_record() const { return false; }
 
+  /// Whether its library has an allocator of its own (Allocator::library).
+  virtual bool can_allocate() const { return false; }
+
   /// What `start_all` starts, without doing it: to `start` the action does all of that, by one
   /// call. All ranks make it, and start it as often; null where `can_record` says no.
   virtual std::unique_ptr<Action> record(const std::function<void()>& /*start_all*/) {
@@ -100,8 +103,6 @@ constexpr std::string_view kHostBackend = "mpi-host";
 std::vector<std::string_view> backend_names();
 
 /// Sets a backend up, on all ranks. UsageError lists the names where there is none of this name.
-/// @param waiting for those that enqueue; the others wait in ways of their own
-std::unique_ptr<Backend> make_backend(std::string_view name, const World& world,
-                                      Waiting waiting = Waiting::stream);
+std::unique_ptr<Backend> make_backend(std::string_view name, const World& world, Ways ways = {});
 
 }  // namespace commtune

@@ -43,6 +43,10 @@ void check_patterns(const Options& options, const Given& given) {
         "--timing batched and --timer device are for a single stream: not with --inside, "
         "--between or --assemble");
   }
+  if (options.ways.allocator == Allocator::library && several) {
+    throw UsageError(
+        "--allocator library is for a single backend: not with --inside, --between or --assemble");
+  }
   if (!uses_gpu(options) && (options.bind == Bind::gpu || options.shares_gpus)) {
     throw UsageError("--bind gpu and --share-gpus yes are for GPUs: --backend mpi-host uses none");
   }

@@ -84,6 +84,12 @@ Waiting parse_waiting(const std::string& text) {
   throw UsageError("--wait: '" + text + "' is neither stream nor poll");
 }
 
+Allocator parse_allocator(const std::string& text) {
+  if (text == "runtime") return Allocator::runtime;
+  if (text == "library") return Allocator::library;
+  throw UsageError("--allocator: '" + text + "' is neither runtime nor library");
+}
+
 bool parse_yes(const std::string& option, const std::string& text) {
   if (text != "yes" && text != "no") {
     throw UsageError(option + ": '" + text + "' is neither yes nor no");
@@ -139,7 +145,7 @@ struct Option {
 using Name = const std::string&;
 using Value = const std::string&;
 
-constexpr std::array<Option, 45> kOptions{{
+constexpr std::array<Option, 46> kOptions{{
     {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
     {"--then", [](Options& o, Name, Value v) { o.then = parse_operations(v); }, For::operations},
     {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
@@ -148,7 +154,10 @@ constexpr std::array<Option, 45> kOptions{{
     {"--assemble", [](Options& o, Name, Value v) { o.assemble = v; }, For::operations},
     {"--timing", [](Options& o, Name, Value v) { o.timing = parse_timing(v); }, For::operations},
     {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},
-    {"--wait", [](Options& o, Name, Value v) { o.waiting = parse_waiting(v); }, For::operations},
+    {"--wait", [](Options& o, Name, Value v) { o.ways.waiting = parse_waiting(v); },
+     For::operations},
+    {"--allocator", [](Options& o, Name, Value v) { o.ways.allocator = parse_allocator(v); },
+     For::operations},
     {"--graph", [](Options& o, Name n, Value v) { o.graph = parse_yes(n, v); }, For::operations},
     {"--operations", [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); },
      For::operations},
@@ -272,6 +281,10 @@ std::string_view word(Timing timing) { return timing == Timing::blocking ? "bloc
 std::string_view word(Timer timer) { return timer == Timer::wall ? "wall" : "device"; }
 
 std::string_view word(Waiting waiting) { return waiting == Waiting::stream ? "stream" : "poll"; }
+
+std::string_view word(Allocator allocator) {
+  return allocator == Allocator::runtime ? "runtime" : "library";
+}
 
 bool has_aggressors(const Options& options) {
   return options.aggressor.ranks.kind != AggressorRanks::Kind::none;

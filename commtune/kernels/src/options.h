@@ -11,7 +11,7 @@
 #include "pattern.h"
 #include "shape.h"
 #include "stopping.h"
-#include "waiting.h"
+#include "ways.h"
 
 namespace commtune {
 
@@ -36,6 +36,7 @@ enum class End { clean, quick };
 std::string_view word(Timing timing);
 std::string_view word(Timer timer);
 std::string_view word(Waiting waiting);
+std::string_view word(Allocator allocator);
 
 /// What the command line asks for.
 struct Options {
@@ -48,7 +49,7 @@ struct Options {
   std::string matrix;  ///< file of Operation::matrix; Shape's flows come from it, once MPI is up
   Timing timing = Timing::blocking;
   Timer timer = Timer::wall;
-  Waiting waiting = Waiting::stream;
+  Ways ways;
   bool graph = false;  ///< of Timing::batched: the batch is recorded once, then launched as a whole
   int operations = 0;  ///< in one sample; 0: Timing::blocking chooses them by their length
   Bind bind = Bind::none;

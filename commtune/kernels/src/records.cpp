@@ -76,7 +76,10 @@ std::string shape_json(const Options& options) {
 std::string timing_json(const Options& options) {
   json::Object object;
   object.text("mode", word(options.timing)).text("timer", word(options.timer));
-  if (options.waiting != Waiting::stream) object.text("wait", word(options.waiting));
+  if (options.ways.waiting != Waiting::stream) object.text("wait", word(options.ways.waiting));
+  if (options.ways.allocator != Allocator::runtime) {
+    object.text("allocator", word(options.ways.allocator));
+  }
   if (options.graph) object.boolean("graph", true);
   if (options.rotate) object.boolean("rotate", true);
   if (options.operations > 0) {

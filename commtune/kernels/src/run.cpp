@@ -15,34 +15,42 @@ namespace commtune {
 
 namespace {
 
+/// With its library, where it has one.
+std::string name_of(const Backend& backend) {
+  const std::string library(backend.library());
+  return std::string(backend.name()) + (library.empty() ? "" : " of " + library);
+}
+
 /// UsageError where the backend can't be timed as is asked for.
 void check_timing(const Options& options, Backend& main) {
   if (options.timer == Timer::device && main.device_timer() == nullptr) {
     throw UsageError("--timer device: " + options.backend + " has no clock on a device");
   }
   if (options.graph && !main.can_record()) {
-    const std::string library = main.library().empty() ? "" : " of " + std::string(main.library());
-    throw UsageError("--graph yes: " + options.backend + library +
+    throw UsageError("--graph yes: " + name_of(main) +
                      " can't be recorded; --backend xccl can, with NCCL or RCCL from 2.9 on, or "
                      "leave --graph out");
+  }
+  if (options.ways.allocator == Allocator::library && !main.can_allocate()) {
+    throw UsageError("--allocator library: " + name_of(main) +
+                     " allocates nothing; --backend xccl does, with NCCL or RCCL from 2.19 on");
   }
   if (options.timing == Timing::batched && !main.enqueues()) {
     throw UsageError("--timing batched: " + options.backend + " enqueues nothing on a device");
   }
-  if (options.waiting == Waiting::poll && !main.enqueues()) {
+  if (options.ways.waiting == Waiting::poll && !main.enqueues()) {
     throw UsageError("--wait poll: " + options.backend + " enqueues nothing on a device");
   }
 }
 
 Backends make_backends(const Options& options, const World& world) {
   Backends backends;
-  backends.main = make_backend(options.backend, world, options.waiting);
-  if (!options.inside.empty())
-    backends.inside = make_backend(options.inside, world, options.waiting);
+  backends.main = make_backend(options.backend, world, options.ways);
+  if (!options.inside.empty()) backends.inside = make_backend(options.inside, world, options.ways);
   if (!options.between.empty())
-    backends.between = make_backend(options.between, world, options.waiting);
+    backends.between = make_backend(options.between, world, options.ways);
   if (!options.assemble.empty())
-    backends.assemble = make_backend(options.assemble, world, options.waiting);
+    backends.assemble = make_backend(options.assemble, world, options.ways);
   for (Backend* other : {backends.inside.get(), backends.between.get(), backends.assemble.get()}) {
     if (other != nullptr && other->memory().name() != backends.main->memory().name()) {
       throw UsageError(std::string(other->name()) + " and " + std::string(backends.main->name()) +

@@ -44,6 +44,8 @@ Measures one communication operation and writes JSON Lines.
   --timer CLOCK       wall (default), or device: events on the device
   --wait HOW          stream (default): in a call of the GPU's runtime; poll: ask the stream and
                       the library in turn, as nccl-tests does
+  --allocator WITH    runtime (default): buffers are allocated with the GPU's runtime; library: with
+                      NCCL or RCCL, which can register them then, as nccl-tests does. xccl only
   --window N          of stream: messages under way (64)
   --group-size N      of rail, asymmetric, symmetric, striping: ranks of a group, as a rule of a
                       node (1)

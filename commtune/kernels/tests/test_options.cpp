@@ -215,6 +215,11 @@ TEST(options_of_patterns_belong_to_them) {
   EXPECT(harness::contains(complaint(with("--timing", "quick")), "neither blocking nor batched"));
   EXPECT(harness::contains(complaint(with("--timer", "sun")), "neither wall nor device"));
   EXPECT(complaint(with("--wait", "long")) == "--wait: 'long' is neither stream nor poll");
+  EXPECT(complaint(with("--allocator", "mine")) ==
+         "--allocator: 'mine' is neither runtime nor library");
+  EXPECT(harness::contains(complaint({"--op=matrix", "--sizes=8", "--matrix=m", "--backend=xccl",
+                                      "--inside=ipc-put", "--allocator=library"}),
+                           "for a single backend"));
   EXPECT(harness::contains(complaint({"--op=rail", "--sizes=8", "--direction=up"}),
                            "neither outbound nor bidirectional"));
 }

@@ -17,7 +17,7 @@ namespace commtune {
 
 namespace {
 
-using Maker = std::unique_ptr<Backend> (*)(const World&, Waiting);
+using Maker = std::unique_ptr<Backend> (*)(const World&, Ways);
 
 struct Entry {
   std::string_view name;
@@ -26,18 +26,16 @@ struct Entry {
 
 constexpr std::array kEntries{
     Entry{"mpi-host",
-          [](const World& world, Waiting) { return make_mpi("mpi-host", world, host_memory()); }},
+          [](const World& world, Ways) { return make_mpi("mpi-host", world, host_memory()); }},
 #if COMMTUNE_WITH_GPU
-    Entry{"mpi-device", [](const World& world,
-                           Waiting) { return make_mpi("mpi-device", world, device_memory()); }},
-    Entry{"mpi-staged", [](const World& world, Waiting) { return make_staged(world); }},
-    Entry{"ipc-put",
-          [](const World& world, Waiting) { return make_ipc(world, IpcDirection::put); }},
-    Entry{"ipc-get",
-          [](const World& world, Waiting) { return make_ipc(world, IpcDirection::get); }},
+    Entry{"mpi-device",
+          [](const World& world, Ways) { return make_mpi("mpi-device", world, device_memory()); }},
+    Entry{"mpi-staged", [](const World& world, Ways) { return make_staged(world); }},
+    Entry{"ipc-put", [](const World& world, Ways) { return make_ipc(world, IpcDirection::put); }},
+    Entry{"ipc-get", [](const World& world, Ways) { return make_ipc(world, IpcDirection::get); }},
 #endif
 #if COMMTUNE_WITH_XCCL
-    Entry{"xccl", [](const World& world, Waiting waiting) { return make_xccl(world, waiting); }},
+    Entry{"xccl", [](const World& world, Ways ways) { return make_xccl(world, ways); }},
 #endif
 };
 
@@ -50,10 +48,10 @@ std::vector<std::string_view> backend_names() {
   return names;
 }
 
-std::unique_ptr<Backend> make_backend(std::string_view name, const World& world, Waiting waiting) {
+std::unique_ptr<Backend> make_backend(std::string_view name, const World& world, Ways ways) {
   std::string known;
   for (const Entry& entry : kEntries) {
-    if (entry.name == name) return entry.make(world, waiting);
+    if (entry.name == name) return entry.make(world, ways);
     known.append(known.empty() ? "" : ", ").append(entry.name);
   }
   throw UsageError("this executable has no backend '" + std::string(name) + "'; it has: " + known);

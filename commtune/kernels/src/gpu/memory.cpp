@@ -30,32 +30,36 @@ std::byte* page_aligned(void* memory) {
   return static_cast<std::byte*>(memory);
 }
 
-struct FreeDevice {
-  void operator()(void* memory) const { static_cast<void>(gpuFree(memory)); }
-};
-using DevicePointer = std::unique_ptr<void, FreeDevice>;
+using DevicePointer = std::unique_ptr<void, void (*)(void*)>;
 
 struct FreePinned {
   void operator()(void* memory) const { static_cast<void>(gpuFreeHost(memory)); }
 };
 using PinnedPointer = std::unique_ptr<void, FreePinned>;
 
-DevicePointer allocate_device(std::size_t bytes) {
+void* allocate_by_runtime(std::size_t bytes) {
   void* memory = nullptr;
   COMMTUNE_GPU_CALL(gpuMalloc(&memory, bytes));
-  return DevicePointer(memory);
+  return memory;
+}
+
+void release_by_runtime(void* memory) { static_cast<void>(gpuFree(memory)); }
+
+DevicePointer allocate_device(std::size_t bytes, const DeviceAllocator& allocator) {
+  return {allocator.allocate(bytes), allocator.release};
 }
 
 class DeviceMemory final : public Memory {
  public:
-  DeviceMemory()
-      : table_(allocate_device(kTableSize * sizeof(double))),
-        different_(allocate_device(sizeof(unsigned long long))) {}
+  explicit DeviceMemory(const DeviceAllocator& allocator)
+      : allocator_(allocator),
+        table_(allocate_device(kTableSize * sizeof(double), runtime_allocator())),
+        different_(allocate_device(sizeof(unsigned long long), runtime_allocator())) {}
 
   std::string_view name() const override { return "device"; }
 
   std::byte* allocate(std::size_t bytes) override {
-    kept_.push_back(allocate_device(rounded(bytes)));
+    kept_.push_back(allocate_device(rounded(bytes), allocator_));
     std::byte* const memory = page_aligned(kept_.back().get());
     set(memory, 0, rounded(bytes));
     return memory;
@@ -102,6 +106,7 @@ class DeviceMemory final : public Memory {
   }
 
   Stream stream_;  // what is filled or compared concerns no other
+  DeviceAllocator allocator_;
   DevicePointer table_;
   DevicePointer different_;
   std::vector<DevicePointer> kept_;
@@ -143,7 +148,11 @@ class PinnedMemory final : public Memory {
 
 }  // namespace
 
-std::unique_ptr<Memory> device_memory() { return std::make_unique<DeviceMemory>(); }
+DeviceAllocator runtime_allocator() { return {allocate_by_runtime, release_by_runtime}; }
+
+std::unique_ptr<Memory> device_memory(const DeviceAllocator& allocator) {
+  return std::make_unique<DeviceMemory>(allocator);
+}
 
 std::unique_ptr<Memory> pinned_memory() { return std::make_unique<PinnedMemory>(); }
 

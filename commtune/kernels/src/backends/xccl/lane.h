@@ -8,7 +8,7 @@
 #include "gpu/graph.h"
 #include "gpu/stream.h"
 #include "wait_watch.h"
-#include "waiting.h"
+#include "ways.h"
 
 #if COMMTUNE_WITH_HIP
 #include <rccl/rccl.h>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/own_messages.h"
+#include "backends/xccl/allocator.h"
 #include "backends/xccl/lane.h"
 #include "backends/xccl/version.h"
 #include "error.h"
@@ -207,12 +208,13 @@ constexpr int kFirstThatRecords = 20'900;
 
 class XcclBackend final : public Backend {
  public:
-  XcclBackend(const World& world, Waiting waiting)
+  XcclBackend(const World& world, Ways ways)
       : world_(world),
         library_code_(library_code()),
         library_(std::string(kLibrary) + " " + version_of(library_code_)),
-        memory_(device_memory()),
-        lane_(world, waiting),
+        memory_(device_memory(ways.allocator == Allocator::library ? library_allocator()
+                                                                   : runtime_allocator())),
+        lane_(world, ways.waiting),
         timer_(lane_.stream()) {}
 
   std::string_view name() const override { return "xccl"; }
@@ -222,6 +224,7 @@ class XcclBackend final : public Backend {
   std::string_view library() const override { return library_; }
   DeviceTimer* device_timer() override { return &timer_; }
   bool can_record() const override { return library_code_ >= kFirstThatRecords; }
+  bool can_allocate() const override { return library_allocates(library_code_); }
 
   std::unique_ptr<Action> record(const std::function<void()>& start_all) override {
     return std::make_unique<GraphAction>(lane_, start_all);
@@ -265,8 +268,8 @@ class XcclBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_xccl(const World& world, Waiting waiting) {
-  return std::make_unique<XcclBackend>(world, waiting);
+std::unique_ptr<Backend> make_xccl(const World& world, Ways ways) {
+  return std::make_unique<XcclBackend>(world, ways);
 }
 
 }  // namespace commtune

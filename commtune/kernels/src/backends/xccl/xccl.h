@@ -3,12 +3,12 @@
 #include <memory>
 
 #include "backend.h"
-#include "waiting.h"
+#include "ways.h"
 
 namespace commtune {
 
 /// NCCL or RCCL: one communicator over all ranks, all work on one stream. All ranks call it, each
 /// after its GPU was chosen. Error if a call fails; NCCL refuses two ranks on one GPU.
-std::unique_ptr<Backend> make_xccl(const World& world, Waiting waiting);
+std::unique_ptr<Backend> make_xccl(const World& world, Ways ways);
 
 }  // namespace commtune
