@@ -178,8 +178,15 @@ def _row(profile: Profile, point: PointEvidence) -> tuple[str, ...]:
         text.duration(point.tuned_s),
         text.ratio(point.gain) if enough else "too few pairs",
         str(point.gain.pairs),
-        profile.name if profile.verdict is Verdict.FASTER else "the default",
+        _use(profile, point),
     )
+
+
+def _use(profile: Profile, point: PointEvidence) -> str:
+    """By its interval alone, as it is printed, an undecided gain can look like a shown one."""
+    if profile.verdict is Verdict.FASTER:
+        return profile.name
+    return "the default" + (", undecided" if point.verdict is Verdict.UNDECIDED else "")
 
 
 def _speed_row(point: PointEvidence) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ import pytest
 from made_up_runs import MadeUpRun
 
 from commtune.commands import summary
-from commtune.model import DEFAULT, Outcome, Phase, Profile
+from commtune.model import DEFAULT, Outcome, Phase, Profile, Verdict
 from commtune.tuner.campaign import Report
 from commtune.tuner.campaign_file import parse_campaign
 from commtune.tuner.conclusion import spent
@@ -134,6 +135,20 @@ def test_nothing_tried_is_not_nothing_found() -> None:
         assert summary._table(campaign, found).startswith(said)
         remarks = "".join(summary._remarks(campaign, found))
         assert ("no configuration was shown" in remarks) == bool(searched)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [(Verdict.DEFAULT, "7  the default"), (Verdict.UNDECIDED, "7  the default, undecided")],
+)
+def test_an_interval_just_short_of_the_smallest_gain_is_said_to_be_undecided(
+    verdict: Verdict, said: str
+) -> None:
+    nearly = replace(given.point(512, "all", 1.019), verdict=verdict)
+    found = given.profile(
+        "default-512", bytes_low=512, bytes_high=512, points=(nearly,), verdict=Verdict.DEFAULT
+    )
+    assert summary._table(plan("ranks: 2"), report(found)).endswith(said)
 
 
 def test_one_size_is_no_range_and_several_nodes_are_asked_for() -> None:
