@@ -22,10 +22,10 @@ the other (docs/gpu.md).
 
 In all, the longest rank counts (-a 3), operations rotate through the buffers (nccl-tests always
 does; ours --rotate yes), are not in place, add float, and are waited for by asking the stream and
-NCCL in turn (nccl-tests always does; ours --wait poll), and buffers are allocated by NCCL, which
-registers them for graphs (nccl-tests always does; ours --allocator library). Per size: medians over
-launches, their ratio, and beside it the same ratio between a program's own launches of even and
-odd rounds (A/A).
+NCCL in turn (nccl-tests always does; ours --wait poll). Buffers are allocated by NCCL, which
+registers them for graphs (nccl-tests always does; ours --allocator library). Per size: medians
+over launches, their ratio, and beside it the same ratio between a program's own launches of even
+and odd rounds (A/A).
 
     python benchmarks/nccl_fidelity.py --bench build/commtune-bench --nccl-tests DIR --json FILE
     python benchmarks/nccl_fidelity.py --from FILE [--beside FILE...]
@@ -105,15 +105,8 @@ def ours(options: argparse.Namespace, labels: Json) -> Command:
     program = [str(options.bench), "--backend", "xccl", "--op", _OPERATIONS[labels["test"]]]
     program += ["--sizes", ",".join(map(str, _sizes(options, part))), "--rotate", "yes"]
     is_large = part == "large"
-    program += [
-        "--wait",
-        "poll",
-        "--allocator",
-        "library",
-        *way.ours,
-        "--operations",
-        str(way.operations[is_large]),
-    ]
+    program += ["--wait", "poll", "--allocator", "library", *way.ours]
+    program += ["--operations", str(way.operations[is_large])]
     fewest = way.batches[is_large]
     most, cap = (2 * fewest, 0.03) if is_large else (2000, way.seconds)
     program += ["--min-samples", str(fewest), "--max-samples", str(most), "--time-cap", str(cap)]
