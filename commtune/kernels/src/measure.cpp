@@ -195,15 +195,16 @@ Measurer::Samples Measurer::take_samples(SizeResult& result, double spent_s, dou
 }
 
 void Measurer::poison_received(const Layout& layout) {
+  const std::size_t count = std::min(layout.receive_count, bench_.receive_count);
   DataPattern::poison(bench_.backends.main->memory(), bench_.buffers.received,
-                      layout.receive_count * size_of(layout.type));
+                      count * size_of(layout.type));
 }
 
 /// Where operations are done, in turn: so that what one of them left in a cache is no use to the
 /// next, all over the buffers if they are to rotate.
 std::vector<Buffers> Measurer::places_for(const Layout& layout) const {
   const std::size_t step = std::max(layout.send_count, layout.receive_count) * size_of(layout.type);
-  const std::size_t most = options_.rotate ? std::min(bench_.buffer_bytes / step, kMostPlaces) : 1;
+  const std::size_t most = options_.rotate ? std::min(bench_.common_bytes / step, kMostPlaces) : 1;
   std::vector<Buffers> places;
   for (std::size_t i = 0; i < std::max<std::size_t>(most, 1); ++i) {
     places.push_back({bench_.buffers.send + i * step, bench_.buffers.received + i * step});

@@ -42,9 +42,10 @@ struct SizeResult {
 struct Bench {
   Backends backends;
   Buffers buffers;
-  std::size_t buffer_bytes = 0;  ///< of the smaller of the two
-  std::size_t send_count = 0;    ///< elements of the send buffer
-  std::vector<int> node_of;      ///< the node of each rank
+  std::size_t common_bytes = 0;   ///< that both of them have, on every rank
+  std::size_t send_count = 0;     ///< elements of this rank's send buffer
+  std::size_t receive_count = 0;  ///< elements of this rank's receive buffer
+  std::vector<int> node_of;       ///< the node of each rank
 };
 
 /// Measures one size after the other.

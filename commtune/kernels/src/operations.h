@@ -64,8 +64,8 @@ struct Layout {
   std::size_t bytes_per_rank;  ///< see docs/benchmark.md
   std::size_t bytes_per_peer;  ///< what one rank gives to one other rank
   std::size_t bytes_total;     ///< what bandwidths are computed from
-  std::size_t send_count;      ///< elements of the send buffer
-  std::size_t receive_count;   ///< elements of the receive buffer
+  std::size_t send_count;      ///< elements of the send buffer, of the rank with the largest
+  std::size_t receive_count;   ///< elements of the receive buffer, likewise
   std::string_view meaning;    ///< "per-rank" or "total": what `bytes` counts
 };
 

@@ -9,6 +9,7 @@
 #include "devices.h"
 #include "error.h"
 #include "fault_injection.h"
+#include "room.h"
 #include "trace.h"
 
 namespace commtune {
@@ -171,20 +172,15 @@ bool settle_on_gpus(const Options& options, const World& all, Placement& places)
 
 Bench make_bench(const Options& options, const World& world, const Placement& places) {
   const std::size_t element = size_of(options.type);
-  // No size needs more room than the largest.
-  const std::size_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
+  const Room room = room_for(options, world.size(), world.rank());
   Bench bench;
-  std::size_t receive_count = 0;
-  for (const Operation operation : operations_of(options)) {
-    const Layout layout = lay_out(operation, options.type, largest, world.size(), options.shape);
-    bench.send_count = std::max(bench.send_count, layout.send_count);
-    receive_count = std::max(receive_count, layout.receive_count);
-  }
+  bench.send_count = room.send;
+  bench.receive_count = room.receive;
+  bench.common_bytes = room.common * element;
   bench.backends = make_backends(options, world);
   Memory& memory = bench.backends.main->memory();
   bench.buffers = {memory.allocate(bench.send_count * element),
-                   memory.allocate(receive_count * element)};
-  bench.buffer_bytes = std::min(bench.send_count, receive_count) * element;
+                   memory.allocate(bench.receive_count * element)};
   for (int rank = 0; rank < world.size(); ++rank) {
     bench.node_of.push_back(places.ranks()[static_cast<std::size_t>(rank)].node);
   }

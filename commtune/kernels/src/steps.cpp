@@ -211,6 +211,24 @@ Extent extent_of(const std::vector<Exchange>& steps) {
   return extent;
 }
 
+Extent own_extent(const Plan& plan, int rank) {
+  if (is_collective(plan.layout.operation)) {
+    return {plan.layout.send_count, plan.layout.receive_count};
+  }
+  Extent extent{1, 1};
+  for (const Exchange& step : plan.steps) {
+    for (const Message& message : step) {
+      if (message.from == rank) {
+        extent.send = std::max(extent.send, message.from_offset + message.count);
+      }
+      if (message.to == rank) {
+        extent.receive = std::max(extent.receive, message.to_offset + message.count);
+      }
+    }
+  }
+  return extent;
+}
+
 std::size_t boundary_count(const std::vector<Exchange>& steps, const Shape& shape) {
   std::size_t count = 0;
   for (const Exchange& step : steps) {

@@ -33,6 +33,9 @@ struct Extent {
 };
 Extent extent_of(const std::vector<Exchange>& steps);
 
+/// Elements that a rank's own buffers need: of collective operations, as many as anybody's.
+Extent own_extent(const Plan& plan, int rank);
+
 /// Elements that enter or leave the first group; all elements of all messages.
 std::size_t boundary_count(const std::vector<Exchange>& steps, const Shape& shape);
 std::size_t whole_count(const std::vector<Exchange>& steps);
