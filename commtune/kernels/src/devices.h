@@ -9,6 +9,10 @@ namespace commtune {
 /// where a node has more local ranks than GPUs.
 bool choose_device(int local_rank, bool shares);
 
+/// What tells this process's GPU, or the instance of one that it was given, from all others of the
+/// machine. Empty without a GPU.
+std::string device_identity();
+
 /// Seconds that choosing it took: the driver's and the runtime's start, and a context. 0 without a
 /// GPU.
 double device_start_s();

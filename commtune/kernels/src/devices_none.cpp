@@ -5,6 +5,7 @@
 namespace commtune {
 
 bool choose_device(int /*local_rank*/, bool /*shares*/) { return false; }
+std::string device_identity() { return ""; }
 double device_start_s() { return 0.0; }
 void stay_near_device() {}
 std::string device_facts_json() { return "null"; }

@@ -10,6 +10,7 @@
 #include "error.h"
 #include "fault_injection.h"
 #include "room.h"
+#include "sharing.h"
 #include "trace.h"
 
 namespace commtune {
@@ -155,12 +156,20 @@ void add_gpus(RunFacts& facts, const World& all) {
   facts.gpu_facts_s = longest_over_ranks(all, asked_s);
 }
 
+/// UsageError on all ranks where some have the same GPU: two that see a single one each take it.
+void refuse_shared_gpus(const World& all, const Placement& places) {
+  const std::vector<std::string> gpus = all.gather(device_identity());
+  const std::string problem = all.from_first(shared_gpu(places.ranks(), gpus));
+  if (!problem.empty()) throw UsageError(problem);
+}
+
 }  // namespace
 
 bool settle_on_gpus(const Options& options, const World& all, Placement& places) {
   if (!uses_gpu(options)) return false;
   const RankPlace& own = places.ranks()[static_cast<std::size_t>(all.rank())];
   const bool is_late = choose_device(own.machine_rank, options.shares_gpus);
+  if (!options.shares_gpus) refuse_shared_gpus(all, places);
   if (options.bind != Bind::gpu) return false;
   if (is_late) stay_near_device();
   std::vector<std::uint64_t> late{is_late ? 1U : 0U};

@@ -31,6 +31,7 @@ struct Party {
 
 /// Ranks whose launcher did not say their places on their nodes choose their GPUs now, and go to
 /// the CPUs near them if they are to; `places` then holds those. All ranks of `all` call it.
+/// UsageError, on all of them, where some have the same GPU and are not to share.
 /// @return whether any went to other CPUs only now, after MPI's start
 bool settle_on_gpus(const Options& options, const World& all, Placement& places);
 

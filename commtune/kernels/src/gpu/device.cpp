@@ -114,6 +114,8 @@ bool choose_device(int local_rank, bool shares) {
   return true;
 }
 
+std::string device_identity() { return chosen() == kNone ? "" : gpu_instance(chosen()); }
+
 double device_start_s() { return start_s(); }
 
 void stay_near_device() {

@@ -10,6 +10,10 @@ namespace commtune {
 /// Empty where it can't be told.
 std::string gpu_uuid(const gpuDeviceProp& properties, const std::string& pci);
 
+/// What tells it from all others of the machine, instances of one GPU (MIG) from each other too.
+/// Empty where it can't be told.
+std::string gpu_instance(int device);
+
 /// What it executes: "sm_90", "gfx90a:sramecc+:xnack-".
 std::string gpu_architecture(const gpuDeviceProp& properties);
 

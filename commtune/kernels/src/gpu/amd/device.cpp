@@ -80,6 +80,8 @@ std::string gpu_uuid(const gpuDeviceProp& /*properties*/, const std::string& pci
   return id.empty() ? "" : "GPU-" + id;
 }
 
+std::string gpu_instance(int device) { return pci_of(device); }
+
 std::string gpu_architecture(const gpuDeviceProp& properties) { return properties.gcnArchName; }
 
 }  // namespace commtune

@@ -4,6 +4,9 @@
 
 #if !COMMTUNE_WITH_HIP
 
+#include <cuda.h>
+#include <dlfcn.h>
+
 #include <array>
 #include <cstdio>
 #include <string_view>
@@ -64,6 +67,19 @@ std::optional<unsigned long long> ecc_errors(const Nvml& nvml, Nvml::Device devi
                                       kSinceDriverStart);
 }
 
+/// With hyphens, as people know it.
+std::string in_words(const CUuuid& uuid) {
+  std::string words;
+  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) words += '-';
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i])));
+    words += digits.data();
+  }
+  return words;
+}
+
 std::string ecc_json(const Nvml& nvml, Nvml::Device device) {
   unsigned now = 0;
   unsigned after_reboot = 0;
@@ -103,15 +119,23 @@ std::string gpu_driver_version() {
 }
 
 std::string gpu_uuid(const gpuDeviceProp& properties, const std::string& /*pci*/) {
-  std::string uuid = "GPU-";
-  for (std::size_t i = 0; i < sizeof properties.uuid.bytes; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
-    std::array<char, 3> digits{};
-    std::snprintf(digits.data(), digits.size(), "%02x",
-                  static_cast<unsigned>(static_cast<unsigned char>(properties.uuid.bytes[i])));
-    uuid += digits.data();
-  }
-  return uuid;
+  return "GPU-" + in_words(properties.uuid);
+}
+
+std::string gpu_instance(int device) {
+  // Instances have their GPU's PCI address, and what the runtime says of them may be that GPU's
+  // UUID. The driver, which the runtime has loaded, tells them apart.
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver == nullptr) return "";
+  const auto get = reinterpret_cast<CUresult (*)(CUdevice*, int)>(dlsym(driver, "cuDeviceGet"));
+  const auto get_uuid =
+      reinterpret_cast<CUresult (*)(CUuuid*, CUdevice)>(dlsym(driver, "cuDeviceGetUuid_v2"));
+  CUdevice handle = 0;
+  CUuuid uuid{};
+  const bool is_told = get != nullptr && get_uuid != nullptr &&
+                       get(&handle, device) == CUDA_SUCCESS &&
+                       get_uuid(&uuid, handle) == CUDA_SUCCESS;
+  return is_told ? in_words(uuid) : "";
 }
 
 std::string gpu_architecture(const gpuDeviceProp& properties) {
