@@ -31,6 +31,7 @@ class MadeUpSize:
     median_s: float
     canary_s: float | None = None
     canary_after_s: float | None = None
+    operation: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class MadeUpRun:
     other_load: float | None = None
     nodes: tuple[str, ...] = ()
     distance: str = ""
+    then: tuple[str, ...] = ()
 
 
 def sizes(times_s: Mapping[int, float], canary_s: float | None = None) -> tuple[MadeUpSize, ...]:

@@ -6,6 +6,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from commtune import process
 from commtune.cluster.slowed import slowed
@@ -91,20 +92,40 @@ def judge_content(
     Args:
         expected, watched: as for ``strange_environment``.
     """
-    missing = set(request.workload.sizes) - _measured(request, found)
-    if missing:
-        sizes = ", ".join(str(size) for size in sorted(missing))
-        return Outcome.MALFORMED, f"no record for these sizes: {sizes} bytes"
+    for operation in request.workload.operations:
+        missing = set(request.workload.sizes) - _measured(request, operation, found)
+        if missing:
+            sizes = ", ".join(str(size) for size in sorted(missing))
+            named = f" of {operation}" if request.workload.then else ""
+            return Outcome.MALFORMED, f"no record{named} for these sizes: {sizes} bytes"
     strange = strange_environment(found.header or {}, expected, watched)
     if strange:
         return Outcome.FAILED, strange
     return Outcome.OK, slowed(found.footer)
 
 
-def _measured(request: RunRequest, found: Records) -> set[int]:
-    """The sizes that are there: of pairs, those with all of them."""
-    if request.workload.operation is not Operation.PAIRS:
-        return {m.bytes for m in found.measurements}
+def during(request: RunRequest, found: Records) -> str:
+    """The operations that a failed run of several failed at, in words; empty where it had one.
+
+    Those with wrong elements, else the first one that is not measured whole.
+    """
+    workload = request.workload
+    if not workload.then:
+        return ""
+    wrong = {m.operation or workload.operation for m in found.measurements if m.wrong}
+    named = [operation for operation in workload.operations if operation in wrong]
+    sizes = set(workload.sizes)
+    lacking = (o for o in workload.operations if sizes - _measured(request, o, found))
+    named = named or list(islice(lacking, 1))
+    # Without a header nothing was measured yet: all of it failed.
+    return f" (at {', '.join(named)})" if named and found.header is not None else ""
+
+
+def _measured(request: RunRequest, operation: Operation, found: Records) -> set[int]:
+    """The sizes of an operation that are there: of pairs, those with all of them."""
+    first = request.workload.operation
+    if operation is not Operation.PAIRS:
+        return {m.bytes for m in found.measurements if (m.operation or first) == operation}
     counts = Counter(piece.measurement.bytes for piece in found.pieces)
     ranks = request.workload.ranks
     return {size for size, count in counts.items() if count == ranks * (ranks - 1)}

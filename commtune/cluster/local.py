@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
-from commtune.cluster.judging import OVER_TIME, WRONG_RESULT, judge, judge_content
+from commtune.cluster.judging import OVER_TIME, WRONG_RESULT, during, judge, judge_content
 from commtune.cluster.launch import Launcher, local
 from commtune.cluster.load import between, snapshot
 from commtune.cluster.shared_memory import sweep
@@ -182,6 +182,8 @@ class LocalBenchmark:
             outcome, detail = judge_content(
                 request, found, {**self.environment, **request.configuration}, self.watched
             )
+        elif outcome.blames_configuration:
+            detail += during(request, found)
         return RunResult(
             run_id=request.run_id,
             outcome=outcome,

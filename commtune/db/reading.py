@@ -49,6 +49,7 @@ _MEASURED = (
     MeasurementRecord.canary_after_s,
     MeasurementRecord.wrong,
     MeasurementRecord.n_samples,
+    MeasurementRecord.operation,
 )
 
 
@@ -103,8 +104,9 @@ def runs_after(
     """The next stored runs behind row ``last``, and the row that they end at."""
     names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
     where = (Run.nodes, Run.distance)
+    then = Run.workload["then"].label("then")
     rows = connection.execute(
-        _run_select(Run.id, Run.started_at, Run.other_load, *names, *where)
+        _run_select(Run.id, Run.started_at, Run.other_load, *names, *where, then)
         .where(Run.campaign_id == campaign_id, Run.id > last, Run.state == "stored")
         .order_by(Run.id)
         .limit(count)
@@ -124,7 +126,11 @@ def samples(connection: Connection, run_id: str, size: int) -> tuple[float, ...]
     blob = connection.execute(
         select(MeasurementRecord.samples)
         .join(Run, Run.id == MeasurementRecord.run_id)
-        .where(Run.run_id == run_id, MeasurementRecord.size == size)
+        .where(
+            Run.run_id == run_id,
+            MeasurementRecord.size == size,
+            MeasurementRecord.operation == Run.operation,
+        )
         .limit(1)
     ).scalar()
     if blob is None:
@@ -222,6 +228,7 @@ def _stored_run(row: Any, measured: tuple[MeasurementRow, ...]) -> StoredRun:
         other_load=row.other_load,
         nodes=tuple(row.nodes.split(",")) if row.nodes else (),
         distance=row.distance or "",
+        then=tuple(row.then or ()),
     )
 
 

@@ -103,6 +103,7 @@ class MeasurementRow:
     canary_after_s: float | None
     wrong: int
     n_samples: int
+    operation: str
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class StoredRun:
         other_load: CPU time that others used meanwhile, as a share of all cores' time; ``None``
             where it was not known.
         nodes, distance: as in commtune.model.RunResult; empty where nobody said.
+        then: operations that were to be measured after ``operation``, in the same processes.
     """
 
     run_id: str
@@ -134,6 +136,7 @@ class StoredRun:
     other_load: float | None = None
     nodes: tuple[str, ...] = ()
     distance: str = ""
+    then: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,12 @@ def finish_run(
         return False
     row_id = connection.execute(select(Run.id).where(Run.run_id == result.run_id)).scalar_one()
     rows = [
-        {"run_id": row_id, "place": place, "operation": operation, **_measurement(measurement)}
+        {
+            "run_id": row_id,
+            "place": place,
+            "operation": measurement.operation or operation,
+            **_measurement(measurement),
+        }
         for place, measurement in enumerate(result.measurements)
     ]
     if rows:

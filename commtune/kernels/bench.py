@@ -97,6 +97,7 @@ def arguments(
     command = [
         str(executable),
         f"--op={workload.operation}",
+        *([f"--then={','.join(workload.then)}"] if workload.then else []),
         f"--sizes={','.join(str(size) for size in workload.sizes)}",
         f"--dtype={workload.dtype}",
         f"--reduction={workload.reduction}",

@@ -7,7 +7,7 @@ answer is what could be read and a list of problems in words, never an exception
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -167,15 +167,22 @@ class _Reader:
         self.header = record
 
     def _measurement(self, record: Mapping[str, Any]) -> None:
-        if "operation" in record:  # of --then, which commtune never asks for
-            name = str(record["operation"])[:40]
-            raise Unsound(f"a measurement of {name}, which nobody asked for")
-        measurement = _measured(record)
+        measurement = replace(_measured(record), operation=self._later(record))
         if "part" in record or "pair" in record:
             self._piece(Piece(measurement, _part(record), _pair(record)))
             return
-        self._expect_new("measurement", measurement.bytes)
+        named = f" of {measurement.operation}" if measurement.operation else ""
+        self._expect_new(f"measurement{named}", measurement.bytes)
         self.measurements.append(measurement)
+
+    def _later(self, record: Mapping[str, Any]) -> str:
+        """The operation of a measurement, if it is one of ``Workload.then``; else empty."""
+        if "operation" not in record:
+            return ""
+        name = str(record["operation"])[:40]
+        if self.request is None or name not in self.request.workload.then:
+            raise Unsound(f"a measurement of {name}, which nobody asked for")
+        return name
 
     def _piece(self, piece: Piece) -> None:
         name = piece.part or "pair {} {}".format(*piece.pair or ())

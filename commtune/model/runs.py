@@ -149,6 +149,7 @@ class Measurement:
         rank_skew: median over samples of the longest over the shortest time of a rank; ``None``
             where it was not told.
         bytes_total: what the bandwidths count, in whole elements; ``None`` where it was not told.
+        operation: what was measured, where it is none of ``Workload.operation`` but of ``then``.
     """
 
     bytes: int
@@ -167,6 +168,7 @@ class Measurement:
     first_call_s: float | None = None
     rank_skew: float | None = None
     bytes_total: int | None = None
+    operation: str = ""
 
 
 @dataclass(frozen=True)

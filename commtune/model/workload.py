@@ -101,6 +101,7 @@ class Workload:
         own: the user's own benchmark; ``None`` for ours.
         shape: of operations made of messages between groups, of a matrix, and of striping.
         rotate: each operation is done at another place of the buffers, so that caches hold less.
+        then: operations that the native benchmark measures afterwards, in the same processes.
     """
 
     operation: Operation
@@ -115,6 +116,17 @@ class Workload:
     own: OwnBenchmark | None = None
     shape: Shape = field(default_factory=Shape)
     rotate: bool = False
+    then: tuple[Operation, ...] = ()
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """All that one run measures, in its order."""
+        return (self.operation, *self.then)
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether one run can measure several operations: with the native benchmark only."""
+        return self.own is None and Backend(self.backend).is_native
 
     @property
     def words(self) -> str:
@@ -148,13 +160,14 @@ class Workload:
 
     def plain(self) -> dict[str, Any]:
         """As plain data; what came later is left out where it is as it always was before."""
-        later = {"emulated_nodes", "window", "own", "shape", "rotate"}
+        later = {"emulated_nodes", "window", "own", "shape", "rotate", "then"}
         data = _without_defaults(self, later)
         words = {"operation": str(self.operation), "backend": str(self.backend)}
         own = {"own": _plain_own(self.own)} if self.own else {}
         data.pop("shape", None)
         shape = {"shape": plain} if (plain := self.shape.plain()) else {}
-        return {**data, **words, "sizes": list(self.sizes), **own, **shape}
+        then = {"then": [str(operation) for operation in self.then]} if self.then else {}
+        return {**data, **words, "sizes": list(self.sizes), **own, **shape, **then}
 
     @classmethod
     def of_plain(cls, stored: Mapping[str, Any]) -> Workload:
@@ -168,6 +181,7 @@ class Workload:
                 "sizes": tuple(stored["sizes"]),
                 "own": restored,
                 "shape": Shape.of_plain(stored.get("shape") or {}),
+                "then": tuple(Operation(word) for word in stored.get("then", ())),
             }
         )
 

@@ -19,6 +19,7 @@ from commtune.tuner.blocks import (
     whole_blocks,
 )
 from commtune.tuner.confirm import Comparison, Course, Rules, compare_one, is_settled, stop_reason
+from commtune.tuner.evidence import of_operation
 from commtune.tuner.flights import fly
 from commtune.tuner.looks import Decision, Look, error_share
 from commtune.tuner.session import Session, Timer
@@ -115,7 +116,9 @@ class ConfirmationPhase:
             planned = decision.looks[-1].planned if decision.looks else decision.blocks
             due = math.ceil(decision.times[look] * planned)
             last = look == len(decision.shares) - 1
-            self._make(decision, decision.open(), Phase.CONFIRM, operation, due, timer, last=last)
+            self._make(
+                decision, decision.open(), Phase.CONFIRM, (operation,), due, timer, last=last
+            )
             decision = decision.after(self._look(decision, planned, timer, last=last))
             self._keep(decision)
         return self.comparison(decision), decision
@@ -125,17 +128,22 @@ class ConfirmationPhase:
         decision: Decision,
         candidates: Sequence[Configuration],
         phase: Phase,
-        operation: Operation,
+        operations: tuple[Operation, ...],
         due: int,
         timer: Timer,
         *,
         last: bool,
     ) -> None:
-        """Makes blocks until enough are complete, and at the end some for a speed that lacks."""
+        """Makes blocks until enough are complete, and at the end some for a speed that lacks.
+
+        Args:
+            operations: what each run measures; enough of the one that has fewest blocks.
+        """
         first, runner = decision.first_block, self._runner
 
         def next_block() -> Sequence[Configuration] | None:
-            blocks = self.blocks_since(first, phase, operation)
+            of_each = [self.blocks_since(first, phase, operation) for operation in operations]
+            blocks = min(of_each, key=lambda some: complete_blocks(some, candidates))
             made = complete_blocks(blocks, candidates)
             under_way = runner.batches.in_flight if runner.batches else 0
             if runner.left_s() <= 0:
@@ -151,7 +159,7 @@ class ConfirmationPhase:
             return block_order(candidates, self._plan.seed, runner.blocks)
 
         if candidates:
-            fly(self._session, next_block, phase, timer, operation=operation)
+            fly(self._session, next_block, phase, timer, operations=operations)
 
     def _look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
         """Looks at the blocks: who is done, and how many blocks there will be for the others."""
@@ -210,14 +218,8 @@ class ConfirmationPhase:
 
     def blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
         """The whole blocks of a phase that were made after a decision."""
-        return whole_blocks(
-            (
-                run
-                for run in self._runner.evidence.of(phase)
-                if run.operation == operation and run.block >= first
-            ),
-            self._runner.plans,
-        )
+        runs = (run for run in self._runner.evidence.of(phase) if run.block >= first)
+        return whole_blocks(of_operation(runs, str(operation)), self._runner.plans)
 
     def guard(
         self, decision: Decision, recommended: Sequence[Configuration]
@@ -225,10 +227,11 @@ class ConfirmationPhase:
         """Other operations under the recommended configurations, against the default."""
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
         timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
-        for operation in self._plan.guards if recommended else ():
+        for operations in self._launches(decision, recommended) if recommended else ():
             self._make(
-                decision, recommended, Phase.GUARD, operation, GUARD_BLOCKS, timer, last=False
+                decision, recommended, Phase.GUARD, operations, GUARD_BLOCKS, timer, last=False
             )
+        for operation in self._plan.guards if recommended else ():
             blocks = self.blocks_since(decision.first_block, Phase.GUARD, operation)
             rules = Rules(
                 self._plan.level,
@@ -241,3 +244,22 @@ class ConfirmationPhase:
                 points, _ = compare_one(blocks, configuration, str(operation), speeds, rules)
                 found[configuration] = found.get(configuration, ()) + points
         return found
+
+    def _launches(
+        self, decision: Decision, recommended: Sequence[Configuration]
+    ) -> list[tuple[Operation, ...]]:
+        """Guard operations by launch: one of all, where the benchmark can, that lack blocks.
+
+        An earlier version measured each by itself: what is whole of that counts.
+        """
+        first, phase = decision.first_block, Phase.GUARD
+        made = {
+            guard: complete_blocks(self.blocks_since(first, phase, guard), recommended)
+            for guard in self._plan.guards
+        }
+        lacking = [guard for guard in self._plan.guards if made[guard] < GUARD_BLOCKS]
+        if not self._plan.workload.takes_several:
+            return [(guard,) for guard in lacking]
+        # A stream has an option of its own: the benchmark takes it as the first one only.
+        lacking.sort(key=lambda guard: guard is not Operation.STREAM)
+        return [tuple(lacking)] if lacking else []

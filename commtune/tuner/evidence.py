@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Protocol
@@ -24,6 +24,8 @@ class SizeView(Protocol):
     def canary_s(self) -> float | None: ...
     @property
     def canary_after_s(self) -> float | None: ...
+    @property
+    def operation(self) -> str: ...
 
 
 class RunView(Protocol):
@@ -48,6 +50,8 @@ class RunView(Protocol):
     @property
     def operation(self) -> str: ...
     @property
+    def then(self) -> tuple[str, ...]: ...
+    @property
     def started_at(self) -> float: ...
     @property
     def wall_s(self) -> float: ...
@@ -61,6 +65,43 @@ class RunView(Protocol):
     def distance(self) -> str: ...
     @property
     def measurements(self) -> Sequence[SizeView]: ...
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One operation of a run that measured several; its outcome is that of the whole run."""
+
+    run: RunView
+    operation: str
+
+    run_id = property(lambda self: self.run.run_id)
+    trial = property(lambda self: self.run.trial)
+    configuration = property(lambda self: self.run.configuration)
+    phase = property(lambda self: self.run.phase)
+    block = property(lambda self: self.run.block)
+    position = property(lambda self: self.run.position)
+    session = property(lambda self: self.run.session)
+    outcome = property(lambda self: self.run.outcome)
+    then = property(lambda _: ())
+    started_at = property(lambda self: self.run.started_at)
+    wall_s = property(lambda self: self.run.wall_s)
+    oversubscribed = property(lambda self: self.run.oversubscribed)
+    other_load = property(lambda self: self.run.other_load)
+    nodes = property(lambda self: self.run.nodes)
+    distance = property(lambda self: self.run.distance)
+
+    @property
+    def measurements(self) -> Sequence[SizeView]:
+        """Those of this operation."""
+        first = self.run.operation
+        return [m for m in self.run.measurements if (m.operation or first) == self.operation]
+
+
+def of_operation(runs: Iterable[RunView], operation: str) -> Iterator[RunView]:
+    """What was measured, or was to be measured, of an operation: by itself or with others."""
+    for run in runs:
+        if operation in (run.operation, *run.then):
+            yield OneOf(run, operation) if run.then else run
 
 
 #: Speeds are fitted again when the runs have grown by this factor and number, and to so many

@@ -31,20 +31,21 @@ def fly(
     timer: Timer,
     *,
     tell: Tell = _nobody,
-    operation: Operation | None = None,
+    operations: tuple[Operation, ...] = (),
     planned: bool = True,
 ) -> None:
     """Makes blocks until no further one is wanted, or fits the node-hours, and none is under way.
 
     Args:
         tell: called with each run that ended, in whatever order.
+        operations: what each run measures, in this order; the tuned one where empty.
         planned: store each block before its first run, so that it counts whole or not at all.
     """
     batches = session.runner.batches
     if batches is None:
-        _run_by_run(session, next_block, phase, timer, tell, operation, planned)
+        _run_by_run(session, next_block, phase, timer, tell, operations, planned)
     else:
-        _together(session, batches, next_block, phase, timer, tell, operation, planned)
+        _together(session, batches, next_block, phase, timer, tell, operations, planned)
 
 
 def _run_by_run(
@@ -53,20 +54,21 @@ def _run_by_run(
     phase: Phase,
     timer: Timer,
     tell: Tell,
-    operation: Operation | None,
+    operations: tuple[Operation, ...],
     planned: bool,
 ) -> None:
     runner = session.runner
-    while runner.affords(1) and (members := next_block()) is not None:
+    each = len(operations) or 1
+    while runner.affords(each) and (members := next_block()) is not None:
         if planned:
             members = tuple(members)
-            if not runner.affords(len(members)):
+            if not runner.affords(each * len(members)):
                 return
-            session.run_block(members, phase, timer, operation)
+            session.run_block(members, phase, timer, operations)
             continue
         block = session.runner.new_block()
         for position, configuration in enumerate(members):
-            tell(session.run(configuration, phase, block, timer, position, operation))
+            tell(session.run(configuration, phase, block, timer, position, operations))
 
 
 def _together(
@@ -76,16 +78,16 @@ def _together(
     phase: Phase,
     timer: Timer,
     tell: Tell,
-    operation: Operation | None,
+    operations: tuple[Operation, ...],
     planned: bool,
 ) -> None:
-    runner = session.runner
+    runner, each = session.runner, len(operations) or 1
     while True:
         while batches.in_flight < batches.most_in_flight:
             members = tuple(next_block() or ())
-            if not members or not runner.affords(len(members)):
+            if not members or not runner.affords(each * len(members)):
                 break
-            runner.submit(members, phase, operation, planned=planned)
+            runner.submit(members, phase, operations, planned=planned)
         if not batches.in_flight:
             return
         for run in runner.collect():

@@ -61,6 +61,7 @@ class FreshRun:
     block = property(lambda self: self.request.block)
     position = property(lambda self: self.request.position)
     operation = property(lambda self: str(self.request.workload.operation))
+    then = property(lambda self: tuple(str(o) for o in self.request.workload.then))
     outcome = property(lambda self: self.result.outcome)
     started_at = property(lambda self: self.result.started_at)
     wall_s = property(lambda self: self.result.wall_s)
@@ -124,7 +125,8 @@ class Runner:
 
     def committed_s(self) -> float:
         """Seconds that the runs under way will take, going by those that ended."""
-        return len(self._flying) * self._typical_s() if self._flying else 0.0
+        flying = sum(len(request.workload.operations) for request in self._flying.values())
+        return flying * self._typical_s() if flying else 0.0
 
     def left_s(self) -> float:
         """Seconds of its nodes that the campaign may still use, where these are limited."""
@@ -133,7 +135,11 @@ class Runner:
         return self.most_left_s() if self.batches is None else self.batches.left_s()
 
     def affords(self, runs: int) -> bool:
-        """Whether what all limits leave suffices for so many runs; once not, nothing is left."""
+        """Whether what all limits leave suffices for so many runs; once not, nothing is left.
+
+        Args:
+            runs: of one operation; one of several operations counts as so many.
+        """
         left_s = self.left_s()
         self._is_spent = left_s <= 0 or left_s < runs * self._typical_s()
         return not self._is_spent
@@ -214,12 +220,13 @@ class Runner:
         return self.blocks - 1
 
     def plan_block(
-        self, order: Sequence[Configuration], phase: Phase, operation: Operation | None = None
+        self, order: Sequence[Configuration], phase: Phase, operations: tuple[Operation, ...] = ()
     ) -> BlockPlan:
         """Stores a block, and the trials that it lacks, before its first run starts."""
         for configuration in order:
             self.new_trial(configuration, _ORIGINS.get(phase, str(phase)))
-        wanted = operation or self.plan.workload.operation
+        # Of several, the runs say which: their blocks have the first one's name.
+        wanted = _workload(self.plan.workload, operations).operation
         plan = BlockPlan(self.new_block(), phase, wanted, tuple(order))
         self.store.plan_block(self.campaign_id, plan)
         self.plans[plan.number] = plan
@@ -231,7 +238,7 @@ class Runner:
         phase: Phase,
         block: int,
         position: int = 0,
-        operation: Operation | None = None,
+        operations: tuple[Operation, ...] = (),
     ) -> RunView:
         """Makes one run here, stores it, and returns it whatever its outcome.
 
@@ -241,7 +248,7 @@ class Runner:
         """
         if isinstance(self.benchmark, Batches):
             raise TypeError("whole blocks only")
-        request = self._request(configuration, phase, block, position, operation)
+        request = self._request(configuration, phase, block, position, operations)
         try:
             self.store.start_run(self.campaign_id, request, self.session)
             result = self._measured(self.benchmark, request)
@@ -257,7 +264,7 @@ class Runner:
 
     def _measured(self, benchmark: Benchmark, request: RunRequest) -> RunResult:
         try:
-            return benchmark.measure(request, self.time_limit_s())
+            return benchmark.measure(request, self.time_limit_s(request.workload))
         except (AllocationOver, EnvironmentFault) as stop:
             self._settle(benchmark, request, f"never begun: {stop.message}")
             raise
@@ -275,7 +282,7 @@ class Runner:
         self,
         order: Sequence[Configuration],
         phase: Phase,
-        operation: Operation | None = None,
+        operations: tuple[Operation, ...] = (),
         *,
         planned: bool,
     ) -> None:
@@ -286,14 +293,14 @@ class Runner:
         """
         if self.batches is None:
             raise TypeError("runs are made one by one here")
-        block = self.plan_block(order, phase, operation).number if planned else self.new_block()
+        block = self.plan_block(order, phase, operations).number if planned else self.new_block()
         requests = [
-            self._request(configuration, phase, block, position, operation)
+            self._request(configuration, phase, block, position, operations)
             for position, configuration in enumerate(order)
         ]
         self.store.start_runs(self.campaign_id, requests, _of_job(block))
         self._flying.update({request.run_id: request for request in requests})
-        self.batches.submit(requests, self.time_limit_s())
+        self.batches.submit(requests, self.time_limit_s(requests[0].workload))
 
     def collect(self) -> list[FreshRun]:
         """Waits for a block to end; its runs, stored.
@@ -333,11 +340,14 @@ class Runner:
         """What the library does under a configuration, from an untimed run that is not stored."""
         if self.plan.workload.operation.is_pattern:  # of which the benchmark makes no such runs
             return None
-        request = self._request(configuration, Phase.SEARCH, 0, 0, None, trial=_NO_TRIAL)
-        return self.benchmark.trace(request, self.time_limit_s())
+        request = self._request(configuration, Phase.SEARCH, 0, 0, (), trial=_NO_TRIAL)
+        return self.benchmark.trace(request, self.time_limit_s(request.workload))
 
-    def time_limit_s(self) -> float:
-        """Wall seconds the next run may take."""
+    def time_limit_s(self, workload: Workload) -> float:
+        """Wall seconds the next run may take: of several operations, so many times one's."""
+        return len(workload.operations) * self._limit_of_one_s()
+
+    def _limit_of_one_s(self) -> float:
         if self.plan.time_limit_s is not None:
             return self.plan.time_limit_s
         # Only the first few: the cost of a run must not grow with the number of runs.
@@ -368,7 +378,7 @@ class Runner:
         phase: Phase,
         block: int,
         position: int,
-        operation: Operation | None,
+        operations: tuple[Operation, ...],
         trial: int | None = None,
     ) -> RunRequest:
         if trial is None and configuration not in self.trials:
@@ -376,7 +386,7 @@ class Runner:
         return RunRequest(
             run_id=uuid.uuid4().hex,
             configuration=configuration,
-            workload=_workload(self.plan.workload, operation),
+            workload=_workload(self.plan.workload, operations),
             timing=self.plan.timing,
             phase=phase,
             trial=self.trials[configuration] if trial is None else trial,
@@ -406,5 +416,9 @@ def is_searched(origin: str) -> bool:
     return origin not in (_BASELINE, *_ORIGINS.values(), *Phase)
 
 
-def _workload(workload: Workload, operation: Operation | None) -> Workload:
-    return workload if operation is None else replace(workload, operation=operation)
+def _workload(workload: Workload, operations: Sequence[Operation]) -> Workload:
+    """The workload of a run of these operations in this order; of the tuned one where empty."""
+    if not operations:
+        return workload
+    first, *then = operations
+    return replace(workload, operation=first, then=tuple(then))

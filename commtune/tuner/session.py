@@ -82,7 +82,7 @@ class Session:
         block: int,
         timer: Timer,
         position: int = 0,
-        operation: Operation | None = None,
+        operations: tuple[Operation, ...] = (),
     ) -> RunView:
         """Makes a run, keeps the lock alive, and tells the progress.
 
@@ -90,11 +90,11 @@ class Session:
         one counts. No time that the benchmark measured enters; how long the whole run took does
         a little, through what the counters can resolve (see ``is_disturbed``).
         """
-        run = self._run_once(configuration, phase, block, timer, position, operation)
+        run = self._run_once(configuration, phase, block, timer, position, operations)
         for _ in range(_MOST_REPEATS):
             if not self._is_to_be_made_again(run):
                 break
-            run = self._run_once(configuration, phase, block, timer, position, operation)
+            run = self._run_once(configuration, phase, block, timer, position, operations)
         return run
 
     def run_block(
@@ -102,12 +102,12 @@ class Session:
         order: Sequence[Configuration],
         phase: Phase,
         timer: Timer,
-        operation: Operation | None = None,
+        operations: tuple[Operation, ...] = (),
     ) -> None:
         """Makes the runs of a block here, after its plan was stored."""
-        block = self.runner.plan_block(order, phase, operation)
+        block = self.runner.plan_block(order, phase, operations)
         for position, configuration in enumerate(block.order):
-            self.run(configuration, phase, block.number, timer, position, operation)
+            self.run(configuration, phase, block.number, timer, position, operations)
 
     @property
     def width(self) -> int:
@@ -135,9 +135,9 @@ class Session:
         block: int,
         timer: Timer,
         position: int,
-        operation: Operation | None,
+        operations: tuple[Operation, ...],
     ) -> RunView:
-        run = self.runner.run(configuration, phase, block, position, operation)
+        run = self.runner.run(configuration, phase, block, position, operations)
         self.told(run, timer)
         return run
 

@@ -52,6 +52,13 @@ def test_a_graph_is_asked_for_only_where_it_is_wanted() -> None:
     assert not [word for word in plain if word.startswith("--graph")]
 
 
+def test_operations_after_the_first_are_named_in_their_order() -> None:
+    several = (Operation.BROADCAST, Operation.ALLTOALL)
+    given = words(Workload(Operation.STREAM, (8,), then=several, window=4))
+    assert {"--op=stream", "--then=broadcast,alltoall", "--window=4"} <= set(given)
+    assert not [w for w in words(Workload(Operation.STREAM, (8,))) if w.startswith("--then")]
+
+
 def test_guard_operations_have_no_window() -> None:
     stream = Workload(Operation.STREAM, (8,), window=4)
     assert "--window=4" in words(stream)

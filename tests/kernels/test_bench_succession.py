@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -10,6 +11,7 @@ from bench_runs import RunBench
 from jsonschema import Draft202012Validator
 
 from commtune.kernels.records import read
+from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
 _VALIDATOR = Draft202012Validator(
     json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
@@ -46,3 +48,22 @@ def test_commtune_takes_no_such_run_for_its_own(run_bench: RunBench) -> None:
     records = read(run.records)
     assert [m.bytes for m in records.measurements] == [8]
     assert records.problems[0] == "line 3: a measurement of ring, which nobody asked for"
+
+
+def test_what_was_asked_for_is_read_with_its_operation(run_bench: RunBench) -> None:
+    workload = Workload(Operation.STREAM, (8, 64), then=(Operation.RING, Operation.ALLTOALL))
+    request = RunRequest("r", DEFAULT, workload, Timing())
+    run = run_bench("--op=stream", "--then=ring,alltoall", "--sizes=8,64", "--run-id=r", *_FEW)
+    records = read(run.records, request)
+    assert records.problems == ()
+    assert [(m.operation, m.bytes) for m in records.measurements] == [
+        (name, size) for name in ("", "ring", "alltoall") for size in (8, 64)
+    ]
+    fewer = replace(request, workload=replace(workload, then=(Operation.RING,)))
+    problems = read(run.records, fewer).problems
+    assert problems[0] == "line 6: a measurement of alltoall, which nobody asked for"
+    doubled = [*run.lines[:4], run.lines[3], *run.lines[4:]]
+    run.records.write_text("".join(f"{line}\n" for line in doubled))
+    assert read(run.records, request).problems == (
+        "line 5: a second measurement of ring of 8 bytes",
+    )

@@ -73,6 +73,7 @@ class BlockJobs:
     _flights: dict[str, Flight] = field(default_factory=dict, init=False)
     _landed: list[Flight] = field(default_factory=list, init=False)
     _unknown: list[RunResult] = field(default_factory=list, init=False)
+    #: Of one operation.
     _walls: deque[float] = field(default_factory=lambda: deque(maxlen=_TYPICAL_OF), init=False)
     _stretch: float = field(default=1.0, init=False)
     _alive_at: float = field(default=0.0, init=False)
@@ -95,7 +96,7 @@ class BlockJobs:
         """Starts the runs of one block."""
         self.stopping.check()
         self._tidy_up()
-        typical = median(self._walls) if self._walls else None
+        typical = _operations(requests) * median(self._walls) if self._walls else None
         wanted_s = self._stretch * time_limit_of_job(len(requests), typical, time_limit_s)
         # What hangs must not take more than there is.
         time_s = min(wanted_s, max(_LEAST_S, self.left_s()))
@@ -209,7 +210,8 @@ class BlockJobs:
         del self._flights[flight.job.key]
         self._landed.append(flight)
         results = self.reader.results(flight.folder, flight.requests, flight.limit_s, end)
-        self._walls.extend(r.wall_s for r in results if r.outcome is Outcome.OK)
+        each = _operations(flight.requests)
+        self._walls.extend(r.wall_s / each for r in results if r.outcome is Outcome.OK)
         nodes = self.reader.nodes_of(flight.folder, end)
         flight.noted(nodes=flight.job.nodes or ",".join(nodes))
         if end.state is not JobState.COMPLETED:
@@ -235,6 +237,11 @@ class BlockJobs:
                 raise
         else:
             self._tidy = True
+
+
+def _operations(requests: Sequence[RunRequest]) -> int:
+    """How many operations each run of a block measures."""
+    return len(requests[0].workload.operations)
 
 
 def _never_handed_in(request: RunRequest, now: float) -> RunResult:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
-from commtune.cluster.judging import OVER_TIME, judge, judge_content
+from commtune.cluster.judging import OVER_TIME, during, judge, judge_content
 from commtune.cluster.slurm.beside import Beside, Place
 from commtune.cluster.slurm.folders import Ending, JobFolder
 from commtune.cluster.slurm.placement import Topology, expand_hosts, farthest, read_places
@@ -136,6 +136,8 @@ class Reader:
         )
         found = self.program.read(self.records_of(request.run_id), request)
         outcome, detail = judge(found, completed, limit_s)
+        if outcome.blames_configuration:
+            detail += during(request, found)
         if outcome is Outcome.OK:
             expected = {**self.environment, **request.configuration}
             outcome, detail = judge_content(request, found, expected, self.watched)

@@ -129,7 +129,8 @@ class Steps:
         if self.beside is not None:
             result = self._checked(self.beside, request, result)
         if result.outcome is Outcome.OK:
-            self._walls = [*self._walls[-_REMEMBERED + 1 :], result.wall_s]
+            one_s = result.wall_s / len(request.workload.operations)
+            self._walls = [*self._walls[-_REMEMBERED + 1 :], one_s]
             self.worked()
         return replace(result, nodes=self.nodes, distance=self.distance)
 
@@ -208,7 +209,8 @@ class Steps:
 
     def _wanted_s(self, request: RunRequest, limit_s: float) -> float:
         """Seconds that must be left: for a block when it begins, for a run inside of one."""
-        a_run_s = median(self._walls) if self._walls else min(limit_s, 30.0)
+        each = len(request.workload.operations)
+        a_run_s = each * median(self._walls) if self._walls else min(limit_s, each * 30.0)
         # Of unknown runs, the first one is made alone: short allocations are of use as well.
         runs = self.block_runs if request.position == 0 and self._walls else 1
         return min(limit_s * runs, 1.5 * a_run_s * runs + 5.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.flight import job_name, key_in, new_key
 from commtune.errors import EnvironmentFault
 from commtune.kernels.records import Records
-from commtune.model import JobKind, JobStage, Outcome
+from commtune.model import JobKind, JobStage, Operation, Outcome
 from commtune.tuner.ports import Batches
 
 
@@ -386,3 +387,23 @@ def _forget(laboratory: Laboratory, due: dict[int, float]) -> None:
     laboratory.book.written.clear()
     laboratory.slept.clear()
     laboratory.forget_old_jobs(600)
+
+
+def test_a_job_of_runs_of_several_operations_gets_the_time_of_so_many(
+    laboratory: Laboratory,
+) -> None:
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    laboratory.fake.advance(10)
+    play(laboratory.flight(jobs, 0).folder, 2, laboratory.clock(), run_s=30.0)
+    collected(jobs)
+    one, several = block(1), block(2)
+    later = replace(one[0].workload, then=(Operation.BROADCAST, Operation.ALLTOALL))
+    jobs.submit(one, 100.0)
+    jobs.submit([replace(request, workload=later) for request in several], 300.0)
+    flights = [laboratory.flight(jobs, number) for number in (1, 2)]
+    assert [flight.expected_s for flight in flights] == [2 * 30.0, 2 * 3 * 30.0]
+    # 2 * 65 + 2 * 100 + 60 seconds: twice what others took, one that hangs, and around; then
+    # 2 * 185 + 2 * 300 + 60.
+    for flight, asked in zip(flights, ("0-00:07:00", "0-00:18:00"), strict=True):
+        assert f"#SBATCH --time={asked}\n" in flight.folder.script.read_text()

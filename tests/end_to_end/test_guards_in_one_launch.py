@@ -1,0 +1,192 @@
+"""All guard operations in one launch, with the real benchmark, a store, and an export."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from export_documents import DOCUMENT, PROFILE
+from quiet import QuietReporter
+
+from commtune.cluster.launch import base_environment
+from commtune.cluster.local import LocalBenchmark
+from commtune.db import queries
+from commtune.db.engine import Database, open_database
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.store import Store
+from commtune.export import render
+from commtune.kernels.bench import NativeProgram
+from commtune.kernels.records import Records
+from commtune.model import (
+    Configuration,
+    MpiInstallation,
+    Operation,
+    Outcome,
+    RunRequest,
+    Timing,
+    Workload,
+)
+from commtune.spaces import build_space, parse_document
+from commtune.tuner import confirming
+from commtune.tuner.confirming import ConfirmationPhase
+from commtune.tuner.looks import Decision
+from commtune.tuner.plan import Plan
+from commtune.tuner.runner import Runner
+from commtune.tuner.session import Session
+
+_SPACE = """
+space: 1
+name: faults
+library: mpich
+parameters:
+  - {name: FAULT, kind: choice, values: [none, crash]}
+"""
+_SIZES, _BLOCKS = (8, 4096), 2
+_GOOD, _BAD = (Configuration({"FAULT": fault}) for fault in ("none", "crash"))
+_GUARDS = (Operation.BROADCAST, Operation.STREAM)
+
+
+@dataclass(frozen=True)
+class FaultyProgram:
+    """The native benchmark; FAULT=crash ends it before the second size of what is first."""
+
+    native: NativeProgram
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        words = self.native.arguments(request, records)
+        return [*words, "--fault=crash@4096"] if request.configuration == _BAD else words
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        return self.native.read(records, request)
+
+
+@dataclass(frozen=True)
+class Guarding:
+    """The guard phase of a campaign of two guards, over a real store."""
+
+    benchmark: LocalBenchmark
+    database: Database
+    plan: Plan
+
+    @property
+    def store(self) -> Store:
+        return Store(self.database)
+
+    @property
+    def campaign_id(self) -> int:
+        return self._opened(self.store)
+
+    def _opened(self, store: Store) -> int:
+        record = CampaignRecord(
+            name=self.plan.name,
+            what=self.plan.comparable({}),
+            settings={},
+            space={},
+            space_key=self.plan.space.key,
+            seed=self.plan.seed,
+            system=SystemRecord("here", "this machine"),
+            stack=StackRecord("mpi", "the MPI"),
+        )
+        return store.open_campaign(record).id
+
+    def phase(self) -> ConfirmationPhase:
+        """A new session over the same store."""
+        store = Store(self.database)
+        campaign_id = self._opened(store)
+        store.lock(campaign_id)
+        runner = Runner(self.plan, campaign_id, self.benchmark, store)
+        runner.recover()
+        runner.load()
+        return ConfirmationPhase(Session(self.plan, runner, QuietReporter()))
+
+
+@pytest.fixture
+def guarding(
+    mpi: MpiInstallation, executable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Guarding:
+    monkeypatch.setattr(confirming, "GUARD_BLOCKS", _BLOCKS)
+    benchmark = LocalBenchmark(
+        mpi=mpi,
+        program=FaultyProgram(NativeProgram(executable, ("FAULT",))),
+        environment=base_environment(os.environ, mpi),
+        watched=("FAULT",),
+        folder=tmp_path / "runs",
+    )
+    plan = Plan(
+        name="guarded",
+        space=build_space(parse_document(_SPACE)),
+        workload=Workload(Operation.ALLREDUCE, _SIZES),
+        timing=Timing(warmup=1, min_samples=3, max_samples=5, time_cap_s=0.01),
+        guards=_GUARDS,
+        time_limit_s=30.0,
+    )
+    return Guarding(benchmark, open_database(f"sqlite:///{tmp_path}/test.db"), plan)
+
+
+def _decision(*candidates: Configuration) -> Decision:
+    return Decision(candidates, blocks=1, first_block=0, budget_s=1.0)
+
+
+def test_both_guards_are_measured_by_every_launch(guarding: Guarding) -> None:
+    phase = guarding.phase()
+    points = phase.guard(_decision(_GOOD), [_GOOD])[_GOOD]
+
+    runs = list(guarding.store.runs(guarding.campaign_id))
+    assert [run.outcome for run in runs] == [Outcome.OK] * 2 * _BLOCKS
+    assert {(run.operation, run.then) for run in runs} == {("stream", ("broadcast",))}
+    files = sorted(guarding.benchmark.folder.iterdir())
+    assert [file.stem for file in files] == sorted(run.run_id for run in runs)
+    with guarding.database.read() as connection:
+        rows = connection.exec_driver_sql("SELECT operation, bytes FROM measurements")
+        stored = Counter((row.operation, row.bytes) for row in rows)
+    assert stored == {(str(g), size): 2 * _BLOCKS for g in _GUARDS for size in _SIZES}
+    assert {(p.operation, p.bytes) for p in points} == set(stored)
+
+    # From what is stored, the same evidence, and not a run more.
+    assert guarding.phase().guard(_decision(_GOOD), [_GOOD])[_GOOD] == points
+    assert len(list(guarding.store.runs(guarding.campaign_id))) == 2 * _BLOCKS
+
+    profile = replace(PROFILE, configuration=_GOOD, guards=points)
+    guarding.store.save_profiles(guarding.campaign_id, [profile])
+    (kept,) = guarding.store.profiles("guarded")
+    stored_profile = queries.profile(guarding.database.whole_url, str(kept.id)).profile
+    exported = json.loads(render("json", replace(DOCUMENT, profile=stored_profile)))
+    assert {g["operation"] for g in exported["profile"]["guards"]} == {"broadcast", "stream"}
+    guarding.database.close()
+
+
+def test_a_launch_that_fails_counts_against_both_and_says_where(guarding: Guarding) -> None:
+    found = guarding.phase().guard(_decision(_BAD), [_BAD])
+    assert found == {_BAD: ()}
+    failed = [r for r in guarding.store.runs(guarding.campaign_id) if r.configuration == _BAD]
+    assert len(failed) == _BLOCKS
+    for run in failed:
+        assert run.outcome is Outcome.CRASHED
+        assert run.detail.endswith(" (at stream)")
+        assert [(m.operation, m.bytes) for m in run.measurements] == [("stream", 8)]
+    guarding.database.close()
+
+
+def test_a_run_that_an_earlier_controller_left_is_read_whole(guarding: Guarding) -> None:
+    guarding.phase().guard(_decision(_GOOD), [_GOOD])
+    run = list(guarding.store.runs(guarding.campaign_id))[-1]
+    with guarding.database.write() as connection:
+        connection.exec_driver_sql(
+            f"DELETE FROM measurements WHERE run_id IN "
+            f"(SELECT id FROM runs WHERE run_id = '{run.run_id}')"
+        )
+        connection.exec_driver_sql(
+            f"UPDATE runs SET state = 'running', outcome = NULL WHERE run_id = '{run.run_id}'"
+        )
+    guarding.phase()
+    again = list(guarding.store.runs(guarding.campaign_id))[-1]
+    assert (again.run_id, again.outcome, again.measurements) == (
+        run.run_id,
+        Outcome.OK,
+        run.measurements,
+    )
+    guarding.database.close()
