@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from commtune.errors import CampaignError
 
 if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
+    from pathlib import Path
+
     from commtune.model import Configuration
     from commtune.spaces import Space
     from commtune.tuner.campaign_file import CampaignSpec
@@ -38,6 +40,24 @@ def guards_of(spec_guards: tuple[str, ...], environment: Mapping[str, str]) -> d
     return {name: environment[name] for name in names if name in environment}
 
 
+def check_pins(
+    pinned: Mapping[str, str], guards: Mapping[str, str], file: Path | None = None
+) -> None:
+    """Refuses pins that would replace guard variables which are set.
+
+    Raises:
+        CampaignError: the campaign pins one of them to another value.
+    """
+    for name, value in guards.items():
+        if pinned.get(name, value) != value:
+            raise CampaignError(
+                f"{name}={value} is set in this environment to keep hardware safe, and the "
+                f"campaign pins it to {pinned[name]}",
+                file=file,
+                hint=f"take {name} out of the campaign's pins and of its space",
+            )
+
+
 def guarded(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
     """The campaign with its space cut by the guard variables that are set, and what is to say.
 
@@ -45,14 +65,9 @@ def guarded(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
         CampaignError: the campaign pins a guard variable to another value.
     """
     space, said = spec.plan.space, list(spec.remarks)
-    for name, value in guards_of(spec.guard_variables, environment).items():
-        if space.pinned.get(name, value) != value:
-            raise CampaignError(
-                f"{name}={value} is set in this environment to keep hardware safe, and the "
-                f"campaign pins it to {space.pinned[name]}",
-                file=spec.file,
-                hint=f"take {name} out of the campaign's pins and of its space",
-            )
+    guards = guards_of(spec.guard_variables, environment)
+    check_pins(space.pinned, guards, spec.file)
+    for name, value in guards.items():
         space = _without(space, name, value, said)
         for parameter, word in _ABOUT.get((name, value), ()):
             space = _without_values(space, parameter, word, f"{name}={value}", said)

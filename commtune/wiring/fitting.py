@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from commtune.errors import CampaignError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces import Space, cut_to
 from commtune.tuner.campaign_file import CampaignSpec
-from commtune.tuner.guarding import first_within, guarded
+from commtune.tuner.guarding import check_pins, first_within, guarded, guards_of
 from commtune.wiring.gpus import libraries_of
 from commtune.wiring.guards import guards_here
 from commtune.wiring.versions import Begun, with_versions
@@ -163,6 +164,9 @@ def here(spec: CampaignSpec) -> CampaignSpec:
     Raises:
         CampaignError: it pins what this environment guards.
     """
+    # Those that the nodes of a job alone have don't cut its space, but bind its runs as well.
+    bound = guards_of(spec.guard_variables, os.environ)
+    check_pins(spec.plan.space.pinned, bound, spec.file)
     return guarded(spec, guards_here(spec.guard_variables))
 
 

@@ -29,7 +29,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import Space
-from commtune.tuner.guarding import guards_of
+from commtune.tuner.guarding import check_pins, guards_of
 from commtune.wiring.gpus import check_launch, require_backend, shown_names, toolchain_for
 from commtune.wiring.records import Folders
 
@@ -117,6 +117,7 @@ def prepare_benchmark(
 
     Raises:
         MissingComponent, UserError: this machine lacks what the backend needs.
+        CampaignError: a pin would replace a guard variable that is set here.
     """
     pinned: Mapping[str, str] = space.pinned if space else {}
     return prepare_pinned(mpi, pinned, space.variables if space else (), workload, folder, guards)
@@ -132,6 +133,7 @@ def prepare_pinned(
 ) -> LocalBenchmark:
     """The same from what a database knows of a space: its pins and its variables' names."""
     check_launch(workload, os.environ)
+    check_pins(pinned, guards_of(tuple(guards), os.environ))
     on_gpu = Backend(workload.backend).uses_gpu
     safe = tuple(guards_of(tuple(guards), os.environ)) if on_gpu else ()
     return LocalBenchmark(

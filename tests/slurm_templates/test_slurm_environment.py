@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,12 +95,33 @@ def test_nothing_of_the_login_shell_comes_along(tmp_path: Path) -> None:
 def test_what_keeps_hardware_safe_stays(tmp_path: Path) -> None:
     set_here = dict.fromkeys(GUARD_NAMES, "0")
     step = Step(("env", "-0"), str(tmp_path / "out"), str(tmp_path / "exit"), {}, time_limit_s=9)
-    first, *others = GUARD_NAMES
-    job = Job("safe", 1, 1, 60, "job.out", environment={first: "2"})
+    job = Job("safe", 1, 1, 60, "job.out", environment={GUARD_NAMES[0]: "0"})
     run_block(tmp_path, job, step, **set_here)
     entries = (tmp_path / "out").read_bytes().split(b"\0")
-    for name, value in {first: "2", **dict.fromkeys(others, "0")}.items():
-        assert f"{name}={value}".encode() in entries
+    for name in GUARD_NAMES:
+        assert f"{name}=0".encode() in entries
+
+
+@pytest.mark.parametrize("name", GUARD_NAMES)
+def test_a_job_does_not_replace_what_its_node_set(tmp_path: Path, name: str) -> None:
+    step = Step(("printenv", name), str(tmp_path / "out"), str(tmp_path / "exit"), time_limit_s=9)
+    job = Job("pinned", 1, 1, 60, "job.out", environment={name: "2"})
+    run_block(tmp_path, job, step)
+    assert (tmp_path / "out").read_text() == "2\n"  # no node said anything
+    (tmp_path / "out").unlink()
+    for before, shell in (("", {name: "0"}), (f"export {name}=0", {})):
+        place = tmp_path / f"block-{len(before)}"
+        place.mkdir()
+        script = render_block(replace(job, before=Code(before)), (step,), place)
+        (tmp_path / "job.sh").write_text(script)
+        ended = process.run(
+            ["/bin/bash", tmp_path / "job.sh"], environment=shell, timeout_s=20, cwd=tmp_path
+        )
+        assert ended.exit_code == 3
+        assert f"commtune: {name}=0 is set on {socket.gethostname()} to keep" in ended.output
+        assert "this job asks for 2: take it out of the pins of the campaign" in ended.output
+        assert (place / "finished").read_text().startswith("3 ")
+        assert not (tmp_path / "out").exists()
 
 
 def names_in(entries: bytes) -> set[str]:

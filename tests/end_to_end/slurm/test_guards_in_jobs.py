@@ -72,6 +72,23 @@ def test_a_guard_of_the_nodes_alone_does_not_change_the_question(campaign: OnSlu
     assert ranks_saw(campaign) == {"0"}
 
 
+@pytest.mark.parametrize("command", ["tune", "submit"])
+def test_a_pin_replaces_no_guard_of_the_nodes(campaign: OnSlurm, command: str) -> None:
+    on_nodes = _TEXT.replace("before: '", "before: 'export NCCL_NVLS_ENABLE=0; ")
+    long_enough = on_nodes.replace("search: 100ms", "search: 60s")
+    pinned = "extend: [{name: NCCL_NVLS_ENABLE, kind: integer, values: [2]}]\n"
+    written(campaign, f"{long_enough}{pinned}pin: {{NCCL_NVLS_ENABLE: 2}}\n")
+    said = campaign(command, "campaign.yaml")
+    if command == "tune":
+        assert "blocks in a row were lost" in said.err
+        assert "commtune: NCCL_NVLS_ENABLE=0 is set on " in said.err
+        assert "this job asks for 2: take it out of the pins of the campaign" in said.err
+    else:
+        campaign.until_over()
+        assert "the campaign pins it to 2" in campaign.printed()
+    assert not (campaign.folder / "ranks").exists()
+
+
 def test_a_campaign_that_a_guard_cut_is_verified_as_the_same(campaign: OnSlurm) -> None:
     written(campaign, f"{_TEXT}guard_variables: [NCCL_SOCKET_NTHREADS]\n")
     campaign.extra["NCCL_SOCKET_NTHREADS"] = "0"
