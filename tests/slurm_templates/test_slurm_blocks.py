@@ -174,7 +174,8 @@ def test_a_cancelled_block_leaves_no_exit_file_and_no_process(cluster: Cluster) 
     number = block.submit(
         block.step(0, "sh", "-c", "while :; do sleep 0.1; done", block.word), block.step(1, "true")
     )
-    wait_until_living(block.word, 2)
+    # timeout, srun twice, the rank: before the rank is there, srun fails, and says so by itself.
+    wait_until_living(f"sleep 0.1; done {block.word}", 4)
     cluster.call("scancel", number)
     cluster.until(number, "CANCELLED")
     assert not wait_until_gone(block.word)
