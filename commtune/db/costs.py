@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, func, select
 
 from commtune.db.tables import MeasurementRecord, Run
-from commtune.model import Outcome
+from commtune.model import Outcome, Phase
 from commtune.model.costs import RunCost, cost
 
 _HEADER = {"init_s": ("init_s",), "library": ("library",)}
@@ -15,14 +15,21 @@ _FOOTER = {"elapsed_s": ("elapsed_s",), "measure_s": ("measure_s",)}
 
 
 def costs(connection: Connection, campaign_id: int) -> dict[str, RunCost]:
-    """Good runs of a campaign whose records tell what they cost, by run, in their order."""
+    """Good runs of a campaign whose records tell what they cost, by run, in their order.
+
+    Those of guards are left out: other operations, several in a run.
+    """
     calls = _first_calls(connection, campaign_id)
     # Only what is needed of headers, which are long: they name every rank.
     header = [Run.header[path].label(name) for name, path in _HEADER.items()]
     footer = [Run.footer[path].label(name) for name, path in _FOOTER.items()]
     rows = connection.execute(
         select(Run.id, Run.run_id, Run.wall_s, Run.end_s, *header, *footer)
-        .where(Run.campaign_id == campaign_id, Run.outcome == str(Outcome.OK))
+        .where(
+            Run.campaign_id == campaign_id,
+            Run.outcome == str(Outcome.OK),
+            Run.phase != str(Phase.GUARD),
+        )
         .order_by(Run.id)
     )
     found = {}

@@ -54,9 +54,11 @@ def test_what_runs_cost_is_told_part_by_part(store: Store, campaign_id: int) -> 
         replace(good, run_id="r4", outcome=Outcome.FAILED),
         # Read from its records by another controller, which saw nothing of its launcher.
         replace(good, run_id="r5", wall_s=0.5, end_s=None),
+        replace(good, run_id="guard"),
     ]
     for result in results:
-        store.start_run(campaign_id, given.request(result.run_id), "s1")
+        phase = Phase.GUARD if result.run_id == "guard" else Phase.SEARCH
+        store.start_run(campaign_id, given.request(result.run_id, phase=phase), "s1")
         store.finish_run(campaign_id, result, "allreduce")
     found = store.costs(campaign_id)
     assert list(found) == ["r1", "r2"]
