@@ -307,7 +307,7 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
         )
     if more := conclusion.get("more"):
         said.append(
-            f"{more['why']}: a further confirmation of about {more['runs']} runs "
+            f"{more['why']}: a further confirmation of about {more['runs']:,} runs "
             f"({text.wall(more['seconds'])}) would tell"
         )
     said += _spoilt(conclusion.get("spent", {}).values())
