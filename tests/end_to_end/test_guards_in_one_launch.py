@@ -31,7 +31,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import build_space, parse_document
-from commtune.tuner import confirming
+from commtune.tuner.blocks import GUARD_BLOCKS
 from commtune.tuner.confirming import ConfirmationPhase
 from commtune.tuner.looks import Decision
 from commtune.tuner.plan import Plan
@@ -45,7 +45,7 @@ library: mpich
 parameters:
   - {name: FAULT, kind: choice, values: [none, crash]}
 """
-_SIZES, _BLOCKS = (8, 4096), 2
+_SIZES = (8, 4096)
 _GOOD, _BAD = (Configuration({"FAULT": fault}) for fault in ("none", "crash"))
 _GUARDS = (Operation.BROADCAST, Operation.STREAM)
 
@@ -105,10 +105,7 @@ class Guarding:
 
 
 @pytest.fixture
-def guarding(
-    mpi: MpiInstallation, executable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Guarding:
-    monkeypatch.setattr(confirming, "GUARD_BLOCKS", _BLOCKS)
+def guarding(mpi: MpiInstallation, executable: Path, tmp_path: Path) -> Guarding:
     benchmark = LocalBenchmark(
         mpi=mpi,
         program=FaultyProgram(NativeProgram(executable, ("FAULT",))),
@@ -136,19 +133,19 @@ def test_both_guards_are_measured_by_every_launch(guarding: Guarding) -> None:
     points = phase.guard(_decision(_GOOD), [_GOOD])[_GOOD]
 
     runs = list(guarding.store.runs(guarding.campaign_id))
-    assert [run.outcome for run in runs] == [Outcome.OK] * 2 * _BLOCKS
+    assert [run.outcome for run in runs] == [Outcome.OK] * 2 * GUARD_BLOCKS
     assert {(run.operation, run.then) for run in runs} == {("stream", ("broadcast",))}
     files = sorted(guarding.benchmark.folder.iterdir())
     assert [file.stem for file in files] == sorted(run.run_id for run in runs)
     with guarding.database.read() as connection:
         rows = connection.exec_driver_sql("SELECT operation, bytes FROM measurements")
         stored = Counter((row.operation, row.bytes) for row in rows)
-    assert stored == {(str(g), size): 2 * _BLOCKS for g in _GUARDS for size in _SIZES}
+    assert stored == {(str(g), size): 2 * GUARD_BLOCKS for g in _GUARDS for size in _SIZES}
     assert {(p.operation, p.bytes) for p in points} == set(stored)
 
     # From what is stored, the same evidence, and not a run more.
     assert guarding.phase().guard(_decision(_GOOD), [_GOOD])[_GOOD] == points
-    assert len(list(guarding.store.runs(guarding.campaign_id))) == 2 * _BLOCKS
+    assert len(list(guarding.store.runs(guarding.campaign_id))) == 2 * GUARD_BLOCKS
 
     profile = replace(PROFILE, configuration=_GOOD, guards=points)
     guarding.store.save_profiles(guarding.campaign_id, [profile])
@@ -163,7 +160,7 @@ def test_a_launch_that_fails_counts_against_both_and_says_where(guarding: Guardi
     found = guarding.phase().guard(_decision(_BAD), [_BAD])
     assert found == {_BAD: ()}
     failed = [r for r in guarding.store.runs(guarding.campaign_id) if r.configuration == _BAD]
-    assert len(failed) == _BLOCKS
+    assert len(failed) == GUARD_BLOCKS
     for run in failed:
         assert run.outcome is Outcome.CRASHED
         assert run.detail.endswith(" (at stream)")

@@ -22,7 +22,7 @@ from commtune.model import (
     RunResult,
     Workload,
 )
-from commtune.tuner import confirming
+from commtune.tuner.blocks import GUARD_BLOCKS
 from commtune.tuner.confirming import ConfirmationPhase
 from commtune.tuner.looks import Decision
 from commtune.tuner.plan import Budget, Plan
@@ -35,7 +35,6 @@ BROADCAST, ALLTOALL, STREAM = Operation.BROADCAST, Operation.ALLTOALL, Operation
 DECISION = Decision((A,), blocks=1, first_block=0, budget_s=10.0)
 #: What A gains in each operation; times of different ones in one pair would say something else.
 GAINS = {BROADCAST: 1.5, ALLTOALL: 1.0, STREAM: 2.0}
-BLOCKS = 6
 
 
 @dataclass
@@ -103,11 +102,6 @@ class Guarding:
         return self.phase().guard(DECISION, recommended or (A,))
 
 
-@pytest.fixture(autouse=True)
-def _few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirming, "GUARD_BLOCKS", BLOCKS)
-
-
 def pairs(points: tuple[PointEvidence, ...]) -> dict[str, set[int]]:
     return {
         str(operation): {p.gain.pairs for p in points if p.operation == operation}
@@ -125,10 +119,14 @@ def test_a_run_measures_all_guards_and_each_has_its_evidence() -> None:
     made = Guarding()
     found = made.guard(A, B)
     runs = made.store.stored
-    assert len(runs) == 3 * BLOCKS
+    assert len(runs) == 3 * GUARD_BLOCKS
     assert {(run.operation, run.then) for run in runs} == {("broadcast", ("alltoall",))}
     assert {run.phase for run in runs} == {Phase.GUARD}
-    assert pairs(found[A]) == pairs(found[B]) == {"broadcast": {BLOCKS}, "alltoall": {BLOCKS}}
+    assert (
+        pairs(found[A])
+        == pairs(found[B])
+        == {"broadcast": {GUARD_BLOCKS}, "alltoall": {GUARD_BLOCKS}}
+    )
     assert {p.bytes for p in found[A] if p.speed == ALL} == set(SIZES)
     assert_gains(found[A])
     # Three seconds for a run of one operation.
@@ -139,7 +137,7 @@ def test_once_made_they_are_made() -> None:
     made = Guarding()
     found = made.guard()
     assert made.guard() == found
-    assert len(made.store.stored) == 2 * BLOCKS
+    assert len(made.store.stored) == 2 * GUARD_BLOCKS
 
 
 def test_a_stream_is_the_first_since_the_benchmark_takes_it_nowhere_else() -> None:
@@ -152,9 +150,9 @@ def test_a_stream_is_the_first_since_the_benchmark_takes_it_nowhere_else() -> No
 def test_a_benchmark_that_measures_one_operation_a_run_is_asked_for_one() -> None:
     made = Guarding(backend=Backend.PYTHON_HOST)
     found = made.guard()
-    assert len(made.store.stored) == 2 * 2 * BLOCKS
+    assert len(made.store.stored) == 2 * 2 * GUARD_BLOCKS
     assert {run.then for run in made.store.stored} == {()}
-    assert pairs(found[A]) == {"broadcast": {BLOCKS}, "alltoall": {BLOCKS}}
+    assert pairs(found[A]) == {"broadcast": {GUARD_BLOCKS}, "alltoall": {GUARD_BLOCKS}}
     assert set(made.benchmark.limits_s) == {3.0}
 
 
@@ -163,8 +161,8 @@ def test_a_run_that_failed_counts_against_all_of_them() -> None:
     made.benchmark.fails = A
     found = made.guard(A, B)
     assert found[A] == ()
-    assert pairs(found[B]) == {"broadcast": {BLOCKS}, "alltoall": {BLOCKS}}
-    assert len(made.store.stored) == 3 * BLOCKS
+    assert pairs(found[B]) == {"broadcast": {GUARD_BLOCKS}, "alltoall": {GUARD_BLOCKS}}
+    assert len(made.store.stored) == 3 * GUARD_BLOCKS
 
 
 def test_a_block_that_was_cut_short_is_made_anew() -> None:
@@ -174,8 +172,8 @@ def test_a_block_that_was_cut_short_is_made_anew() -> None:
         made.guard()
     made.benchmark.until = 1_000_000
     found = made.guard()
-    assert pairs(found[A]) == {"broadcast": {BLOCKS}, "alltoall": {BLOCKS}}
-    assert len(made.benchmark.requests) == 1 + 2 * BLOCKS
+    assert pairs(found[A]) == {"broadcast": {GUARD_BLOCKS}, "alltoall": {GUARD_BLOCKS}}
+    assert len(made.benchmark.requests) == 1 + 2 * GUARD_BLOCKS
     assert_gains(found[A])
 
 
@@ -190,15 +188,15 @@ def test_the_time_left_must_suffice_for_all_operations_of_a_block() -> None:
     assert len(made.benchmark.requests) == 2
     made.left_s = 4.1
     made.guard()
-    assert len(made.benchmark.requests) == 2 * BLOCKS
+    assert len(made.benchmark.requests) == 2 * GUARD_BLOCKS
 
 
-@pytest.mark.parametrize("whole", [2, BLOCKS])
+@pytest.mark.parametrize("whole", [2, GUARD_BLOCKS])
 def test_blocks_of_a_single_guard_from_before_count(whole: int) -> None:
     """What an earlier version left: blocks of the first guard, the last one cut short."""
     made = Guarding((BROADCAST,))
     made.benchmark.until = 2 * whole + 1
-    if whole < BLOCKS:
+    if whole < GUARD_BLOCKS:
         with pytest.raises(KeyboardInterrupt):
             made.guard()
     else:
@@ -207,12 +205,12 @@ def test_blocks_of_a_single_guard_from_before_count(whole: int) -> None:
     before = len(made.benchmark.requests)
     made.guards = (BROADCAST, ALLTOALL)
     found = made.guard()
-    assert len(made.benchmark.requests) == before + 2 * BLOCKS
-    of_broadcast = BLOCKS if whole == BLOCKS else whole + BLOCKS
-    assert pairs(found[A]) == {"broadcast": {of_broadcast}, "alltoall": {BLOCKS}}
+    assert len(made.benchmark.requests) == before + 2 * GUARD_BLOCKS
+    of_broadcast = GUARD_BLOCKS if whole == GUARD_BLOCKS else whole + GUARD_BLOCKS
+    assert pairs(found[A]) == {"broadcast": {of_broadcast}, "alltoall": {GUARD_BLOCKS}}
     assert_gains(found[A])
     last = made.benchmark.requests[-1].workload.operations
-    assert last == ((ALLTOALL,) if whole == BLOCKS else (BROADCAST, ALLTOALL))
+    assert last == ((ALLTOALL,) if whole == GUARD_BLOCKS else (BROADCAST, ALLTOALL))
     assert made.guard() == found
 
 
@@ -222,9 +220,9 @@ def test_another_guard_later_is_measured_by_itself() -> None:
     made.guards = (BROADCAST, ALLTOALL, STREAM)
     after = made.guard()[A]
     assert after[: len(before)] == before
-    assert [r.workload.operations for r in made.benchmark.requests[-2 * BLOCKS :]] == [
+    assert [r.workload.operations for r in made.benchmark.requests[-2 * GUARD_BLOCKS :]] == [
         (STREAM,)
-    ] * (2 * BLOCKS)
+    ] * (2 * GUARD_BLOCKS)
 
 
 def test_blocks_have_the_name_of_their_first_operation() -> None:
@@ -232,4 +230,4 @@ def test_blocks_have_the_name_of_their_first_operation() -> None:
     made.guard()
     plans: list[BlockPlan] = list(made.store.plans)
     assert {(plan.phase, plan.operation) for plan in plans} == {(Phase.GUARD, BROADCAST)}
-    assert len(plans) == BLOCKS
+    assert len(plans) == GUARD_BLOCKS
