@@ -26,8 +26,7 @@ from commtune.cluster.machine import Machine, describe_machine, load_now
 from commtune.cluster.mpi import data_root, find_mpi
 from commtune.cluster.wheels import WHEELS, install_command
 from commtune.errors import CommtuneError, MissingComponent
-from commtune.model import MpiInstallation
-from commtune.tuner.guarding import GUARD_NAMES
+from commtune.model import GUARD_NAMES, MpiInstallation
 
 _LEAST_PYTHON = (3, 11)
 _LEAST_SHM_BYTES = 64 * 2**20

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.errors import MissingComponent
-from commtune.model import MpiFlavour, MpiInstallation
-from commtune.tuner.guarding import GUARD_NAMES
+from commtune.model import GUARD_NAMES, MpiFlavour, MpiInstallation
 
 #: What a run takes over from the controller's environment. Everything else stays outside: what
 #: happens to be set in somebody's shell neither changes a campaign nor leaks into it.

@@ -16,8 +16,7 @@ from commtune.cluster.shared_memory import sweep
 from commtune.cluster.tracing import run as tracing
 from commtune.cluster.tracing.libraries import library_of
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
-from commtune.model import Execution, MpiInstallation, Outcome, RunRequest, RunResult
-from commtune.tuner.guarding import GUARD_NAMES
+from commtune.model import GUARD_NAMES, Execution, MpiInstallation, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program, Records
 
 #: How long before its last record a lost run may have made its shared memory, seconds.

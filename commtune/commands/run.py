@@ -9,8 +9,8 @@ from commtune import process
 from commtune.commands.export import find
 from commtune.db.answers import ProfileAnswer
 from commtune.errors import UserError
-from commtune.model import Verdict
-from commtune.tuner.guarding import GUARD_NAMES, guards_of
+from commtune.model import GUARD_NAMES, Verdict
+from commtune.tuner.guarding import guards_of
 
 
 def run(reference: str, command: list[str], db: str | None) -> None:

@@ -7,6 +7,7 @@ name says otherwise.
 from commtune.model.aggressors import Aggressor, AggressorPattern
 from commtune.model.configuration import DEFAULT, Configuration, content_key
 from commtune.model.evidence import Interval, PointEvidence, Profile, Verdict
+from commtune.model.guards import GUARD_NAMES
 from commtune.model.jobs import JobKind, JobRecord, JobStage
 from commtune.model.libraries import MpiFlavour, MpiInstallation
 from commtune.model.operations import Backend, GpuKind, Operation
@@ -29,6 +30,7 @@ __all__ = [
     "BLOCKING",
     "DEFAULT",
     "DEVICE",
+    "GUARD_NAMES",
     "WALL",
     "Aggressor",
     "AggressorPattern",

@@ -13,6 +13,7 @@ import jinja2
 from jinja2.runtime import BlockReference, Context
 
 from commtune.errors import UserError
+from commtune.model import GUARD_NAMES
 from commtune.slurm_templates import quoting
 from commtune.slurm_templates.beside import Beside
 from commtune.slurm_templates.checking import check_template
@@ -192,6 +193,7 @@ def _environment(folder: Path | None) -> jinja2.Environment:
     )
     environment.context_class = _Context
     environment.filters.update(_FILTERS)
+    environment.globals["guard_names"] = GUARD_NAMES
     return environment
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from commtune.errors import UnknownName
-from commtune.model import Configuration
+from commtune.model import GUARD_NAMES, Configuration
 from commtune.nearest import quoted
 from commtune.quantities import QuantityError
 from commtune.slurm_templates.planning import pinned
@@ -19,7 +19,6 @@ from commtune.spaces.building import as_value
 from commtune.systems import System
 from commtune.systems.baselines import PREFIX, NamedSet, baseline, baselines
 from commtune.tuner.baselines_space import NO_EFFECT, Grown, grown
-from commtune.tuner.guarding import GUARD_NAMES
 
 #: Takes the sets that are for the campaign's system and library.
 AUTO = "auto"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commtune.errors import CampaignError
+from commtune.model import GUARD_NAMES
 
 if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
     from pathlib import Path
@@ -17,12 +18,6 @@ if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
     from commtune.model import Configuration
     from commtune.spaces import Space
     from commtune.tuner.campaign_file import CampaignSpec
-
-#: Set by administrators; they pass to every run unchanged wherever they are set, and nothing may
-#: search them: NVLink multicast can take shared GPUs out of service.
-GUARD_NAMES = (
-    "NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST",
-)  # fmt: skip
 
 #: Values that need what a guard switches off, or are about nothing else: for a guard and its
 #: value, the parameter and the word in its values, in lower case. Of whole variables, their

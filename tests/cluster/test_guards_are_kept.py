@@ -8,8 +8,8 @@ import pytest
 from command_line import CommandLine
 
 from commtune import process
+from commtune.model import GUARD_NAMES
 from commtune.slurm_templates import Code, Job, Step, render_block
-from commtune.tuner.guarding import GUARD_NAMES
 
 
 @pytest.mark.parametrize(

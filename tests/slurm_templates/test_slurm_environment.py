@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from commtune import process
 from commtune.errors import UserError
+from commtune.model import GUARD_NAMES
 from commtune.slurm_templates import Code, Job, Step, render_block
-from commtune.tuner.guarding import GUARD_NAMES
 
 #: What bash, and the script itself, add to the environment of what they start.
 _OWN = {"PWD", "SHLVL", "_", "SLURM_EXPORT_ENV"}

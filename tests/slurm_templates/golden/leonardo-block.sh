@@ -30,7 +30,9 @@ for name in $(compgen -e); do
     CUDA_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | ZE_AFFINITY_MASK)
       [ -n "${SLURM_JOB_GPUS-}" ] || unset -v "$name" ;;
     # Set to keep hardware safe: they stay, whoever set them.
-    NCCL_NVLS_ENABLE | NVSHMEM_DISABLE_NVLS | TORCH_SYMM_MEM_DISABLE_MULTICAST) ;;
+    NCCL_NVLS_ENABLE) ;;
+    NVSHMEM_DISABLE_NVLS) ;;
+    TORCH_SYMM_MEM_DISABLE_MULTICAST) ;;
     *) unset -v "$name" ;;
   esac
 done
