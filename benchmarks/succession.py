@@ -106,9 +106,11 @@ def show(document: Json) -> None:
     for name, place in (("after", 0), ("again", 1)):
         count = sum(row[place].within(bounds) for row in total)
         print(f"\n{name} / alone within the bounds: {count} of {len(total)}")
-    for launch in document["launches"]:
-        if launch["exit_code"] != 0:
-            print(f"failed: {launch['command']}: {launch['output'].strip()[-300:]}")
+    failed = [launch for launch in document["launches"] if launch["exit_code"] != 0]
+    if failed:
+        first = failed[0]
+        print(f"failed: {len(failed)} launches; the first, {first['command']}:")
+        print(first["output"].strip()[-300:])
 
 
 def _show_saved(document: Json, pair: tuple[str, str]) -> None:
