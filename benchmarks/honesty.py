@@ -45,7 +45,7 @@ from scipy.stats import beta
 from scipy.stats import t as student
 
 from commtune.model import Configuration, Profile, Verdict
-from commtune.tuner.campaign import Report
+from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.replay import Grid, load_grid
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
@@ -102,7 +102,9 @@ def _grid(name: str) -> Grid:
     return load_grid(GRIDS / name)
 
 
-def _judged(case: Case, effect: simulated.Effect, report: Report, seconds: float) -> Result:
+def _judged(
+    case: Case, effect: simulated.Effect, report: CampaignResult, seconds: float
+) -> Result:
     tuned = [p for p in report.profiles if p.verdict is Verdict.FASTER]
     held, single, single_held = True, 0, 0
     for configuration, points in report.comparison.points.items():

@@ -27,7 +27,7 @@ from statistics import median
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.model import Outcome
-from commtune.text import duration, size
+from commtune.text import format_duration, format_size
 
 _CAMPAIGN = """
 campaign: 1
@@ -98,7 +98,7 @@ def main() -> None:
     for bytes_, times in quiet.medians.items():
         before, after = median(times), median(noisy.medians[bytes_])
         print(
-            f"{size(bytes_):>8}  without {duration(before):>8}  with {duration(after):>8}  "
+            f"{format_size(bytes_):>8}  without {format_duration(before):>8}  with {format_duration(after):>8}  "
             f"{after / before:.2f} times, {len(times)} runs each"
         )
     print(

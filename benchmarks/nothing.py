@@ -24,7 +24,7 @@ from commtune import wiring
 from commtune.commands import text
 from commtune.db.engine import open_database
 from commtune.model import Verdict
-from commtune.tuner.campaign import Report
+from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.campaign_file import load_campaign
 
 #: Switches of other operations, each with values around its default.
@@ -53,7 +53,7 @@ budget: {{search: {search}, ablation: {ablate}, confirmation: {confirm}}}
 """
 
 
-def campaign(folder: Path, seed: int, budget: dict[str, str]) -> Report:
+def campaign(folder: Path, seed: int, budget: dict[str, str]) -> CampaignResult:
     """One campaign in a database of its own."""
     (folder / "nothing.yaml").write_text(SPACE)
     file = folder / f"{seed}.yaml"
@@ -61,13 +61,13 @@ def campaign(folder: Path, seed: int, budget: dict[str, str]) -> Report:
     spec = load_campaign(file)
     opened = open_database(f"sqlite:///{folder}/{seed}.db")
     try:
-        mpi = wiring.find(spec.mpi)
-        return wiring.tune(spec, mpi, opened, QuietReporter(), take_over=False)
+        mpi = wiring.find_named_mpi(spec.mpi)
+        return wiring.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
     finally:
         opened.close()
 
 
-def shown(seed: int, report: Report) -> str:
+def shown(seed: int, report: CampaignResult) -> str:
     """A line a campaign: what it claims, and the largest gain that it left open."""
     claims = [p for p in report.profiles if p.verdict is Verdict.FASTER]
     points = [p for points in report.comparison.points.values() for p in points]
@@ -95,7 +95,9 @@ def main() -> None:
             rows.append({"seed": seed, "claims": claims, "conclusion": dict(report.conclusion)})
             print(shown(seed, report), flush=True)
     claiming = sum(bool(row["claims"]) for row in rows)
-    print(f"\n{Share(claiming, len(rows))} of campaigns claim anything ({text.percent(0.05)} may)")
+    print(
+        f"\n{Share(claiming, len(rows))} of campaigns claim anything ({text.format_percent(0.05)} may)"
+    )
     if options.output:
         options.output.write_text(json.dumps(rows) + "\n")
 

@@ -40,12 +40,12 @@ from commtune.tuner.runner import Runner
 
 def real(search: str) -> None:
     """A real campaign: share of wall time outside benchmark processes."""
-    mpi = wiring.find("wheel:mpich")
+    mpi = wiring.find_named_mpi("wheel:mpich")
     flags = Flags(search=search, confirmation="10s")
     spec = quick_campaign(flags, wiring.preset_for(mpi, "allreduce"), "mpich")
     with tempfile.TemporaryDirectory() as folder:
         opened = open_database(f"sqlite:///{folder}/overhead.db")
-        report = wiring.tune(spec, mpi, opened, QuietReporter(), take_over=False)
+        report = wiring.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
         opened.close()
     outside = report.wall_s - report.benchmark_s
     print(f"{report.runs} runs, {report.trials} trials, {report.wall_s:.1f} s")
@@ -60,7 +60,7 @@ def real(search: str) -> None:
 def _launch_floor(mpi: MpiInstallation) -> float:
     command = mpi_command(mpi, 2, ["/bin/true"])
     environment = base_environment(os.environ, mpi)
-    runs = [process.run(command, environment=environment, timeout_s=30) for _ in range(15)]
+    runs = [process.run_process(command, environment=environment, timeout_s=30) for _ in range(15)]
     return median(run.wall_s for run in runs)
 
 
@@ -77,7 +77,7 @@ class Stopwatch(SyntheticBenchmark):
 
 def trials(count: int) -> None:
     """The cost of a trial in a campaign of ``count`` trials."""
-    mpi = wiring.find("wheel:mpich")
+    mpi = wiring.find_named_mpi("wheel:mpich")
     spec = quick_campaign(Flags(), "mpich-host-allreduce", "mpich")
     budget = Budget(search_s=1e9, ablation_s=1, confirmation_s=1, trials=count)
     plan = replace(spec.plan, budget=budget, name="trials")

@@ -84,9 +84,9 @@ def in_process(url: str, repeat: int) -> None:
     """Prints the time of one question: opening the database for it, and with it kept open."""
     for op, size in (("allreduce", 1 << 20), ("broadcast", 64)):
         for limit in (1, 10):
-            with queries.reader(url) as rows:
+            with queries.open_for_reading(url) as rows:
                 kept = _times(partial(queries.ask_best, rows, op, size, {}, limit), repeat)
-            opened = _times(partial(queries.best, url, op, size, limit=limit), repeat)
+            opened = _times(partial(queries.best_profiles, url, op, size, limit=limit), repeat)
             print(
                 f"best in process, {op} {size} B, at most {limit} answers: median "
                 f"{_ms(opened)} ms, {_ms(kept)} ms with the database kept open"

@@ -40,10 +40,10 @@ from commtune.model import (
     RunRequest,
     Verdict,
 )
-from commtune.tuner.campaign import Report
+from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.plan import Plan
-from commtune.tuner.speeds import ALL, MIXED, Speeds
-from commtune.tuner.stats import FEWEST_PAIRS, SITTING_SPREAD, estimate, quantile
+from commtune.tuner.speeds import ALL, MIXED, MachineStates
+from commtune.tuner.stats import FEWEST_PAIRS, SITTING_SPREAD, estimate_ratio, t_quantile
 
 _WANTED_GAIN, _WANTED_SIZES = 1.3, (262144, 1048576)
 
@@ -78,9 +78,9 @@ class Check:
 
 def campaign(
     seed: int, folder: Path, budget: tuple[str | None, str | None, str | None]
-) -> tuple[Plan, Report]:
+) -> tuple[Plan, CampaignResult]:
     """Runs a campaign with one seed."""
-    mpi = wiring.find("wheel:mpich")
+    mpi = wiring.find_named_mpi("wheel:mpich")
     space = wiring.preset_for(mpi, "allreduce")
     name = f"rerun-{folder.name}-{seed}"
     search, ablation, confirmation = budget
@@ -89,16 +89,16 @@ def campaign(
     )
     spec = quick_campaign(flags, space, "mpich")
     opened = open_database(f"sqlite:///{folder}/{seed}.db")
-    report = wiring.tune(spec, mpi, opened, QuietReporter(), take_over=False)
+    report = wiring.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
     opened.close()
     return spec.plan, report
 
 
 def rerun(
-    plan: Plan, profile: Profile, speeds: Speeds, pairs: int
+    plan: Plan, profile: Profile, speeds: MachineStates, pairs: int
 ) -> dict[tuple[int, str], list[float]]:
     """Log ratios of alternating runs, by size and machine speed."""
-    mpi = wiring.find("wheel:mpich")
+    mpi = wiring.find_named_mpi("wheel:mpich")
     found: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         benchmark = wiring.prepare_benchmark(mpi, plan.space, plan.workload, Path(folder))
@@ -125,7 +125,7 @@ def _request(plan: Plan, configuration: Configuration, number: int, position: in
     )
 
 
-def check(seed: int, plan: Plan, report: Report, pairs: int) -> list[Check]:
+def check(seed: int, plan: Plan, report: CampaignResult, pairs: int) -> list[Check]:
     """Holds every claimed point of a campaign against a rerun."""
     checks = []
     for profile in report.profiles:
@@ -139,7 +139,7 @@ def check(seed: int, plan: Plan, report: Report, pairs: int) -> list[Check]:
                 if size == point.bytes and point.speed in (speed, ALL)
                 for value in values
             ]
-            found = estimate(logs)
+            found = estimate_ratio(logs)
             enough = found is not None and found.pairs >= FEWEST_PAIRS
             gain = point.gain
             level = plan.level if point.speed != ALL else profile.level
@@ -155,7 +155,7 @@ def _error(gain: Interval, level: float) -> float:
     """The standard error behind a stated interval: without the allowance, by its t quantile."""
     half, mean = math.log(gain.high / gain.ratio), math.log(gain.ratio)
     within = half**2 - (1.96 * SITTING_SPREAD * mean) ** 2
-    return math.sqrt(max(0.0, within)) / quantile((1 + level) / 2, max(1, 0.6 * gain.pairs))
+    return math.sqrt(max(0.0, within)) / t_quantile((1 + level) / 2, max(1, 0.6 * gain.pairs))
 
 
 def sitting_spread(checks: Sequence[Check]) -> float:
@@ -203,13 +203,13 @@ def show(checks: Sequence[Check]) -> str:
     """A table."""
     rows = [_row(c) for c in checks]
     header = ("seed", "size", "speed", "stated", "interval", "rerun", "pairs", "")
-    return text.columns(header, rows, right="seed,size,stated,rerun,pairs")
+    return text.format_table(header, rows, right="seed,size,stated,rerun,pairs")
 
 
 def _row(c: Check) -> tuple[str, ...]:
     return (
         str(c.seed),
-        text.size(c.bytes),
+        text.format_size(c.bytes),
         c.speed,
         f"{c.ratio:.2f}",
         f"[{c.low:.2f}, {c.high:.2f}]",

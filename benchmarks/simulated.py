@@ -27,7 +27,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import Space, build_space, parse_document
-from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.evidence import RunView
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.replay import Grid
@@ -324,7 +324,7 @@ def space() -> Space:
 
 def run_campaign(
     noise: Noise, effect: Effect, seed: int, budget: Budget | None = None
-) -> tuple[Plan, Report]:
+) -> tuple[Plan, CampaignResult]:
     """One simulated campaign, by default with the default budget."""
     workload = Workload(Operation.ALLREDUCE, SIZES)
     plan = Plan("simulated", space(), workload, seed=seed, budget=budget or Budget())

@@ -26,7 +26,7 @@ from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.mpi import find_mpi
 from commtune.errors import EnvironmentFault
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import build
+from commtune.kernels.build import build_benchmark
 from commtune.kernels.twin.layout import OPERATIONS
 from commtune.kernels.twin.program import TwinProgram, libmpi_of
 from commtune.model import DEFAULT, Backend, Operation, Outcome, RunRequest, Timing, Workload
@@ -44,7 +44,7 @@ class Contest:
         self.mpi = mpi
         self.loads: list[float] = []
         environment = base_environment(os.environ, mpi)
-        executable = build(mpi, _ROOT / "build" / "benchmark")
+        executable = build_benchmark(mpi, _ROOT / "build" / "benchmark")
         native = LocalBenchmark(mpi, NativeProgram(executable), environment, (), folder)
         self._benchmarks = {
             Backend.MPI_HOST: native,

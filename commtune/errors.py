@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 
 
-def installing(packages: str) -> str:
+def install_command(packages: str) -> str:
     """The command that adds Python packages to the environment that runs us, wherever PATH leads.
 
     Args:

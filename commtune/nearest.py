@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> str | None:
+def find_nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> str | None:
     """The option most like the word, whatever their case; ``None`` where none is like it.
 
     An option that begins with the word comes first: "harm" means "harm-to-others", not "hang".
@@ -33,10 +33,10 @@ def _shortens(word: str, option: str) -> bool:
     return all(letter in letters for letter in word)
 
 
-def suggestion(word: str, options: Iterable[str], *, limit: int = 12) -> str:
+def suggest(word: str, options: Iterable[str], *, limit: int = 12) -> str:
     """A hint: the nearest option, or else all of them where they are few."""
     known = list(options)
-    found = nearest(word, known)
+    found = find_nearest(word, known)
     if found is not None:
         return f"nearest: {found}"
     shown = ", ".join(known[:limit])
@@ -44,7 +44,7 @@ def suggestion(word: str, options: Iterable[str], *, limit: int = 12) -> str:
     return f"known: {shown}{more}" if known else ""
 
 
-def quoted(value: object) -> str:
+def quote_value(value: object) -> str:
     """An offending value as a message shows it: quoted, on one line, not long."""
     text = " ".join(str(value).split())
     return f"'{text[:60]}...'" if len(text) > 60 else f"'{text}'"

@@ -69,7 +69,7 @@ class Completed:
         return self.exit_code == 0 and not self.timed_out
 
 
-def run(
+def run_process(
     arguments: Sequence[str | os.PathLike[str]],
     *,
     environment: Mapping[str, str],
@@ -116,7 +116,7 @@ def run(
         )
 
 
-def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+def replace_process(arguments: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     """Becomes another program (exec): same process, its signals and exit code are the caller's.
 
     Raises:

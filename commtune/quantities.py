@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from commtune.errors import UserError
-from commtune.nearest import quoted
+from commtune.nearest import quote_value
 
 _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -28,7 +28,9 @@ class QuantityError(UserError, ValueError):
 def _split(text: str, example: str) -> tuple[str, str]:
     match = _NUMBER_AND_UNIT.match(text.strip())
     if match is None:
-        raise QuantityError(f"{quoted(text)} is not an amount", hint=f"write it like {example}")
+        raise QuantityError(
+            f"{quote_value(text)} is not an amount", hint=f"write it like {example}"
+        )
     return match[1], match[2]
 
 
@@ -52,7 +54,8 @@ def parse_bytes(value: str | int) -> int:
 def _checked_size(size: int | float, written: object) -> int:
     if size < 0 or size != int(size):
         raise QuantityError(
-            f"{quoted(written)} is not a whole number of bytes", hint="write 0 or more, like 64KiB"
+            f"{quote_value(written)} is not a whole number of bytes",
+            hint="write 0 or more, like 64KiB",
         )
     return int(size)
 
@@ -60,7 +63,7 @@ def _checked_size(size: int | float, written: object) -> int:
 def _wrong_byte_unit(value: object, number: str, unit: str) -> QuantityError:
     meant = {"b": "B", "k": "KiB", "m": "MiB", "g": "GiB"}.get(unit[:1].lower())
     hint = f"nearest: {number}{meant}" if meant else "units: B, KiB, MiB, GiB"
-    return QuantityError(f"{quoted(value)} has no known unit of bytes", hint=hint)
+    return QuantityError(f"{quote_value(value)} has no known unit of bytes", hint=hint)
 
 
 def parse_seconds(value: str | int | float) -> float:
@@ -83,13 +86,15 @@ def _one_time(text: str, written: object) -> float:
     if unit not in ("", *_TIME_UNITS):
         meant = _LOOSE_TIMES.get(unit.lower())
         hint = f"nearest: {number}{meant}" if meant else "units: us, ms, s, min, h"
-        raise QuantityError(f"{quoted(written)} has no known unit of time", hint=hint)
+        raise QuantityError(f"{quote_value(written)} has no known unit of time", hint=hint)
     return float(number) * _TIME_UNITS[unit or "s"]
 
 
 def _checked_time(seconds: float, written: object) -> float:
     if not 0 <= seconds < float("inf"):
-        raise QuantityError(f"{quoted(written)} is not a time", hint="write it like 60s or 5min")
+        raise QuantityError(
+            f"{quote_value(written)} is not a time", hint="write it like 60s or 5min"
+        )
     return seconds
 
 
@@ -102,11 +107,11 @@ def parse_percent(value: str | int | float) -> float:
     text = str(value).strip()
     number, unit = _split(text, "2% or 0.02")
     if unit not in ("", "%"):
-        raise QuantityError(f"{quoted(value)} is not a share", hint=f"nearest: {number}%")
+        raise QuantityError(f"{quote_value(value)} is not a share", hint=f"nearest: {number}%")
     share = float(number)
     if not unit and share > 1:
         raise QuantityError(
-            f"{quoted(value)} is above 1, so it's unclear", hint=f"nearest: {number}%"
+            f"{quote_value(value)} is above 1, so it's unclear", hint=f"nearest: {number}%"
         )
     return share / 100 if unit else share
 

@@ -9,7 +9,7 @@ from typing import Any
 from commtune.model import Aggressor, Interval
 
 
-def confidence(level: float) -> str:
+def format_confidence(level: float) -> str:
     """A confidence level, never rounded to a certainty: ``95%``, ``99.9%``."""
     return f"{100 * level:.6g}%"
 
@@ -24,7 +24,7 @@ def each_by_itself(level: float | None) -> str:
     return f"A row of one machine speed has an interval of its own, {at} each."
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Bytes in the largest unit that divides them: ``64 KiB``."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= factor and count % factor == 0:
@@ -32,7 +32,7 @@ def size(count: int) -> str:
     return f"{count} B"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Seconds with three significant digits in a unit that fits: ``12.3 us``."""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= factor:
@@ -40,10 +40,10 @@ def duration(seconds: float) -> str:
     return f"{_three(seconds / 1e-6)} us"
 
 
-def bandwidth(bytes_per_s: float) -> str:
+def format_bandwidth(bytes_per_s: float) -> str:
     """Bytes per second with three significant digits in a unit that fits: ``16.2 MB/s``."""
     unit, factor = bandwidth_unit(bytes_per_s)
-    return f"{three(bytes_per_s / factor)} {unit}"
+    return f"{format_number(bytes_per_s / factor)} {unit}"
 
 
 def bandwidth_unit(bytes_per_s: float) -> tuple[str, float]:
@@ -54,7 +54,7 @@ def bandwidth_unit(bytes_per_s: float) -> tuple[str, float]:
     return "B/s", 1.0
 
 
-def three(value: float) -> str:
+def format_number(value: float) -> str:
     """Three significant digits or whole, never with an exponent: ``0.00123``, ``1.50``."""
     if 0 < value < 1:
         digits = 2 - math.floor(math.log10(value))
@@ -62,7 +62,7 @@ def three(value: float) -> str:
     return _three(value)
 
 
-def wall(seconds: float) -> str:
+def format_wall_time(seconds: float) -> str:
     """Wall time for people: ``2 min 05 s``."""
     whole = round(max(0.0, seconds))
     if whole < 60:
@@ -72,24 +72,24 @@ def wall(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
-def ranks(count: int, nodes: int) -> str:
+def format_ranks(count: int, nodes: int) -> str:
     """``2 ranks``; where they are on several nodes, ``4 ranks on 2 nodes``."""
     return f"{count} ranks on {nodes} nodes" if nodes > 1 else f"{count} ranks"
 
 
-def counted(count: int, what: str) -> str:
+def format_count(count: int, what: str) -> str:
     """So many of something: ``1 trial``, ``0 trials``."""
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def node_hours(hours: float) -> str:
+def format_node_hours(hours: float) -> str:
     """Node-hours with up to three significant digits, or whole: ``0.25``, ``12.4``, ``1,234``."""
     if hours >= 99.95:
         return f"{hours:,.0f}"
     return (f"{hours:.1f}" if hours >= 9.995 else f"{hours:.2f}").rstrip("0").rstrip(".")
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """A share with two significant digits, whole from ten on: ``2 %``, ``4.2 %``, ``39 %``."""
     scaled = 100 * share
     if abs(scaled) < 0.05:
@@ -97,7 +97,7 @@ def percent(share: float) -> str:
     return f"{scaled:.0f} %" if abs(scaled) >= 9.95 else f"{scaled:.1f}".removesuffix(".0") + " %"
 
 
-def ratio(gain: Interval) -> str:
+def format_ratio(gain: Interval) -> str:
     """``1.41x [1.37, 1.45]``, or dashes where there is no interval."""
     if gain.pairs < 2:
         return "-"
@@ -114,11 +114,11 @@ def is_too_noisy(low: float, high: float) -> bool:
     return high > 10 * low and low <= 1 <= high
 
 
-def beside(aggressor: Aggressor) -> str:
+def describe_aggressor(aggressor: Aggressor) -> str:
     """``beside an aggressor: incast of 128 KiB from 4 ranks on 2 nodes``."""
     ranks, nodes = aggressor.ranks, aggressor.nodes
     said = (
-        f"beside an aggressor: {aggressor.pattern} of {size(aggressor.message_bytes)} "
+        f"beside an aggressor: {aggressor.pattern} of {format_size(aggressor.message_bytes)} "
         f"from {ranks} ranks on {nodes} node{'' if nodes == 1 else 's'}"
     )
     if not (aggressor.burst_s or aggressor.pause_s):
@@ -126,7 +126,7 @@ def beside(aggressor: Aggressor) -> str:
     return f"{said}, {aggressor.burst_s:g} s on and {aggressor.pause_s:g} s off"
 
 
-def emulated(nodes: int) -> str:
+def describe_emulated(nodes: int) -> str:
     """``emulated nodes: 2, over sockets on one machine``."""
     return f"emulated nodes: {nodes}, over sockets on one machine"
 
@@ -152,7 +152,7 @@ def is_noisy(note: str) -> bool:
     return note.startswith(_NOISE)
 
 
-def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> str:
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> str:
     """A plain table; columns whose header is in ``right`` (comma-separated) are right-aligned."""
     flush_right = set(right.split(","))
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]

@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from commtune.spaces import load_space, presets
-from commtune.spaces.catalogue import Catalogue, Variable, libraries, load_catalogue
+from commtune.spaces import list_presets, load_space
+from commtune.spaces.catalogue import Catalogue, Variable, list_libraries, load_catalogue
 from commtune.spaces.catalogue.saying import (
     brief_text,
     by_version,
@@ -45,7 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages; MkDocs calls this."""
     from mkdocs.structure.files import File
 
-    for library in libraries():
+    for library in list_libraries():
         text = page(load_catalogue(library))
         files.append(File.generated(config, f"catalogue/{library}.md", content=text))
     return files
@@ -139,7 +139,7 @@ def _rows(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]
 @cache
 def _searching() -> Mapping[str, list[str]]:
     """For each variable the shipped spaces that search it, in their largest size or by opt-in."""
-    shipped = presets()
+    shipped = list_presets()
     found: dict[str, list[str]] = {}
     for name in shipped:
         if name.endswith(("-quick", "-thorough")):

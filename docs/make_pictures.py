@@ -56,7 +56,9 @@ def picture(command: str, output: str) -> str:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> str:
-    done = process.run(command, environment=environment, timeout_s=_LIMIT_S, whole_output=True)
+    done = process.run_process(
+        command, environment=environment, timeout_s=_LIMIT_S, whole_output=True
+    )
     if not done.ok:
         sys.exit(f"{' '.join(command)} failed:\n{done.output}")
     return done.output

@@ -14,10 +14,10 @@ from catalogue_pages import plain
 
 from commtune.commands import system_nominal, text
 from commtune.commands.systems import pair_lines
-from commtune.spaces.catalogue import libraries
-from commtune.systems import System, fabric_of, format_bandwidth, load_system, systems
-from commtune.systems.baselines import NamedSet, baselines
-from commtune.systems.findings import NamedFinding, findings
+from commtune.spaces.catalogue import list_libraries
+from commtune.systems import System, fabric_of, format_bandwidth, list_systems, load_system
+from commtune.systems.baselines import ReferenceSettings, all_reference_settings
+from commtune.systems.findings import NamedFinding, all_findings
 from commtune.systems.schema import Partition, Qos, Slurm, Sourced
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages; MkDocs calls this."""
     from mkdocs.structure.files import File
 
-    for name in systems():
+    for name in list_systems():
         content = page(load_system(name))
         files.append(File.generated(config, f"systems/{name}.md", content=content))
     return files
@@ -51,7 +51,7 @@ def page(system: System) -> str:
     lines += _text("Between its GPUs", list(pair_lines(system)))
     lines += _text(
         "What operations could reach",
-        list(system_nominal.lines(fabric_of(system))),
+        list(system_nominal.nominal_lines(fabric_of(system))),
         "How this is computed, and what the words mean: [Nominal bandwidth](../nominal.md).",
     )
     lines += _jobs(system)
@@ -113,7 +113,7 @@ def _node(system: System) -> Iterator[tuple[str, ...]]:
     yield _row(
         "processors",
         f"{node.sockets} x {node.processor}, {node.cores} cores{usable}{numa}, "
-        f"{text.size(node.memory)}",
+        f"{text.format_size(node.memory)}",
         node,
     )
     if gpus:
@@ -121,7 +121,9 @@ def _node(system: System) -> Iterator[tuple[str, ...]]:
         memory = f" at {format_bandwidth(wide)}" if wide else ""
         host = f", {format_bandwidth(gpus.host_link)} to the processor" if gpus.host_link else ""
         yield _row(
-            "GPUs", f"{gpus.count} x {gpus.model}, {text.size(gpus.memory)}{memory}{host}", gpus
+            "GPUs",
+            f"{gpus.count} x {gpus.model}, {text.format_size(gpus.memory)}{memory}{host}",
+            gpus,
         )
     for link in system.links:
         each = f"{link.links} x {format_bandwidth(link.bandwidth)}"
@@ -170,14 +172,14 @@ def _limits(limits: Partition | Qos) -> str:
     least = limits.least_nodes if isinstance(limits, Qos) else None
     words = [f"from {least} nodes"] if least else []
     words += [f"to {limits.most_nodes} nodes"] if limits.most_nodes else []
-    words += [f"to {text.wall(limits.longest)}"] if limits.longest else []
+    words += [f"to {text.format_wall_time(limits.longest)}"] if limits.longest else []
     return ", ".join(words) or "limits unknown"
 
 
 def _libraries(system: System) -> list[str]:
     rows = []
     for library in system.libraries:
-        known = library.name in libraries()
+        known = library.name in list_libraries()
         name = f"[{library.name}](../catalogue/{library.name}.md)" if known else library.name
         spaces = ", ".join(f"`{space}`" for space in library.spaces)
         source = _cited(library)
@@ -195,13 +197,17 @@ def _variables(system: System) -> Iterator[tuple[str, ...]]:
 
 
 def _recommended(system: System) -> list[str]:
-    rows = [_baseline(one) for one in baselines().values() if system.name in one.baseline.systems]
+    rows = [
+        _baseline(one)
+        for one in all_reference_settings().values()
+        if system.name in one.baseline.systems
+    ]
     said = "`commtune compare default baseline:NAME` measures one, [and more](../baselines.md)."
     header = ("name", "for", "what it is", "sets", "fit to try", "from")
     return _grid("What sites and studies set here", header, rows, said, raw=True)
 
 
-def _baseline(one: NamedSet) -> tuple[str, ...]:
+def _baseline(one: ReferenceSettings) -> tuple[str, ...]:
     known = one.baseline
     settings = "<br>".join(_code(known.environment))
     fit = "yes" if known.fit else plain(known.unfit or "no")
@@ -216,7 +222,7 @@ def _code(settings: Mapping[str, str]) -> Iterator[str]:
 
 
 def _measured(system: System) -> list[str]:
-    here = [one for one in findings() if system.name in one.finding.systems]
+    here = [one for one in all_findings() if system.name in one.finding.systems]
     sources = list(dict.fromkeys(one.source for one in here))
     rows = [
         _finding(one, sources) for one in sorted(here, key=lambda one: not one.finding.setting)

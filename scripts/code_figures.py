@@ -159,7 +159,9 @@ def _print(title: str, figures: Figures, circles: int) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("folders", nargs="*", type=Path, default=[Path("commtune")])
     parser.add_argument("--by-folder", action="store_true", help="each sub-folder by itself, too")
     arguments = parser.parse_args()
@@ -173,10 +175,12 @@ def main() -> int:
             parts.setdefault(file.parent, Figures()).add(file)
     if arguments.by_folder:
         for folder, figures in sorted(parts.items()):
-            print(f"{folder}: {figures.lines:,} lines, {figures.names} names "
-                  f"({1000 * figures.names / max(1, figures.lines):.0f}), "
-                  f"{figures.files[folder]} files, {figures.one_word_percent:.0f} % one word, "
-                  f"{100 * figures.comments / max(1, figures.lines):.1f} % comments")
+            print(
+                f"{folder}: {figures.lines:,} lines, {figures.names} names "
+                f"({1000 * figures.names / max(1, figures.lines):.0f}), "
+                f"{figures.files[folder]} files, {figures.one_word_percent:.0f} % one word, "
+                f"{100 * figures.comments / max(1, figures.lines):.1f} % comments"
+            )
     return 0 if _print("all", total, len(circles)) else 1
 
 

@@ -68,7 +68,7 @@ def _output(program: str | Path, *arguments: str | Path, libraries: str | Path =
     if libraries:
         environment["LD_LIBRARY_PATH"] = str(libraries)
         environment["FI_PROVIDER_PATH"] = f"{libraries}:{libraries}/libfabric"
-    done = process.run(
+    done = process.run_process(
         [str(program), *map(str, arguments)],
         environment=environment,
         timeout_s=60,

@@ -42,7 +42,7 @@ class RunBench:
     ) -> Ended:
         records = self.folder / "records.jsonl"
         program = [str(self.executable), "--max-samples=20", f"--records={records}", *arguments]
-        completed = process.run(
+        completed = process.run_process(
             mpi_command(self.mpi, ranks, program),
             environment={**base_environment(os.environ, self.mpi), **(environment or {})},
             timeout_s=timeout_s,

@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 from asked_libraries import Answer
 
-from commtune.spaces.catalogue import Catalogue, Variable, after, before
+from commtune.spaces.catalogue import Catalogue, Variable, is_after_version, is_before_version
 
 KNOWN = Path(__file__).parent / "spaces" / "catalogue_known"
 
@@ -85,11 +85,13 @@ def _differences(answer: Answer, catalogue: Catalogue) -> Iterator[Difference]:
 
 def _has(variable: Variable, version: str) -> bool | None:
     """Whether a version has a variable, by the catalogue; ``None`` where it doesn't say."""
-    if variable.until is not None and after(version, variable.until):
+    if variable.until is not None and is_after_version(version, variable.until):
         return False
-    if variable.since is not None and before(version, variable.since):
+    if variable.since is not None and is_before_version(version, variable.since):
         return False
-    return None if variable.seen is not None and before(version, variable.seen) else True
+    return (
+        None if variable.seen is not None and is_before_version(version, variable.seen) else True
+    )
 
 
 def _default(answer: Answer, name: str, variable: Variable) -> Iterator[Difference]:
@@ -109,7 +111,7 @@ def _values(answer: Answer, name: str, variable: Variable) -> Iterator[Differenc
     later = {
         value
         for version, values in variable.values_since.items()
-        if before(answer.version, version)
+        if is_before_version(answer.version, version)
         for value in values
     }
     listed = {_plain(value) for value in answer.values[name]}
@@ -122,7 +124,7 @@ def default_at(variable: Variable, version: str) -> str | None:
     """The default that a version has by the catalogue; ``None`` where it doesn't say."""
     if not variable.history:
         return variable.default
-    known = [since for since in variable.history if not before(version, since)]
+    known = [since for since in variable.history if not is_before_version(version, since)]
     if not known:
         return None
     if known[-1] == list(variable.history)[-1]:

@@ -12,13 +12,13 @@ from played_jobs import MemoryBook
 from commtune.cluster.slurm.accounting import Accounting
 from commtune.cluster.slurm.allocation import Allocation
 from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.flight import Flight
-from commtune.cluster.slurm.handing_in import HandingIn
-from commtune.cluster.slurm.queries import Patience, Queue
+from commtune.cluster.slurm.flight import TrackedJob
+from commtune.cluster.slurm.handing_in import Submitter
+from commtune.cluster.slurm.queries import PollBackoff, Queue
 from commtune.cluster.slurm.submitting import Submission
-from commtune.cluster.slurm.succession import AllocationScript, Succession
+from commtune.cluster.slurm.succession import AllocationChain, AllocationScript
 from commtune.model import JobRecord
-from commtune.slurm_templates import Wish
+from commtune.slurm_templates import JobRequest
 
 NEVER = Fate(run_s=None)
 
@@ -39,22 +39,28 @@ class Chain:
 
     def controller(
         self, command: tuple[str, ...] = ("true",), environment: Mapping[str, str] | None = None
-    ) -> Succession:
+    ) -> AllocationChain:
         """A controller's view of them; of another one, if called again."""
         where = self.fake.environment
         script = AllocationScript(
-            "test", None, Wish(nodes=2), command, self.folder / "jobs", 600.0, environment or {}
+            "test",
+            None,
+            JobRequest(nodes=2),
+            command,
+            self.folder / "jobs",
+            600.0,
+            environment or {},
         )
-        handing_in = HandingIn(
+        handing_in = Submitter(
             Submission(where),
             Queue(where),
             Accounting(where) if self.accounts else None,
             self.book,
-            Patience(seed=1),
+            PollBackoff(seed=1),
             self.clock,
             self.said.append,
         )
-        return Succession(script, self.book, handing_in, self.failed_nodes, self.clock)
+        return AllocationChain(script, self.book, handing_in, self.failed_nodes, self.clock)
 
     @property
     def failed_nodes(self) -> FailedNodes:
@@ -63,13 +69,13 @@ class Chain:
     def clock(self) -> float:
         return self.fake.now
 
-    def runs(self, flight: Flight) -> tuple[Succession, Allocation]:
+    def runs(self, flight: TrackedJob) -> tuple[AllocationChain, Allocation]:
         """The controller of an allocation that runs, once it has begun."""
         controller, allocation = self.controller(), self.allocation(flight)
         controller.began(flight.job.key, allocation)
         return controller, allocation
 
-    def allocation(self, flight: Flight) -> Allocation:
+    def allocation(self, flight: TrackedJob) -> Allocation:
         nodes = self.fake.jobs[flight.job.number]["attempts"][0]["nodes"]
         return Allocation(flight.job.number, tuple(nodes), self.clock(), self.clock() + 600)
 

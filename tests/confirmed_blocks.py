@@ -10,12 +10,12 @@ from made_up_runs import THRESHOLD_S, MadeUpRun, block, sizes
 from commtune.model import Configuration, Outcome, PointEvidence
 from commtune.tuner.blocks import Blocks
 from commtune.tuner.confirm import Rules
-from commtune.tuner.speeds import ALL, Speeds
+from commtune.tuner.speeds import ALL, MachineStates
 
 A, B = Configuration({"V": "a"}), Configuration({"V": "b"})
 SIZE = 1024
 RULES = Rules(level=0.95, minimum_gain=0.02, tolerance=0.05, comparisons=1)
-ONE_SPEED, TWO_SPEEDS = Speeds(), Speeds((THRESHOLD_S,))
+ONE_SPEED, TWO_SPEEDS = MachineStates(), MachineStates((THRESHOLD_S,))
 
 
 def run(

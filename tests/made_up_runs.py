@@ -17,7 +17,7 @@ from commtune.model import (
 )
 from commtune.tuner.confirm import Comparison
 from commtune.tuner.speeds import ALL
-from commtune.tuner.stats import verdict
+from commtune.tuner.stats import judge_interval
 
 #: Canaries (seconds) of the two machine speeds, and what tells them apart.
 FAST_S, SLOW_S, THRESHOLD_S = 80e-9, 430e-9, 200e-9
@@ -93,7 +93,7 @@ def point(
 ) -> PointEvidence:
     """Evidence at one size over all machine speeds, with the verdict that its interval gives."""
     gain = Interval(ratio, low, high, pairs)
-    said = verdict(gain, minimum_gain)
+    said = judge_interval(gain, minimum_gain)
     return PointEvidence("allreduce", size, ALL, default_s, default_s / ratio, gain, said)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from commtune.cluster.mpi import find_mpi
 from commtune.errors import CommtuneError
-from commtune.kernels.build import build
+from commtune.kernels.build import build_benchmark
 from commtune.model import MpiInstallation
 
 _ROOT = Path(__file__).parent.parent
@@ -36,4 +36,4 @@ def session_benchmark() -> Path | None:
     The cache goes by content, so that an old executable is never taken for a new one.
     """
     mpi = session_mpi()
-    return build(mpi, BUILT) if mpi else None
+    return build_benchmark(mpi, BUILT) if mpi else None

@@ -14,18 +14,18 @@ from fake_slurm.driver import FakeSlurm
 from commtune.cluster.slurm.accounting import Accounting
 from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.flight import Flight
+from commtune.cluster.slurm.flight import TrackedJob
 from commtune.cluster.slurm.folders import JobFolder
-from commtune.cluster.slurm.handing_in import HandingIn
+from commtune.cluster.slurm.handing_in import Submitter
 from commtune.cluster.slurm.placement import read_topology
-from commtune.cluster.slurm.queries import Patience, Queue
-from commtune.cluster.slurm.results import Reader
+from commtune.cluster.slurm.queries import PollBackoff, Queue
+from commtune.cluster.slurm.results import ResultReader
 from commtune.cluster.slurm.scripts import Scripts
-from commtune.cluster.slurm.spending import Spending
-from commtune.cluster.slurm.stopping import Stopping
+from commtune.cluster.slurm.spending import NodeHourAccount
+from commtune.cluster.slurm.stopping import StopPolicy
 from commtune.cluster.slurm.submitting import Submission
 from commtune.cluster.slurm.tracer import Tracer
-from commtune.cluster.slurm.watching import Watch
+from commtune.cluster.slurm.watching import JobMonitor
 from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,
@@ -39,7 +39,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.slurm_templates import Wish
+from commtune.slurm_templates import JobRequest
 
 MEASURED = Measurement(8, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0)
 HEADER = {"rank_info": [{"rank": 0, "environment": {}}], "oversubscribed": False}
@@ -148,20 +148,22 @@ class Laboratory:
         """A controller's; of another one, if called again."""
         accounting = Accounting(self.fake.environment) if self.accounts else None
         submission = Submission(self.fake.environment)
-        patience = Patience(seed=1)
-        wish = Wish(nodes=2, mpi="pmi2")
+        patience = PollBackoff(seed=1)
+        wish = JobRequest(nodes=2, mpi="pmi2")
         return BlockJobs(
             folder=self.folder / "jobs",
             scripts=Scripts(
                 "test", None, wish, self.program, (), {}, "mpiexec", self.folder / "runs"
             ),
-            reader=Reader(self.program, {}, (), self.folder / "runs", read_topology(TOPOLOGY)),
+            reader=ResultReader(
+                self.program, {}, (), self.folder / "runs", read_topology(TOPOLOGY)
+            ),
             tracer=Tracer(self.program, MpiFlavour.MPICH, {}, (), self.folder / "traces"),
             book=self.book,
-            handing_in=HandingIn(
+            handing_in=Submitter(
                 submission, self.queue, accounting, self.book, patience, self.clock, self.say
             ),
-            watch=Watch(
+            watch=JobMonitor(
                 self.queue,
                 accounting,
                 patience,
@@ -169,8 +171,8 @@ class Laboratory:
                 self.say,
                 lambda flight: self.book.put_job(flight.job),
             ),
-            spending=Spending(self.book, 2, self.limit, accounting, self.clock),
-            stopping=Stopping(
+            spending=NodeHourAccount(self.book, 2, self.limit, accounting, self.clock),
+            stopping=StopPolicy(
                 self.queue,
                 submission,
                 FailedNodes(self.folder / "failed.json", self.say),
@@ -207,7 +209,7 @@ class Laboratory:
         (found,) = [job for job in self.book.known.values() if job.block == number]
         return found
 
-    def flight(self, jobs: BlockJobs, number: int) -> Flight:
+    def flight(self, jobs: BlockJobs, number: int) -> TrackedJob:
         (found,) = [f for f in jobs._flights.values() if f.job.block == number]
         return found
 

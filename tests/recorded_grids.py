@@ -10,7 +10,7 @@ from commtune.model import DEFAULT, Configuration, Operation, Outcome, Timing, W
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.grids import Grid, GridHeader, RecordedRun, RecordedSize
 from commtune.tuner.plan import Plan
-from commtune.tuner.tape import lines
+from commtune.tuner.tape import recording_lines
 
 GRIDS = Path(__file__).parents[1] / "benchmarks" / "grids"
 SIZES = (8, 65536)
@@ -93,6 +93,6 @@ def small_grid(rounds: int = 12) -> Grid:
 
 def written(grid: Grid, path: Path) -> str:
     """Writes a recording unpacked; its digest."""
-    content = "".join(lines(grid)).encode()
+    content = "".join(recording_lines(grid)).encode()
     path.write_bytes(content)
     return hashlib.sha256(content).hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from commtune.systems.fabric import Fabric, Link
-from commtune.systems.seen import Clues, Seen, SeenGpus, SeenPartition, SeenPort, SeenSlurm
+from commtune.systems.seen import Clues, SeenGpus, SeenMachine, SeenPartition, SeenPort, SeenSlurm
 
 GIB = 2**30
 
@@ -25,7 +25,7 @@ A100_LINKS = Fabric(
 )
 
 #: A node like Leonardo's, of which Slurm says what it may.
-A100_NODE = Seen(
+A100_NODE = SeenMachine(
     clues=Clues("lrdn0001.leonardo.local"),
     processor="Intel(R) Xeon(R) Platinum 8358 CPU @ 2.60GHz",
     sockets=1,

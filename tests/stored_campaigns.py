@@ -24,9 +24,9 @@ from commtune.model import (
     Operation,
     Outcome,
     Phase,
-    Piece,
     RunRequest,
     RunResult,
+    SubMeasurement,
     Timing,
     Workload,
     content_key,
@@ -234,7 +234,7 @@ class _Maker:
         detail = "" if result.outcome is Outcome.OK else "rank 1 ended by signal 11"
         header = self.made.header or result.header
         pieces = tuple(
-            Piece(replace(m, median_s=share * m.median_s), part, None)
+            SubMeasurement(replace(m, median_s=share * m.median_s), part, None)
             for m in measured
             for part, share in self.made.parts.items()
         )

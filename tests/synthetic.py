@@ -17,7 +17,7 @@ from commtune.model import (
     RunRequest,
     RunResult,
 )
-from commtune.tuner.executed import Setting, Told, executed
+from commtune.tuner.executed import Setting, Told, judge_execution
 
 #: Seconds for a configuration and a size, without noise, at the fast machine speed.
 Truth = Callable[[Configuration, int], float]
@@ -95,7 +95,7 @@ class SyntheticBenchmark:
         gone = asked.keys() - self.own.keys()
         settings += [Setting(name, Told.ABSENT, asked[name]) for name in sorted(gone)]
         did = ["no choice by itself"] if self.present in asked else []
-        return executed(asked, str(request.workload.operation), settings, did=did)
+        return judge_execution(asked, str(request.workload.operation), settings, did=did)
 
     def _outcome(self, configuration: Configuration) -> Outcome:
         for item in configuration.items():

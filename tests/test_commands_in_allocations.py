@@ -53,7 +53,7 @@ def test_it_is_the_one_that_the_shell_finds(
     inner = on.steps(None).inner
     records = tmp_path / "records"
     request = RunRequest("r", DEFAULT, spec.plan.workload, spec.plan.timing)
-    ended = process.run(
+    ended = process.run_process(
         inner.program.arguments(request, records), environment=inner.environment, timeout_s=20.0
     )
     assert ended.exit_code == 0, ended.output

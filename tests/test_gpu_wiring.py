@@ -13,13 +13,13 @@ from commtune import wiring
 from commtune.cluster.doctor import Status
 from commtune.cluster.gpus import Gpu
 from commtune.cluster.machine import Machine
-from commtune.db.codec import differences
+from commtune.db.codec import list_differences
 from commtune.errors import CampaignError, MissingComponent, UserError
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
 from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
 from commtune.wiring import gpus, records
 from commtune.wiring.given_versions import GIVEN_VARIABLE
-from commtune.wiring.gpu_doctor import backends, words
+from commtune.wiring.gpu_doctor import check_backends, gpu_words
 
 _NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
 _PREFIX = Path("/opt/mpi")
@@ -110,8 +110,8 @@ def test_a_version_that_a_space_was_not_made_for_is_said_once(
         ("ucx", "mpi-device", "ucx was made for ucx >=1.16,<2, and this is 1.2"),
     )
     for space, backend, warning in cases:
-        once = wiring.fitted(asked(space, backend), OPENMPI)
-        said = [r for r in wiring.fitted(once, OPENMPI).remarks if "was made for" in r]
+        once = wiring.fit_campaign(asked(space, backend), OPENMPI)
+        said = [r for r in wiring.fit_campaign(once, OPENMPI).remarks if "was made for" in r]
         assert len(said) == bool(warning)
         assert not said or warning in said[0]
 
@@ -152,17 +152,17 @@ def test_a_space_is_cut_to_the_version_in_the_header() -> None:
         "first: [{NCCL_P2P_SCHEDULE_GROUP_SIZE: 4}, {NCCL_NTHREADS: 256}]\n"
     )
     standard = parse_campaign(text, Path.cwd())
-    fitted = wiring.fitted(standard, OPENMPI)
+    fitted = wiring.fit_campaign(standard, OPENMPI)
     # NCCL 2.28.9 has the group size; 2.30 has what comes after it.
     assert "NCCL_P2P_SCHEDULE_GROUP_SIZE" in fitted.plan.space.by_name
     assert fitted.plan.space.key == standard.plan.space.key
     assert fitted.remarks == ()
     thorough = parse_campaign(text.replace("-infiniband", "-infiniband-thorough"), Path.cwd())
-    fitted = wiring.fitted(thorough, OPENMPI)
+    fitted = wiring.fit_campaign(thorough, OPENMPI)
     assert "NCCL_IB_OOO_RQ" not in fitted.plan.space.by_name
     assert fitted.plan.space.key != thorough.plan.space.key
     assert sum("NCCL_IB_OOO_RQ (since 2.30.3)" in remark for remark in fitted.remarks) == 1
-    assert wiring.fitted(fitted, OPENMPI) == fitted
+    assert wiring.fit_campaign(fitted, OPENMPI) == fitted
 
 
 def test_a_space_is_cut_to_the_version_of_the_mpi() -> None:
@@ -170,7 +170,7 @@ def test_a_space_is_cut_to_the_version_of_the_mpi() -> None:
         "campaign: 1\nname: x\nspace: openmpi\n"
         "first: [{OMPI_MCA_pml: ob1}, {OMPI_MCA_pml: ob1, OMPI_MCA_smsc: cma}]\n"
     )
-    fitted = wiring.fitted(parse_campaign(text, Path.cwd()), OPENMPI)
+    fitted = wiring.fit_campaign(parse_campaign(text, Path.cwd()), OPENMPI)
     assert "OMPI_MCA_smsc" not in fitted.plan.space.by_name
     assert [dict(c) for c in fitted.plan.first] == [{"OMPI_MCA_pml": "ob1"}]
     assert any("not tried first" in remark for remark in fitted.remarks)
@@ -225,11 +225,11 @@ def test_a_campaign_goes_on_on_another_machine_of_the_same_kind() -> None:
     first, second = machine("node7"), machine("node8")
     about = records._surroundings(OPENMPI, first, (), NCCL)
     there = records._surroundings(OPENMPI, second, (), NCCL)
-    assert differences(about, there) == []
+    assert list_differences(about, there) == []
     assert records._system(first) == records._system(second)
     assert not re.search(r"node[78]", str(about))
     fewer = records._surroundings(OPENMPI, machine(gpus=2), (), NCCL)
-    assert differences(about, fewer)
+    assert list_differences(about, fewer)
     assert records._system(machine(gpus=2)) != records._system(first)
 
 
@@ -247,10 +247,10 @@ def test_what_is_waived_has_a_reason() -> None:
     built = {"mpi-host": "", "ipc-put": "", "xccl": "it was left out by COMMTUNE_XCCL=off"}
     toolchain, why = gpus.toolchain_of("cuda", ["90"])
     assert (why, toolchain is not None) == ("", True)
-    assert gpus.waived(toolchain, "", built) == {"xccl": built["xccl"]}
+    assert gpus.waived_backends(toolchain, "", built) == {"xccl": built["xccl"]}
     none, why = gpus.toolchain_of(GpuKind.NONE, [])
     assert none is None
-    assert gpus.waived(none, why, built) == {"xccl": "GPUs are not asked for"}
+    assert gpus.waived_backends(none, why, built) == {"xccl": "GPUs are not asked for"}
     with pytest.raises(MissingComponent, match="could not be built: it was left out"):
         gpus.require_backend("xccl", built)
     gpus.require_backend("ipc-put", built)
@@ -258,7 +258,7 @@ def test_what_is_waived_has_a_reason() -> None:
 
 @pytest.mark.usefixtures("h200s")
 def test_the_doctor_lists_backends() -> None:
-    said = [finding.what for finding in backends(machine(), OPENMPI)]
+    said = [finding.what for finding in check_backends(machine(), OPENMPI)]
     assert any(re.match(r"CUDA 13.0.88, .*nvcc", what) for what in said)
     assert any(what.startswith("xccl: NCCL 2.28.9, ") for what in said)
     assert any(
@@ -267,7 +267,7 @@ def test_the_doctor_lists_backends() -> None:
 
 
 def test_the_doctor_without_gpus_misses_nothing() -> None:
-    found = list(backends(machine(gpus=0), OPENMPI))
+    found = list(check_backends(machine(gpus=0), OPENMPI))
     assert {finding.status for finding in found} == {Status.OK}
     assert found[-1].what == "those on GPUs are waived: no GPU is here"
 
@@ -278,8 +278,8 @@ def test_what_open_mpi_says_of_itself() -> None:
         'mca:pml:ucx:version:"component:4.1.4"\n'
         "mca:opal:base:param:opal_built_with_cuda_support:value:false\n"
     )
-    assert words(debian).startswith("built without GPUs, but with UCX")
-    assert words(debian.replace("false", "true")) == "built with support for GPU memory"
+    assert gpu_words(debian).startswith("built without GPUs, but with UCX")
+    assert gpu_words(debian.replace("false", "true")) == "built with support for GPU memory"
     five = 'mca:accelerator:cuda:version:"component:5.0.11"\n'
-    assert words(five) == "built with support for GPU memory"
-    assert words('mca:accelerator:null:version:"x"\n') == "built without GPUs: runs crash"
+    assert gpu_words(five) == "built with support for GPU memory"
+    assert gpu_words('mca:accelerator:null:version:"x"\n') == "built without GPUs: runs crash"

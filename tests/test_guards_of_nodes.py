@@ -9,7 +9,7 @@ import pytest
 from commtune.errors import CampaignError
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
-from commtune.wiring import here
+from commtune.wiring import fit_to_environment
 from commtune.wiring.guards import SET_VARIABLE
 from commtune.wiring.programs import prepare_pinned
 
@@ -32,10 +32,10 @@ def test_a_pin_does_not_replace_what_a_node_set(
     monkeypatch.setenv(SET_VARIABLE, "")  # nothing was set where the job was submitted
     monkeypatch.setenv(_GUARD, "0")
     with pytest.raises(CampaignError, match=f"{_GUARD}=0 is set .* the campaign pins it to 2"):
-        here(pinning("2", tmp_path))
-    assert here(pinning("0", tmp_path)).remarks == ()  # and nothing is cut by it
+        fit_to_environment(pinning("2", tmp_path))
+    assert fit_to_environment(pinning("0", tmp_path)).remarks == ()  # and nothing is cut by it
     monkeypatch.delenv(_GUARD)
-    assert here(pinning("2", tmp_path)).plan.space.pinned == {_GUARD: "2"}
+    assert fit_to_environment(pinning("2", tmp_path)).plan.space.pinned == {_GUARD: "2"}
 
 
 def test_nor_does_the_pin_of_a_stored_campaign(

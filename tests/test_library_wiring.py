@@ -18,16 +18,16 @@ from commtune import wiring
 from commtune.cluster.launch import base_environment
 from commtune.cluster.machine import describe_machine
 from commtune.cluster.mpi import find_mpi
-from commtune.commands.campaigns import load
+from commtune.commands.campaigns import load_with_mpi
 from commtune.commands.environment_check import check_environment, versions_below
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.errors import CampaignChanged, CommtuneError, UserError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
-from commtune.spaces import cut_to, load_space
+from commtune.spaces import cut_space_to_versions, load_space
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
-from commtune.wiring.given_versions import GIVEN_VARIABLE, given, handed_over
+from commtune.wiring.given_versions import GIVEN_VARIABLE, given_versions, handed_over
 from commtune.wiring.records import record_of
 from commtune.wiring.versions import libraries_named
 
@@ -79,21 +79,21 @@ def test_a_space_is_cut_to_what_is_loaded(mpi: MpiInstallation, tmp_path: Path) 
     if not loaded(mpi):
         pytest.skip(f"{mpi.flavour} {mpi.version} loads no UCX here")
     asked = campaign(tmp_path, mpi.flavour.library)
-    fitted = wiring.fitted(asked, mpi)
+    fitted = wiring.fit_campaign(asked, mpi)
     assert fitted.versions == loaded(mpi)
-    assert fitted.plan.space.key == cut_to(asked.plan.space, fitted.versions)[0].key
+    assert fitted.plan.space.key == cut_space_to_versions(asked.plan.space, fitted.versions)[0].key
     if mpi.origin == "wheel:mpich":
         assert fitted.plan.space.variables == (_LATER, _OLD)
         assert fitted.remarks == (
             f"note: not searched, since ucx 1.20.1 does not read it: {_LATEST} (since 1.21)",
         )
-    assert wiring.fitted(fitted, mpi) == fitted
+    assert wiring.fit_campaign(fitted, mpi) == fitted
 
 
 def test_on_slurm_one_process_is_asked(mpi: MpiInstallation, tmp_path: Path) -> None:
     # The launcher would start ranks on this node, where no run is made.
     asked = campaign(tmp_path, mpi.flavour.library, "slurm: {}\n")
-    fitted = wiring.fitted(asked, replace(mpi, launcher=_NOWHERE / "mpiexec"))
+    fitted = wiring.fit_campaign(asked, replace(mpi, launcher=_NOWHERE / "mpiexec"))
     assert fitted.versions == loaded(mpi)
 
 
@@ -101,13 +101,13 @@ def test_an_older_version_that_somebody_gives_cuts_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.13.1,libfabric=1.17")
-    fitted = wiring.fitted(campaign(tmp_path, "openmpi"), NO_MPI)
+    fitted = wiring.fit_campaign(campaign(tmp_path, "openmpi"), NO_MPI)
     assert fitted.versions == {"ucx": "1.13.1"}  # the space has none of libfabric's
     assert fitted.plan.space.variables == (_OLD,)
     (said,) = fitted.remarks
     assert f"{_LATER} (since 1.14.0)" in said and f"{_LATEST} (since 1.21)" in said
     monkeypatch.setenv(GIVEN_VARIABLE, "ucx=9.1")
-    newer = wiring.fitted(campaign(tmp_path, "openmpi"), NO_MPI)
+    newer = wiring.fit_campaign(campaign(tmp_path, "openmpi"), NO_MPI)
     assert newer.plan.space.variables == (_LATEST, _LATER, _OLD)
     assert any("ucx 9.1 is newer than what the catalogue" in remark for remark in newer.remarks)
 
@@ -117,12 +117,12 @@ def test_a_version_that_is_not_known_cuts_nothing(
 ) -> None:
     monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
     for slurm in ("", "slurm: {}\n"):
-        fitted = wiring.fitted(campaign(tmp_path, "openmpi", slurm), NO_MPI)
+        fitted = wiring.fit_campaign(campaign(tmp_path, "openmpi", slurm), NO_MPI)
         assert fitted.versions == {}
         assert fitted.plan.space.variables == (_LATEST, _LATER, _OLD)
         (said,) = fitted.remarks
         assert said.startswith("note: ucx: the version is not known (")
-        assert wiring.fitted(fitted, NO_MPI) == fitted
+        assert wiring.fit_campaign(fitted, NO_MPI) == fitted
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def going_on(store: Store, asked: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
     """A campaign as it goes on by what is stored of it, if that isn't another question."""
     begun = partial(wiring.begun_with, store.database.whole_url, asked.plan.name)
-    fitted = wiring.fitted(asked, mpi, begun)
+    fitted = wiring.fit_campaign(asked, mpi, begun)
     handle = store.open_campaign(record_of(fitted, mpi, describe_machine(), Path("x")))
     if handle.is_new:  # a good run binds it to its question
         store.add_trial(handle.id, 0, DEFAULT, "baseline")
@@ -158,7 +158,7 @@ def test_a_campaign_goes_on_as_it_was_begun_where_nobody_answers(
     monkeypatch.delenv(GIVEN_VARIABLE)
     with pytest.raises(CampaignChanged, match=r"space\.content"):
         store.open_campaign(
-            record_of(wiring.fitted(asked, broken), broken, describe_machine(), Path("x"))
+            record_of(wiring.fit_campaign(asked, broken), broken, describe_machine(), Path("x"))
         )
     for _ in range(2):
         again = going_on(store, asked, broken)
@@ -205,7 +205,7 @@ def test_campaigns_begun_before_versions_were_stored_are_asked_as_ever(
     store: Store, mpi: MpiInstallation, tmp_path: Path
 ) -> None:
     asked = campaign(tmp_path, mpi.flavour.library)
-    fitted = wiring.fitted(asked, mpi)
+    fitted = wiring.fit_campaign(asked, mpi)
     record = record_of(fitted, mpi, describe_machine(), Path("x"))
     space = {name: value for name, value in record.space.items() if name != "cut_to"}
     assert space != record.space
@@ -230,16 +230,16 @@ def test_commands_look_into_their_database(
     # Nothing can be built that could be asked.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(_NOWHERE))
-    spec, _ = load(file, str(tmp_path / "campaigns.db"))
+    spec, _ = load_with_mpi(file, str(tmp_path / "campaigns.db"))
     assert spec.versions == {"ucx": "1.13.1"}
-    spec, _ = load(file, str(tmp_path / "others.db"))
+    spec, _ = load_with_mpi(file, str(tmp_path / "others.db"))
     assert spec.versions == {}
 
 
 def test_nothing_is_asked_where_nothing_hangs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
     asked = parse_campaign("campaign: 1\nname: x\nspace: openmpi\n", Path.cwd())
-    assert wiring.fitted(asked, NO_MPI).versions is None
+    assert wiring.fit_campaign(asked, NO_MPI).versions is None
     assert libraries_named(["OMPI_MCA_pml", "NCCL_IB_SL", "PATH"]) == []
     assert libraries_named(["SLINGSHOT_VNIS", "UCC_CLS"]) == ["libfabric", "ucc"]
 
@@ -247,11 +247,11 @@ def test_nothing_is_asked_where_nothing_hangs_on_it(monkeypatch: pytest.MonkeyPa
 def test_jobs_are_handed_what_was_found() -> None:
     assert handed_over(None) == {}
     for found in ({}, {"ucx": "1.20.1", "libfabric": "2.5"}):
-        assert given({"PATH": "/usr/bin", **handed_over(found)}) == found
-    assert given({"PATH": "/usr/bin"}) is None
+        assert given_versions({"PATH": "/usr/bin", **handed_over(found)}) == found
+    assert given_versions({"PATH": "/usr/bin"}) is None
     for wrong in ("usx=1", "ucx", "ucx=", "ucx=new", "1.20"):
         with pytest.raises(UserError, match="is no version"):
-            given({GIVEN_VARIABLE: wrong})
+            given_versions({GIVEN_VARIABLE: wrong})
 
 
 def test_headers_of_older_benchmarks_and_broken_ones_tell_nothing() -> None:
@@ -264,12 +264,12 @@ def test_a_provider_that_a_vendor_brought_first_is_kept() -> None:
     whole = load_space("cray-mpich-cxi")
     cxi = {name for name in whole.variables if name.startswith("FI_CXI_")}
     assert cxi
-    vendors, said = cut_to(whole, {"libfabric": "1.15"})
+    vendors, said = cut_space_to_versions(whole, {"libfabric": "1.15"})
     assert (vendors.key, said) == (whole.key, ())
     by_rccl = load_space("rccl-slingshot-thorough")
-    cut, _ = cut_to(by_rccl, {"libfabric": "1.20"})
+    cut, _ = cut_space_to_versions(by_rccl, {"libfabric": "1.20"})
     assert set(by_rccl.variables) - set(cut.variables) == {"FI_HMEM_ROCR_USE_DMABUF"}
-    efa, _ = cut_to(load_space("nccl-efa"), {"libfabric": "1.17"})
+    efa, _ = cut_space_to_versions(load_space("nccl-efa"), {"libfabric": "1.17"})
     assert "FI_EFA_USE_HUGE_PAGE" not in efa.variables
     environment = {"FI_CXI_RX_MATCH_MODE": "hybrid", "FI_EFA_USE_HUGE_PAGE": "0"}
     told = [f.what for f in check_environment(environment, {"libfabric": "1.17"}, _NOWHERE)]

@@ -10,7 +10,7 @@ import pytest
 from commtune import wiring
 from commtune.cluster.machine import describe_machine
 from commtune.db.answers import StackRecord, SystemRecord
-from commtune.db.codec import plain
+from commtune.db.codec import to_json_value
 from commtune.db.describing import CampaignDescription
 from commtune.model import MpiFlavour, MpiInstallation, Operation, Workload
 from commtune.tuner.campaign_file import parse_campaign
@@ -28,7 +28,7 @@ def test_versions_are_asked_on_the_campaigns_machine_only(
     monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
     mpi = MpiInstallation(MpiFlavour.OPENMPI, "5.0.11", tmp_path, wrapper, tmp_path / "mpiexec")
     libraries = {"ucx": "1.20.1"}
-    here = plain(describe_machine().shape())
+    here = to_json_value(describe_machine().shape())
     what = {"machine": here, "workload": Workload(Operation.ALLREDUCE, (8,), 2).plain()}
     stored = CampaignDescription(
         1, "x", what, {}, {}, 0, simulated=False, created=0.0, finished=None,

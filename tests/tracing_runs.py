@@ -17,7 +17,7 @@ from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.mpi import find_mpi
 from commtune.errors import MissingComponent
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import build
+from commtune.kernels.build import build_benchmark
 from commtune.model import (
     Configuration,
     Execution,
@@ -87,4 +87,4 @@ def _built(wheel: str) -> tuple[MpiInstallation, Path] | None:
         mpi = find_mpi(f"wheel:{wheel}", project_mpi=[_ROOT / ".mpi"])
     except MissingComponent:
         return None
-    return mpi, build(mpi, BUILT)
+    return mpi, build_benchmark(mpi, BUILT)

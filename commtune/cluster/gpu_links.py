@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.cluster.machine import Gpu, parse_kfd_node
-from commtune.systems.driver import address, fabric_of_ranks
+from commtune.systems.driver import fabric_of_ranks, normalise_address
 from commtune.systems.fabric import Fabric
 from commtune.systems.seen import SeenGpus
 
@@ -46,7 +46,7 @@ class _Part:
     links: tuple[dict[str, Any], ...] = ()
 
 
-def look_closer(gpus: Sequence[Gpu], root: Path, ask: Ask) -> SeenGpus | None:
+def inspect_gpus(gpus: Sequence[Gpu], root: Path, ask: Ask) -> SeenGpus | None:
     """The GPUs of this node, with all that drivers say of them; ``None`` without GPUs.
 
     Args:
@@ -96,7 +96,7 @@ def _nvidia(root: Path, ask: Ask) -> tuple[list[_Part], tuple[str, ...]]:
         names = [file.parent.name for file in folders]
         return [_Part(None, pci, _numa(root, pci)) for pci in names], ("/proc/driver/nvidia",)
     matrix, status, remote = ask(TOPOLOGY), ask(STATUS), ask(REMOTE)
-    bundles = nvlinks([pci for _, pci in listed], matrix, status, remote)
+    bundles = find_nvlinks([pci for _, pci in listed], matrix, status, remote)
     parts = [
         _Part(memory, pci, _numa(root, pci), links)
         for (memory, pci), links in zip(listed, bundles, strict=True)
@@ -116,7 +116,7 @@ def parse_query(text: str) -> list[tuple[int | None, str]]:
     return found
 
 
-def nvlinks(
+def find_nvlinks(
     addresses: Sequence[str], matrix: str, status: str, remote: str
 ) -> list[tuple[dict[str, Any], ...]]:
     """The bundles of links of each GPU.
@@ -129,11 +129,11 @@ def nvlinks(
     """
     pairs = parse_matrix(matrix)
     speeds, ends = parse_status(status), parse_remote(remote)
-    numbers = {address(pci): i for i, pci in enumerate(addresses)}
+    numbers = {normalise_address(pci): i for i, pci in enumerate(addresses)}
     found: list[tuple[dict[str, Any], ...]] = []
     for gpu in range(len(addresses)):
         speed = _nominal(speeds.get(gpu, ()))
-        peers = Counter(numbers.get(address(end)) for end in ends.get(gpu, ()))
+        peers = Counter(numbers.get(normalise_address(end)) for end in ends.get(gpu, ()))
         own = {b: count for (a, b), count in pairs.items() if a == gpu}
         if not speed or not own:
             found.append(())

@@ -33,7 +33,9 @@ def ask_nvidia() -> list[Gpu]:
     if not program:
         return []
     query = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    done = process.run(query, environment=os.environ, timeout_s=_LIMIT_S, whole_output=True)
+    done = process.run_process(
+        query, environment=os.environ, timeout_s=_LIMIT_S, whole_output=True
+    )
     return parse_nvidia_smi(done.output) if done.ok else []
 
 
@@ -43,7 +45,7 @@ def parse_nvidia_smi(text: str) -> list[Gpu]:
     return [Gpu("nvidia", n.strip(), d.strip()) for n, comma, d in pairs if comma]
 
 
-def visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> int:
+def count_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> int:
     """How many of these GPUs a program sees that is started in an environment."""
     count = len(gpus)
     for name in _VISIBLE[gpus[0].vendor] if gpus else ():
@@ -59,7 +61,7 @@ def _named(listed: str) -> int:
     return good.index(False) if False in good else len(good)
 
 
-def require(gpus: Sequence[Gpu], environment: Mapping[str, str], ranks: int) -> None:
+def require_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str], ranks: int) -> None:
     """Makes sure that each rank has a GPU of its own.
 
     Raises:
@@ -71,7 +73,7 @@ def require(gpus: Sequence[Gpu], environment: Mapping[str, str], ranks: int) -> 
             "no GPU is found on this machine",
             hint="look at 'nvidia-smi' or 'rocminfo'; without GPUs, use the backend mpi-host",
         )
-    seen = visible(gpus, environment)
+    seen = count_visible(gpus, environment)
     if ranks > seen:
         of = f" of {len(gpus)}" if seen < len(gpus) else ""
         narrowed = [n for n in _VISIBLE[gpus[0].vendor] if n in environment] if of else []

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from commtune import process
-from commtune.cluster.slowed import slowed
+from commtune.cluster.slowed import find_throttled_ranks
 from commtune.model import Backend, Operation, Outcome, RunRequest
 from commtune.tuner.ports import Records
 
@@ -36,7 +36,7 @@ _NODE_LOST = re.compile(r"srun: error: (Node failure on .*)")
 _NO_END = "srun: error: Timed out waiting for job step to complete"
 
 
-def judge(
+def judge_run(
     found: Records, completed: process.Completed, time_limit_s: float
 ) -> tuple[Outcome, str]:
     """How a run ended, from its process and its records, and why in words."""
@@ -101,10 +101,10 @@ def judge_content(
     strange = strange_environment(found.header or {}, expected, watched)
     if strange:
         return Outcome.FAILED, strange
-    return Outcome.OK, slowed(found.footer)
+    return Outcome.OK, find_throttled_ranks(found.footer)
 
 
-def during(request: RunRequest, found: Records) -> str:
+def failed_operations(request: RunRequest, found: Records) -> str:
     """The operations that a failed run of several failed at, in words; empty where it had one.
 
     Those with wrong elements, else the first one that is not measured whole.

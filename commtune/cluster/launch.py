@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.errors import MissingComponent
-from commtune.model import GUARD_NAMES, MpiFlavour, MpiInstallation
+from commtune.model import PROTECTED_NAMES, MpiFlavour, MpiInstallation
 
 #: What a run takes over from the controller's environment. Everything else stays outside: what
 #: happens to be set in somebody's shell neither changes a campaign nor leaks into it.
@@ -53,7 +53,9 @@ class Launcher:
     around: Callable[[str, Mapping[str, str], Sequence[str], float], Sequence[str]] | None = None
 
 
-def local(mpi: MpiInstallation, *, bound: bool = True, emulated_nodes: int = 0) -> Launcher:
+def local_launcher(
+    mpi: MpiInstallation, *, bound: bool = True, emulated_nodes: int = 0
+) -> Launcher:
     """Starts the ranks on this machine; arguments as for ``mpi_command``.
 
     Raises:
@@ -111,7 +113,7 @@ def base_environment(
             ``LAUNCHER_NAMES`` and guards are taken from it.
         guards: names of further variables that pass unchanged where they are set.
     """
-    names = (*BASE_NAMES, *DEVICE_NAMES, *LAUNCHER_NAMES, *GUARD_NAMES, *guards)
+    names = (*BASE_NAMES, *DEVICE_NAMES, *LAUNCHER_NAMES, *PROTECTED_NAMES, *guards)
     environment = {name: inherited[name] for name in names if name in inherited}
     environment["PATH"] = _prepended(mpi.launcher.parent, environment.get("PATH", os.defpath))
     return {**_without_ssh(mpi, environment), **environment, **mpi.environment}

@@ -46,7 +46,7 @@ class CoreTicks:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class LoadSnapshot:
     """What cores and our own processes had used at a moment.
 
     Attributes:
@@ -60,7 +60,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class OtherLoad:
+class BackgroundLoad:
     """CPU time that others used, as shares of the usable cores' time, 0 to 1.
 
     Attributes:
@@ -72,7 +72,7 @@ class OtherLoad:
     stolen: float
 
 
-def snapshot(proc: Path = _PROC, cores: Collection[int] | None = None) -> Snapshot | None:
+def read_load(proc: Path = _PROC, cores: Collection[int] | None = None) -> LoadSnapshot | None:
     """What was used until now; ``None`` where the system doesn't say.
 
     Args:
@@ -85,10 +85,10 @@ def snapshot(proc: Path = _PROC, cores: Collection[int] | None = None) -> Snapsh
         return None
     if not wanted <= found.keys():
         return None
-    return Snapshot({core: found[core] for core in wanted}, _own_s(), time.monotonic())
+    return LoadSnapshot({core: found[core] for core in wanted}, _own_s(), time.monotonic())
 
 
-def between(before: Snapshot | None, after: Snapshot | None) -> OtherLoad | None:
+def load_between(before: LoadSnapshot | None, after: LoadSnapshot | None) -> BackgroundLoad | None:
     """What others used from one moment to another; ``None`` where it can't be told.
 
     It is as exact as the kernel's ticks, 10 ms a core: too coarse below some tenths of a second.
@@ -104,7 +104,7 @@ def between(before: Snapshot | None, after: Snapshot | None) -> OtherLoad | None
     stolen_s = (_stolen(after) - _stolen(before)) / ticks_per_s
     # Stolen time is added last: some kernels charge it to the process it was stolen from.
     others_s = max(0.0, used_s - (after.own_s - before.own_s)) + stolen_s
-    return OtherLoad(_share(others_s / whole_s), _share(stolen_s / whole_s))
+    return BackgroundLoad(_share(others_s / whole_s), _share(stolen_s / whole_s))
 
 
 def parse_cores(text: str) -> dict[int, CoreTicks]:
@@ -128,7 +128,7 @@ def _core(numbers: list[int]) -> CoreTicks:
     return CoreTicks(busy, tick["irq"], tick["softirq"], tick["steal"], sum(tick.values()))
 
 
-def _used(taken: Snapshot, apart: bool) -> int:
+def _used(taken: LoadSnapshot, apart: bool) -> int:
     """Ticks in programs, and in interrupts where these are part of what programs are charged.
 
     Args:
@@ -139,11 +139,11 @@ def _used(taken: Snapshot, apart: bool) -> int:
     return sum(core.busy + (0 if apart else core.softirq) for core in taken.cores.values())
 
 
-def _stolen(taken: Snapshot) -> int:
+def _stolen(taken: LoadSnapshot) -> int:
     return sum(core.stolen for core in taken.cores.values())
 
 
-def _total(taken: Snapshot) -> int:
+def _total(taken: LoadSnapshot) -> int:
     return sum(core.total for core in taken.cores.values())
 
 

@@ -9,14 +9,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
-from commtune.cluster.judging import OVER_TIME, WRONG_RESULT, during, judge, judge_content
-from commtune.cluster.launch import Launcher, local
-from commtune.cluster.load import between, snapshot
-from commtune.cluster.shared_memory import sweep
+from commtune.cluster.judging import (
+    OVER_TIME,
+    WRONG_RESULT,
+    failed_operations,
+    judge_content,
+    judge_run,
+)
+from commtune.cluster.launch import Launcher, local_launcher
+from commtune.cluster.load import load_between, read_load
+from commtune.cluster.shared_memory import remove_stale_segments
 from commtune.cluster.tracing import run as tracing
 from commtune.cluster.tracing.libraries import library_of
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
-from commtune.model import GUARD_NAMES, Execution, MpiInstallation, Outcome, RunRequest, RunResult
+from commtune.model import (
+    PROTECTED_NAMES,
+    Execution,
+    MpiInstallation,
+    Outcome,
+    RunRequest,
+    RunResult,
+)
 from commtune.tuner.ports import Program, Records
 
 #: How long before its last record a lost run may have made its shared memory, seconds.
@@ -52,12 +65,12 @@ class LocalBenchmark:
         started_at = time.time()
         try:
             self._require(arguments[0])
-            before = snapshot()
+            before = read_load()
             completed = self._run(
                 request, arguments, request.configuration, time_limit_s, timed=True
             )
             ended_at = time.time()
-            others = between(before, snapshot())
+            others = load_between(before, read_load())
         except MissingComponent as error:
             return _never_started(request, started_at, error)
         except KeyboardInterrupt:
@@ -85,7 +98,7 @@ class LocalBenchmark:
         controls = tracing.controls_for(library, names)
         program = self.program.trace_arguments(request, records, controls)
         known = {**self.environment, **request.configuration}
-        talking = {**tracing.diagnosing(library, names, known), **request.configuration}
+        talking = {**tracing.logging_environment(library, names, known), **request.configuration}
         started_at = time.time()
         try:
             completed = self._run(request, program, talking, time_limit_s, timed=False)
@@ -115,7 +128,7 @@ class LocalBenchmark:
 
     @property
     def _launcher(self) -> Launcher:
-        return self.launcher or local(self.mpi)
+        return self.launcher or local_launcher(self.mpi)
 
     def _run(
         self,
@@ -131,7 +144,7 @@ class LocalBenchmark:
         words = launcher.command(request.workload.ranks, program, limit_s)
         if launcher.around is not None and timed:
             words, variables = launcher.around(request.run_id, variables, words, limit_s), {}
-        completed = process.run(
+        completed = process.run_process(
             words,
             environment={**self.environment, **variables},
             timeout_s=limit_s + launcher.grace_s,
@@ -145,7 +158,7 @@ class LocalBenchmark:
 
     def _refuse_unguarded(self, variables: Mapping[str, str]) -> None:
         """Campaigns are cut by guards; what is asked for by hand, or on other nodes, is not."""
-        for name in GUARD_NAMES:
+        for name in PROTECTED_NAMES:
             kept = self.environment.get(name)
             if kept is not None and variables.get(name, kept) != kept:
                 raise UserError(
@@ -157,7 +170,7 @@ class LocalBenchmark:
     def _sweep(self, since: float) -> None:
         """Removes what failed ranks left in this machine's shared memory."""
         if self._launcher.is_local:
-            sweep(since)
+            remove_stale_segments(since)
 
     def _require(self, program: str) -> None:
         # Launchers say this each in their own words, and as if the configuration were to blame.
@@ -176,13 +189,13 @@ class LocalBenchmark:
         started_at: float,
         time_limit_s: float,
     ) -> RunResult:
-        outcome, detail = judge(found, completed, time_limit_s)
+        outcome, detail = judge_run(found, completed, time_limit_s)
         if outcome is Outcome.OK:
             outcome, detail = judge_content(
                 request, found, {**self.environment, **request.configuration}, self.watched
             )
         elif outcome.blames_configuration:
-            detail += during(request, found)
+            detail += failed_operations(request, found)
         return RunResult(
             run_id=request.run_id,
             outcome=outcome,

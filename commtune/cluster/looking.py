@@ -10,20 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from commtune import process
-from commtune.cluster.gpu_links import Ask, look_closer
+from commtune.cluster.gpu_links import Ask, inspect_gpus
 from commtune.cluster.machine import describe_machine
 from commtune.cluster.mpi import find_mpi
 from commtune.cluster.slurm.partitions import describe_slurm
 from commtune.errors import CommtuneError, MissingComponent
 from commtune.systems.parts import adapter_name
-from commtune.systems.seen import Clues, Seen, SeenPort
+from commtune.systems.seen import Clues, SeenMachine, SeenPort
 
 _TIMEOUT_S = 20.0
 #: Programs by which other schedulers are known.
 _SCHEDULERS = {"pbs": "qsub", "lsf": "bsub", "flux": "flux"}
 
 
-def clues_here(environment: Mapping[str, str], cluster: str) -> Clues:
+def collect_clues(environment: Mapping[str, str], cluster: str) -> Clues:
     """By what this machine may be recognized.
 
     Args:
@@ -38,7 +38,9 @@ def _host() -> str:
     return whole if whole.startswith(f"{name}.") else name
 
 
-def look(environment: Mapping[str, str], root: Path = Path("/"), ask: Ask | None = None) -> Seen:
+def inspect_machine(
+    environment: Mapping[str, str], root: Path = Path("/"), ask: Ask | None = None
+) -> SeenMachine:
     """All that this machine shows.
 
     Args:
@@ -51,8 +53,8 @@ def look(environment: Mapping[str, str], root: Path = Path("/"), ask: Ask | None
     machine = describe_machine(root)
     host = socket.gethostname()
     slurm = describe_slurm(environment, host) if here else None
-    clues = clues_here(environment, slurm.cluster if slurm else "") if here else Clues()
-    return Seen(
+    clues = collect_clues(environment, slurm.cluster if slurm else "") if here else Clues()
+    return SeenMachine(
         clues=clues,
         processor=machine.cpu_model,
         sockets=machine.sockets,
@@ -60,7 +62,7 @@ def look(environment: Mapping[str, str], root: Path = Path("/"), ask: Ask | None
         numa_nodes=_numa_nodes(root) or machine.numa_nodes,
         memory=machine.memory_bytes,
         virtual=machine.virtualization,
-        gpus=look_closer(machine.gpus, root, ask or (_asked if here else _nothing)),
+        gpus=inspect_gpus(machine.gpus, root, ask or (_asked if here else _nothing)),
         ports=(*_rdma(root), *_ethernet(root)),
         slurm=slurm,
         scheduler=_scheduler() if here and slurm is None else "",
@@ -70,7 +72,7 @@ def look(environment: Mapping[str, str], root: Path = Path("/"), ask: Ask | None
 
 def _asked(arguments: Sequence[str]) -> str:
     try:
-        done = process.run(
+        done = process.run_process(
             arguments, environment=os.environ, timeout_s=_TIMEOUT_S, whole_output=True
         )
     except MissingComponent:

@@ -281,7 +281,7 @@ def _slurm() -> str:
     sbatch = shutil.which("sbatch")
     if not sbatch:
         return ""
-    done = process.run([sbatch, "--version"], environment=os.environ, timeout_s=10.0)
+    done = process.run_process([sbatch, "--version"], environment=os.environ, timeout_s=10.0)
     return parse_slurm_version(done.output) or "unknown version"
 
 

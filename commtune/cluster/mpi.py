@@ -41,7 +41,7 @@ _WHEEL_FLAVOURS = {
 
 
 @dataclass(frozen=True)
-class Identity:
+class MpiIdentity:
     """Which MPI something belongs to."""
 
     flavour: MpiFlavour
@@ -57,27 +57,27 @@ _LAUNCHER_PATTERNS = (
 )
 
 
-def parse_launcher(text: str) -> Identity | None:
+def parse_launcher(text: str) -> MpiIdentity | None:
     """Which MPI a launcher belongs to, from what ``mpiexec --version`` prints."""
     for flavour, pattern in _LAUNCHER_PATTERNS:
         if match := pattern.search(text):
-            return Identity(flavour, match[1])
+            return MpiIdentity(flavour, match[1])
     return None
 
 
-def parse_header(text: str) -> Identity | None:
+def parse_header(text: str) -> MpiIdentity | None:
     """Which MPI a header mpi.h belongs to, from its text."""
     macros = dict(re.findall(r'^#\s*define\s+(\w+)\s+"?([\w.+-]+)"?', text, re.MULTILINE))
     # Headers of Intel and Cray carry the MPICH version that they grew from as well.
     if "I_MPI_VERSION" in macros:
-        return Identity(MpiFlavour.INTEL, macros["I_MPI_VERSION"])
+        return MpiIdentity(MpiFlavour.INTEL, macros["I_MPI_VERSION"])
     if "CRAY_MPICH_VERSION" in macros:
-        return Identity(MpiFlavour.CRAY, macros["CRAY_MPICH_VERSION"])
+        return MpiIdentity(MpiFlavour.CRAY, macros["CRAY_MPICH_VERSION"])
     if "MPICH_VERSION" in macros:
-        return Identity(MpiFlavour.MPICH, macros["MPICH_VERSION"])
+        return MpiIdentity(MpiFlavour.MPICH, macros["MPICH_VERSION"])
     parts = [macros.get(f"OMPI_{part}_VERSION") for part in ("MAJOR", "MINOR", "RELEASE")]
     if all(parts):
-        return Identity(MpiFlavour.OPENMPI, ".".join(part for part in parts if part))
+        return MpiIdentity(MpiFlavour.OPENMPI, ".".join(part for part in parts if part))
     return None
 
 
@@ -120,7 +120,7 @@ def find_mpi(named: str, *, project_mpi: Sequence[Path] = ()) -> MpiInstallation
     )
 
 
-def identify(compiler: Path, origin: str) -> MpiInstallation:
+def identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
     """Says what the MPI of a C++ compiler wrapper is, and finds its launcher.
 
     Raises:
@@ -150,7 +150,7 @@ def install_wheel(name: str, root: Path) -> MpiInstallation:
         EnvironmentFault: the folder can't be written, or pip failed (transient: the network).
     """
     prefix = install_prefix(name, root)
-    return identify(prefix / "bin" / "mpicxx", f"wheel:{name}")
+    return identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
 
 
 def wheel_roots(project_mpi: Sequence[Path] = ()) -> list[Path]:
@@ -188,7 +188,7 @@ def _on_path(*, skip_own: bool) -> MpiInstallation:
     cray = (_CRAY_COMPILER,) if _CRAY_PREFIX in os.environ else ()
     for name in (*_COMPILERS, *cray):
         if found := shutil.which(name, path=os.pathsep.join(folders)):
-            return identify(Path(found).absolute(), "path")
+            return identify_mpi(Path(found).absolute(), "path")
     raise MissingComponent(
         "no MPI C++ compiler (mpicxx) on PATH",
         hint="load your MPI's module, or sudo apt-get install libopenmpi-dev openmpi-bin",
@@ -210,7 +210,7 @@ def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
     for prefix in (p for root in roots for p in (root / f"{name}-{version}", root / name, root)):
         compiler = prefix / "bin" / "mpicxx"
         if compiler.is_file():
-            found = identify(compiler, f"wheel:{name}")
+            found = identify_mpi(compiler, f"wheel:{name}")
             if found.flavour is _WHEEL_FLAVOURS[name]:
                 return found
     raise MissingComponent(
@@ -221,17 +221,17 @@ def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
 
 def _by_name(path: Path) -> MpiInstallation:
     if path.is_file():
-        return identify(path, "prefix")
+        return identify_mpi(path, "prefix")
     for name in _COMPILERS:
         if (path / "bin" / name).is_file():
-            return identify(path / "bin" / name, "prefix")
+            return identify_mpi(path / "bin" / name, "prefix")
     raise MissingComponent(
         f"no MPI C++ compiler in {path / 'bin'}",
         hint="name the prefix of an MPI, so that PREFIX/bin/mpicxx exists",
     )
 
 
-def _header_identity(compiler: Path, environment: Mapping[str, str]) -> Identity | None:
+def _header_identity(compiler: Path, environment: Mapping[str, str]) -> MpiIdentity | None:
     """From the mpi.h that the wrapper compiles with; ``None`` where the wrapper doesn't say."""
     for folder in _header_folders(compiler, environment):
         header = folder / "mpi.h"
@@ -248,8 +248,8 @@ def _header_folders(compiler: Path, environment: Mapping[str, str]) -> list[Path
 
 
 def _launcher_of(
-    compiler: Path, wanted: Identity | None, environment: Mapping[str, str]
-) -> tuple[Path, Identity]:
+    compiler: Path, wanted: MpiIdentity | None, environment: Mapping[str, str]
+) -> tuple[Path, MpiIdentity]:
     """The launcher beside a compiler that belongs to the same MPI."""
     if wanted is not None and wanted.flavour is MpiFlavour.CRAY:
         return _launcher_of_cray(wanted), wanted
@@ -268,7 +268,7 @@ def _launcher_of(
     )
 
 
-def _launcher_of_cray(identity: Identity) -> Path:
+def _launcher_of_cray(identity: MpiIdentity) -> Path:
     """Cray MPICH comes without a launcher: ranks are started by the batch system's."""
     if found := shutil.which("srun"):
         return Path(found).absolute()
@@ -288,7 +288,7 @@ def _launcher_candidates(compiler: Path) -> list[Path]:
 
 
 def _probe(arguments: Sequence[str | Path], environment: Mapping[str, str]) -> str:
-    return process.run(
+    return process.run_process(
         arguments, environment=environment, timeout_s=_PROBE_LIMIT_S, whole_output=True
     ).output
 

@@ -20,7 +20,7 @@ _OURS = re.compile(
 )
 
 
-def sweep(since: float, folder: Path = SHARED_MEMORY) -> int:
+def remove_stale_segments(since: float, folder: Path = SHARED_MEMORY) -> int:
     """Removes segments of ours that no process uses any more; returns how many.
 
     Args:

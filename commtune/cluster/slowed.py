@@ -13,7 +13,7 @@ from typing import Any
 _CHOSEN = frozenset({"none", "idle", "gpu-idle", "applications-clocks", "display-clock"})
 
 
-def slowed(footer: Mapping[str, Any] | None) -> str:
+def find_throttled_ranks(footer: Mapping[str, Any] | None) -> str:
     """Which ranks' GPUs were slowed down before or after the sizes, and why; else empty."""
     ranks = (footer or {}).get("gpus")
     told = []

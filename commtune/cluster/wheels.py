@@ -114,7 +114,7 @@ def _put_in_place(made: Path, prefix: Path, wheel: Wheel) -> None:
 
 def _run(arguments: list[str], name: str, by_hand: str) -> None:
     # Not a measurement: pip needs the user's proxies, indexes and certificates as they are.
-    done = process.run(arguments, environment=os.environ, timeout_s=_INSTALL_LIMIT_S)
+    done = process.run_process(arguments, environment=os.environ, timeout_s=_INSTALL_LIMIT_S)
     if done.ok:
         return
     if "No module named pip" in done.output:

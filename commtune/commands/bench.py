@@ -24,16 +24,16 @@ from commtune.model import (
     Direction,
     Operation,
     Outcome,
+    PatternParameters,
     RunRequest,
     RunResult,
-    Shape,
     Timing,
     Workload,
 )
 from commtune.model.costs import cost_of
 from commtune.spaces import QuantityError, parse_seconds
-from commtune.tuner.refused import KeyRefused
-from commtune.tuner.shapes import Asked, backend_of, matrix_path, shape_of
+from commtune.tuner.refused import InvalidKey
+from commtune.tuner.shapes import PatternFields, backend_of, matrix_path, pattern_of
 from commtune.tuner.timing_part import (
     DEFAULT_BATCH,
     LARGEST_BATCH,
@@ -107,19 +107,19 @@ class Settings:
 def run(settings: Settings, *, json_output: bool) -> None:
     """Runs the benchmark once and prints a table."""
     request = request_of(settings)
-    mpi = wiring.find(settings.mpi)
+    mpi = wiring.find_named_mpi(settings.mpi)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         benchmark = wiring.prepare_benchmark(mpi, None, request.workload, Path(folder))
-        result = wiring.bench(benchmark, request, limit_s(request))
+        result = wiring.run_once(benchmark, request, limit_s(request))
     is_good = result.outcome is Outcome.OK
-    said = bench_remarks.of_settings(request, mpi, result)
+    said = bench_remarks.settings_remarks(request, mpi, result)
     if is_good:
-        said += bench_remarks.lines(request.workload, result)
+        said += bench_remarks.run_remarks(request.workload, result)
     if json_output:
-        plain = bench_plain.plain(request, result, said)
+        plain = bench_plain.run_data(request, result, said)
         print(json.dumps(plain, indent=2))
     else:
-        if bench_remarks.measured(result):
+        if bench_remarks.all_measured(result):
             _print_measured(request, result, f"{mpi.flavour} {mpi.version}")
         for line in said:
             print(line)
@@ -131,23 +131,23 @@ def run(settings: Settings, *, json_output: bool) -> None:
 
 def _print_measured(request: RunRequest, result: RunResult, mpi: str) -> None:
     workload = request.workload
-    print(headline(request, mpi))
+    print(describe_run(request, mpi))
     whole = shares.nominal_of_run(workload, result)
-    print(bench_tables.table(workload, result, _nominal(workload, result), whole))
+    print(bench_tables.run_table(workload, result, _nominal(workload, result), whole))
     if reached := shares.of_run(workload, result):
         print(reached)
     if cost := cost_of(result):
         print(bench_remarks.cost_words(cost))
 
 
-def headline(request: RunRequest, mpi: str) -> str:
+def describe_run(request: RunRequest, mpi: str) -> str:
     """What is measured, by what, and how it is timed where that could be otherwise."""
     workload, timed = request.workload, request.timing.said
     if not timed and workload.backend == Backend.XCCL:
         timed = "one by one"
     backend = [workload.backend] if workload.backend != Backend.MPI_HOST else []
     said = [workload.operation, f"{workload.ranks} ranks", workload.pattern, *backend, mpi]
-    said += [text.emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
+    said += [text.describe_emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
     said += [f"timed {timed}"] if timed else []
     return ", ".join(filter(None, said))
 
@@ -213,7 +213,7 @@ def _check_pairs(workload: Workload) -> None:
         )
 
 
-def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
+def _shape(settings: Settings, operation: Operation) -> tuple[Backend, PatternParameters]:
     """The backend and the shape that flags ask for, by the checks of campaign files."""
     flags = settings.shape
     known = [backend for backend in Backend if backend is not Backend.COMMAND]
@@ -230,7 +230,7 @@ def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
         if number is not None and not 1 <= number <= _MOST:
             raise UserError(f"{_flag(name)}: {number} is out of range", hint=f"from 1 to {_MOST}")
     try:
-        asked = Asked(
+        asked = PatternFields(
             operation,
             settings.ranks,
             nodes=settings.emulate_nodes or 1,
@@ -241,8 +241,8 @@ def _shape(settings: Settings, operation: Operation) -> tuple[Backend, Shape]:
             matrix=matrix_path(flags.matrix, Path()),
             **named,
         )
-        return backend_of(asked), shape_of(asked)
-    except KeyRefused as refused:
+        return backend_of(asked), pattern_of(asked)
+    except InvalidKey as refused:
         hint = _as_flags(refused.hint)
         raise UserError(f"{_flag(refused.key)}: {refused.message}", hint=hint) from refused
 
@@ -285,7 +285,7 @@ def _timing(flags: TimingFlags, workload: Workload, time_cap_s: float) -> Timing
     )
     try:
         check_timing(timing, workload, is_counted=counted is not None)
-    except KeyRefused as refused:
+    except InvalidKey as refused:
         hint = _as_flags(refused.hint)
         raise UserError(f"{_flag(refused.key)}: {refused.message}", hint=hint) from refused
     return timing

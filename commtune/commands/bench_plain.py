@@ -11,7 +11,7 @@ from commtune.model import Measurement, Operation, RunRequest, RunResult
 from commtune.model.costs import cost_of
 
 
-def plain(request: RunRequest, result: RunResult, remarks: Sequence[str]) -> dict[str, object]:
+def run_data(request: RunRequest, result: RunResult, remarks: Sequence[str]) -> dict[str, object]:
     """A run as plain data, whether it was good or not."""
     workload = request.workload
     cost = cost_of(result)

@@ -19,7 +19,7 @@ from commtune.model import (
 from commtune.model.costs import RunCost, named_parts
 from commtune.model.shapes import ACTIVE
 from commtune.model.workload import STREAM_WINDOW
-from commtune.spaces.catalogue.checking import Setting, remarks
+from commtune.spaces.catalogue.checking import EnvironmentSetting, check_settings
 from commtune.spaces.catalogue.misspelled_values import misspelled_values
 from commtune.tuner.workload_part import ELEMENT_BYTES, rounded_words
 
@@ -28,25 +28,25 @@ _FAR = 5.0
 _MOST_SHOWN = 4
 
 
-def lines(workload: Workload, result: RunResult) -> list[str]:
+def run_remarks(workload: Workload, result: RunResult) -> list[str]:
     """Of a run that came to its end: other sizes than asked for, and who disturbed it."""
-    said = [rounded(workload, result)]
+    said = [rounded_sizes(workload, result)]
     if result.oversubscribed:
         said.append(
             "more ranks than cores: these times say nothing of a machine with enough cores"
         )
     else:
-        said.append(disturbed(workload, result))
+        said.append(disturbance(workload, result))
     if result.detail:
         said.append(f"{result.detail}: these times may not come back")
     return [line for line in said if line]
 
 
-def of_settings(request: RunRequest, mpi: MpiInstallation, result: RunResult) -> list[str]:
+def settings_remarks(request: RunRequest, mpi: MpiInstallation, result: RunResult) -> list[str]:
     """What the catalogue says of the settings of a run, as ``commtune doctor`` does."""
-    settings = [Setting(name, value) for name, value in request.configuration.items()]
+    settings = [EnvironmentSetting(name, value) for name, value in request.configuration.items()]
     found = {**_versions(result.header or {}), mpi.flavour.library: mpi.version}
-    every = [*remarks(settings, found), *misspelled_values(settings, found)]
+    every = [*check_settings(settings, found), *misspelled_values(settings, found)]
     return list({remark.key: f"-x: {remark.what}" for remark in every}.values())
 
 
@@ -56,12 +56,12 @@ def _versions(header: Mapping[str, Any]) -> dict[str, str]:
     return {**versions, **({name.lower(): version} if version else {})}
 
 
-def measured(result: RunResult) -> list[Measurement]:
+def all_measured(result: RunResult) -> list[Measurement]:
     """All that was measured: of whole operations, of parts and of pairs."""
     return [*result.measurements, *(piece.measurement for piece in result.pieces)]
 
 
-def rounded(workload: Workload, result: RunResult) -> str:
+def rounded_sizes(workload: Workload, result: RunResult) -> str:
     """Which sizes were moved as others; empty where none was."""
     factor = _counted(workload)
     pairs = [piece.measurement for piece in result.pieces if piece.pair is not None]
@@ -71,7 +71,11 @@ def rounded(workload: Workload, result: RunResult) -> str:
     totals = {m.bytes: m.bytes_total or 0 for m in wholes}
     # Where a sender's share is divided among receivers, it may come to no whole number.
     moved = {size: round(total / factor) for size, total in sorted(totals.items())}
-    odd = [f"{text.size(size)} as {text.size(m)}" for size, m in moved.items() if m != size]
+    odd = [
+        f"{text.format_size(size)} as {text.format_size(m)}"
+        for size, m in moved.items()
+        if m != size
+    ]
     if not odd:
         return ""
     shown = ", ".join(odd[:_MOST_SHOWN]) + (", ..." if len(odd) > _MOST_SHOWN else "")
@@ -94,9 +98,9 @@ def _counted(workload: Workload) -> int | None:
     return workload.ranks - 1 if operation in (Operation.INCAST, Operation.ONE_TO_MANY) else 1
 
 
-def disturbed(workload: Workload, result: RunResult) -> str:
+def disturbance(workload: Workload, result: RunResult) -> str:
     """That ranks waited for their cores, though each has one; empty where nothing shows it."""
-    found = measured(result)
+    found = all_measured(result)
     signs = [*_missed(workload, result, found), *_far(found)]
     if not signs:
         return ""
@@ -125,11 +129,11 @@ def _far(found: Sequence[Measurement]) -> Iterator[str]:
     worst = max(found, key=lambda m: m.median_s / m.min_s, default=None)
     if worst is not None and worst.median_s > _FAR * worst.min_s:
         times = worst.median_s / worst.min_s
-        yield f"at {text.size(worst.bytes)} the median is {times:.0f} times the minimum"
+        yield f"at {text.format_size(worst.bytes)} the median is {times:.0f} times the minimum"
 
 
 def cost_words(cost: RunCost) -> str:
     """``0.52 s: launch 0.31 s, MPI_Init ...``."""
-    return f"the run took {text.duration(cost.wall_s)}: " + ", ".join(
-        f"{name} {text.duration(max(0.0, seconds))}" for name, seconds in named_parts(cost)
+    return f"the run took {text.format_duration(cost.wall_s)}: " + ", ".join(
+        f"{name} {text.format_duration(max(0.0, seconds))}" for name, seconds in named_parts(cost)
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from commtune.commands import text
-from commtune.model import Direction, Measurement, Piece, RunResult, Workload
+from commtune.model import Direction, Measurement, RunResult, SubMeasurement, Workload
 from commtune.model.shapes import ACTIVE
 from commtune.systems import Nominal
 
@@ -24,7 +24,7 @@ Pair = tuple[int, int]
 _NAMES = {"kept-apart": "parts kept apart"}
 
 
-def sizes(result: RunResult, whole: Nominal | None = None) -> str:
+def size_rows(result: RunResult, whole: Nominal | None = None) -> str:
     """A row a size, of the whole operation.
 
     Args:
@@ -35,32 +35,36 @@ def sizes(result: RunResult, whole: Nominal | None = None) -> str:
     rows = [
         (
             *_times(m),
-            text.bandwidth(m.algbw),
-            text.bandwidth(m.busbw),
-            *((text.percent(whole.share(m.busbw) or 0.0),) if whole and known else ()),
+            text.format_bandwidth(m.algbw),
+            text.format_bandwidth(m.busbw),
+            *((text.format_percent(whole.share(m.busbw) or 0.0),) if whole and known else ()),
             *_beside(m),
         )
         for m in result.measurements
     ]
-    return text.columns(header, rows, right=",".join(header))
+    return text.format_table(header, rows, right=",".join(header))
 
 
-def groups(workload: Workload, result: RunResult) -> str:
+def group_rows(workload: Workload, result: RunResult) -> str:
     """A row a size, of patterns of groups; with what their bandwidth is."""
     header = (*_TIMES, "bandwidth", *_BESIDE)
-    rows = [(*_times(m), text.bandwidth(m.algbw), *_beside(m)) for m in result.measurements]
-    return text.columns(header, rows, right=",".join(header)) + "\n" + counted(workload)
+    rows = [(*_times(m), text.format_bandwidth(m.algbw), *_beside(m)) for m in result.measurements]
+    return (
+        text.format_table(header, rows, right=",".join(header))
+        + "\n"
+        + bandwidth_meaning(workload)
+    )
 
 
 def _beside(m: Measurement) -> tuple[str, str, str]:
     first, canary = (
-        "" if seconds is None else text.duration(seconds)
+        "" if seconds is None else text.format_duration(seconds)
         for seconds in (m.first_call_s, m.canary_s)
     )
     return (first, str(len(m.samples_s)), canary)
 
 
-def counted(workload: Workload) -> str:
+def bandwidth_meaning(workload: Workload) -> str:
     """What the bandwidth of a pattern of groups is, in words."""
     shape = workload.shape
     one_way = shape.direction == Direction.OUTBOUND
@@ -73,19 +77,23 @@ def counted(workload: Workload) -> str:
 
 
 def _times(m: Measurement) -> tuple[str, str, str, str]:
-    durations = (text.duration(m.median_s), text.duration(m.min_s), text.duration(m.p95_s))
-    return (text.size(m.bytes), *durations)
+    durations = (
+        text.format_duration(m.median_s),
+        text.format_duration(m.min_s),
+        text.format_duration(m.p95_s),
+    )
+    return (text.format_size(m.bytes), *durations)
 
 
-def parts(result: RunResult) -> str:
+def part_rows(result: RunResult) -> str:
     """The whole of each size, then each of its parts by itself."""
-    found: defaultdict[int, list[Piece]] = defaultdict(list)
+    found: defaultdict[int, list[SubMeasurement]] = defaultdict(list)
     for piece in result.pieces:
         found[piece.measurement.bytes].append(piece)
     header = ("size", "what", "median", "min", "p95", "bandwidth", "samples", "whole / it")
     rows: list[tuple[str, ...]] = []
     for whole in result.measurements:
-        rows.append((text.size(whole.bytes), "whole", *_part(whole), ""))
+        rows.append((text.format_size(whole.bytes), "whole", *_part(whole), ""))
         for piece in found[whole.bytes]:
             one = piece.measurement
             times = f"{whole.median_s / one.median_s:.2f}"
@@ -94,15 +102,17 @@ def parts(result: RunResult) -> str:
             single = (p for p in found[whole.bytes] if p.part not in _NAMES)
             together = sum(piece.measurement.median_s for piece in single)
             times = f"{whole.median_s / together:.2f}"
-            rows.append(("", "parts together", text.duration(together), "", "", "", "", times))
-    return text.columns(header, rows, right=_RIGHT_OF_PARTS)
+            rows.append(
+                ("", "parts together", text.format_duration(together), "", "", "", "", times)
+            )
+    return text.format_table(header, rows, right=_RIGHT_OF_PARTS)
 
 
 def _part(m: Measurement) -> tuple[str, ...]:
-    return (*_times(m)[1:], text.bandwidth(m.algbw), str(len(m.samples_s)))
+    return (*_times(m)[1:], text.format_bandwidth(m.algbw), str(len(m.samples_s)))
 
 
-def pairs(workload: Workload, result: RunResult, nominal: Mapping[Pair, float]) -> str:
+def pair_rows(workload: Workload, result: RunResult, nominal: Mapping[Pair, float]) -> str:
     """Latencies at the smallest size and bandwidths at the largest, sender by receiver."""
     by_size = pairs_by_size(result)
     if not by_size:
@@ -112,21 +122,21 @@ def pairs(workload: Workload, result: RunResult, nominal: Mapping[Pair, float]) 
     unit, factor = text.bandwidth_unit(max(m.algbw for m in moved.values()))
     said = [
         _matrix(
-            f"latency at {text.size(smallest)}, us",
+            f"latency at {text.format_size(smallest)}, us",
             workload.ranks,
-            {pair: text.three(1e6 * m.median_s) for pair, m in latencies.items()},
+            {pair: text.format_number(1e6 * m.median_s) for pair, m in latencies.items()},
         ),
         _matrix(
-            f"bandwidth at {text.size(largest)}, {unit}",
+            f"bandwidth at {text.format_size(largest)}, {unit}",
             workload.ranks,
-            {pair: text.three(m.algbw / factor) for pair, m in moved.items()},
+            {pair: text.format_number(m.algbw / factor) for pair, m in moved.items()},
         ),
     ]
     shares = {pair: m.algbw / nominal[pair] for pair, m in moved.items() if pair in nominal}
     if shares:
         said.append(
             _matrix(
-                f"of the nominal bandwidth at {text.size(largest)}, %",
+                f"of the nominal bandwidth at {text.format_size(largest)}, %",
                 workload.ranks,
                 {pair: f"{100 * share:.3g}" for pair, share in shares.items()},
             )
@@ -150,7 +160,7 @@ def _matrix(title: str, ranks: int, cells: Mapping[Pair, str]) -> str:
         return "\n".join([f"{title} (sender -> receiver)", *shown])
     header = ("from \\ to", *map(str, range(ranks)))
     rows = [(str(a), *(cells.get((a, b), "-") for b in range(ranks))) for a in range(ranks)]
-    return f"{title}\n{text.columns(header, rows, right=','.join(header))}"
+    return f"{title}\n{text.format_table(header, rows, right=','.join(header))}"
 
 
 def _ranking(
@@ -160,14 +170,14 @@ def _ranking(
     rows = [_extremes(size, found) for size, found in sorted(by_size.items())]
     each = ("time", "bandwidth")
     header = ("size", "best pair", *each, "worst pair", *each, "worst / best")
-    table = text.columns(header, rows, right="size,time,bandwidth,worst / best")
+    table = text.format_table(header, rows, right="size,time,bandwidth,worst / best")
     if not shares:
         return table
     best, worst = (choose(shares, key=shares.__getitem__) for choose in (max, min))
     return (
-        f"{table}\nof nominal at {text.size(largest)}: best {_arrow(best)} "
-        f"{text.percent(shares[best])}, worst {_arrow(worst)} {text.percent(shares[worst])}, "
-        f"median {text.percent(median(shares.values()))}"
+        f"{table}\nof nominal at {text.format_size(largest)}: best {_arrow(best)} "
+        f"{text.format_percent(shares[best])}, worst {_arrow(worst)} {text.format_percent(shares[worst])}, "
+        f"median {text.format_percent(median(shares.values()))}"
     )
 
 
@@ -179,18 +189,18 @@ def _extremes(size: int, found: Mapping[Pair, Measurement]) -> Sequence[str]:
         for pair in (best, worst)
         for cell in (
             _arrow(pair),
-            text.duration(taken(pair)),
-            text.bandwidth(found[pair].algbw),
+            text.format_duration(taken(pair)),
+            text.format_bandwidth(found[pair].algbw),
         )
     ]
-    return (text.size(size), *cells, f"{taken(worst) / taken(best):.2f}")
+    return (text.format_size(size), *cells, f"{taken(worst) / taken(best):.2f}")
 
 
 def _arrow(pair: Pair) -> str:
     return f"{pair[0]} -> {pair[1]}"
 
 
-def table(
+def run_table(
     workload: Workload,
     result: RunResult,
     nominal: Mapping[Pair, float],
@@ -203,7 +213,7 @@ def table(
         whole: as for ``sizes``.
     """
     if workload.operation == "pairs":
-        return pairs(workload, result, nominal)
+        return pair_rows(workload, result, nominal)
     if workload.operation in ACTIVE:
-        return groups(workload, result)
-    return parts(result) if result.pieces else sizes(result, whole)
+        return group_rows(workload, result)
+    return part_rows(result) if result.pieces else size_rows(result, whole)

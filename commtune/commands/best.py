@@ -9,12 +9,18 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from commtune.commands import text
-from commtune.commands.best_order import Standing, odd, ordered, standing, sure_points
+from commtune.commands.best_order import (
+    Standing,
+    conditions_of,
+    find_standing,
+    rank_answers,
+    sure_points,
+)
 from commtune.db.answers import BestRow
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, PointEvidence, Verdict
-from commtune.tuner.hidden import hidden, is_ruled_out
-from commtune.tuner.points import telling
+from commtune.tuner.hidden import describe_detectability, is_ruled_out
+from commtune.tuner.points import displayed_points
 
 if TYPE_CHECKING:
     from commtune.commands.shares import Share
@@ -40,7 +46,7 @@ class Question:
 def run(question: Question, db: str | None, *, json_output: bool) -> None:
     """Prints the best profile for the question, with its evidence."""
     from commtune.db.location import database_url
-    from commtune.db.queries import best
+    from commtune.db.queries import best_profiles
 
     try:
         Operation(question.op)
@@ -49,7 +55,7 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
             f"--op {question.op}: no such operation", hint=f"operations: {', '.join(Operation)}"
         ) from error
     size = parse_size(question.size)
-    rows = best(
+    rows = best_profiles(
         database_url(db),
         question.op,
         size,
@@ -59,7 +65,7 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
         backend=question.backend,
         campaign=question.campaign,
     )
-    rows = ordered(rows, size)
+    rows = rank_answers(rows, size)
     if json_output:
         data = text.without_infinities([_plain(row, size, db) for row in rows[:_MOST]])
         print(json.dumps(data, indent=2, allow_nan=False))
@@ -90,10 +96,10 @@ def _share(row: BestRow, db: str | None) -> Share | None:
     on_host = row.backend == Backend.MPI_HOST
     if row.simulated or (on_host and row.nodes == 1):
         return None
-    from commtune.db.describing import describe
+    from commtune.db.describing import describe_campaign
     from commtune.db.location import database_url
 
-    stored = describe(database_url(db), row.campaign)
+    stored = describe_campaign(database_url(db), row.campaign)
     if on_host and "fabric" not in stored.settings:
         return None
     from commtune.commands.shares import of_answer
@@ -108,16 +114,20 @@ def _why(row: BestRow, size: int, db: str | None) -> str:
     """
     if row.verdict != Verdict.UNDECIDED:
         return ""
-    from commtune.db.describing import detectable
+    from commtune.db.describing import detectable_gains
     from commtune.db.location import database_url
 
-    found = detectable(database_url(db), row.campaign)
+    found = detectable_gains(database_url(db), row.campaign)
     nearest = row.nearest_bytes
     if nearest is None:  # no candidate was compared here
         inside = [known for known in found if row.bytes_low <= known <= row.bytes_high]
         nearest = min(inside, key=lambda known: abs(math.log(max(known, 1) / max(size, 1))),
                       default=None)  # fmt: skip
-    why = "" if nearest is None else hidden((nearest,), row.points, row.minimum_gain, found)
+    why = (
+        ""
+        if nearest is None
+        else describe_detectability((nearest,), row.points, row.minimum_gain, found)
+    )
     return why or text.split_note(row.note)[1] or "too little evidence"
 
 
@@ -126,26 +136,28 @@ def _answer(row: BestRow, size: int, db: str | None) -> str:
     lines = [
         _heading(row, size, _why(row, size, db)),
         f"measured {_where(row)}, campaign {row.campaign}",
-        *filter(None, [_own(row), odd(row)]),
+        *filter(None, [_own(row), conditions_of(row)]),
     ]
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
     other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
-    lines += [f"  {_point(point, other)}" for point in telling(row.points)]
+    lines += [f"  {_point(point, other)}" for point in displayed_points(row.points)]
     if share is not None:
         used = "with it" if row.verdict == Verdict.FASTER else "the default"
         lines.append(f"  {used}: {share} by {share.nominal.model}")
     nearest = {point.bytes for point in row.points}
     if nearest and size not in nearest:
-        lines.append(f"({text.size(size)} itself was not measured; this is the nearest size)")
+        lines.append(
+            f"({text.format_size(size)} itself was not measured; this is the nearest size)"
+        )
     if row.verdict == Verdict.FASTER:
         lines += ["", *(f"{name}={value}" for name, value in row.configuration.items())]
     return "\n".join(lines)
 
 
 def _heading(row: BestRow, size: int, why: str) -> str:
-    where = text.ranks(row.ranks, row.nodes)
-    what = f"{row.operation} of {text.size(size)}, {where}"
+    where = text.format_ranks(row.ranks, row.nodes)
+    what = f"{row.operation} of {text.format_size(size)}, {where}"
     if row.verdict == Verdict.FASTER:
         return f"{what}: {row.campaign}/{row.name}"
     if row.verdict == Verdict.DEFAULT:
@@ -159,8 +171,8 @@ def _heading(row: BestRow, size: int, why: str) -> str:
 def _point(point: PointEvidence, other: str) -> str:
     speed = "" if point.speed == "all" else f" at the {point.speed} machine speed"
     return (
-        f"{text.size(point.bytes)}{speed}: default {text.duration(point.default_s)}, "
-        f"{other} {text.duration(point.tuned_s)}, gain {text.ratio(point.gain)}, "
+        f"{text.format_size(point.bytes)}{speed}: default {text.format_duration(point.default_s)}, "
+        f"{other} {text.format_duration(point.tuned_s)}, gain {text.format_ratio(point.gain)}, "
         f"{point.gain.pairs} pairs"
     )
 
@@ -186,10 +198,10 @@ def _others(rows: list[BestRow]) -> str:
     if not others:
         return ""
     shown = [
-        f"  {row.campaign}/{row.name}: {_finding(row)}; {text.ranks(row.ranks, row.nodes)}, "
+        f"  {row.campaign}/{row.name}: {_finding(row)}; {text.format_ranks(row.ranks, row.nodes)}, "
         + _where(row)
         + (" (simulated or replayed)" if row.simulated else "")
-        + "".join(f", {words}" for words in (_own(row), odd(row)) if words)
+        + "".join(f", {words}" for words in (_own(row), conditions_of(row)) if words)
         for row in others[:_OTHERS]
     ]
     if more := len(others) - len(shown):
@@ -201,11 +213,11 @@ def _others(rows: list[BestRow]) -> str:
 
 def _finding(row: BestRow) -> str:
     """What another answer shows, in a few words."""
-    found = standing(row)
+    found = find_standing(row)
     if found is Standing.GAIN:
         best = max(sure_points(row), key=lambda point: point.gain.low)
-        return f"gain {text.ratio(best.gain)} at {text.size(best.bytes)}"
-    at = "" if row.nearest_bytes is None else f" at {text.size(row.nearest_bytes)}"
+        return f"gain {text.format_ratio(best.gain)} at {text.format_size(best.bytes)}"
+    at = "" if row.nearest_bytes is None else f" at {text.format_size(row.nearest_bytes)}"
     if row.verdict == Verdict.FASTER:
         return f"no gain shown{at}"
     return f"keep the default, {found}{at}"
@@ -214,7 +226,7 @@ def _finding(row: BestRow) -> str:
 def _plain(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
     share = _share(row, db)
     return {**_shallow(row), "configuration": dict(row.configuration),
-            "finding": str(standing(row)),
+            "finding": str(find_standing(row)),
             "points": [asdict(point) for point in row.points],
             "why": _why(row, size, db),
             "of_nominal": share.plain() if share else None}  # fmt: skip

@@ -12,7 +12,7 @@ from commtune.commands import text
 from commtune.db.answers import BestRow
 from commtune.model import Backend, PointEvidence, Timing, Verdict, Workload
 from commtune.tuner.hidden import is_ruled_out
-from commtune.tuner.points import overall
+from commtune.tuner.points import overall_points
 
 
 class Standing(StrEnum):
@@ -28,7 +28,7 @@ class Standing(StrEnum):
         return self is not Standing.OPEN
 
 
-def standing(row: BestRow) -> Standing:
+def find_standing(row: BestRow) -> Standing:
     """What an answer shows: a profile may gain at some sizes of its range, not at others."""
     if row.verdict == Verdict.FASTER:
         shown = any(point.verdict is Verdict.FASTER for point in sure_points(row))
@@ -40,10 +40,10 @@ def standing(row: BestRow) -> Standing:
 
 def sure_points(row: BestRow) -> Sequence[PointEvidence]:
     """The evidence over all machine speeds; that of each speed where there is no such."""
-    return tuple(overall(row.points).values()) or row.points
+    return tuple(overall_points(row.points).values()) or row.points
 
 
-def ordered(rows: Iterable[BestRow], size: int) -> list[BestRow]:
+def rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
     """Answers to a question, the one to give first.
 
     Measured before simulated; by itself and between real nodes before beside an aggressor or
@@ -69,7 +69,7 @@ def ordered(rows: Iterable[BestRow], size: int) -> list[BestRow]:
     return found
 
 
-def odd(row: BestRow) -> str:
+def conditions_of(row: BestRow) -> str:
     """What was odd on purpose about an answer's runs, how they were timed, and their messages.
 
     Profiles from before streams told their window have it from their campaign.
@@ -102,7 +102,7 @@ def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
         row.simulated,
         text.is_noisy(row.note),
         _nativeness(row.backend),
-        not standing(row).is_decided,
+        not find_standing(row).is_decided,
     )
 
 
@@ -118,7 +118,7 @@ def _question(row: BestRow) -> Hashable:
 
     Of the note only what the workload doesn't know: the name of a matrix's file is no part of it.
     """
-    pattern = "" if row.workload else odd(row)
+    pattern = "" if row.workload else conditions_of(row)
     measured = {name: value for name, value in row.workload.items() if name != "sizes"}
     where = (row.system_fingerprint, row.stack_fingerprint, row.backend, row.ranks, row.nodes)
     return (*where, _beside(row), pattern, repr(sorted(measured.items())))
@@ -133,11 +133,11 @@ def _within(rows: Sequence[BestRow], size: int) -> list[BestRow]:
     """
     campaigns: defaultdict[tuple[Standing, str], list[BestRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.bytes_high - row.bytes_low, -row.created)):
-        campaigns[standing(row), row.campaign].append(row)
+        campaigns[find_standing(row), row.campaign].append(row)
 
     def preference(same: list[BestRow]) -> tuple[bool, float, float, float]:
         first = same[0]
-        gains = standing(first) is Standing.GAIN
+        gains = find_standing(first) is Standing.GAIN
         surest = max((point.gain.low for point in sure_points(first)), default=0.0)
         return (not gains, _apart(first, size), -surest if gains else 0.0, -first.created)
 

@@ -11,10 +11,10 @@ from typing import Any
 from commtune import wiring
 from commtune.commands import text
 from commtune.errors import UserError
-from commtune.kernels.build import Built
+from commtune.kernels.build import BuiltBenchmark
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.wiring import gpus
 
 _GPUS = ("auto", *GpuKind)
@@ -31,7 +31,7 @@ class _Answer:
 
     mpi: MpiInstallation
     toolchain: Toolchain | None
-    built: Built
+    built: BuiltBenchmark
     backends: Sequence[str]
     waived: Mapping[str, str]
 
@@ -56,13 +56,13 @@ def run(
         again: whether it was done before or not.
     """
     if gpu not in _GPUS:
-        raise UserError(f"--gpu: {quoted(gpu)} is not known here", hint=suggestion(gpu, _GPUS))
+        raise UserError(f"--gpu: {quote_value(gpu)} is not known here", hint=suggest(gpu, _GPUS))
     if architectures and gpu == GpuKind.NONE:
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
-    found = wiring.find(mpi)
+    found = wiring.find_named_mpi(mpi)
     toolchain, why = gpus.toolchain_of(gpu, architectures)
     built, backends = wiring.build_for(found, toolchain, log, again=again)
-    waived = gpus.waived(toolchain, why, backends)
+    waived = gpus.waived_backends(toolchain, why, backends)
     answer = _Answer(found, toolchain, built, tuple(backends), waived)
     if json_output:
         print(json.dumps(_plain(answer), indent=2))
@@ -78,7 +78,7 @@ def _lines(answer: _Answer) -> Iterator[str]:
     if not built.is_new:
         yield "Nothing was compiled: it was built before. --again builds it anew."
     rows = [(name, _state(name, answer.waived)) for name in answer.backends]
-    yield f"\n{text.columns(('backend', 'state'), rows)}"
+    yield f"\n{text.format_table(('backend', 'state'), rows)}"
     if answer.log is not None and answer.toolchain is not None and answer.waived:
         yield f"\nWhat CMake and the compilers said: {answer.log}"
 

@@ -13,7 +13,7 @@ from commtune.tuner.campaign_file import CampaignSpec, load_campaign
 from commtune.wiring.on_slurm import OnSlurm
 
 
-def load(file: Path, db: str | None) -> tuple[CampaignSpec, MpiInstallation]:
+def load_with_mpi(file: Path, db: str | None) -> tuple[CampaignSpec, MpiInstallation]:
     """A campaign file, and the MPI that it means.
 
     Args:
@@ -22,19 +22,21 @@ def load(file: Path, db: str | None) -> tuple[CampaignSpec, MpiInstallation]:
     Raises:
         CampaignError: with the line of what is wrong.
     """
-    spec = wiring.here(load_campaign(file))
+    spec = wiring.fit_to_environment(load_campaign(file))
     try:
-        mpi = wiring.find(spec.mpi)
+        mpi = wiring.find_named_mpi(spec.mpi)
     except UserError as error:
         raise CampaignError(
             f"mpi: {error.message}", file=file, line=spec.mpi_line, hint=error.hint
         ) from error
-    return fitted(spec, mpi, db), mpi
+    return fit_to_stored(spec, mpi, db), mpi
 
 
-def fitted(spec: CampaignSpec, mpi: MpiInstallation, db: str | None) -> CampaignSpec:
+def fit_to_stored(spec: CampaignSpec, mpi: MpiInstallation, db: str | None) -> CampaignSpec:
     """As ``wiring.fitted``, for a campaign that a database may have already."""
-    return wiring.fitted(spec, mpi, lambda: wiring.begun_with(database_url(db), spec.plan.name))
+    return wiring.fit_campaign(
+        spec, mpi, lambda: wiring.begun_with(database_url(db), spec.plan.name)
+    )
 
 
 def on_slurm(file: Path, db: str | None) -> OnSlurm:
@@ -43,7 +45,7 @@ def on_slurm(file: Path, db: str | None) -> OnSlurm:
     Raises:
         CampaignError: the file is wrong, or says nothing of Slurm.
     """
-    spec, mpi = load(file, db)
+    spec, mpi = load_with_mpi(file, db)
     for remark in spec.remarks:
         print(remark)
     on = wiring.slurm_campaign(spec, mpi, print)

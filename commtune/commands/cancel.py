@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from commtune import wiring
-from commtune.db.describing import describe
+from commtune.db.describing import describe_campaign
 from commtune.db.location import database_url
 
 
 def run(name: str, db: str | None, *, program: str) -> None:
     """Ends the jobs of a campaign."""
-    with wiring.database(db) as opened:
-        ended = wiring.cancel(describe(database_url(db), name).id, opened)
+    with wiring.opened_database(db) as opened:
+        ended = wiring.cancel_campaign(describe_campaign(database_url(db), name).id, opened)
     if not ended.numbers:
         print(f"{name}: none of its jobs is with Slurm")
         return

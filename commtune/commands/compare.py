@@ -16,16 +16,16 @@ from commtune import wiring
 from commtune.commands import text
 from commtune.commands.compare_asked import Flags, workload_asked
 from commtune.commands.ending import signals_interrupt
-from commtune.commands.progress import reporter
-from commtune.commands.sides import notes, read_side, remarks_on, with_pins
+from commtune.commands.progress import make_reporter
+from commtune.commands.sides import read_operand, remarks_on, set_notes, with_pins
 from commtune.commands.stored import (
     on_slurm_again,
-    seconds,
+    seconds_flag,
     timing_of,
 )
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Backend, Configuration, MpiInstallation, Outcome, Timing, Workload
-from commtune.tuner.comparing import Contest, Difference, Side, Versus
+from commtune.tuner.comparing import Arm, Difference, PairwiseComparison, PairwiseResult
 from commtune.tuner.ports import Benchmark
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
@@ -44,8 +44,8 @@ class Question:
         notes: what is to be said before.
     """
 
-    names: Mapping[Side, str]
-    sides: Mapping[Side, Configuration]
+    names: Mapping[Arm, str]
+    sides: Mapping[Arm, Configuration]
     workload: Workload
     timing: Timing
     mpi: MpiInstallation
@@ -68,20 +68,20 @@ def run(
         print(f"note: {note}", file=sys.stderr)
     found = _measure(question)
     if json_output:
-        data = text.without_infinities(plain(question, found))
+        data = text.without_infinities(comparison_data(question, found))
         print(json.dumps(data, indent=2, allow_nan=False))
     else:
-        print(summary(question, found))
+        print(comparison_summary(question, found))
     if found.interrupted:
         print("commtune: interrupted; nothing of a comparison is stored", file=sys.stderr)
         sys.exit(130)
     _raise_failure(question, found)
 
 
-def _raise_failure(question: Question, found: Versus) -> None:
+def _raise_failure(question: Question, found: PairwiseResult) -> None:
     is_own = question.workload.own is not None
     alone = ", with these variables set" if is_own else ": commtune bench -x NAME=VALUE"
-    for side in Side:
+    for side in Arm:
         failed = sum(found.failures[side].values())
         if failed and failed == found.blocks:
             detail, tail = found.details[side]
@@ -93,13 +93,13 @@ def _raise_failure(question: Question, found: Versus) -> None:
 
 
 def _question(a: str, b: str, flags: Flags, db: str | None) -> Question:
-    time_s = seconds("--time", flags.time)
-    named = {Side.A: read_side(a, db), Side.B: read_side(b, db)}
+    time_s = seconds_flag("--time", flags.time)
+    named = {Arm.A: read_operand(a, db), Arm.B: read_operand(b, db)}
     stored = next((side.stored for side in named.values() if side.stored), None)
     on = on_slurm_again(stored, flags.mpi, print) if stored else None
     named_mpi = flags.mpi or (stored.settings.get("mpi") if stored else None) or "auto"
     workload = workload_asked(flags, stored)
-    mpi = on.mpi if on else wiring.find(named_mpi)
+    mpi = on.mpi if on else wiring.find_named_mpi(named_mpi)
     rounded = rounded_words(workload)
     versions = {mpi.flavour.library: mpi.version}
     sets = [side.baseline for side in named.values() if side.baseline]
@@ -114,7 +114,11 @@ def _question(a: str, b: str, flags: Flags, db: str | None) -> Question:
         notes=[
             *([rounded] if rounded else []),
             *(word for one in named.values() for word in remarks_on(one, versions)),
-            *(note for one in sets for note in notes(one, libraries_of(workload.backend, mpi))),
+            *(
+                note
+                for one in sets
+                for note in set_notes(one, libraries_of(workload.backend, mpi))
+            ),
         ],
     )
 
@@ -127,7 +131,7 @@ def _refuse_outside(question: Question, command: Sequence[str]) -> None:
     if workload.ranks != on.wish.nodes * on.wish.ranks_per_node:
         raise UserError(
             f"--ranks {workload.ranks}: the campaign on Slurm is about "
-            f"{text.ranks(on.wish.nodes * on.wish.ranks_per_node, on.wish.nodes)}",
+            f"{text.format_ranks(on.wish.nodes * on.wish.ranks_per_node, on.wish.nodes)}",
             hint="leave --ranks out",
         )
     if on.allocation is None:
@@ -141,10 +145,10 @@ def _refuse_outside(question: Question, command: Sequence[str]) -> None:
         )
 
 
-def _measure(question: Question) -> Versus:
-    tell = reporter()
+def _measure(question: Question) -> PairwiseResult:
+    tell = make_reporter()
     with signals_interrupt(), _benchmark(question) as benchmark:
-        contest = Contest(
+        contest = PairwiseComparison(
             benchmark, question.sides, question.workload, question.timing, question.time_s, tell
         )
         try:
@@ -168,18 +172,18 @@ def _benchmark(question: Question) -> Iterator[Benchmark]:
             yield wiring.steps_on_slurm(on, names, Path(folder))
 
 
-def summary(question: Question, found: Versus) -> str:
+def comparison_summary(question: Question, found: PairwiseResult) -> str:
     """What came of it, for people."""
     workload = question.workload
     library = f"{records.MPI_NAMES[question.mpi.flavour]} {question.mpi.version}"
     if workload.backend == Backend.XCCL:
         library = wiring.library_words(workload.backend, question.mpi)
-    what = [workload.words, text.ranks(workload.ranks, workload.nodes), library]
+    what = [workload.words, text.format_ranks(workload.ranks, workload.nodes), library]
     what += [workload.backend] if workload.backend != Backend.MPI_HOST else []
-    what += [text.emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
+    what += [text.describe_emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
     head = [
-        f"A: {question.names[Side.A]}",
-        f"B: {question.names[Side.B]}",
+        f"A: {question.names[Arm.A]}",
+        f"B: {question.names[Arm.B]}",
         f"{', '.join(what)}; {found.blocks} blocks{' so far' if found.interrupted else ''}",
     ]
     table = _table(found) if found.differences else ""
@@ -187,30 +191,30 @@ def summary(question: Question, found: Versus) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(found: Versus) -> str:
+def _table(found: PairwiseResult) -> str:
     header = ("size", "speed", "A", "B", "A / B, 95% together", "pairs", "finding")
     rows = [_row(difference) for difference in found.differences]
     if all(row[1] == ALL for row in rows):
         header = header[:1] + header[2:]  # type: ignore[assignment]  # one column less
         rows = [row[:1] + row[2:] for row in rows]
-    return text.columns(header, rows, right="size,A,B,pairs")
+    return text.format_table(header, rows, right="size,A,B,pairs")
 
 
 def _row(difference: Difference) -> tuple[str, ...]:
     enough = difference.ratio.pairs >= FEWEST_PAIRS
     return (
-        text.size(difference.bytes),
+        text.format_size(difference.bytes),
         difference.speed,
-        text.duration(difference.a_s),
-        text.duration(difference.b_s),
-        text.ratio(difference.ratio) if enough else "too few pairs",
+        text.format_duration(difference.a_s),
+        text.format_duration(difference.b_s),
+        text.format_ratio(difference.ratio) if enough else "too few pairs",
         str(difference.ratio.pairs),
         # One machine speed by itself is not corrected for: no claim is made from it.
-        finding(difference) if difference.speed == ALL else "",
+        row_verdict(difference) if difference.speed == ALL else "",
     )
 
 
-def finding(difference: Difference) -> str:
+def row_verdict(difference: Difference) -> str:
     """What a row of the table says, in words."""
     if difference.faster is not None:
         return f"{difference.faster} is faster"
@@ -218,13 +222,13 @@ def finding(difference: Difference) -> str:
         return "nothing is known"
     if difference.hidden > 1:
         return "too noisy to say anything"
-    return f"no difference above {text.percent(difference.hidden)}"
+    return f"no difference above {text.format_percent(difference.hidden)}"
 
 
-def _remarks(found: Versus) -> list[str]:
+def _remarks(found: PairwiseResult) -> list[str]:
     said = []
     if any(difference.speed != ALL for difference in found.differences):
-        said.append(text.each_by_itself(Contest.level))
+        said.append(text.each_by_itself(PairwiseComparison.level))
     if found.oversubscribed:
         said.append("more ranks than cores: these times say nothing of a machine with enough")
     if limits := found.speeds.thresholds_s:
@@ -251,12 +255,12 @@ def _counts(failures: Mapping[Outcome, int]) -> str:
     return ", ".join(f"{count} {outcome}" for outcome, count in failures.items())
 
 
-def plain(question: Question, found: Versus) -> dict[str, Any]:
+def comparison_data(question: Question, found: PairwiseResult) -> dict[str, Any]:
     """The same as plain data, for ``--json``."""
     workload = question.workload
     return {
-        "a": {"written": question.names[Side.A], "configuration": dict(question.sides[Side.A])},
-        "b": {"written": question.names[Side.B], "configuration": dict(question.sides[Side.B])},
+        "a": {"written": question.names[Arm.A], "configuration": dict(question.sides[Arm.A])},
+        "b": {"written": question.names[Arm.B], "configuration": dict(question.sides[Arm.B])},
         "workload": {**asdict(workload), "operation": str(workload.operation)},
         "library": wiring.library_words(workload.backend, question.mpi),
         "mpi": {"flavour": str(question.mpi.flavour), "version": question.mpi.version},

@@ -6,14 +6,14 @@ from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.errors import NoAnswer
 
 
-def path(db: str | None) -> None:
+def show_path(db: str | None) -> None:
     """Prints where the database is, without a password."""
     print(shown_url(database_url(db)))
 
 
-def upgrade(db: str | None) -> None:
+def upgrade_schema(db: str | None) -> None:
     """Brings the schema up to date."""
-    from commtune.db.engine import upgrade as bring_up
+    from commtune.db.engine import upgrade_database as bring_up
 
     url = database_url(db)
     file = sqlite_path(url)

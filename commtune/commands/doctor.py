@@ -10,16 +10,20 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
-from commtune.cluster.doctor import Status, examine
+from commtune.cluster.doctor import Status, examine_machine
 from commtune.cluster.machine import Machine, describe_machine
 from commtune.cluster.mpi import find_mpi
 from commtune.commands import text
-from commtune.commands.environment_check import check_environment, versions, versions_below
-from commtune.commands.mending import commands
+from commtune.commands.environment_check import (
+    check_environment,
+    installed_versions,
+    versions_below,
+)
+from commtune.commands.mending import fix_commands
 from commtune.db.location import database_url, sqlite_path
 from commtune.errors import CommtuneError
 from commtune.model import MpiInstallation
-from commtune.wiring.gpu_doctor import backends
+from commtune.wiring.gpu_doctor import check_backends
 from commtune.wiring.gpus import toolchain_of
 
 _BESIDE = 24  # letters that stand before what was found, at most
@@ -30,16 +34,16 @@ def run(db: str | None, *, json_output: bool) -> None:
     """Prints what this machine has and lacks."""
     path = sqlite_path(database_url(db))
     machine, mpi = describe_machine(), _mpi()
-    found = versions(mpi, _xccl(machine)) | versions_below(mpi, os.environ)
-    general, of_variables = examine(database=path), [*check_environment(os.environ, found)]
-    of_backends = [*backends(machine, mpi)]
+    found = installed_versions(mpi, _xccl(machine)) | versions_below(mpi, os.environ)
+    general, of_variables = examine_machine(database=path), [*check_environment(os.environ, found)]
+    of_backends = [*check_backends(machine, mpi)]
     findings = [*general, *of_variables, *of_backends]
     if json_output:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
         return
     rows = [(finding.area, _MARKS[finding.status], finding.what) for finding in findings]
-    print(text.columns(("area", "state", "what"), [*_lines(rows)]))
-    if lines := commands([*general, *of_backends], of_variables, os.environ):
+    print(text.format_table(("area", "state", "what"), [*_lines(rows)]))
+    if lines := fix_commands([*general, *of_backends], of_variables, os.environ):
         print("\n".join(["\nTo mend:", *(f"  {line}" for line in lines)]))
 
 

@@ -12,7 +12,7 @@ _WARNING = signal.SIGUSR1
 _warned = False
 
 
-def was_warned() -> bool:
+def is_time_nearly_over() -> bool:
     """Whether a scheduler said that the time of our job is nearly over."""
     return _warned
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from commtune.commands import explain_many
 from commtune.errors import UnknownName
-from commtune.nearest import quoted
-from commtune.spaces import Space, load_space, presets
+from commtune.nearest import quote_value
+from commtune.spaces import Space, list_presets, load_space
 from commtune.spaces.catalogue import (
-    Answer,
     Catalogue,
     Interaction,
-    Known,
+    KnownVariable,
+    LookupResult,
     NotRead,
     Variable,
-    libraries,
+    list_libraries,
     look_up,
     nearest_names,
 )
@@ -56,7 +56,7 @@ def run(name: str, *, json_output: bool) -> None:
     names = dict.fromkeys([name, *(entry.name for entry in answer.known)])
     searched = [found for spelled in names for found in _searched(spelled)]
     if not answer and not searched:
-        several = explain_many.named(name)
+        several = explain_many.find_described(name)
         if not several:
             raise _unknown(name)
         explain_many.run(several, json_output=json_output)
@@ -85,12 +85,12 @@ def _unknown(name: str) -> UnknownName:
         f"nearest: {', '.join(near)}"
         if near
         else "name an environment variable, several ('UCX_*RNDV*'), or a library: "
-        + ", ".join(libraries())
+        + ", ".join(list_libraries())
     )
-    return UnknownName(f"the catalogue knows no variable {quoted(name)}", hint=hint)
+    return UnknownName(f"the catalogue knows no variable {quote_value(name)}", hint=hint)
 
 
-def _known(entry: Known, asked: str) -> str:
+def _known(entry: KnownVariable, asked: str) -> str:
     variable, catalogue = entry.variable, entry.catalogue
     title = catalogue.title
     if variable.part is not None:
@@ -153,7 +153,7 @@ def _not_read(entry: NotRead, name: str) -> str:
 
 def _searched(name: str) -> Iterator[tuple[Space, str]]:
     """Shipped spaces that set a variable, with how they do; one of each that comes in sizes."""
-    shipped = presets()
+    shipped = list_presets()
     for preset in shipped:
         if preset.removesuffix("-quick").removesuffix("-thorough") in set(shipped) - {preset}:
             continue  # a size of another one
@@ -198,7 +198,7 @@ def _row(label: str, text: str) -> list[str]:
     )  # fmt: skip
 
 
-def _plain(answer: Answer, searched: Iterable[tuple[Space, str]]) -> dict[str, Any]:
+def _plain(answer: LookupResult, searched: Iterable[tuple[Space, str]]) -> dict[str, Any]:
     return {
         "name": answer.name,
         "known": [_entry(entry) for entry in answer.known],
@@ -215,7 +215,7 @@ def _plain(answer: Answer, searched: Iterable[tuple[Space, str]]) -> dict[str, A
     }
 
 
-def _entry(entry: Known) -> dict[str, Any]:
+def _entry(entry: KnownVariable) -> dict[str, Any]:
     return {
         "library": entry.catalogue.library,
         "name": entry.name,

@@ -9,7 +9,7 @@ from pathlib import Path
 from commtune import __version__
 from commtune.db.answers import ProfileAnswer
 from commtune.errors import UserError
-from commtune.export import render
+from commtune.export import render_profile
 from commtune.export.document import ExportDocument
 
 
@@ -17,8 +17,8 @@ def run(
     reference: str, format_: str, output: Path | None, db: str | None, *, allow_unguarded: bool
 ) -> None:
     """Writes a profile in a format, to a file or to standard output."""
-    answer = find(reference, db)
-    rendered = render(format_, document(answer), allow_unguarded=allow_unguarded)
+    answer = find_profile(reference, db)
+    rendered = render_profile(format_, export_document(answer), allow_unguarded=allow_unguarded)
     if output is None:
         print(rendered, end="")
         return
@@ -35,15 +35,15 @@ def _write(output: Path, rendered: str) -> None:
         raise UserError(f"can't write {output}: {error.strerror}", hint=hint) from error
 
 
-def find(reference: str, db: str | None) -> ProfileAnswer:
+def find_profile(reference: str, db: str | None) -> ProfileAnswer:
     """A stored profile by CAMPAIGN/PROFILE, name or number."""
     from commtune.db.location import database_url
-    from commtune.db.queries import profile
+    from commtune.db.queries import load_profile
 
-    return profile(database_url(db), reference)
+    return load_profile(database_url(db), reference)
 
 
-def document(answer: ProfileAnswer) -> ExportDocument:
+def export_document(answer: ProfileAnswer) -> ExportDocument:
     """What an export says of a profile."""
     return ExportDocument(
         profile=answer.profile,

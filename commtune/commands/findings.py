@@ -9,24 +9,24 @@ from typing import Any
 
 from commtune.commands import text
 from commtune.errors import UnknownName
-from commtune.nearest import quoted, suggestion
-from commtune.systems import systems
-from commtune.systems.findings import Finding, NamedFinding, findings
+from commtune.nearest import quote_value, suggest
+from commtune.systems import list_systems
+from commtune.systems.findings import Finding, NamedFinding, all_findings
 
 _WIDTH = 96
 
 
-def run(system: str | None, *, json_output: bool) -> None:
+def show_findings(system: str | None, *, json_output: bool) -> None:
     """Prints what papers say that they measured, all of it or that on a system.
 
     Raises:
         UnknownName: no such system is described.
     """
-    if system and system not in systems():
+    if system and system not in list_systems():
         raise UnknownName(
-            f"no system is called {quoted(system)}", hint=suggestion(system, systems())
+            f"no system is called {quote_value(system)}", hint=suggest(system, list_systems())
         )
-    found = [one for one in findings() if not system or system in one.finding.systems]
+    found = [one for one in all_findings() if not system or system in one.finding.systems]
     if json_output:
         print(json.dumps([_plain(one) for one in found], indent=2))
     elif not found:
@@ -68,9 +68,9 @@ def _described(one: NamedFinding, sources: Sequence[str]) -> Iterator[str]:
 def _where(found: Finding) -> str:
     words = [", ".join(found.systems), ", ".join(found.libraries), ", ".join(found.operations)]
     if found.least_bytes is not None:
-        words.append(f"from {text.size(found.least_bytes)}")
+        words.append(f"from {text.format_size(found.least_bytes)}")
     if found.most_bytes is not None:
-        words.append(f"to {text.size(found.most_bytes)}")
+        words.append(f"to {text.format_size(found.most_bytes)}")
     if found.least_nodes is not None:
         words.append(f"from {found.least_nodes} nodes")
     if found.most_nodes is not None:

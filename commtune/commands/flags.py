@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from commtune.db.location import shown_url
 from commtune.errors import UserError
 from commtune.model import Backend
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 
 
-def again(db: str | None) -> str:
+def database_flag(db: str | None) -> str:
     """What a command that we suggest needs to find the database that this one was given.
 
     Without its password, which is for the one who types it.
@@ -27,7 +27,7 @@ def one_of(flag: str, word: str, known: Sequence[str]) -> str:
     """
     if word in known:
         return word
-    raise UserError(f"{flag}: {quoted(word)} is not known here", hint=suggestion(word, known))
+    raise UserError(f"{flag}: {quote_value(word)} is not known here", hint=suggest(word, known))
 
 
 def emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:

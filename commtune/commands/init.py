@@ -28,7 +28,7 @@ def run(file: Path, *, force: bool, program: str) -> None:
 def _fitted(example: str) -> str:
     """The example with a space that fits the MPI of this machine, if it has one."""
     try:
-        mpi = wiring.find("auto")
+        mpi = wiring.find_named_mpi("auto")
     except CommtuneError:
         return example
     if mpi.flavour is MpiFlavour.MPICH:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
-from commtune.cluster.doctor import Finding, Status
+from commtune.cluster.doctor import Check, Status
 
 #: Variables with their new values; ``None`` takes one away.
 _Changes = Mapping[str, str | None]
 
 
-def commands(
-    general: Iterable[Finding], of_variables: Iterable[Finding], names: Iterable[str] = ()
+def fix_commands(
+    general: Iterable[Check], of_variables: Iterable[Check], names: Iterable[str] = ()
 ) -> list[str]:
     """The command lines, each once; the one that takes several variables away at the end.
 
@@ -36,7 +36,7 @@ def commands(
     ]
 
 
-def _mends(findings: Iterable[Finding]) -> list[str]:
+def _mends(findings: Iterable[Check]) -> list[str]:
     return [*dict.fromkeys(f.mend for f in findings if f.mend and f.status is not Status.OK)]
 
 

@@ -20,10 +20,10 @@ def show_all(*, json_output: bool) -> None:
         print(json.dumps({name: _plain(mpi) for name, mpi in found.items()}, indent=2))
         return
     rows = [_row(name, mpi) for name, mpi in found.items()]
-    print(text.columns(("name", "what", "compiler"), rows))
+    print(text.format_table(("name", "what", "compiler"), rows))
 
 
-def install(name: str, root: Path | None) -> None:
+def install_mpi(name: str, root: Path | None) -> None:
     """Installs a wheel and says how to use it."""
     mpi = install_wheel(name, root.absolute() if root else data_root())
     print(f"{mpi.flavour} {mpi.version} is in {mpi.prefix}; use it with --mpi wheel:{name}")

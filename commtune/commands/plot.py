@@ -9,9 +9,9 @@ from commtune import wiring
 from commtune.commands import text
 from commtune.db.location import database_url
 from commtune.db.store import Store
-from commtune.errors import MissingComponent, NoAnswer, UserError, installing
+from commtune.errors import MissingComponent, NoAnswer, UserError, install_command
 from commtune.model import Interval, Profile, Verdict
-from commtune.tuner.points import telling
+from commtune.tuner.points import displayed_points
 from commtune.tuner.profiles import ALL_SIZES
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
@@ -30,19 +30,19 @@ def run(campaign: str, output: Path, db: str | None) -> None:
     if output.suffix not in _FORMATS:
         raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_FORMATS)}")
     profiles = _profiles(campaign, db)
-    figure = draw(campaign, profiles)
+    figure = draw_plot(campaign, profiles)
     figure.savefig(output)
     print(f"wrote {output}")
 
 
 def _profiles(campaign: str, db: str | None) -> list[Profile]:
-    from commtune.db.queries import profile, profiles
+    from commtune.db.queries import find_profiles, load_profile
 
     url = database_url(db)
-    listed = profiles(url, campaign)
-    found = [profile(url, str(entry.id)).profile for entry in listed]
+    listed = find_profiles(url, campaign)
+    found = [load_profile(url, str(entry.id)).profile for entry in listed]
     if not any(p.points for p in found):
-        with wiring.database(db) as opened:
+        with wiring.opened_database(db) as opened:
             names = ", ".join(c.name for c in Store(opened).campaigns()) or "none"
         look = f"'commtune report {campaign}' shows what it has; " if listed else ""
         raise NoAnswer(
@@ -52,16 +52,16 @@ def _profiles(campaign: str, db: str | None) -> list[Profile]:
     return found
 
 
-def draw(campaign: str, profiles: list[Profile]) -> Figure:
+def draw_plot(campaign: str, profiles: list[Profile]) -> Figure:
     """The figure: times above, gains with intervals below, a column for each machine speed."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingComponent(
-            "drawing needs matplotlib", hint=installing("commtune[plot]")
+            "drawing needs matplotlib", hint=install_command("commtune[plot]")
         ) from error
     ranged = [p for p in profiles if p.name != ALL_SIZES]
-    shown = [point for profile in ranged for point in telling(profile.points)]
+    shown = [point for profile in ranged for point in displayed_points(profile.points)]
     drawn = {speed: _rows(ranged, speed) for speed in {p.speed for p in shown}}
     # Over all machine speeds first: that is what the verdict is from.
     speeds = sorted((s for s, rows in drawn.items() if rows), key=lambda s: (s != ALL, s))
@@ -146,7 +146,9 @@ def _gains(axes: Axes, rows: list[dict[str, Any]]) -> None:
     axes.axhline(1.0, color=_DEFAULT, lw=0.8)
     axes.set_xscale("log", base=2)
     axes.set_xticks([row["point"].bytes for row in rows])
-    axes.set_xticklabels([text.size(row["point"].bytes) for row in rows], rotation=45, ha="right")
+    axes.set_xticklabels(
+        [text.format_size(row["point"].bytes) for row in rows], rotation=45, ha="right"
+    )
     axes.minorticks_off()
     axes.set_xlabel("message size (filled: recommended; hollow: keep the default)")
     axes.grid(alpha=0.3)

@@ -74,16 +74,18 @@ class LineReporter:
         """Nothing to take away."""
 
 
-def reporter() -> TerminalReporter | LineReporter:
+def make_reporter() -> TerminalReporter | LineReporter:
     """The reporter that fits standard error."""
     return TerminalReporter() if sys.stderr.isatty() else LineReporter()
 
 
 def _numbers(progress: Progress) -> str:
-    parts = [text.counted(progress.trials, "trial"), text.counted(progress.runs, "run")]
+    parts = [text.format_count(progress.trials, "trial"), text.format_count(progress.runs, "run")]
     if progress.best_gain > 1.005:
         parts.append(f"best run {progress.best_gain:.2f}x")
-    parts.append(f"{text.wall(progress.used_s)} of {text.wall(progress.budget_s)}")
+    parts.append(
+        f"{text.format_wall_time(progress.used_s)} of {text.format_wall_time(progress.budget_s)}"
+    )
     if progress.last not in (None, Outcome.OK):
         parts.append(f"last run: {progress.last}")
     return ", ".join(parts)

@@ -33,7 +33,7 @@ class Flags:
     backend: str | None = None
 
 
-def flag(name: str) -> str:
+def flag_name(name: str) -> str:
     """How a field of ``Flags`` is written on the command line."""
     short = {"operation": "op", "ablation": "ablate", "confirmation": "confirm", "guards": "guard"}
     return f"--{short.get(name, name).replace('_', '-')}"
@@ -87,7 +87,9 @@ def _by_flag(message: str) -> str:
         key.removeprefix("workload.").removeprefix("budget.").replace("guard_operations", "guards")
     )
     known = {field.name for field in fields(Flags)}
-    return f"{flag(name)}: {rest}" if separator and name.partition("[")[0] in known else message
+    return (
+        f"{flag_name(name)}: {rest}" if separator and name.partition("[")[0] in known else message
+    )
 
 
 def _name(flags: Flags, workload: dict[str, Any], mpi: str) -> str:

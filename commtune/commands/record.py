@@ -19,17 +19,17 @@ from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.machine import describe_machine
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
-from commtune.commands.progress import LineReporter, TerminalReporter, reporter
+from commtune.commands.progress import LineReporter, TerminalReporter, make_reporter
 from commtune.errors import CampaignChanged, EnvironmentFault, UserError
 from commtune.kernels.build import digest_of_sources
 from commtune.model import DEFAULT, Configuration, MpiInstallation, Outcome, RunRequest, RunResult
 from commtune.quantities import QuantityError, parse_seconds
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
-from commtune.tuner.grids import Grid, GridHeader, recorded
+from commtune.tuner.grids import Grid, GridHeader, recorded_run
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Progress
 from commtune.tuner.runner import first_limit, time_limit
-from commtune.tuner.tape import Tape
+from commtune.tuner.tape import Recorder
 from commtune.wiring import records
 from commtune.wiring.gpus import stack_of
 
@@ -42,22 +42,22 @@ _EVERY = 8
 def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> None:
     """Records a campaign's whole space, or goes on with it."""
     longest_s = _checked(out, rounds, limit)
-    spec = wiring.here(load_campaign(campaign))
+    spec = wiring.fit_to_environment(load_campaign(campaign))
     if spec.slurm is not None:
         raise UserError(
             f"{campaign} asks for Slurm, and recordings are made on one machine so far",
             hint="take 'slurm:' and 'system:' out to record on this machine",
         )
-    mpi = wiring.find(spec.mpi)
-    tell = reporter()
-    spec = wiring.fitted(spec, mpi)
+    mpi = wiring.find_named_mpi(spec.mpi)
+    tell = make_reporter()
+    spec = wiring.fit_campaign(spec, mpi)
     for remark in spec.remarks:
         tell.say(remark)
     recording = Recording(
         plan=spec.plan,
         header=_header(spec, mpi, campaign.read_text(encoding="utf-8")),
         benchmark=_benchmark(spec, mpi),
-        tape=Tape(out),
+        tape=Recorder(out),
         tell=tell,
         rounds=rounds,
     )
@@ -79,7 +79,7 @@ def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> 
     print(f"wrote {out}: {runs} runs of {spec.plan.space.count():,} configurations")
 
 
-def order(others: int, rounds: int, seed: int) -> Iterator[int]:
+def run_order(others: int, rounds: int, seed: int) -> Iterator[int]:
     """Indices of configurations in the order of their runs; 0 is the default.
 
     Each round holds every other configuration once, in random order, and the default at a random
@@ -111,7 +111,7 @@ class Recording:
     plan: Plan
     header: GridHeader
     benchmark: LocalBenchmark
-    tape: Tape
+    tape: Recorder
     tell: LineReporter | TerminalReporter
     rounds: int
     _base_s: float = 0.0
@@ -136,7 +136,7 @@ class Recording:
         self._outlook(total - done, wall_s, longest_s)
         limit_s = time_limit(walls)
         started = time.monotonic()
-        for index in islice(order(others, self.rounds, grid.header.seed), done, None):
+        for index in islice(run_order(others, self.rounds, grid.header.seed), done, None):
             outcome = self._one(grid.configurations[index], index, limit_s).outcome
             done += 1
             used_s = time.monotonic() - started
@@ -160,7 +160,7 @@ class Recording:
                 or "try 'commtune bench' with the same workload; it shows all of the output",
             )
         self._refuse_too_long(total - _FIRST, median(r.wall_s for r in good), longest_s)
-        runs = tuple(recorded(0, self._since(result), result) for result in results)
+        runs = tuple(recorded_run(0, self._since(result), result) for result in results)
         configurations = tuple(self.plan.space.configurations())
         return Grid(_completed(self.header, good[0]), configurations, runs)
 
@@ -171,7 +171,7 @@ class Recording:
         count = self.plan.space.count()
         self.tell.say(
             f"{self.plan.name}: {missing:,} runs of {count:,} configurations, "
-            f"about {text.wall(missing * wall_s)}"
+            f"about {text.format_wall_time(missing * wall_s)}"
         )
 
     def _refuse_too_long(self, missing: int, wall_s: float, longest_s: float) -> None:
@@ -180,8 +180,8 @@ class Recording:
         count = self.plan.space.count()
         raise UserError(
             f"{missing:,} runs of {count:,} configurations would take about "
-            f"{text.wall(missing * wall_s)} ({wall_s:.2g} s each), over the limit of "
-            f"{text.wall(longest_s)}",
+            f"{text.format_wall_time(missing * wall_s)} ({wall_s:.2g} s each), over the limit of "
+            f"{text.format_wall_time(longest_s)}",
             hint="narrow or pin variables in the campaign file, ask for fewer --runs, "
             "or raise --limit",
         )
@@ -206,7 +206,7 @@ class Recording:
 
     def _one(self, configuration: Configuration, index: int, limit_s: float) -> RunResult:
         result = self._measure(configuration, limit_s)
-        self.tape.add(recorded(index, self._since(result), result))
+        self.tape.add(recorded_run(index, self._since(result), result))
         return result
 
     def _measure(self, configuration: Configuration, limit_s: float) -> RunResult:

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 from commtune import wiring
-from commtune.db.describing import describe
+from commtune.db.describing import describe_campaign
 from commtune.db.location import database_url
 from commtune.db.store import Store
 from commtune.errors import UserError
-from commtune.report.record import read
-from commtune.report.writing import write
+from commtune.report.record import read_record
+from commtune.report.writing import write_report
 
 _PAGE = "report.html"
 #: What somebody asks for who takes the output for a file of that kind.
@@ -32,11 +32,11 @@ def run(campaign: str, output: Path | None, png: Path | None, db: str | None) ->
         UserError: reports are no files of the kind that is asked for.
     """
     url = database_url(db)
-    described = describe(url, campaign)
+    described = describe_campaign(url, campaign)
     page, pictures = _places(output or Path(f"{_plain(campaign)}.html"), png)
-    with wiring.database(db) as opened:
-        record = read(Store(opened), url, described)
-    for file in write(record, page, pictures):
+    with wiring.opened_database(db) as opened:
+        record = read_record(Store(opened), url, described)
+    for file in write_report(record, page, pictures):
         print(f"wrote {file}")
 
 

@@ -6,26 +6,28 @@ import os
 import sys
 
 from commtune import process
-from commtune.commands.export import find
+from commtune.commands.export import find_profile
 from commtune.db.answers import ProfileAnswer
 from commtune.errors import UserError
-from commtune.model import GUARD_NAMES, Verdict
-from commtune.tuner.guarding import guards_of
+from commtune.model import PROTECTED_NAMES, Verdict
+from commtune.tuner.guarding import protected_settings
 
 
 def run(reference: str, command: list[str], db: str | None) -> None:
     """Becomes a command under a profile's variables."""
-    answer = find(reference, db)
+    answer = find_profile(reference, db)
     if answer.profile.simulated:
         raise UserError(
             f"profile {answer.profile.name} is simulated or replayed: it says nothing about a "
             "real system",
             hint="run the campaign on the machine itself",
         )
-    for warning in warnings(answer):
+    for warning in profile_warnings(answer):
         print(f"commtune: {warning}", file=sys.stderr)
     profiles = {**answer.pinned, **answer.profile.configuration}
-    process.replace(command, {**os.environ, **profiles, **guards_of((), os.environ)})
+    process.replace_process(
+        command, {**os.environ, **profiles, **protected_settings((), os.environ)}
+    )
 
 
 def _is_here(answer: ProfileAnswer) -> bool:
@@ -38,7 +40,7 @@ def _is_here(answer: ProfileAnswer) -> bool:
     return describe_machine().fingerprint() == answer.system.fingerprint
 
 
-def warnings(answer: ProfileAnswer) -> list[str]:
+def profile_warnings(answer: ProfileAnswer) -> list[str]:
     """What a user should know before a profile is applied here and now."""
     found = []
     if answer.profile.verdict is not Verdict.FASTER:
@@ -50,9 +52,9 @@ def warnings(answer: ProfileAnswer) -> list[str]:
         )
     profiles = {**answer.pinned, **answer.profile.configuration}
     differing = [name for name, value in profiles.items() if os.environ.get(name, value) != value]
-    if overridden := [name for name in differing if name not in GUARD_NAMES]:
+    if overridden := [name for name in differing if name not in PROTECTED_NAMES]:
         found.append(f"the profile replaces what your environment sets: {', '.join(overridden)}")
-    if kept := [f"{name}={os.environ[name]}" for name in differing if name in GUARD_NAMES]:
+    if kept := [f"{name}={os.environ[name]}" for name in differing if name in PROTECTED_NAMES]:
         found.append(
             f"{', '.join(kept)} stays as your environment sets it, to keep hardware safe: the "
             "profile was measured otherwise"

@@ -8,7 +8,7 @@ from typing import Any
 
 from commtune.commands import text
 from commtune.db.answers import BestRow
-from commtune.db.describing import CampaignDescription, header
+from commtune.db.describing import CampaignDescription, benchmark_header
 from commtune.db.location import database_url
 from commtune.db.records import CampaignSummary
 from commtune.model import RunResult, Verdict, Workload
@@ -16,7 +16,7 @@ from commtune.systems import (
     FABRIC,
     Nominal,
     bus_bandwidth,
-    nominal,
+    nominal_bandwidth,
     short_bandwidth,
     stored_fabric,
     stored_nominal,
@@ -36,7 +36,7 @@ class Share:
 
     def __str__(self) -> str:
         whole = short_bandwidth(self.nominal.bytes_per_s or 0)
-        return f"{text.percent(self.share)} of nominal {whole}"
+        return f"{text.format_percent(self.share)} of nominal {whole}"
 
     def plain(self) -> dict[str, Any]:
         """For programs; bytes per second."""
@@ -62,7 +62,7 @@ def of_best(campaign: CampaignSummary, db: str | None) -> Share | None:
         return None
     said = None
     if FABRIC not in campaign.settings and best.backend != "mpi-host":
-        said = header(database_url(db), campaign.id)
+        said = benchmark_header(database_url(db), campaign.id)
     workload = {
         "operation": best.operation, "ranks": best.ranks, "nodes": best.nodes,
         "backend": best.backend,
@@ -83,7 +83,7 @@ def of_answer(answer: BestRow, stored: CampaignDescription, db: str | None) -> S
         return None
     said = None
     if FABRIC not in stored.settings and answer.backend != "mpi-host":
-        said = header(database_url(db), stored.id)
+        said = benchmark_header(database_url(db), stored.id)
     taken_s = points[0].tuned_s if answer.verdict == Verdict.FASTER else points[0].default_s
     workload = {
         "operation": answer.operation, "ranks": answer.ranks, "nodes": answer.nodes,
@@ -124,7 +124,9 @@ def of_pairs(workload: Workload, result: RunResult) -> dict[tuple[int, int], flo
         return {}
     question = stored_question(workload.plain(), said)
     found = {
-        (first, second): nominal(fabric, replace(question, first=first, second=second)).bytes_per_s
+        (first, second): nominal_bandwidth(
+            fabric, replace(question, first=first, second=second)
+        ).bytes_per_s
         for first in range(workload.ranks)
         for second in range(workload.ranks)
         if first != second

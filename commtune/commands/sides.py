@@ -11,11 +11,11 @@ from commtune.commands.stored import find_profile
 from commtune.db.describing import CampaignDescription
 from commtune.errors import UserError
 from commtune.model import Configuration
-from commtune.nearest import quoted
-from commtune.spaces.catalogue.checking import Setting, remarks
+from commtune.nearest import quote_value
+from commtune.spaces.catalogue.checking import EnvironmentSetting, check_settings
 from commtune.spaces.catalogue.misspelled_values import misspelled_values
-from commtune.systems.baselines import PREFIX, NamedSet, baseline
-from commtune.tuner.comparing import Side
+from commtune.systems.baselines import PREFIX, ReferenceSettings, find_reference_settings
+from commtune.tuner.comparing import Arm
 
 _EXPORT = "export "
 _FILE = "name a file with a NAME=VALUE on each line"
@@ -35,10 +35,10 @@ class Named:
     configuration: Configuration
     pins: Mapping[str, str] = field(default_factory=dict)
     stored: CampaignDescription | None = None
-    baseline: NamedSet | None = None
+    baseline: ReferenceSettings | None = None
 
 
-def read_side(written: str, db: str | None) -> Named:
+def read_operand(written: str, db: str | None) -> Named:
     """What a side means: ``default``, ``@FILE``, ``baseline:NAME``, settings, or a profile.
 
     Raises:
@@ -49,7 +49,7 @@ def read_side(written: str, db: str | None) -> Named:
     if written.startswith("@"):
         return Named(written, _from_file(Path(written[1:])))
     if written.startswith(PREFIX):
-        found = baseline(written)
+        found = find_reference_settings(written)
         return Named(written, Configuration(found.settings), baseline=found)
     if "=" in written:
         return Named(written, _settings(written))
@@ -86,17 +86,17 @@ def _from_file(path: Path) -> Configuration:
 def _setting(word: str, where: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name.isidentifier():
-        raise UserError(f"{where}: {quoted(word)} sets no variable", hint="write NAME=VALUE")
+        raise UserError(f"{where}: {quote_value(word)} sets no variable", hint="write NAME=VALUE")
     return name, value
 
 
-def with_pins(named: Mapping[Side, Named]) -> dict[Side, Configuration]:
+def with_pins(named: Mapping[Arm, Named]) -> dict[Arm, Configuration]:
     """What each side sets: a profile its pins too, and the other side these same pins.
 
     Pins belong to the baseline that a profile was measured against; a side's own settings win.
     """
     shared: dict[str, str] = {}
-    for side in reversed(Side):
+    for side in reversed(Arm):
         shared |= named[side].pins
     return {
         side: Configuration({**(one.pins or shared), **one.configuration})
@@ -112,12 +112,12 @@ def remarks_on(one: Named, found: Mapping[str, str]) -> list[str]:
     """
     if one.stored or one.baseline:
         return []
-    settings = [Setting(name, value) for name, value in one.configuration.items()]
-    every = [*remarks(settings, found), *misspelled_values(settings, found)]
+    settings = [EnvironmentSetting(name, value) for name, value in one.configuration.items()]
+    every = [*check_settings(settings, found), *misspelled_values(settings, found)]
     return list({remark.key: remark.what for remark in every}.values())
 
 
-def notes(one: NamedSet, libraries: Collection[str]) -> Iterator[str]:
+def set_notes(one: ReferenceSettings, libraries: Collection[str]) -> Iterator[str]:
     """What to know of a named set before it is measured."""
     found, name = one.baseline, f"{PREFIX}{one.name}"
     if found.unfit:

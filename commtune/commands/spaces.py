@@ -11,8 +11,15 @@ from typing import Any
 
 from commtune.commands import text
 from commtune.errors import CommtuneError, SpaceError, UnknownName
-from commtune.nearest import quoted, suggestion
-from commtune.spaces import Parameter, Space, condition_text, load_document, load_space, presets
+from commtune.nearest import quote_value, suggest
+from commtune.spaces import (
+    Parameter,
+    Space,
+    condition_text,
+    list_presets,
+    load_document,
+    load_space,
+)
 from commtune.spaces.parameter import Kind, Restricted
 from commtune.tuner.campaign_file import load_campaign
 
@@ -20,18 +27,18 @@ _WIDTH = 96
 _MANY = 10**12
 
 
-def show_all(library: str | None, *, json_output: bool) -> None:
+def show_spaces(library: str | None, *, json_output: bool) -> None:
     """Prints the presets, all of them or those for a library.
 
     Raises:
         UnknownName: none is for that library.
     """
-    spaces = [load_space(name) for name in presets()]
+    spaces = [load_space(name) for name in list_presets()]
     if library is not None:
         known = sorted({space.library for space in spaces})
         if library not in known:
-            message = f"no shipped space is for a library {quoted(library)}"
-            raise UnknownName(message, hint=suggestion(library, known))
+            message = f"no shipped space is for a library {quote_value(library)}"
+            raise UnknownName(message, hint=suggest(library, known))
         spaces = [space for space in spaces if space.library == library]
     if json_output:
         print(json.dumps([_brief(space) for space in spaces], indent=2))
@@ -41,7 +48,7 @@ def show_all(library: str | None, *, json_output: bool) -> None:
         for s in spaces
     ]
     header = ("space", "library", "versions", "variables", "configurations", "for")
-    print(text.columns(header, rows, right="variables,configurations"))
+    print(text.format_table(header, rows, right="variables,configurations"))
     print("\nThe variables of one, with their values: commtune spaces show NAME")
 
 
@@ -51,7 +58,7 @@ def _counted(space: Space) -> str:
     return f"{number:,}" if number < _MANY else f"{number:.1e}"
 
 
-def show(name: str, *, json_output: bool) -> None:
+def show_space(name: str, *, json_output: bool) -> None:
     """Prints a space, by preset name or path."""
     space = _load(name)
     if json_output:
@@ -74,10 +81,10 @@ def _sizes(name: str) -> list[str]:
     """The other sizes in which a shipped space comes."""
     family = name.removesuffix("-quick").removesuffix("-thorough")
     sizes = [family, f"{family}-quick", f"{family}-thorough"]
-    return [size for size in sizes if size != name and size in presets()]
+    return [size for size in sizes if size != name and size in list_presets()]
 
 
-def validate(files: list[Path], *, json_output: bool) -> None:
+def validate_spaces(files: list[Path], *, json_output: bool) -> None:
     """Checks files; exits with 2 if one is wrong."""
     results = [(file, _problem(file)) for file in files]
     if json_output:

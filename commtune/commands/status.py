@@ -21,7 +21,7 @@ _NO_REASON = ("", "None", "(null)")
 
 def run(db: str | None, *, json_output: bool) -> None:
     """Prints one line a campaign, newest first, and below it what their jobs do."""
-    with wiring.database(db) as opened:
+    with wiring.opened_database(db) as opened:
         stored = Store(opened).campaigns()
     now = _now(stored)
     campaigns = [_asked(campaign, now) for campaign in stored]
@@ -34,7 +34,7 @@ def run(db: str | None, *, json_output: bool) -> None:
         return
     header = ("campaign", "state", "trials", "runs", "failed", "lost", "measured", "surest gain")
     rows = [_row(campaign, shares.of_best(campaign, db)) for campaign in campaigns]
-    print(text.columns(header, rows, right="trials,runs,failed,lost"))
+    print(text.format_table(header, rows, right="trials,runs,failed,lost"))
     for campaign in campaigns:
         is_old = not campaign.locked_by and any(job.key not in now for job in campaign.jobs)
         if said := _jobs(campaign, is_old=is_old):
@@ -69,7 +69,7 @@ def _row(campaign: CampaignSummary, share: shares.Share | None) -> tuple[str, ..
         str(campaign.runs),
         str(campaign.failed),
         str(campaign.lost),
-        text.wall(campaign.wall_s),
+        text.format_wall_time(campaign.wall_s),
         _gain(campaign, share),
     )
 
@@ -77,7 +77,7 @@ def _row(campaign: CampaignSummary, share: shares.Share | None) -> tuple[str, ..
 def _made_up(campaign: CampaignSummary) -> str:
     """What must be said of a campaign that measured nothing, or no real nodes."""
     if nodes := campaign.settings.get("emulated_nodes"):
-        return f" ({text.emulated(nodes)})"
+        return f" ({text.describe_emulated(nodes)})"
     if recording := campaign.settings.get("replayed"):
         return f" (replayed from {recording})"
     return " (simulated)" if campaign.simulated else ""
@@ -94,7 +94,7 @@ def _state(campaign: CampaignSummary) -> str:
 
 
 def _ago(moment: float) -> str:
-    return text.wall(time.time() - moment)
+    return text.format_wall_time(time.time() - moment)
 
 
 def _gain(campaign: CampaignSummary, share: shares.Share | None) -> str:
@@ -102,7 +102,7 @@ def _gain(campaign: CampaignSummary, share: shares.Share | None) -> str:
     if best is None:
         return "none confirmed"
     speed = "" if best.speed == "all" else f" ({best.speed} speed)"
-    gain = f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {text.size(best.bytes)}{speed}"
+    gain = f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {text.format_size(best.bytes)}{speed}"
     return f"{gain}, {share}" if share else gain
 
 
@@ -118,21 +118,21 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     in_flight = f"{count} job{'' if count == 1 else 's'} in flight"
     said = [f"{in_flight} when Slurm was last asked" if is_old else in_flight, _spent(campaign)]
     if campaign.aggressor:
-        said.append(f"runs {text.beside(Aggressor.of_plain(campaign.aggressor))}")
+        said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
     if without := excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
     if not campaign.jobs:
         return headline
     header = ("job", "for", "state", "since", "reason", "nodes")
-    table = text.columns(header, [_job(job) for job in campaign.jobs], right="job")
+    table = text.format_table(header, [_job(job) for job in campaign.jobs], right="job")
     return "\n  ".join([headline, *table.splitlines()])
 
 
 def _spent(campaign: CampaignSummary) -> str:
     budget = node_hours_budget(campaign.settings)
-    of = "" if budget is None else f" of {text.node_hours(budget)}"
-    return f"{text.node_hours(campaign.node_hours)}{of} node-hours used"
+    of = "" if budget is None else f" of {text.format_node_hours(budget)}"
+    return f"{text.format_node_hours(campaign.node_hours)}{of} node-hours used"
 
 
 def _job(job: JobRecord) -> tuple[str, ...]:

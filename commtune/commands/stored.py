@@ -9,18 +9,18 @@ from typing import Any
 
 from commtune import wiring
 from commtune.db.answers import LIBRARIES, ProfileAnswer
-from commtune.db.describing import CampaignDescription, describe
+from commtune.db.describing import CampaignDescription, describe_campaign
 from commtune.db.location import database_url
-from commtune.db.queries import profile
+from commtune.db.queries import load_profile
 from commtune.errors import UserError
 from commtune.model import MpiInstallation, Operation, Timing, Workload
 from commtune.quantities import QuantityError, parse_seconds
 from commtune.spaces import Space
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign
-from commtune.tuner.guarding import guarded
+from commtune.tuner.guarding import apply_protected
 from commtune.tuner.plan import Plan
-from commtune.tuner.refused import KeyRefused
-from commtune.tuner.shapes import Asked, shape_of
+from commtune.tuner.refused import InvalidKey
+from commtune.tuner.shapes import PatternFields, pattern_of
 from commtune.wiring.given_versions import CUT_TO
 from commtune.wiring.on_slurm import OnSlurm
 
@@ -32,8 +32,8 @@ def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, Campaig
         UnknownName, NoAnswer, DatabaseFault: as ``db.queries.profile``.
     """
     url = database_url(db)
-    answer = profile(url, reference)
-    return answer, describe(url, answer.campaign)
+    answer = load_profile(url, reference)
+    return answer, describe_campaign(url, answer.campaign)
 
 
 def workload_of(stored: CampaignDescription) -> Workload:
@@ -61,8 +61,8 @@ def checked_shape(workload: Workload, stored: CampaignDescription | None) -> Wor
     if operation is not Operation.MATRIX:
         nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
         try:
-            shape_of(Asked(operation, workload.ranks, nodes, group_size=size))
-        except KeyRefused as refused:
+            pattern_of(PatternFields(operation, workload.ranks, nodes, group_size=size))
+        except InvalidKey as refused:
             is_same = workload.ranks == stored.what["workload"]["ranks"]
             flag = "--emulate-nodes" if is_same else "--ranks"
             raise UserError(f"{flag}: {refused.message}", hint=f"leave {flag} out") from refused
@@ -129,7 +129,7 @@ def on_slurm_again(
             f"{file} is no longer the file of campaign {stored.name} on Slurm",
             hint=f"give it back 'name: {stored.name}', and what it asked of Slurm",
         )
-    found = wiring.find(mpi or spec.mpi)
+    found = wiring.find_named_mpi(mpi or spec.mpi)
     spec = _cut_again(spec, found, stored)
     free = replace(spec.plan, budget=replace(spec.plan.budget, node_hours=None))
     return wiring.slurm_campaign(replace(spec, plan=free), found, say)
@@ -140,16 +140,18 @@ def _cut_again(
 ) -> CampaignSpec:
     """A campaign's file with its space cut as the stored campaign's was, where it was cut."""
     known = stored.what.get("guards", {})
-    spec = guarded(spec, {name: value for name, value in known.items() if value is not None})
+    spec = apply_protected(
+        spec, {name: value for name, value in known.items() if value is not None}
+    )
     is_whole = spec.plan.space.key == stored.what["space"]["content"]
     if is_whole and LIBRARIES not in stored.stack.description:
         return spec
     if str(mpi.flavour) != stored.what["mpi"]["flavour"]:
         return spec  # whoever can't do with another library says so
-    return wiring.fitted(spec, mpi, lambda: stored.space.get(CUT_TO))
+    return wiring.fit_campaign(spec, mpi, lambda: stored.space.get(CUT_TO))
 
 
-def seconds(flag: str, written: str) -> float:
+def seconds_flag(flag: str, written: str) -> float:
     """A time from the command line.
 
     Raises:

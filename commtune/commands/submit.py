@@ -6,9 +6,9 @@ from pathlib import Path
 
 from commtune import wiring
 from commtune.commands.campaigns import on_slurm
-from commtune.commands.flags import again
-from commtune.db.codec import differences, plain
-from commtune.db.describing import describe
+from commtune.commands.flags import database_flag
+from commtune.db.codec import list_differences, to_json_value
+from commtune.db.describing import describe_campaign
 from commtune.db.location import database_url
 from commtune.errors import (
     EnvironmentFault,
@@ -48,11 +48,14 @@ def run(
             print(_tested(on, script))
         return
     _refuse_useless(on, db, campaign)
-    with wiring.database(db) as opened:
-        job = wiring.submit(on, opened)
+    with wiring.opened_database(db) as opened:
+        job = wiring.submit_campaign(on, opened)
     name = on.spec.plan.name
     print(f"{name}: job {job.number} was submitted; it goes on in further jobs until it is done")
-    first, second = f"{program} status{again(db)}", f"{program} cancel {name}{again(db)}"
+    first, second = (
+        f"{program} status{database_flag(db)}",
+        f"{program} cancel {name}{database_flag(db)}",
+    )
     print(f"  {first:<{len(second)}}   where it stands")
     print(f"  {second}   ends it; what was measured is kept")
     print(f"  it prints to {Path(job.folder) / 'job.out'}")
@@ -67,11 +70,13 @@ def _refuse_useless(on: OnSlurm, db: str | None, campaign: Path) -> None:
             hint=f"from {_SHORTEST_S / 60:g}min; better an hour or more",
         )
     try:
-        stored = describe(database_url(db), on.spec.plan.name)
+        stored = describe_campaign(database_url(db), on.spec.plan.name)
     except (UnknownName, NoAnswer):
         return
     record = records.slurm_record(on)
-    if stored.finished is not None and not differences(stored.settings, plain(record.settings)):
+    if stored.finished is not None and not list_differences(
+        stored.settings, to_json_value(record.settings)
+    ):
         raise UserError(
             f"campaign {record.name} is finished: there is nothing left to measure",
             hint=f"give it a larger 'budget' in {campaign}, or another name",

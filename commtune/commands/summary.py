@@ -10,17 +10,17 @@ from typing import Any
 
 from commtune.commands import flags, text
 from commtune.model import Backend, Configuration, PointEvidence, Profile, Verdict
-from commtune.tuner.campaign import Report
+from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.plan import Plan
-from commtune.tuner.points import telling
+from commtune.tuner.points import displayed_points
 from commtune.tuner.profiles import ALL_SIZES
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
 
-def summary(
+def campaign_summary(
     plan: Plan,
-    report: Report,
+    report: CampaignResult,
     *,
     program: str,
     where: str,
@@ -54,7 +54,7 @@ def summary(
     return "\n\n".join(part for part in parts if part)
 
 
-def plain(plan: Plan, report: Report, where: str) -> dict[str, Any]:
+def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, Any]:
     """The same as plain data, for ``--json``."""
     return {
         "campaign": plan.name,
@@ -68,11 +68,11 @@ def plain(plan: Plan, report: Report, where: str) -> dict[str, Any]:
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
         "conclusion": dict(report.conclusion),
-        "profiles": [profile_plain(profile) for profile in report.profiles],
+        "profiles": [profile_data(profile) for profile in report.profiles],
     }
 
 
-def profile_plain(profile: Profile) -> dict[str, Any]:
+def profile_data(profile: Profile) -> dict[str, Any]:
     """A profile as plain data."""
     return {
         **asdict(_without_configuration(profile)),
@@ -88,11 +88,11 @@ def _without_configuration(profile: Profile) -> Profile:
     return replace(profile, configuration=DEFAULT)
 
 
-def _headline(plan: Plan, report: Report) -> str:
+def _headline(plan: Plan, report: CampaignResult) -> str:
     workload = plan.workload
     said = [
         f"{plan.name}: {workload.words}, "
-        f"{text.ranks(workload.ranks, workload.nodes)}; "
+        f"{text.format_ranks(workload.ranks, workload.nodes)}; "
         f"{_tried(plan, report)}, {report.runs} runs",
     ]
     if plan.beside:
@@ -100,7 +100,7 @@ def _headline(plan: Plan, report: Report) -> str:
     if plan.emulated:
         said.append(f"{plan.emulated};\ngains are for no real network")
     if limits := report.speeds.thresholds_s:
-        between = " and ".join(text.duration(limit) for limit in limits)
+        between = " and ".join(text.format_duration(limit) for limit in limits)
         said.append(
             f"this machine alternates between {len(limits) + 1} speeds (they part at a "
             f"core-to-core round trip of {between});\nruns are compared within each"
@@ -110,7 +110,7 @@ def _headline(plan: Plan, report: Report) -> str:
     return "\n".join(said)
 
 
-def _tried(plan: Plan, report: Report) -> str:
+def _tried(plan: Plan, report: CampaignResult) -> str:
     """The trials that ``status`` counts, and how far the search came in its space."""
     searched, count = report.trials - 1, report.trials + report.later_trials
     later = f", {report.later_trials} made of the best" if report.later_trials else ""
@@ -120,16 +120,16 @@ def _tried(plan: Plan, report: Report) -> str:
     )
 
 
-def _time(report: Report) -> str:
+def _time(report: CampaignResult) -> str:
     """How long it took, and how much of that was measuring."""
     share = 1 - report.benchmark_s / report.wall_s
     if share < 0:
-        together = text.wall(report.benchmark_s)
-        return f"{text.wall(report.wall_s)}; benchmark processes {together}, several at a time"
-    return f"{text.wall(report.wall_s)}, of which {share:.1%} was not inside benchmark processes"
+        together = text.format_wall_time(report.benchmark_s)
+        return f"{text.format_wall_time(report.wall_s)}; benchmark processes {together}, several at a time"
+    return f"{text.format_wall_time(report.wall_s)}, of which {share:.1%} was not inside benchmark processes"
 
 
-def _table(plan: Plan, report: Report) -> str:
+def _table(plan: Plan, report: CampaignResult) -> str:
     ranged = [p for p in report.profiles if p.name != ALL_SIZES]
     rows: list[Sequence[str]] = [row for profile in ranged for row in _rows(profile)]
     if not rows:
@@ -140,7 +140,7 @@ def _table(plan: Plan, report: Report) -> str:
             )
         return "nothing was confirmed: no candidate was compared with the default"
     # Corrected for their number, all intervals of the campaign hold together at this level.
-    level = f"{text.confidence(plan.level)} together"
+    level = f"{text.format_confidence(plan.level)} together"
     header: Sequence[str] = (
         "size",
         "speed",
@@ -152,12 +152,12 @@ def _table(plan: Plan, report: Report) -> str:
     )
     if all(row[1] == ALL for row in rows):
         header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
-        return text.columns(header, rows, right="size,default,candidate,pairs")
-    table = text.columns(header, rows, right="size,default,candidate,pairs")
+        return text.format_table(header, rows, right="size,default,candidate,pairs")
+    table = text.format_table(header, rows, right="size,default,candidate,pairs")
     return f"{table}\n{text.each_by_itself(plan.level)}"
 
 
-def _is_untried(plan: Plan, report: Report) -> bool:
+def _is_untried(plan: Plan, report: CampaignResult) -> bool:
     """Whether the search came to nothing but the default, though there is more to try."""
     return report.trials <= 1 and plan.budget.trials is None and plan.space.count() > 1
 
@@ -165,18 +165,18 @@ def _is_untried(plan: Plan, report: Report) -> bool:
 def _rows(profile: Profile) -> list[tuple[str, ...]]:
     """A row a size over all machine speeds; below it one a speed, where several are known."""
     inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
-    shown = sorted(telling(inside), key=lambda point: (point.bytes, point.speed != ALL))
+    shown = sorted(displayed_points(inside), key=lambda point: (point.bytes, point.speed != ALL))
     return [_row(profile, p) if p.speed == ALL else _speed_row(p) for p in shown]
 
 
 def _row(profile: Profile, point: PointEvidence) -> tuple[str, ...]:
     enough = point.gain.pairs >= FEWEST_PAIRS
     return (
-        text.size(point.bytes),
+        text.format_size(point.bytes),
         ALL,
-        text.duration(point.default_s),
-        text.duration(point.tuned_s),
-        text.ratio(point.gain) if enough else "too few pairs",
+        text.format_duration(point.default_s),
+        text.format_duration(point.tuned_s),
+        text.format_ratio(point.gain) if enough else "too few pairs",
         str(point.gain.pairs),
         _use(profile, point),
     )
@@ -193,9 +193,9 @@ def _speed_row(point: PointEvidence) -> tuple[str, ...]:
     return (
         "",
         f"{point.speed} {point.share:.0%}",
-        text.duration(point.default_s),
-        text.duration(point.tuned_s),
-        text.ratio(point.gain),
+        text.format_duration(point.default_s),
+        text.format_duration(point.tuned_s),
+        text.format_ratio(point.gain),
         str(point.gain.pairs),
         "",
     )
@@ -231,8 +231,8 @@ def _brings(profile: Profile, name: str) -> str:
     if len(effects) < 2 or not points:
         return ""
     best = max(points, key=lambda point: float(point["ratio"]))
-    hurt = [text.size(p["bytes"]) for p in points if p["high"] < 1]
-    said = f"   ({best['ratio']:.2f}x at {text.size(best['bytes'])}"
+    hurt = [text.format_size(p["bytes"]) for p in points if p["high"] < 1]
+    said = f"   ({best['ratio']:.2f}x at {text.format_size(best['bytes'])}"
     return f"{said}; slower at {', '.join(hurt)})" if hurt else f"{said})"
 
 
@@ -240,7 +240,7 @@ def _name(profile: Profile) -> str:
     return f"{profile.name} ({_title(profile)})"
 
 
-def _remarks(plan: Plan, report: Report) -> list[str]:
+def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
     said = []
     if _is_untried(plan, report):
         said.append("Keep the default until more is known.")
@@ -264,7 +264,7 @@ def _remarks(plan: Plan, report: Report) -> list[str]:
             if p.gain.pairs >= FEWEST_PAIRS and p.gain.high < 1 and p.bytes not in _inside(profile)
         ]
         if hurt:
-            sizes = ", ".join(dict.fromkeys(text.size(p.bytes) for p in hurt))
+            sizes = ", ".join(dict.fromkeys(text.format_size(p.bytes) for p in hurt))
             said.append(f"{profile.name} is slower than the default at {sizes}.")
     said += [
         f"left out after two failures: {name}={value}" if value else f"left out: {name} unset"
@@ -274,7 +274,7 @@ def _remarks(plan: Plan, report: Report) -> list[str]:
 
 
 def _title(profile: Profile) -> str:
-    low, high = text.size(profile.bytes_low), text.size(profile.bytes_high)
+    low, high = text.format_size(profile.bytes_low), text.format_size(profile.bytes_high)
     return low if low == high else f"{low} to {high}"
 
 
@@ -308,7 +308,7 @@ def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
     if more := conclusion.get("more"):
         said.append(
             f"{more['why']}: a further confirmation of about {more['runs']:,} runs "
-            f"({text.wall(more['seconds'])}) would tell"
+            f"({text.format_wall_time(more['seconds'])}) would tell"
         )
     said += _spoilt(conclusion.get("spent", {}).values())
     said += [
@@ -338,18 +338,20 @@ def _inside(profile: Profile) -> range:
     return range(profile.bytes_low, profile.bytes_high + 1)
 
 
-def _next(plan: Plan, report: Report, program: str, again: str, db: str | None = None) -> str:
+def _next(
+    plan: Plan, report: CampaignResult, program: str, again: str, db: str | None = None
+) -> str:
     if report.oversubscribed:
         return f"Next:\n  {program} doctor"
     # What is replayed is no profile for a real machine: it can be looked at, not used.
     faster = [p for p in report.profiles if p.verdict is Verdict.FASTER and not p.simulated]
-    size = text.size(_worth_asking(plan, faster)).replace(" ", "")
+    size = text.format_size(_worth_asking(plan, faster)).replace(" ", "")
     backend = Backend(plan.workload.backend)
     # Elsewhere the native benchmark answers first.
     of = "" if backend.is_native else f" --backend {backend}"
     if plan.workload.nodes > 1:  # the same database answers for one node, too
         of = f" --nodes {plan.workload.nodes}{of}"
-    there = flags.again(db)
+    there = flags.database_flag(db)
     lines = [f"{program} best --op {plan.workload.operation} --bytes {size}{of}{there}"]
     if faster:
         reference = shlex.quote(f"{plan.name}/{faster[-1].name}")

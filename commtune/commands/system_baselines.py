@@ -9,9 +9,9 @@ from typing import Any
 
 from commtune.commands import text
 from commtune.errors import UnknownName
-from commtune.nearest import quoted, suggestion
-from commtune.systems import systems
-from commtune.systems.baselines import PREFIX, NamedSet, baselines
+from commtune.nearest import quote_value, suggest
+from commtune.systems import list_systems
+from commtune.systems.baselines import PREFIX, ReferenceSettings, all_reference_settings
 
 _WIDTH = 96
 _SEEN = {
@@ -27,7 +27,7 @@ def run(asked: str | None, *, json_output: bool) -> None:
     Raises:
         UnknownName: no description and no set knows the system, and no set is called so.
     """
-    found = _of(asked) if asked else list(baselines().values())
+    found = _of(asked) if asked else list(all_reference_settings().values())
     if json_output:
         print(json.dumps([_plain(one) for one in found], indent=2))
     elif not found:
@@ -43,22 +43,22 @@ def run(asked: str | None, *, json_output: bool) -> None:
         )
 
 
-def _of(asked: str) -> list[NamedSet]:
+def _of(asked: str) -> list[ReferenceSettings]:
     """The sets for a system, or the one of that name."""
     name = asked.removeprefix(PREFIX)
-    if name in baselines():
-        return [baselines()[name]]
-    found = [one for one in baselines().values() if asked in one.baseline.systems]
-    known = {name for one in baselines().values() for name in one.baseline.systems}
-    if not found and asked not in systems():
+    if name in all_reference_settings():
+        return [all_reference_settings()[name]]
+    found = [one for one in all_reference_settings().values() if asked in one.baseline.systems]
+    known = {name for one in all_reference_settings().values() for name in one.baseline.systems}
+    if not found and asked not in list_systems():
         raise UnknownName(
-            f"no system and no baseline is called {quoted(asked)}",
-            hint=suggestion(name, [*sorted(known | set(systems())), *baselines()]),
+            f"no system and no baseline is called {quote_value(asked)}",
+            hint=suggest(name, [*sorted(known | set(list_systems())), *all_reference_settings()]),
         )
     return found
 
 
-def _table(found: list[NamedSet]) -> str:
+def _table(found: list[ReferenceSettings]) -> str:
     rows = [
         (
             one.name,
@@ -71,10 +71,10 @@ def _table(found: list[NamedSet]) -> str:
         for one in found
     ]
     header = ("baseline", "for", "library", "kind", "variables", "fit to try")
-    return text.columns(header, rows, right="variables")
+    return text.format_table(header, rows, right="variables")
 
 
-def _lines(one: NamedSet) -> Iterator[str]:
+def _lines(one: ReferenceSettings) -> Iterator[str]:
     found = one.baseline
     yield f"{one.name}: {found.summary}"
     yield from _wrapped(
@@ -109,7 +109,7 @@ def _wrapped(line: str) -> Iterator[str]:
     )  # fmt: skip
 
 
-def _plain(one: NamedSet) -> dict[str, Any]:
+def _plain(one: ReferenceSettings) -> dict[str, Any]:
     return {
         "name": one.name,
         "site": one.site,

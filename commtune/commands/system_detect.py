@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from commtune.cluster.looking import look
+from commtune.cluster.looking import inspect_machine
 from commtune.commands import text
-from commtune.systems import System, load_system, systems
-from commtune.systems.comparing import Comparison, Verdict, compare
-from commtune.systems.recognizing import Match, look_alikes, recognize, surest
-from commtune.systems.seen import Seen
+from commtune.systems import System, list_systems, load_system
+from commtune.systems.comparing import FactComparison, FactVerdict, compare_machine
+from commtune.systems.recognizing import Match, look_alikes, recognize_system, surest_matches
+from commtune.systems.seen import SeenMachine
 
 #: Exit code where the machine is none of the described ones.
 NOT_RECOGNIZED = 4
@@ -35,7 +35,7 @@ class _Held:
     is_it: bool
     by: tuple[str, ...]
     named: str
-    facts: tuple[Comparison, ...]
+    facts: tuple[FactComparison, ...]
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -54,15 +54,17 @@ def run(names: Sequence[str], *, json_output: bool, program: str) -> None:
         names: descriptions of the user's own, by path, or shipped ones, to be held against
             whether or not they are recognized.
     """
-    answer(look(os.environ), names, json_output=json_output, program=program)
+    detect_system(inspect_machine(os.environ), names, json_output=json_output, program=program)
 
 
-def answer(seen: Seen, names: Sequence[str], *, json_output: bool, program: str) -> None:
+def detect_system(
+    seen: SeenMachine, names: Sequence[str], *, json_output: bool, program: str
+) -> None:
     """The same of a machine that was looked at."""
     own = {name: load_system(name) for name in names}
     mine = {system.name for system in own.values()}
-    known = [*own.values(), *(load_system(name) for name in systems() if name not in mine)]
-    certain = surest(recognize(seen.clues, known))
+    known = [*own.values(), *(load_system(name) for name in list_systems() if name not in mine)]
+    certain = surest_matches(recognize_system(seen.clues, known))
     alike = [] if certain else look_alikes(seen, known)
     held = _held(seen, certain, alike, own)
     if json_output:
@@ -74,7 +76,7 @@ def answer(seen: Seen, names: Sequence[str], *, json_output: bool, program: str)
 
 
 def _held(
-    seen: Seen, certain: list[Match], alike: list[Match], own: dict[str, System]
+    seen: SeenMachine, certain: list[Match], alike: list[Match], own: dict[str, System]
 ) -> list[_Held]:
     """What the machine is held against: what it is, what was named, what is nearest in shape."""
     asked = {id(system): name for name, system in own.items()}
@@ -91,13 +93,13 @@ def _held(
                 is_it=match in certain,
                 by=match.by if match else (),
                 named=asked.get(id(system), ""),
-                facts=tuple(compare(seen, system)),
+                facts=tuple(compare_machine(seen, system)),
             )
         )
     return found
 
 
-def _plain(seen: Seen, certain: list[Match], held: list[_Held]) -> dict[str, Any]:
+def _plain(seen: SeenMachine, certain: list[Match], held: list[_Held]) -> dict[str, Any]:
     return {
         "recognized": [match.system.name for match in certain],
         "host": seen.clues.host,
@@ -107,7 +109,7 @@ def _plain(seen: Seen, certain: list[Match], held: list[_Held]) -> dict[str, Any
 
 
 def _say(
-    seen: Seen,
+    seen: SeenMachine,
     certain: list[Match],
     alike: list[Match],
     held: list[_Held],
@@ -139,35 +141,37 @@ def _show(one: _Held) -> None:
     rows = [
         (fact.what, fact.described, fact.found, _word(fact))
         for fact in one.facts
-        if fact.verdict is not Verdict.UNSEEN or fact.found not in together
+        if fact.verdict is not FactVerdict.UNSEEN or fact.found not in together
     ]
     if rows:
-        print(text.columns(("what", "described", "here", "result"), rows))
+        print(text.format_table(("what", "described", "here", "result"), rows))
     for why, names in together.items():
         print(f"{why}; so not seen: {', '.join(names)}")
     counts = Counter(fact.verdict for fact in one.facts)
-    agree, differ = counts[Verdict.AGREES], counts[Verdict.DIFFERS]
+    agree, differ = counts[FactVerdict.AGREES], counts[FactVerdict.DIFFERS]
     print(
         f"{agree} agree{'s' if agree == 1 else ''}, {differ} differ{'s' if differ == 1 else ''}, "
-        f"{counts[Verdict.UNSEEN]} can't be seen here"
+        f"{counts[FactVerdict.UNSEEN]} can't be seen here"
     )
 
 
-def _unseen_together(facts: Sequence[Comparison]) -> dict[str, list[str]]:
+def _unseen_together(facts: Sequence[FactComparison]) -> dict[str, list[str]]:
     """What can't be seen for one and the same reason, where that is more than one fact."""
     by_reason: dict[str, list[str]] = {}
     for fact in facts:
-        if fact.verdict is Verdict.UNSEEN:
+        if fact.verdict is FactVerdict.UNSEEN:
             by_reason.setdefault(fact.found, []).append(fact.what)
     return {why: names for why, names in by_reason.items() if len(names) > 1}
 
 
 def _other_gpus(one: _Held) -> bool:
-    return any(f.verdict is Verdict.DIFFERS for f in one.facts if f.what in ("GPU model", "GPUs"))
+    return any(
+        f.verdict is FactVerdict.DIFFERS for f in one.facts if f.what in ("GPU model", "GPUs")
+    )
 
 
-def _word(fact: Comparison) -> str:
-    return "DIFFERS" if fact.verdict is Verdict.DIFFERS else str(fact.verdict)
+def _word(fact: FactComparison) -> str:
+    return "DIFFERS" if fact.verdict is FactVerdict.DIFFERS else str(fact.verdict)
 
 
 def _and(words: Sequence[str]) -> str:
@@ -179,7 +183,7 @@ def _next(certain: list[Match], held: list[_Held], program: str) -> str:
     if certain:
         name = next((one.named for one in held if one.is_it and one.named), certain[0].system.name)
         return f"'system: {name}' in a campaign file uses it; {program} systems show {name}"
-    named = [one.named for one in held if one.named not in ("", *systems())]
+    named = [one.named for one in held if one.named not in ("", *list_systems())]
     if named:
         return f"if it is that system, say under 'recognized' in {named[0]} by what it is known"
     return f"describe it: {program} systems new NAME -o NAME.yaml"

@@ -6,17 +6,17 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from commtune.cluster.looking import look
+from commtune.cluster.looking import inspect_machine
 from commtune.errors import UserError
 from commtune.spaces import parse_document
-from commtune.systems import build_system, systems
-from commtune.systems.drafting import check_name, draft
+from commtune.systems import build_system, list_systems
+from commtune.systems.drafting import check_name, draft_description
 
 
 def run(name: str, output: Path | None, partition: str, *, program: str) -> None:
     """Writes a first description of this machine, and says what in it is to be corrected."""
     check_name(name)
-    if name in systems():
+    if name in list_systems():
         raise UserError(
             f"{name} is the name of a description that comes with commtune",
             hint=f"take another name; '{program} systems detect' tells whether this is {name}",
@@ -26,7 +26,9 @@ def run(name: str, output: Path | None, partition: str, *, program: str) -> None
         raise UserError(f"{file}: the file's name must end in .yaml", hint=f"-o {name}.yaml")
     if file.exists():
         raise _exists(file)
-    page = draft(name, look(os.environ), datetime.now(UTC).date(), partition)
+    page = draft_description(
+        name, inspect_machine(os.environ), datetime.now(UTC).date(), partition
+    )
     build_system(parse_document(page.text, file))
     _write(file, page.text)
     print(f"wrote {file}")

@@ -11,10 +11,10 @@ from commtune.systems import (
     Fabric,
     Memory,
     Nominal,
-    Question,
+    NominalQuestion,
     format_bandwidth,
     group_bandwidth,
-    nominal,
+    nominal_bandwidth,
     self_bounds,
 )
 
@@ -26,20 +26,22 @@ _WIDTH = 96
 _Found = Mapping[tuple[str, int], Nominal]
 
 
-def bounds(fabric: Fabric) -> _Found:
+def nominal_bounds(fabric: Fabric) -> _Found:
     """The nominal bandwidth of the main operations, by operation and number of nodes."""
     memory = Memory.DEVICE if fabric.gpus else Memory.HOST
     each = fabric.gpus or 1
     return {
-        (operation, nodes): nominal(fabric, Question(operation, each * nodes, nodes, memory))
+        (operation, nodes): nominal_bandwidth(
+            fabric, NominalQuestion(operation, each * nodes, nodes, memory)
+        )
         for operation in _OPERATIONS
         for nodes in (_NODES if fabric.links else _NODES[1:])
     }
 
 
-def lines(fabric: Fabric) -> Iterator[str]:
+def nominal_lines(fabric: Fabric) -> Iterator[str]:
     """For people."""
-    found = bounds(fabric)
+    found = nominal_bounds(fabric)
     nodes = sorted({nodes for _, nodes in found})
     each = "all GPUs of a node, a rank each" if fabric.gpus else "a rank a node, in host memory"
     yield f"\nnominal bus bandwidth: Gb/s (GB/s); {each}"
@@ -51,7 +53,7 @@ def lines(fabric: Fabric) -> Iterator[str]:
         (operation, *(cell for n in nodes for cell in _cells(found[operation, n])))
         for operation in _OPERATIONS
     ]
-    yield textwrap.indent(text.columns(header, rows), "    ")
+    yield textwrap.indent(text.format_table(header, rows), "    ")
     yield from _reasons(found)
     yield from _of_gpus(fabric)
 
@@ -100,7 +102,7 @@ def _wrapped(line: str) -> str:
     return textwrap.fill(line, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
 
 
-def plain(fabric: Fabric) -> list[dict[str, Any]]:
+def nominal_data(fabric: Fabric) -> list[dict[str, Any]]:
     """For programs; bytes per second."""
     return [
         {
@@ -114,5 +116,5 @@ def plain(fabric: Fabric) -> list[dict[str, Any]]:
             "limit_why": found.limit_why,
             "assumptions": list(found.assumptions),
         }
-        for (operation, nodes), found in bounds(fabric).items()
+        for (operation, nodes), found in nominal_bounds(fabric).items()
     ]

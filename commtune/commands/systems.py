@@ -15,35 +15,35 @@ from commtune.systems import (
     System,
     fabric_of,
     format_bandwidth,
+    list_systems,
     load_system,
-    matrix,
     node_bandwidth,
-    systems,
+    pair_bandwidths,
 )
-from commtune.systems.baselines import baselines
-from commtune.systems.findings import findings
+from commtune.systems.baselines import all_reference_settings
+from commtune.systems.findings import all_findings
 from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced
 
 _WIDTH = 96
 _PLACEHOLDER = "placeholder"  # what a draft calls the source of what was not found
 
 
-def show_all(*, json_output: bool) -> None:
+def show_systems(*, json_output: bool) -> None:
     """Prints the shipped descriptions."""
-    found = [load_system(name) for name in systems()]
+    found = [load_system(name) for name in list_systems()]
     if json_output:
         print(json.dumps([{"name": s.name, "summary": s.summary} for s in found], indent=2))
         return
     rows = [(s.name, _gpus(s), f"{s.nics.count} x {s.nics.model}", s.summary) for s in found]
-    print(text.columns(("system", "GPUs a node", "network ports a node", "what it is"), rows))
+    print(text.format_table(("system", "GPUs a node", "network ports a node", "what it is"), rows))
     print("\nAll that is known of one: commtune systems show NAME")
 
 
-def show(name: str, *, json_output: bool) -> None:
+def show_system(name: str, *, json_output: bool) -> None:
     """Prints a system, by name or path."""
     system = load_system(name)
     if json_output:
-        nominal = system_nominal.plain(fabric_of(system))
+        nominal = system_nominal.nominal_data(fabric_of(system))
         print(json.dumps({**system.model_dump(mode="json"), "nominal": nominal}, indent=2))
         return
     print(f"{system.name} {system.version}: {system.summary}")
@@ -65,8 +65,8 @@ def show(name: str, *, json_output: bool) -> None:
 
 def _more(system: System) -> Iterator[str]:
     """The commands that say more of a system, where there is more."""
-    sets = sum(system.name in one.baseline.systems for one in baselines().values())
-    found = sum(system.name in one.finding.systems for one in findings())
+    sets = sum(system.name in one.baseline.systems for one in all_reference_settings().values())
+    found = sum(system.name in one.finding.systems for one in all_findings())
     if sets or found:
         yield "\nmore"
     if sets:
@@ -75,7 +75,7 @@ def _more(system: System) -> Iterator[str]:
         yield f"    {found} findings of papers: commtune findings --system {system.name}"
 
 
-def validate(files: list[Path], *, json_output: bool) -> None:
+def validate_systems(files: list[Path], *, json_output: bool) -> None:
     """Checks files; exits with 2 if one is wrong."""
     results = [(file, _problem(file)) for file in files]
     if json_output:
@@ -139,14 +139,16 @@ def _node(system: System) -> Iterator[str]:
     yield "\nnode"
     yield _fact(
         f"{node.sockets} x {node.processor}: {node.cores} cores{usable}; {numa}; "
-        f"{text.size(node.memory)}",
+        f"{text.format_size(node.memory)}",
         node,
     )
     if gpus:
         near = f"; NUMA nodes {', '.join(map(str, gpus.numa))}" if gpus.numa else ""
         if gpus.host_link:
             near += f"; {format_bandwidth(gpus.host_link)} to the processor"
-        yield _fact(f"{gpus.count} x {gpus.model}, {text.size(gpus.memory)} each{near}", gpus)
+        yield _fact(
+            f"{gpus.count} x {gpus.model}, {text.format_size(gpus.memory)} each{near}", gpus
+        )
     total = format_bandwidth(node_bandwidth(system))
     port = format_bandwidth(nics.bandwidth)
     shared = f"; {_sharing(system)}" if gpus else ""
@@ -167,13 +169,13 @@ def pair_lines(system: System) -> Iterator[str]:
     fabric = fabric_of(system)
     yield "\nbetween GPUs: Gb/s of the widest of the shortest paths; sent: of all links of a GPU"
     numbers = [str(gpu) for gpu in range(fabric.gpus)]
-    widths = matrix(fabric)
+    widths = pair_bandwidths(fabric)
     rows = [
         (str(a), *(_gbits(widths.get((a, b))) for b in range(fabric.gpus)),
          _gbits(fabric.injection(a)))
         for a in range(fabric.gpus)
     ]  # fmt: skip
-    table = text.columns(("GPU", *numbers, "sent"), rows, right=",".join([*numbers, "sent"]))
+    table = text.format_table(("GPU", *numbers, "sent"), rows, right=",".join([*numbers, "sent"]))
     yield textwrap.indent(table, "    ")
     for link in system.links:
         yield _fact(f"{_ends(link)}: {link.links} x {format_bandwidth(link.bandwidth)}", link)
@@ -190,7 +192,7 @@ def _gbits(bytes_per_s: float | None) -> str:
 
 
 def _nominal(system: System) -> Iterator[str]:
-    yield from system_nominal.lines(fabric_of(system))
+    yield from system_nominal.nominal_lines(fabric_of(system))
 
 
 def _jobs(system: System) -> Iterator[str]:
@@ -217,7 +219,7 @@ def _limits(limits: Partition | Qos) -> str:
     least = limits.least_nodes if isinstance(limits, Qos) else None
     words = [f"from {least} nodes"] if least else []
     words += [f"to {limits.most_nodes} nodes"] if limits.most_nodes else []
-    words += [f"to {text.wall(limits.longest)}"] if limits.longest else []
+    words += [f"to {text.format_wall_time(limits.longest)}"] if limits.longest else []
     return ", ".join(words) or "limits unknown"
 
 

@@ -13,7 +13,14 @@ from commtune import wiring
 from commtune.commands import bench, text
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import DEFAULT, Backend, Configuration, Execution, RunRequest, Workload
-from commtune.tuner.executed import DID, NOTE, Told, effective, group, settings_of
+from commtune.tuner.executed import (
+    DID,
+    NOTE,
+    Told,
+    effective_configuration,
+    group_executions,
+    settings_of,
+)
 from commtune.tuner.ports import Benchmark
 
 _LIMIT_S = 120.0
@@ -60,12 +67,12 @@ def run(settings: Settings, *, json_output: bool) -> None:
             f"--op {settings.op}: the benchmark makes no untimed runs of it",
             hint="trace ping-pong, or the collective that your program calls",
         )
-    mpi = wiring.find(settings.mpi)
+    mpi = wiring.find_named_mpi(settings.mpi)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         prepared = wiring.prepare_benchmark(mpi, None, request.workload, Path(folder))
-        benchmark = wiring.watching(prepared, tuple(request.configuration))
+        benchmark = wiring.watch_variables(prepared, tuple(request.configuration))
         traces = [_traced(benchmark, request, c) for c in _both(request.configuration)]
-    default, execution = group(traces)[0], group(traces)[-1]
+    default, execution = group_executions(traces)[0], group_executions(traces)[-1]
     if json_output:
         print(json.dumps(_plain(execution), indent=2))
         return
@@ -112,7 +119,7 @@ def _print_reasons(execution: Execution, default: Execution) -> None:
     if execution.became == default.configuration.key and not execution.configuration.is_default:
         print("  it behaves as the default does, as far as the library tells")
     elif execution.became is not None:
-        print(f"  it behaves as {effective(execution)}")
+        print(f"  it behaves as {effective_configuration(execution)}")
 
 
 def _print_settings(execution: Execution, library: str) -> None:
@@ -122,7 +129,7 @@ def _print_settings(execution: Execution, library: str) -> None:
     ]
     if rows:
         print()
-        print(text.columns(("variable", "asked for", library, "value", ""), rows))
+        print(text.format_table(("variable", "asked for", library, "value", ""), rows))
 
 
 def _print_lines(execution: Execution) -> None:
@@ -139,10 +146,10 @@ def _print_sums(execution: Execution, default: Execution, workload: Workload) ->
         print(_why_no_sums(workload))
         return
     rows = [
-        (text.size(size), digest, _compared(digest, default.fingerprints, size))
+        (text.format_size(size), digest, _compared(digest, default.fingerprints, size))
         for size, digest in sorted(execution.fingerprints.items())
     ]
-    print(text.columns(("size", "order of the sum", "the default's"), rows))
+    print(text.format_table(("size", "order of the sum", "the default's"), rows))
 
 
 def _compared(digest: str, others: Mapping[int, str], size: int) -> str:

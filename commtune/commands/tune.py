@@ -14,21 +14,26 @@ from typing import NoReturn
 
 from commtune import wiring
 from commtune.commands import text
-from commtune.commands.campaigns import fitted, load
-from commtune.commands.ending import signals_interrupt, was_warned
-from commtune.commands.flags import again
-from commtune.commands.progress import LineReporter, TerminalReporter, reporter
-from commtune.commands.quick import Flags, flag, quick_campaign
-from commtune.commands.summary import plain, summary
+from commtune.commands.campaigns import fit_to_stored, load_with_mpi
+from commtune.commands.ending import is_time_nearly_over, signals_interrupt
+from commtune.commands.flags import database_flag
+from commtune.commands.progress import LineReporter, TerminalReporter, make_reporter
+from commtune.commands.quick import Flags, flag_name, quick_campaign
+from commtune.commands.summary import campaign_data, campaign_summary
 from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.errors import AllocationOver, CommtuneError, DatabaseFault, UserError
 from commtune.model import Backend, MpiInstallation
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.quantities import QuantityError, format_seconds, parse_seconds
-from commtune.report.conclusion import parse
-from commtune.report.seen_again import Asked, Seen, section, seen_again
-from commtune.report.seen_again import plain as plain_of
-from commtune.tuner.campaign import Report
+from commtune.report.conclusion import parse_conclusion
+from commtune.report.seen_again import (
+    CampaignSubject,
+    ReplicatedFinding,
+    replicate_findings,
+    replication_lines,
+)
+from commtune.report.seen_again import replication_data as plain_of
+from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
 from commtune.tuner.replay import Grid, load_grid
 
@@ -54,7 +59,7 @@ def run(
     Args:
         replay: a recording to play back in the place of measuring.
     """
-    tell = reporter()
+    tell = make_reporter()
     url = database_url(db)
     where = str(sqlite_path(url) or shown_url(url))
     spec, work, replayed = _work(campaign, flags, replay, db)
@@ -62,7 +67,7 @@ def run(
         tell.say(_REPLAYED.format(replayed))
     tell.say(f"{spec.plan.name}: {_outlook(spec)}")
     with (
-        wiring.database(db) as opened,
+        wiring.opened_database(db) as opened,
         signals_interrupt(),
         _ended_cleanly(tell, spec, program, db),
     ):
@@ -73,7 +78,7 @@ def run(
     seen = _seen_again(spec, report)
     if json_output:
         data = {
-            **plain(spec.plan, report, where),
+            **campaign_data(spec.plan, report, where),
             "replayed": replayed,
             "findings": plain_of(seen),
         }
@@ -83,21 +88,25 @@ def run(
         print(_REPLAYED.format(replayed))
     larger = _again(campaign, replay, program, db)
     system = spec.system.name if spec.system else ""
-    said = section(seen, system, "replayed" if replayed else "")
+    said = replication_lines(seen, system, "replayed" if replayed else "")
     found = "\n  ".join(said)
     print(
-        summary(spec.plan, report, program=program, where=where, again=larger, found=found, db=db)
+        campaign_summary(
+            spec.plan, report, program=program, where=where, again=larger, found=found, db=db
+        )
     )
 
 
-def _seen_again(spec: CampaignSpec, report: Report) -> tuple[Seen, ...]:
+def _seen_again(spec: CampaignSpec, report: CampaignResult) -> tuple[ReplicatedFinding, ...]:
     """What papers found on the described system, held against what was measured now."""
     plan = spec.plan
     if spec.system is None or plan.beside or plan.emulated:
         return ()
     workload = plan.workload
-    asked = Asked(spec.system.name, plan.space.library, str(workload.operation), workload.nodes)
-    return seen_again(asked, parse(report.conclusion), plan.space.pinned)
+    asked = CampaignSubject(
+        spec.system.name, plan.space.library, str(workload.operation), workload.nodes
+    )
+    return replicate_findings(asked, parse_conclusion(report.conclusion), plan.space.pinned)
 
 
 def _again(campaign: Path | None, replay: Path | None, program: str, db: str | None) -> str:
@@ -105,7 +114,7 @@ def _again(campaign: Path | None, replay: Path | None, program: str, db: str | N
     if campaign is not None or replay is not None:
         from_file = ["--replay", str(replay)] if replay else []
         command = shlex.join([program, "tune", str(campaign or "CAMPAIGN.yaml"), *from_file])
-        return f"{command}{again(db)}   (with a larger 'budget' in the file)"
+        return f"{command}{database_flag(db)}   (with a larger 'budget' in the file)"
     return shlex.join([program, *map(shown_url, with_budget(sys.argv[1:]))])
 
 
@@ -136,14 +145,14 @@ def _larger(written: str, usual: str) -> str:
 
 def _work(
     campaign: Path | None, flags: Flags, replay: Path | None, db: str | None
-) -> tuple[CampaignSpec, Callable[..., Report], str]:
+) -> tuple[CampaignSpec, Callable[..., CampaignResult], str]:
     """The campaign, what runs it, and the name of the recording that it is replayed from."""
     if replay is None:
         spec, mpi = _campaign(campaign, flags, db)
-        return spec, partial(wiring.tune, spec, mpi), ""
+        return spec, partial(wiring.tune_campaign, spec, mpi), ""
     grid = load_grid(replay)
     spec = _replayed_campaign(campaign, flags, grid)
-    return spec, partial(wiring.replay, spec, grid), grid.header.name
+    return spec, partial(wiring.replay_campaign, spec, grid), grid.header.name
 
 
 def _replayed_campaign(campaign: Path | None, flags: Flags, grid: Grid) -> CampaignSpec:
@@ -159,12 +168,12 @@ def _refuse_flags(flags: Flags, campaign: Path | None) -> None:
     given = [name for name, value in vars(flags).items() if value not in (None, ())]
     if given and campaign is not None:
         raise UserError(
-            f"{flag(given[0])} and a campaign file don't go together",
+            f"{flag_name(given[0])} and a campaign file don't go together",
             hint=f"change it in {campaign}, or leave the file out and describe all by flags",
         )
     if given:
         raise UserError(
-            f"{flag(given[0])} and a recording don't go together",
+            f"{flag_name(given[0])} and a recording don't go together",
             hint="name a campaign file besides; without one, the recording's own is replayed",
         )
 
@@ -173,23 +182,25 @@ def _campaign(
     campaign: Path | None, flags: Flags, db: str | None
 ) -> tuple[CampaignSpec, MpiInstallation]:
     if campaign is None:
-        mpi = wiring.find(flags.mpi or "auto")
+        mpi = wiring.find_named_mpi(flags.mpi or "auto")
         backend = flags.backend or Backend.MPI_HOST
         if backend not in list(Backend):
-            known = suggestion(backend, list(Backend))
-            raise UserError(f"--backend: {quoted(backend)} is not known here", hint=known)
+            known = suggest(backend, list(Backend))
+            raise UserError(f"--backend: {quote_value(backend)} is not known here", hint=known)
         space = flags.space or wiring.preset_for(mpi, flags.operation or "allreduce", backend)
-        spec = wiring.here(quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}"))
-        return fitted(spec, mpi, db), mpi
+        spec = wiring.fit_to_environment(
+            quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}")
+        )
+        return fit_to_stored(spec, mpi, db), mpi
     _refuse_flags(flags, campaign)
-    return load(campaign, db)
+    return load_with_mpi(campaign, db)
 
 
 def _outlook(spec: CampaignSpec) -> str:
     plan = spec.plan
     count = len(plan.workload.sizes)
     return (
-        f"{plan.workload.operation}, {text.ranks(plan.workload.ranks, plan.workload.nodes)}, "
+        f"{plan.workload.operation}, {text.format_ranks(plan.workload.ranks, plan.workload.nodes)}, "
         f"{count} size{'s' if count > 1 else ''}, {plan.space.count():,} configurations; "
         f"{plan.budget.search_s:g} s of search; {plan.budget.kept:.0%} of the budget is kept to "
         f"make the best smaller ({plan.budget.ablation_s:g} s) and to confirm it "
@@ -206,9 +217,9 @@ def _ended_cleanly(
         yield
     except KeyboardInterrupt:
         tell.close()
-        if was_warned():
+        if is_time_nearly_over():
             _next_job_goes_on("the time of this job is nearly over")
-        name, there = spec.plan.name, again(db)
+        name, there = spec.plan.name, database_flag(db)
         jobs = f"\n  jobs go on; '{program} cancel {name}{there}' ends them" if spec.slurm else ""
         print(
             f"commtune: interrupted; everything measured is kept\n"

@@ -14,10 +14,10 @@ from commtune import wiring
 from commtune.cluster.local import LocalBenchmark
 from commtune.commands import text
 from commtune.commands.ending import signals_interrupt
-from commtune.commands.progress import LineReporter, TerminalReporter, reporter
-from commtune.commands.stored import find_profile, on_slurm_again, plan_of, seconds
+from commtune.commands.progress import LineReporter, TerminalReporter, make_reporter
+from commtune.commands.stored import find_profile, on_slurm_again, plan_of, seconds_flag
 from commtune.db.answers import ProfileAnswer
-from commtune.db.codec import differences
+from commtune.db.codec import list_differences
 from commtune.db.describing import CampaignDescription
 from commtune.db.location import database_url, shown_url, sqlite_path
 from commtune.db.records import CampaignRecord
@@ -29,7 +29,13 @@ from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Batches, Benchmark
 from commtune.tuner.runner import Runner, time_limit
 from commtune.tuner.session import Session
-from commtune.tuner.verification import OTHER_SHARES, Claim, Finding, SizeFinding, claim_of
+from commtune.tuner.verification import (
+    OTHER_SHARES,
+    Claim,
+    SizeVerification,
+    VerificationVerdict,
+    claim_of,
+)
 from commtune.tuner.verifying import Verification, VerifyPhase
 from commtune.wiring import records
 from commtune.wiring.on_slurm import OnSlurm
@@ -80,8 +86,8 @@ def run(
     take_over: bool,
 ) -> None:
     """Measures a profile again, prints what came of it, and ends with its exit code."""
-    time_s = seconds("--time", time_written)
-    tell = reporter()
+    time_s = seconds_flag("--time", time_written)
+    tell = make_reporter()
     question = _question(reference, mpi, db, tell)
     for line in _changed(question):
         tell.say(line)
@@ -91,10 +97,10 @@ def run(
     url = database_url(db)
     where = str(sqlite_path(url) or shown_url(url))
     if json_output:
-        data = text.without_infinities(plain(question, found, where))
+        data = text.without_infinities(verification_data(question, found, where))
         print(json.dumps(data, indent=2, allow_nan=False))
     else:
-        print(summary(question, found, where))
+        print(verification_summary(question, found, where))
     if found.stopped == "interrupted":
         print("commtune: interrupted; everything measured is kept", file=sys.stderr)
         sys.exit(130)
@@ -114,7 +120,9 @@ def _question(
     plan = plan_of(stored)
     claim = claim_of(answer.profile, plan.workload.sizes)
     on = on_slurm_again(stored, mpi_named, tell.say)
-    mpi = on.mpi if on else wiring.find(mpi_named or stored.settings.get("mpi") or "auto")
+    mpi = (
+        on.mpi if on else wiring.find_named_mpi(mpi_named or stored.settings.get("mpi") or "auto")
+    )
     _refuse_another_library(stored, mpi)
     record = records.slurm_record(on) if on else _today(stored, mpi)
     record = replace(record, stack=record.stack.as_known_to(stored.stack.description))
@@ -148,7 +156,7 @@ def _refuse_another_library(stored: CampaignDescription, mpi: MpiInstallation) -
 def _refuse_another_machine(
     answer: ProfileAnswer, stored: CampaignDescription, record: CampaignRecord
 ) -> None:
-    lines = differences(stored.what["machine"], record.what["machine"])
+    lines = list_differences(stored.what["machine"], record.what["machine"])
     if lines:
         raise UserError(
             f"{answer.profile.name} was measured on another system, {stored.system.name}; "
@@ -161,8 +169,8 @@ def _refuse_another_machine(
 
 def _changes(stored: CampaignDescription, record: CampaignRecord) -> tuple[str, ...]:
     """What changed around the profile on the same machine, as ``key: then -> now``."""
-    what = differences(stored.what, record.what)
-    stack = differences(stored.stack.description, record.stack.description)
+    what = list_differences(stored.what, record.what)
+    stack = list_differences(stored.stack.description, record.stack.description)
     moved = stored.system.fingerprint != record.system.fingerprint
     moved |= stored.stack.fingerprint != record.stack.fingerprint
     said = [*what, *(line for line in stack if not line.startswith(("mpi:", "version:")))]
@@ -200,8 +208,11 @@ def _measure(
     take_over: bool,
 ) -> Verification:
     with (
-        wiring.database(db) as opened,
-        wiring.held(opened, question.record, tell, take_over=take_over) as (store, campaign_id),
+        wiring.opened_database(db) as opened,
+        wiring.held_campaign(opened, question.record, tell, take_over=take_over) as (
+            store,
+            campaign_id,
+        ),
     ):
         benchmark = _benchmark(question, store, campaign_id)
         known = Evidence()
@@ -252,13 +263,13 @@ def _outlook(question: Question, phase: VerifyPhase) -> str:
     workload = question.plan.workload
     expected_s = 2 * phase.planned * phase.run_s()
     return (
-        f"{question.name}: {workload.operation}, {text.ranks(workload.ranks, workload.nodes)}, "
+        f"{question.name}: {workload.operation}, {text.format_ranks(workload.ranks, workload.nodes)}, "
         f"{_count(len(question.claim.sizes), 'size')}; {phase.planned} blocks of 2 runs, about "
-        f"{text.wall(expected_s)}, fewer if it is clear before"
+        f"{text.format_wall_time(expected_s)}, fewer if it is clear before"
     )
 
 
-def summary(question: Question, found: Verification, where: str) -> str:
+def verification_summary(question: Question, found: Verification, where: str) -> str:
     """What came of it, for people."""
     so_far = "so far " if found.stopped == "interrupted" else ""
     parts = [
@@ -277,29 +288,29 @@ def _basis(question: Question, found: Verification) -> str:
     why = {"clear": ", clear by then", "time": "", "failing": "", "interrupted": ", interrupted"}
     return (
         f"{workload.words}, "
-        f"{text.ranks(workload.ranks, workload.nodes)}, {stack}; stated {when}, "
+        f"{text.format_ranks(workload.ranks, workload.nodes)}, {stack}; stated {when}, "
         f"measured again in {_count(found.blocks, 'block')}{why[found.stopped]}"
     )
 
 
 def _table(question: Question, found: Verification) -> str:
-    level = f"today, {text.confidence(question.plan.level)} together"
+    level = f"today, {text.format_confidence(question.plan.level)} together"
     header = ("size", "default", "tuned", "stated", level, "pairs", "finding")
     rows = [_row(size) for size in found.sizes]
-    return text.columns(header, rows, right="size,default,tuned,pairs")
+    return text.format_table(header, rows, right="size,default,tuned,pairs")
 
 
-def _row(size: SizeFinding) -> tuple[str, ...]:
+def _row(size: SizeVerification) -> tuple[str, ...]:
     point = size.point
-    stated = text.ratio(size.stated) if size.stated else "no harm"
+    stated = text.format_ratio(size.stated) if size.stated else "no harm"
     if point is None:
-        return (text.size(size.bytes), "-", "-", stated, "-", "0", str(size.finding))
+        return (text.format_size(size.bytes), "-", "-", stated, "-", "0", str(size.finding))
     return (
-        text.size(size.bytes),
-        text.duration(point.default_s),
-        text.duration(point.tuned_s),
+        text.format_size(size.bytes),
+        text.format_duration(point.default_s),
+        text.format_duration(point.tuned_s),
         stated,
-        text.ratio(point.gain),
+        text.format_ratio(point.gain),
         str(point.gain.pairs),
         str(size.finding),
     )
@@ -317,7 +328,7 @@ def _remarks(question: Question, found: Verification) -> list[str]:
         said.append(f"runs were lost, for which nothing is blamed: {counts}")
     if limits := found.speeds.thresholds_s:
         said.append(f"compared within each of {len(limits) + 1} machine speeds{_moved(found)}")
-    if found.finding is Finding.UNDECIDED and not found.oversubscribed:
+    if found.finding is VerificationVerdict.UNDECIDED and not found.oversubscribed:
         said.append(_more(found))
     if question.changes:
         said.append("changed since the profile was measured: " + "; ".join(question.changes))
@@ -345,7 +356,7 @@ def _tens(seconds_: float) -> int:
     return 10 * (int(seconds_) // 10 + 1)
 
 
-def plain(question: Question, found: Verification, where: str) -> dict[str, Any]:
+def verification_data(question: Question, found: Verification, where: str) -> dict[str, Any]:
     """The same as plain data, for ``--json``."""
     return {
         "profile": question.name,
@@ -372,7 +383,7 @@ def plain(question: Question, found: Verification, where: str) -> dict[str, Any]
     }
 
 
-def _size_plain(size: SizeFinding) -> dict[str, Any]:
+def _size_plain(size: SizeVerification) -> dict[str, Any]:
     return {
         "bytes": size.bytes,
         "finding": str(size.finding),

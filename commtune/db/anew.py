@@ -30,15 +30,15 @@ def waiting_allocation(connection: Connection, campaign_id: int) -> bool:
     return any(job.kind is JobKind.ALLOCATION for job in jobs)
 
 
-def set_aside(connection: Connection, campaign_id: int, name: str, stale_after_s: float) -> str:
+def rename_stale(connection: Connection, campaign_id: int, name: str, stale_after_s: float) -> str:
     """Gives a stored campaign another name; returns it, empty if another program just did so.
 
     Raises:
         CampaignLocked: a controller works on it.
     """
     us = LockOwner.current()
-    locks.acquire(connection, campaign_id, us, stale_after_s=stale_after_s, take_over=False)
-    locks.release(connection, campaign_id, us)
+    locks.acquire_lock(connection, campaign_id, us, stale_after_s=stale_after_s, take_over=False)
+    locks.release_lock(connection, campaign_id, us)
     other = _free_name(connection, name)
     renamed = connection.execute(
         update(Campaign)

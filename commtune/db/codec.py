@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from commtune.model import Piece, Timing, Workload
+from commtune.model import SubMeasurement, Timing, Workload
 
 
 def pack_samples(samples_s: Sequence[float]) -> bytes:
@@ -34,26 +34,26 @@ def unpack_samples(blob: bytes) -> tuple[float, ...]:
     return tuple(values)
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A value as every database's JSON takes it.
 
     Mappings become objects with text keys, sequences lists, paths text; numbers that JSON doesn't
     know (NaN, infinities) null; NUL characters, which PostgreSQL refuses, the replacement sign.
     """
     if isinstance(value, str):
-        return clean(str(value))
+        return clean_text(str(value))
     if isinstance(value, Mapping):
-        return {clean(str(name)): plain(item) for name, item in value.items()}
+        return {clean_text(str(name)): to_json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
+        return [to_json_value(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, PurePath):
-        return clean(str(value))
+        return clean_text(str(value))
     return value
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Text that every database takes: no NUL, nothing that UTF-8 can't say."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
@@ -78,7 +78,7 @@ def timing_from(data: Mapping[str, Any]) -> Timing:
     return Timing(**data)
 
 
-def pieces_json(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+def pieces_json(pieces: Sequence[SubMeasurement]) -> list[dict[str, Any]]:
     """Parts of an operation as plain data; samples are left out, and so are pairs."""
     names = ("bytes", "median_s", "min_s", "p95_s", "algbw")
     return [
@@ -88,13 +88,13 @@ def pieces_json(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     ]
 
 
-def differences(stored: Any, now: Any, prefix: str = "") -> list[str]:
+def list_differences(stored: Any, now: Any, prefix: str = "") -> list[str]:
     """What changed between two plain values, as ``dotted.key: stored -> now`` lines."""
     if isinstance(stored, Mapping) and isinstance(now, Mapping):
         lines = []
         for name in sorted({*stored, *now}):
             place = f"{prefix}.{name}" if prefix else name
-            lines += differences(stored.get(name, _ABSENT), now.get(name, _ABSENT), place)
+            lines += list_differences(stored.get(name, _ABSENT), now.get(name, _ABSENT), place)
         return lines
     return [] if stored == now else [f"{prefix}: {_show(stored)} -> {_show(now)}"]
 

@@ -8,13 +8,13 @@ from sqlalchemy import Connection, func, select
 
 from commtune.db.tables import MeasurementRecord, Run
 from commtune.model import Outcome, Phase
-from commtune.model.costs import RunCost, cost
+from commtune.model.costs import RunCost, cost_from
 
 _HEADER = {"init_s": ("init_s",), "library": ("library",)}
 _FOOTER = {"elapsed_s": ("elapsed_s",), "measure_s": ("measure_s",)}
 
 
-def costs(connection: Connection, campaign_id: int) -> dict[str, RunCost]:
+def run_costs(connection: Connection, campaign_id: int) -> dict[str, RunCost]:
     """Good runs of a campaign whose records tell what they cost, by run, in their order.
 
     Those of guards are left out: other operations, several in a run.
@@ -35,7 +35,7 @@ def costs(connection: Connection, campaign_id: int) -> dict[str, RunCost]:
     found = {}
     for row in rows.mappings():
         said = [{name: row[name] for name in names} for names in (_HEADER, _FOOTER)]
-        told = cost(row["wall_s"] or 0.0, row["end_s"], calls.get(row["id"]), *said)
+        told = cost_from(row["wall_s"] or 0.0, row["end_s"], calls.get(row["id"]), *said)
         if told is not None:
             found[row["run_id"]] = told
     return found

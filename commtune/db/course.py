@@ -11,23 +11,23 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from commtune.db.codec import clean, plain
+from commtune.db.codec import clean_text, to_json_value
 from commtune.db.tables import Block, ConclusionRow, ConfigurationRow, DecisionRow, ExecutionRow
 from commtune.db.writing import configuration_row
 from commtune.errors import DatabaseFault
 from commtune.model import BlockPlan, Configuration, Execution, Followed, Operation, Phase
 
 
-def decide(connection: Connection, campaign_id: int, decision: Mapping[str, Any]) -> None:
+def add_decision(connection: Connection, campaign_id: int, decision: Mapping[str, Any]) -> None:
     """Adds a decision; the newest one holds."""
     connection.execute(
         insert(DecisionRow).values(
-            campaign_id=campaign_id, decision=plain(decision), created=time.time()
+            campaign_id=campaign_id, decision=to_json_value(decision), created=time.time()
         )
     )
 
 
-def decision(connection: Connection, campaign_id: int) -> Mapping[str, Any] | None:
+def last_decision(connection: Connection, campaign_id: int) -> Mapping[str, Any] | None:
     """What the campaign decided last."""
     found: Mapping[str, Any] | None = connection.execute(
         select(DecisionRow.decision)
@@ -38,16 +38,18 @@ def decision(connection: Connection, campaign_id: int) -> Mapping[str, Any] | No
     return found
 
 
-def conclude(connection: Connection, campaign_id: int, conclusion: Mapping[str, Any]) -> None:
+def add_conclusion(
+    connection: Connection, campaign_id: int, conclusion: Mapping[str, Any]
+) -> None:
     """Adds a conclusion; the newest one holds."""
     connection.execute(
         insert(ConclusionRow).values(
-            campaign_id=campaign_id, conclusion=plain(conclusion), created=time.time()
+            campaign_id=campaign_id, conclusion=to_json_value(conclusion), created=time.time()
         )
     )
 
 
-def conclusion(connection: Connection, campaign_id: int) -> Mapping[str, Any] | None:
+def last_conclusion(connection: Connection, campaign_id: int) -> Mapping[str, Any] | None:
     """What the campaign came to last."""
     found: Mapping[str, Any] | None = connection.execute(
         select(ConclusionRow.conclusion)
@@ -84,7 +86,7 @@ def plan_block(connection: Connection, campaign_id: int, plan: BlockPlan) -> Non
         raise DatabaseFault(f"block {plan.number} is stored with another plan")
 
 
-def blocks(connection: Connection, campaign_id: int) -> list[BlockPlan]:
+def planned_blocks(connection: Connection, campaign_id: int) -> list[BlockPlan]:
     """The campaign's blocks by number."""
     rows = connection.execute(
         select(Block.__table__).where(Block.campaign_id == campaign_id).order_by(Block.number)
@@ -116,7 +118,7 @@ def add_execution(connection: Connection, campaign_id: int, execution: Execution
         )
 
 
-def executions(connection: Connection, campaign_id: int) -> list[Execution]:
+def stored_executions(connection: Connection, campaign_id: int) -> list[Execution]:
     """What is known of the campaign's configurations, in the order it was stored."""
     rows = connection.execute(
         select(ExecutionRow.__table__, ConfigurationRow.environment)
@@ -150,8 +152,8 @@ def _block(row: Any) -> BlockPlan:
 def _execution_values(execution: Execution) -> dict[str, Any]:
     return {
         "followed": str(execution.followed),
-        "fingerprints": plain(execution.fingerprints),
-        "said": plain(execution.said),
-        "why": clean(execution.why),
+        "fingerprints": to_json_value(execution.fingerprints),
+        "said": to_json_value(execution.said),
+        "why": clean_text(execution.why),
         "became": execution.became,
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commtune.db.answers import StackRecord, SystemRecord
-from commtune.db.queries import Rows, reader
+from commtune.db.queries import Rows, open_for_reading
 from commtune.errors import UnknownName
 
 _HINTED = 6
@@ -59,7 +59,7 @@ class CampaignDescription:
     stack: StackRecord
 
 
-def describe(url: str, name: str) -> CampaignDescription:
+def describe_campaign(url: str, name: str) -> CampaignDescription:
     """The campaign of this name.
 
     Raises:
@@ -67,14 +67,14 @@ def describe(url: str, name: str) -> CampaignDescription:
         NoAnswer: there is no database yet.
         DatabaseFault: the database can't be read.
     """
-    with reader(url) as rows:
+    with open_for_reading(url) as rows:
         found = rows(_CAMPAIGN, {"name": name})
         if not found:
             raise _unknown(rows, name)
         return _description(found[0])
 
 
-def detectable(url: str, name: str) -> dict[int, float]:
+def detectable_gains(url: str, name: str) -> dict[int, float]:
     """By size in bytes, the gain that a campaign would have found in 9 of 10 cases.
 
     Empty where its last conclusion doesn't say.
@@ -82,19 +82,19 @@ def detectable(url: str, name: str) -> dict[int, float]:
     Raises:
         DatabaseFault: the database can't be read.
     """
-    with reader(url) as rows:
+    with open_for_reading(url) as rows:
         found = rows(_CONCLUSION, {"name": name})
     gains = (_json(found[0]["conclusion"]).get("detectable") if found else None) or {}
     return {int(size): gain for size, gain in gains.items() if gain is not None}
 
 
-def header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
+def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
     """The header that the benchmark wrote in a good run of a campaign; ``None`` without one.
 
     Raises:
         DatabaseFault: the database can't be read.
     """
-    with reader(url) as rows:
+    with open_for_reading(url) as rows:
         found = rows(_HEADER, {"campaign": campaign_id})
     read: Mapping[str, Any] | None = _json(found[0]["header"]) if found else None
     return read

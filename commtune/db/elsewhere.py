@@ -29,12 +29,12 @@ ORDER BY p.operation, p.ranks, p.nodes, s.name
 """
 
 
-def apart(one: int, other: int) -> float:
+def size_distance(one: int, other: int) -> float:
     """How far two sizes are apart, in factors of two."""
     return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
 
 
-def beside(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[int]:
+def nearest_profiles(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[int]:
     """Profiles next to a size that lies between two measured ones with a range of their own.
 
     Of each such campaign the profile that ends nearer to it; both where they are as near.
@@ -56,7 +56,7 @@ def _next_to(ranges: Sequence[Mapping[str, Any]], size: int) -> list[Mapping[str
     # What holds the size and a range below it is for all sizes, and no range of its own.
     if below is None or above is None or any(below < row["low"] <= size for row in ranges):
         return []
-    down, up = apart(below, size), apart(above, size)
+    down, up = size_distance(below, size), size_distance(above, size)
     return [
         row
         for row in ranges
@@ -64,7 +64,7 @@ def _next_to(ranges: Sequence[Mapping[str, Any]], size: int) -> list[Mapping[str
     ]
 
 
-def no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:
+def explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:
     """That there is no profile for a question, with what there is.
 
     Args:

@@ -23,7 +23,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import NullPool
 
 from commtune.db.codec import dump_json
-from commtune.db.faults import explain
+from commtune.db.faults import explain_fault
 from commtune.db.filesystems import network_type
 from commtune.db.location import (
     SCHEMA,
@@ -34,12 +34,12 @@ from commtune.db.location import (
     shown_url,
     sqlite_path,
 )
-from commtune.db.patience import Patience
+from commtune.db.patience import BusyRetry
 from commtune.db.queries import Rows, check_revision
-from commtune.errors import DatabaseFault, installing
+from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 
-__all__ = ["Database", "database_url", "open_database", "upgrade"]
+__all__ = ["Database", "database_url", "open_database", "upgrade_database"]
 
 _BUSY_S = 10
 _WRITES = "commtune_writes"
@@ -68,7 +68,7 @@ class Database:
         return self.engine.url.render_as_string(hide_password=False)
 
     @contextmanager
-    def write(self, patience: Patience | None = None) -> Iterator[Connection]:
+    def write(self, patience: BusyRetry | None = None) -> Iterator[Connection]:
         """One transaction that writes; all of it is stored at the end, or nothing.
 
         Ctrl-C waits for its end, but for a wait for another program.
@@ -89,7 +89,7 @@ class Database:
                 with interrupts.let_through():
                     time.sleep(seconds)
 
-            yield (patience or Patience()).with_busy(begin, self.url, pause)
+            yield (patience or BusyRetry()).with_busy(begin, self.url, pause)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -152,7 +152,7 @@ def open_database(url: str) -> Database:
     return Database(engine, shown_url(url), tuple(warnings), _file_of(engine.url))
 
 
-def upgrade(url: str) -> None:
+def upgrade_database(url: str) -> None:
     """Brings a database to our schema, keeping what it holds.
 
     Raises:
@@ -338,7 +338,7 @@ def _faults(url: str) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error) as error:
         said = str(error.orig) if isinstance(error, DBAPIError) else str(error)
         lost = isinstance(error, OperationalError | InterfaceError)
-        raise explain(_without(said, url), shown, transient=lost) from error
+        raise explain_fault(_without(said, url), shown, transient=lost) from error
     except (ArgumentError, NoSuchModuleError) as error:
         raise DatabaseFault(
             f"the database URL {shown} is not understood",
@@ -347,10 +347,10 @@ def _faults(url: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise DatabaseFault(
             f"the database {shown} needs the Python package {error.name}",
-            hint=installing("commtune[postgresql]"),
+            hint=install_command("commtune[postgresql]"),
         ) from error
     except SQLAlchemyError as error:
-        raise explain(_without(str(error), url), shown) from error
+        raise explain_fault(_without(str(error), url), shown) from error
 
 
 def _without(said: str, url: str) -> str:

@@ -50,7 +50,7 @@ _MEANINGS = (
 )
 
 
-def explain(text: str, shown: str, *, transient: bool = False) -> DatabaseFault:
+def explain_fault(text: str, shown: str, *, transient: bool = False) -> DatabaseFault:
     """The fault that a driver's message stands for.
 
     Args:

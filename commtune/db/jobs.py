@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, insert, literal, select, update
 
-from commtune.db.codec import clean
+from commtune.db.codec import clean_text
 from commtune.db.engine import Database
-from commtune.db.patience import Patience
+from commtune.db.patience import BusyRetry
 from commtune.db.tables import Job
 from commtune.errors import DatabaseFault
 from commtune.model import JobKind, JobRecord, JobStage
@@ -30,7 +30,7 @@ class StoredJobs:
     """
 
     database: Database
-    patience: Patience
+    patience: BusyRetry
     campaign_id: int
 
     def put_job(self, job: JobRecord) -> None:
@@ -138,7 +138,7 @@ def _values(job: JobRecord) -> dict[str, Any]:
     texts = ("folder", "number", "word", "reason", "nodes", "detail")
     return {
         **{name: getattr(job, name) for name in names},
-        **{name: clean(getattr(job, name)) for name in texts},
+        **{name: clean_text(getattr(job, name)) for name in texts},
         "kind": str(job.kind),
         "stage": str(job.stage),
     }

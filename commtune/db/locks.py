@@ -79,7 +79,7 @@ def death_of(
     return f"silent for {silent_s:.0f} s" if silent_s > stale_after_s else ""
 
 
-def acquire(
+def acquire_lock(
     connection: Connection,
     campaign_id: int,
     owner: LockOwner,
@@ -109,18 +109,18 @@ def acquire(
         if not (reason and _replace(connection, row, owner)):
             raise _locked(connection, campaign_id, _row(connection, campaign_id) or row)
         return reason
-    refresh(connection, campaign_id, owner)
+    refresh_lock(connection, campaign_id, owner)
     return ""
 
 
-def holder(connection: Connection, campaign_id: int) -> tuple[LockOwner, float] | None:
+def lock_holder(connection: Connection, campaign_id: int) -> tuple[LockOwner, float] | None:
     """Who holds the lock, and since when, seconds since 1970; ``None`` if nobody does."""
     statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id)
     row = connection.execute(statement).mappings().one_or_none()
     return (owner_of(row), row["since"]) if row else None
 
 
-def refresh(connection: Connection, campaign_id: int, owner: LockOwner | None) -> None:
+def refresh_lock(connection: Connection, campaign_id: int, owner: LockOwner | None) -> None:
     """Says that the owner lives.
 
     Raises:
@@ -137,12 +137,12 @@ def refresh(connection: Connection, campaign_id: int, owner: LockOwner | None) -
         raise _locked(connection, campaign_id, _row(connection, campaign_id))
 
 
-def release(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
+def release_lock(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
     """Gives the lock back; another's stays."""
     connection.execute(delete(Lock).where(Lock.campaign_id == campaign_id, *_is(owner)))
 
 
-def describe(host: str, pid: int, since: float) -> str:
+def describe_holder(host: str, pid: int, since: float) -> str:
     """Who holds a lock, for a person."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
     return f"process {pid} on {host}, since {when}"
@@ -190,7 +190,7 @@ def _replace(connection: Connection, row: RowMapping, owner: LockOwner) -> bool:
 
 def _locked(connection: Connection, campaign_id: int, row: RowMapping | None) -> CampaignLocked:
     name = connection.execute(select(Campaign.name).where(Campaign.id == campaign_id)).scalar()
-    who = describe(row["host"], row["pid"], row["since"]) if row else "another controller"
+    who = describe_holder(row["host"], row["pid"], row["since"]) if row else "another controller"
     return CampaignLocked(
         f"campaign {name} is worked on by {who}",
         hint="wait until it ends, or stop it; if you know that it is dead: --take-over",

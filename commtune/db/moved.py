@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from commtune.db.codec import differences, plain
+from commtune.db.codec import list_differences, to_json_value
 from commtune.db.records import CampaignRecord
 from commtune.db.tables import Campaign, Stack, System
 
@@ -39,17 +39,17 @@ def stored_campaign(connection: Connection, campaign_id: int) -> Any:
     ).one()
 
 
-def moved(spec: CampaignRecord, stored: Any) -> list[str]:
+def list_changes(spec: CampaignRecord, stored: Any) -> list[str]:
     """What changed, as ``key: stored -> now``; ``stored`` is a row of ``stored_campaign``."""
     now = {
         "system": spec.system.fingerprint,
         "stack": spec.stack.fingerprint,
         "simulated": spec.simulated,
     }
-    lines = differences({name: getattr(stored, name) for name in now}, now)
-    described = stored.stack_description, plain(spec.stack.description)
+    lines = list_differences({name: getattr(stored, name) for name in now}, now)
+    described = stored.stack_description, to_json_value(spec.stack.description)
     if stored.stack == spec.stack.fingerprint or not all(described):
         return lines
     # A person is told which version it is.
-    parts = differences(*described, "stack")
+    parts = list_differences(*described, "stack")
     return [line for line in lines if not (parts and line.startswith("stack: "))] + parts

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 
-from commtune.db.faults import explain
+from commtune.db.faults import explain_fault
 from commtune.errors import DatabaseFault
 
 _T = TypeVar("_T")
@@ -19,7 +19,7 @@ _PAUSE_S = 0.1
 
 
 @dataclass
-class Patience:
+class BusyRetry:
     """What a writer does while an SQLite file is held by another program.
 
     Attributes:
@@ -82,7 +82,7 @@ def _is_busy(error: OperationalError) -> bool:
 
 
 def _given_up(error: OperationalError, shown: str, waited_s: float) -> DatabaseFault:
-    fault = explain(str(error.orig), shown, transient=True)
+    fault = explain_fault(str(error.orig), shown, transient=True)
     return DatabaseFault(
         f"{fault.message}; waited for {waited_s:.0f} s",
         hint="end the program that holds it, a backup or an open sqlite3 shell perhaps",

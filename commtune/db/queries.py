@@ -22,8 +22,8 @@ from commtune.db.answers import (
     StoredProfile,
     SystemRecord,
 )
-from commtune.db.elsewhere import apart, beside, no_answer
-from commtune.db.faults import explain
+from commtune.db.elsewhere import explain_no_answer, nearest_profiles, size_distance
+from commtune.db.faults import explain_fault
 from commtune.db.location import VERSION_TABLE, check_schema, shown_url, sqlite_path
 from commtune.errors import DatabaseFault, NoAnswer, UnknownName
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
@@ -73,7 +73,7 @@ FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
 _MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
 
 
-def best(
+def best_profiles(
     url: str,
     op: str,
     bytes: int,
@@ -101,7 +101,7 @@ def best(
     """
     asked = {"nodes": nodes, "ranks": ranks, "system": system}
     asked |= {"backend": backend, "campaign": campaign}
-    with reader(url) as rows:
+    with open_for_reading(url) as rows:
         return ask_best(rows, op, bytes, asked, limit)
 
 
@@ -119,11 +119,11 @@ def ask_best(
     values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
     found = list(rows(_newest(holds), {**values, "limit": limit}))
-    if len(found) < limit and (numbers := beside(rows, filters, values)):
+    if len(found) < limit and (numbers := nearest_profiles(rows, filters, values)):
         others = rows(_newest(f"p.id IN ({_listed(numbers)})"), {"limit": limit - len(found)})
         found = sorted([*found, *others], key=lambda row: (-row["created"], -row["id"]))
     if not found:
-        raise no_answer(rows, str(op), bytes, given)
+        raise explain_no_answer(rows, str(op), bytes, given)
     evidence = _evidence(rows, [row["id"] for row in found])
     measured = _measured(rows, {row["campaign_id"] for row in found})
     answers = [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
@@ -141,7 +141,7 @@ def _newest(condition: str) -> str:
     return f"{_PROFILE.format(more='')} WHERE {condition} {order}"
 
 
-def profile(url: str, ref: str) -> ProfileAnswer:
+def load_profile(url: str, ref: str) -> ProfileAnswer:
     """One profile with all its evidence.
 
     Args:
@@ -155,7 +155,7 @@ def profile(url: str, ref: str) -> ProfileAnswer:
     by_number = ref.isascii() and ref.isdigit() and len(ref) < len(str(_LARGEST))
     where = "p.id = :ref" if by_number else "(p.name = :ref OR c.name || '/' || p.name = :ref)"
     statement = f"{_PROFILE.format(more=_DESCRIPTIONS)} WHERE {where} ORDER BY p.created DESC"
-    with reader(url) as rows:
+    with open_for_reading(url) as rows:
         found = rows(statement, {"ref": int(ref) if by_number else ref})
         if len(found) != 1:
             raise _not_one(rows, ref, found)
@@ -174,14 +174,14 @@ def profile(url: str, ref: str) -> ProfileAnswer:
     )
 
 
-def profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
+def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
     """All profiles, or a campaign's: newest first, then by operation and size.
 
     Raises:
         NoAnswer: there is no database yet.
         DatabaseFault: the database can't be read.
     """
-    with reader(url) as rows:
+    with open_for_reading(url) as rows:
         return list_profiles(rows, campaign)
 
 
@@ -197,7 +197,7 @@ def list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile
 
 
 @contextmanager
-def reader(url: str) -> Iterator[Rows]:
+def open_for_reading(url: str) -> Iterator[Rows]:
     """Opens a database for reading only; it is neither created nor upgraded.
 
     Raises:
@@ -228,7 +228,7 @@ def _sqlite_reader(path: Path, shown: str) -> Iterator[Rows]:
             _check_sqlite(connection, shown)
             yield lambda statement, given: connection.execute(statement, given).fetchall()
     except sqlite3.Error as error:
-        raise explain(str(error), shown) from error
+        raise explain_fault(str(error), shown) from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -328,7 +328,9 @@ def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], siz
     # Sizes first, objects only for what is told: most of the evidence is at other sizes.
     sizes = {point["bytes"] for point in evidence if not point["is_guard"]}
     inside = {known for known in sizes if row["bytes_low"] <= known <= row["bytes_high"]}
-    nearest = min(inside or sizes, key=lambda measured: apart(measured, size), default=None)
+    nearest = min(
+        inside or sizes, key=lambda measured: size_distance(measured, size), default=None
+    )
     names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
     return BestRow(
         **_common(row),

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from commtune.db.codec import timing_from, unpack_samples, workload_from
 from commtune.db.jobs import node_hours_by_campaign, open_jobs_by_campaign
-from commtune.db.locks import LockOwner, death_of, describe, owner_of
+from commtune.db.locks import LockOwner, death_of, describe_holder, owner_of
 from commtune.db.records import (
     BestGain,
     CampaignSummary,
@@ -53,7 +53,7 @@ _MEASURED = (
 )
 
 
-def trials(connection: Connection, campaign_id: int) -> list[StoredTrial]:
+def read_trials(connection: Connection, campaign_id: int) -> list[StoredTrial]:
     """The campaign's trials by number."""
     rows = connection.execute(
         select(
@@ -117,7 +117,7 @@ def runs_after(
     return [_stored_run(row, tuple(measured.get(row.id, ()))) for row in rows], rows[-1].id
 
 
-def samples(connection: Connection, run_id: str, size: int) -> tuple[float, ...]:
+def read_samples(connection: Connection, run_id: str, size: int) -> tuple[float, ...]:
     """Samples of one size of one run, seconds, in the order taken.
 
     Raises:
@@ -138,7 +138,7 @@ def samples(connection: Connection, run_id: str, size: int) -> tuple[float, ...]
     return unpack_samples(blob)
 
 
-def traffic(connection: Connection, campaign_id: int) -> tuple[float, float] | None:
+def read_traffic(connection: Connection, campaign_id: int) -> tuple[float, float] | None:
     """The least and the most that an aggressor sent beside a run that counts, 10^9 bits a second.
 
     ``None`` where there was none, or its records were not there.
@@ -152,7 +152,7 @@ def traffic(connection: Connection, campaign_id: int) -> tuple[float, float] | N
     return None if least is None else (least, most)
 
 
-def parts(connection: Connection, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
+def read_parts(connection: Connection, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
     """The parts that good runs measured by themselves, by run; see ``codec.pieces_json``."""
     rows = connection.execute(
         select(Run.run_id, Run.footer).where(
@@ -162,7 +162,7 @@ def parts(connection: Connection, campaign_id: int) -> dict[str, list[dict[str, 
     return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
 
 
-def summaries(connection: Connection) -> list[CampaignSummary]:
+def read_summaries(connection: Connection) -> list[CampaignSummary]:
     """All campaigns, newest first."""
     counts = _run_counts(connection)
     n_trials = _count_by_campaign(connection, Trial)
@@ -314,7 +314,7 @@ def _holders(connection: Connection) -> Mapping[int, str]:
     us = LockOwner.current()
     rows = connection.execute(select(Lock.__table__)).mappings()
     return {
-        row["campaign_id"]: describe(row["host"], row["pid"], row["since"])
+        row["campaign_id"]: describe_holder(row["host"], row["pid"], row["since"])
         for row in rows
         if not death_of(owner_of(row), us, 0.0, math.inf)
     }

@@ -18,7 +18,7 @@ from commtune.db import costs, course, location, locks, reading, writing
 from commtune.db.engine import Database, as_rows
 from commtune.db.jobs import StoredJobs, open_jobs
 from commtune.db.locks import STALE_AFTER_S, LockOwner
-from commtune.db.patience import Patience
+from commtune.db.patience import BusyRetry
 from commtune.db.queries import list_profiles
 from commtune.db.records import (
     CampaignHandle,
@@ -61,7 +61,7 @@ class Store:
     ) -> None:
         self.database = database
         self._say = say or (lambda _: None)
-        self._patience = Patience(location.wait_s() if wait_s is None else wait_s, say)
+        self._patience = BusyRetry(location.wait_s() if wait_s is None else wait_s, say)
         self._owners: dict[int, LockOwner] = {}
 
     def begin(
@@ -87,7 +87,7 @@ class Store:
         owner = owner or LockOwner.current()
         with self._write() as connection:
             handle = writing.open_campaign(connection, spec)
-            reason = locks.acquire(
+            reason = locks.acquire_lock(
                 connection, handle.id, owner, stale_after_s=stale_after_s, take_over=take_over
             )
             # Noted before the end, which is where an interrupt acts that came meanwhile.
@@ -132,7 +132,7 @@ class Store:
                 update(Campaign).where(Campaign.id == campaign_id).values(finished=time.time())
             )
             if owner is not None:
-                locks.release(connection, campaign_id, owner)
+                locks.release_lock(connection, campaign_id, owner)
 
     def lock(
         self,
@@ -160,7 +160,7 @@ class Store:
         """
         owner = owner or LockOwner.current()
         with self._write() as connection:
-            reason = locks.acquire(
+            reason = locks.acquire_lock(
                 connection, campaign_id, owner, stale_after_s=stale_after_s, take_over=take_over
             )
             self._owners[campaign_id] = owner
@@ -169,7 +169,7 @@ class Store:
     def holder(self, campaign_id: int) -> tuple[LockOwner, float] | None:
         """Who holds the lock, dead or alive, and since when; ``None`` if nobody does."""
         with self.database.read() as connection:
-            return locks.holder(connection, campaign_id)
+            return locks.lock_holder(connection, campaign_id)
 
     def touch(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Says that the holder of the lock lives; to be called more often than it gets stale.
@@ -181,7 +181,7 @@ class Store:
             CampaignLocked: the lock is not the owner's, another took the campaign over: stop.
         """
         with self._write() as connection:
-            locks.refresh(connection, campaign_id, owner or self._owners.get(campaign_id))
+            locks.refresh_lock(connection, campaign_id, owner or self._owners.get(campaign_id))
 
     def unlock(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Gives the lock back; does nothing if another holds it."""
@@ -189,7 +189,7 @@ class Store:
         self._owners.pop(campaign_id, None)
         if owner is not None:
             with self._write() as connection:
-                locks.release(connection, campaign_id, owner)
+                locks.release_lock(connection, campaign_id, owner)
 
     def unlock_all(self) -> None:
         """Gives back what was locked through this store, also by a call that was interrupted."""
@@ -199,12 +199,12 @@ class Store:
     def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
         """Stores what the campaign decided to confirm; earlier decisions are kept."""
         with self._write() as connection:
-            course.decide(connection, campaign_id, decision)
+            course.add_decision(connection, campaign_id, decision)
 
     def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
         """What ``decide`` stored last; ``None`` before the first."""
         with self.database.read() as connection:
-            return course.decision(connection, campaign_id)
+            return course.last_decision(connection, campaign_id)
 
     def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
         """Stores a block before its first run starts; the same one again is nothing new.
@@ -218,7 +218,7 @@ class Store:
     def blocks(self, campaign_id: int) -> list[BlockPlan]:
         """The campaign's blocks by number."""
         with self.database.read() as connection:
-            return course.blocks(connection, campaign_id)
+            return course.planned_blocks(connection, campaign_id)
 
     def add_execution(self, campaign_id: int, execution: Execution) -> None:
         """Stores what the library did under a configuration and operation; the latest holds."""
@@ -228,17 +228,17 @@ class Store:
     def executions(self, campaign_id: int) -> list[Execution]:
         """What is known of the campaign's configurations, in the order it was stored."""
         with self.database.read() as connection:
-            return course.executions(connection, campaign_id)
+            return course.stored_executions(connection, campaign_id)
 
     def conclude(self, campaign_id: int, conclusion: Mapping[str, Any]) -> None:
         """Stores what the campaign came to; earlier conclusions are kept."""
         with self._write() as connection:
-            course.conclude(connection, campaign_id, conclusion)
+            course.add_conclusion(connection, campaign_id, conclusion)
 
     def conclusion(self, campaign_id: int) -> Mapping[str, Any] | None:
         """What ``conclude`` stored last; ``None`` before the first."""
         with self.database.read() as connection:
-            return course.conclusion(connection, campaign_id)
+            return course.last_conclusion(connection, campaign_id)
 
     def add_trial(
         self,
@@ -260,7 +260,7 @@ class Store:
     def trials(self, campaign_id: int) -> list[StoredTrial]:
         """The campaign's trials by number."""
         with self.database.read() as connection:
-            return reading.trials(connection, campaign_id)
+            return reading.read_trials(connection, campaign_id)
 
     def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
         """Registers a run as running, before it is launched; its trial must be stored."""
@@ -324,22 +324,22 @@ class Store:
             UnknownName: that run has no such size.
         """
         with self.database.read() as connection:
-            return reading.samples(connection, run_id, bytes)
+            return reading.read_samples(connection, run_id, bytes)
 
     def traffic(self, campaign_id: int) -> tuple[float, float] | None:
         """What an aggressor sent beside the runs, 10^9 bits a second: the least and the most."""
         with self.database.read() as connection:
-            return reading.traffic(connection, campaign_id)
+            return reading.read_traffic(connection, campaign_id)
 
     def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
         """Steps of an operation that good runs measured by themselves, by run."""
         with self.database.read() as connection:
-            return reading.parts(connection, campaign_id)
+            return reading.read_parts(connection, campaign_id)
 
     def costs(self, campaign_id: int) -> dict[str, RunCost]:
         """What its good runs cost, part by part, as far as their records tell, by run."""
         with self.database.read() as connection:
-            return costs.costs(connection, campaign_id)
+            return costs.run_costs(connection, campaign_id)
 
     def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
         """Puts these profiles in the place of the campaign's earlier ones, all or none."""
@@ -354,7 +354,7 @@ class Store:
     def campaigns(self) -> list[CampaignSummary]:
         """All campaigns with what they did so far, newest first."""
         with self.database.read() as connection:
-            return reading.summaries(connection)
+            return reading.read_summaries(connection)
 
     def _write(self) -> AbstractContextManager[Connection]:
         return self.database.write(self._patience)

@@ -13,15 +13,15 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from commtune.db import anew
 from commtune.db.codec import (
-    clean,
-    differences,
+    clean_text,
+    list_differences,
     pack_samples,
     pieces_json,
-    plain,
+    to_json_value,
     workload_json,
 )
 from commtune.db.locks import STALE_AFTER_S
-from commtune.db.moved import as_stored, moved, stored_campaign
+from commtune.db.moved import as_stored, list_changes, stored_campaign
 from commtune.db.records import CampaignHandle, CampaignRecord, StackRecord, SystemRecord
 from commtune.db.tables import (
     Base,
@@ -57,7 +57,7 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
         CampaignChanged: it is stored with another ``what``, system or stack.
         CampaignLocked: it could begin anew, but a controller works on it.
     """
-    what, known = plain(spec.what), as_stored(connection, spec)
+    what, known = to_json_value(spec.what), as_stored(connection, spec)
     system_id, stack_id = _system(connection, spec.system), _stack(connection, known.stack)
     campaign_id, is_new = _ensure(
         connection,
@@ -75,13 +75,13 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
         **_changeable(spec),
     )
     stored = stored_campaign(connection, campaign_id)
-    changes = differences(stored.what, what) + moved(known, stored)
+    changes = list_differences(stored.what, what) + list_changes(known, stored)
     if not changes:
         return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
     hint = "give the campaign another name, or undo the change"
     if anew.may_begin(connection, campaign_id):
         if not anew.waiting_allocation(connection, campaign_id):
-            earlier = anew.set_aside(connection, campaign_id, spec.name, STALE_AFTER_S)
+            earlier = anew.rename_stale(connection, campaign_id, spec.name, STALE_AFTER_S)
             handle = open_campaign(connection, spec)
             return replace(handle, earlier=earlier, earlier_id=campaign_id, changes=tuple(changes))
         hint = f"no run was good so far: after 'commtune cancel {spec.name}', it begins anew"
@@ -99,7 +99,7 @@ def update_campaign(connection: Connection, campaign_id: int, spec: CampaignReco
     """
     this, values = Campaign.id == campaign_id, _changeable(spec)
     settings = connection.execute(select(Campaign.settings).where(this)).scalar_one()
-    if differences(settings, values["settings"]):
+    if list_differences(settings, values["settings"]):
         values["finished"] = None
     connection.execute(update(Campaign).where(this).values(**values))
 
@@ -122,7 +122,9 @@ def add_trial(
     if trial is None:
         values = {"campaign_id": campaign_id, "number": number, "configuration_id": wanted}
         connection.execute(
-            insert(Trial).values(**values, origin=origin, label=clean(label), created=time.time())
+            insert(Trial).values(
+                **values, origin=origin, label=clean_text(label), created=time.time()
+            )
         )
     elif trial.configuration_id != wanted:
         raise DatabaseFault(f"trial {number} is stored with another configuration")
@@ -148,7 +150,7 @@ def start_run(connection: Connection, campaign_id: int, request: RunRequest, ses
         phase=str(request.phase),
         block=request.block,
         position=request.position,
-        session=clean(session),
+        session=clean_text(session),
         operation=str(request.workload.operation),
         workload=workload_json(request.workload),
         timing=asdict(request.timing),
@@ -191,7 +193,9 @@ def mark_interrupted(connection: Connection, run_id: str, detail: str) -> bool:
     Raises:
         DatabaseFault: no such run.
     """
-    return _store(connection, run_id, None, {"outcome": "interrupted", "detail": clean(detail)})
+    return _store(
+        connection, run_id, None, {"outcome": "interrupted", "detail": clean_text(detail)}
+    )
 
 
 def replace_profiles(
@@ -223,10 +227,10 @@ def replace_profiles(
 
 def _changeable(spec: CampaignRecord) -> dict[str, Any]:
     return {
-        "settings": plain(spec.settings),
-        "space": plain(spec.space),
+        "settings": to_json_value(spec.settings),
+        "space": to_json_value(spec.space),
         "space_key": spec.space_key,
-        "folder": clean(spec.folder),
+        "folder": clean_text(spec.folder),
     }
 
 
@@ -236,8 +240,8 @@ def _system(connection: Connection, system: SystemRecord) -> int:
         System,
         System.fingerprint,
         system.fingerprint,
-        name=clean(system.name),
-        description=plain(system.description),
+        name=clean_text(system.name),
+        description=to_json_value(system.description),
         created=time.time(),
     )[0]
 
@@ -248,8 +252,8 @@ def _stack(connection: Connection, stack: StackRecord) -> int:
         Stack,
         Stack.fingerprint,
         stack.fingerprint,
-        text=clean(stack.text),
-        description=plain(stack.description),
+        text=clean_text(stack.text),
+        description=to_json_value(stack.description),
         created=time.time(),
     )[0]
 
@@ -315,14 +319,14 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
         "started_at": result.started_at,
         "wall_s": result.wall_s,
         "exit_code": result.exit_code,
-        "detail": clean(result.detail),
-        "output_tail": clean(result.output_tail[-TAIL_CHARACTERS:]),
+        "detail": clean_text(result.detail),
+        "output_tail": clean_text(result.output_tail[-TAIL_CHARACTERS:]),
         "oversubscribed": result.oversubscribed,
         "other_load": result.other_load,
-        "header": plain(result.header),
-        "footer": plain(_footer(result)),
-        "nodes": clean(",".join(result.nodes)) or None,
-        "distance": clean(result.distance) or None,
+        "header": to_json_value(result.header),
+        "footer": to_json_value(_footer(result)),
+        "nodes": clean_text(",".join(result.nodes)) or None,
+        "distance": clean_text(result.distance) or None,
         "end_s": result.end_s,
     }
 
@@ -354,9 +358,9 @@ def _profile_values(profile: Profile) -> dict[str, Any]:
         "name": profile.name,
         "verdict": str(profile.verdict),
         "minimum_gain": profile.minimum_gain,
-        "note": clean(profile.note),
+        "note": clean_text(profile.note),
         "simulated": profile.simulated,
-        "details": plain(profile.details),
+        "details": to_json_value(profile.details),
     }
 
 

@@ -11,11 +11,11 @@ from commtune.errors import ExportRefused, UnknownName
 from commtune.export import csh, env, fish, json_, lmod, sh, tcl
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format
-from commtune.export.guards import DEFAULT_TOLERANCE, Guards, judge
-from commtune.export.remarks import gain_text, remarks, size_text
+from commtune.export.guards import DEFAULT_TOLERANCE, GuardVerdict, judge_guards
+from commtune.export.remarks import gain_text, profile_remarks, size_text
 from commtune.model import Backend, Operation, Profile, Verdict
 
-__all__ = ["ExportDocument", "formats", "render"]
+__all__ = ["ExportDocument", "list_formats", "render_profile"]
 
 _ALL = (
     env.FORMAT, sh.FORMAT, csh.FORMAT, fish.FORMAT, json_.FORMAT, lmod.FORMAT, tcl.FORMAT,
@@ -24,12 +24,12 @@ _FORMATS = {chosen.name: chosen for chosen in _ALL}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def formats() -> tuple[str, ...]:
+def list_formats() -> tuple[str, ...]:
     """The names of all formats."""
     return tuple(_FORMATS)
 
 
-def render(
+def render_profile(
     format: str,
     document: ExportDocument,
     *,
@@ -53,12 +53,12 @@ def render(
     chosen = _FORMATS[format]
     _refuse_without_gain(document.profile)
     _refuse_unfit(chosen, document.variables())
-    guards = judge(document.profile, guard_tolerance)
+    guards = judge_guards(document.profile, guard_tolerance)
     unguarded = chosen.general and not guards.hold
     if unguarded and not allow_unguarded:
         raise _without_guards(document.profile, guards)
     undo = chosen.undo(list(document.variables()))
-    lines = remarks(document, guards, chosen.load, undo)
+    lines = profile_remarks(document, guards, chosen.load, undo)
     return chosen.write(document, [*(_WARNING if unguarded else []), *lines], guards)
 
 
@@ -107,7 +107,7 @@ def _impossible(value: str) -> str:
     return ""
 
 
-def _without_guards(profile: Profile, guards: Guards) -> ExportRefused:
+def _without_guards(profile: Profile, guards: GuardVerdict) -> ExportRefused:
     wrong = [
         f"{p.operation} at {size_text(p.bytes)} is slower: {gain_text(p)}" for p in guards.hurt
     ]

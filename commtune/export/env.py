@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from commtune.export.document import ExportDocument
-from commtune.export.formats import Format, commented
-from commtune.export.guards import Guards
+from commtune.export.formats import Format, comment_lines
+from commtune.export.guards import GuardVerdict
 
 _LOAD = "docker run --env-file FILE ..."
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")
@@ -19,11 +19,11 @@ _LITERAL = "Values are literal, without quotes or escapes: for docker --env-file
 _NOT_SHELL = "NOT for systemd or a shell's '.': they would read some of these values differently."
 
 
-def _write(document: ExportDocument, lines: list[str], guards: Guards) -> str:
+def _write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
     del guards
     variables = document.variables()
     plain = all(_SAFE.fullmatch(value) for value in variables.values())
-    head = commented([*lines, "", _LITERAL, *([] if plain else [_NOT_SHELL])], "#")
+    head = comment_lines([*lines, "", _LITERAL, *([] if plain else [_NOT_SHELL])], "#")
     return head + "".join(f"{name}={value}\n" for name, value in variables.items())
 
 

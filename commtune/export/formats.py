@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from commtune.export.document import ExportDocument
-from commtune.export.guards import Guards
+from commtune.export.guards import GuardVerdict
 
 
 def carries_all(value: str) -> str:
@@ -28,13 +28,13 @@ class Format:
     """
 
     name: str
-    write: Callable[[ExportDocument, list[str], Guards], str]
+    write: Callable[[ExportDocument, list[str], GuardVerdict], str]
     load: str
     undo: Callable[[Sequence[str]], str]
     unfit: Callable[[str], str] = carries_all
     general: bool = False
 
 
-def commented(lines: list[str], mark: str) -> str:
+def comment_lines(lines: list[str], mark: str) -> str:
     """Lines as comments, each closed by a newline."""
     return "".join(f"{mark} {line}".rstrip() + "\n" for line in lines)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commtune.model import PointEvidence, Profile
-from commtune.tuner.points import telling
+from commtune.tuner.points import displayed_points
 
 #: A guard operation may be slower by this share, at the lower end of its interval.
 DEFAULT_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Guards:
+class GuardVerdict:
     """What is known of the operations that a profile wasn't made for.
 
     Attributes:
@@ -38,13 +38,13 @@ class Guards:
         return bool(self.unharmed) and not self.hurt and not self.unclear
 
 
-def judge(profile: Profile, tolerance: float = DEFAULT_TOLERANCE) -> Guards:
+def judge_guards(profile: Profile, tolerance: float = DEFAULT_TOLERANCE) -> GuardVerdict:
     """Reads the guard evidence of a profile."""
     floor = 1.0 - tolerance
     measured = [point for point in profile.guards if point.operation != profile.operation]
-    others = telling(measured)
+    others = displayed_points(measured)
     hurt = tuple(point for point in others if point.gain.high < floor)
     unclear = tuple(p for p in others if p.gain.low < floor and p not in hurt)
     suspects = {point.operation for point in (*hurt, *unclear)}
     unharmed = sorted({point.operation for point in others} - suspects)
-    return Guards(tolerance, tuple(unharmed), hurt, unclear)
+    return GuardVerdict(tolerance, tuple(unharmed), hurt, unclear)

@@ -8,13 +8,13 @@ from typing import Any
 
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format
-from commtune.export.guards import Guards
+from commtune.export.guards import GuardVerdict
 from commtune.text import without_infinities
 
 _SCHEMA = "commtune-profile/1"
 
 
-def _write(document: ExportDocument, lines: list[str], guards: Guards) -> str:
+def _write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
     content = {
         "schema": _SCHEMA,
         "remarks": lines,

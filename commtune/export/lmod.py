@@ -8,25 +8,25 @@ measured.
 from __future__ import annotations
 
 from commtune.export.document import ExportDocument
-from commtune.export.formats import Format, commented
-from commtune.export.guards import Guards
-from commtune.export.remarks import one_line, scope, title
+from commtune.export.formats import Format, comment_lines
+from commtune.export.guards import GuardVerdict
+from commtune.export.remarks import one_line, profile_scope, profile_title
 
 
-def _write(document: ExportDocument, lines: list[str], guards: Guards) -> str:
+def _write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
     profile = document.profile
     settings = [f"pushenv({_quoted(n)}, {_quoted(v)})" for n, v in document.variables().items()]
     name = _quoted(one_line("Name: commtune profile " + profile.name))
     body = [
         f"help({_long(lines)})",
         f"whatis({name})",
-        f"whatis({_quoted('Description: ' + title(profile))})",
-        f"whatis({_quoted('Scope: ' + ' '.join(scope(profile, guards)))})",
+        f"whatis({_quoted('Description: ' + profile_title(profile))})",
+        f"whatis({_quoted('Scope: ' + ' '.join(profile_scope(profile, guards)))})",
         'family("commtune")',
         *settings,
     ]
     return (
-        commented([title(profile), "module help shows what it is good for."], "--")
+        comment_lines([profile_title(profile), "module help shows what it is good for."], "--")
         + "\n".join(body)
         + "\n"
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from commtune.export.document import ExportDocument
-from commtune.export.guards import Guards
+from commtune.export.guards import GuardVerdict
 from commtune.model import PointEvidence, Profile, Verdict
 from commtune.text import each_by_itself, is_too_noisy, split_note
-from commtune.tuner.points import telling
+from commtune.tuner.points import displayed_points
 from commtune.tuner.speeds import ALL
 
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
@@ -19,7 +19,9 @@ _WORDS = {
 }
 
 
-def remarks(document: ExportDocument, guards: Guards, load: str, undo: str) -> list[str]:
+def profile_remarks(
+    document: ExportDocument, guards: GuardVerdict, load: str, undo: str
+) -> list[str]:
     """Origin, scope, evidence, and how to verify and undo; no line holds a control character.
 
     Args:
@@ -27,9 +29,9 @@ def remarks(document: ExportDocument, guards: Guards, load: str, undo: str) -> l
     """
     profile = document.profile
     sections = (
-        [title(profile), *_origin(document)],
-        scope(profile, guards),
-        evidence(profile),
+        [profile_title(profile), *_origin(document)],
+        profile_scope(profile, guards),
+        evidence_table(profile),
         _variables(document),
         [
             "Verify: time your program with and without them, in turn, several times.",
@@ -43,14 +45,14 @@ def remarks(document: ExportDocument, guards: Guards, load: str, undo: str) -> l
     return [one_line(line) for line in lines]
 
 
-def title(profile: Profile) -> str:
+def profile_title(profile: Profile) -> str:
     """One line: what this is."""
     low, high = size_text(profile.bytes_low), size_text(profile.bytes_high)
     sizes = low if low == high else f"{low} to {high}"
     return one_line(f"commtune profile {profile.name}: settings for {profile.operation}, {sizes}")
 
 
-def scope(profile: Profile, guards: Guards) -> list[str]:
+def profile_scope(profile: Profile, guards: GuardVerdict) -> list[str]:
     """What the settings are for, and what is known beyond that."""
     lines = [
         f"For {profile.operation} in that range of sizes only: that is what was measured.",
@@ -67,11 +69,11 @@ def scope(profile: Profile, guards: Guards) -> list[str]:
     return lines
 
 
-def evidence(profile: Profile) -> list[str]:
+def evidence_table(profile: Profile) -> list[str]:
     """A table of gains, a line for each size and machine speed."""
     gain = f"gain [{100 * profile.level:.4g} %]"
     head = f"{'size':>8}  {'speed':<5}  {'default':>8}  {'tuned':>8}  {gain:<17}  pairs"
-    shown = [*telling(profile.points), *telling(profile.guards)]
+    shown = [*displayed_points(profile.points), *displayed_points(profile.guards)]
     rows = [head, *(_row(point) for point in shown)]
     if len({point.speed == ALL for point in shown}) > 1:
         rows.append(each_by_itself(None))

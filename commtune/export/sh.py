@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from commtune.export.document import ExportDocument
-from commtune.export.formats import Format, commented
-from commtune.export.guards import Guards
+from commtune.export.formats import Format, comment_lines
+from commtune.export.guards import GuardVerdict
 
 
-def _write(document: ExportDocument, lines: list[str], guards: Guards) -> str:
+def _write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
     del guards
     settings = (f"export {name}={_quoted(v)}\n" for name, v in document.variables().items())
-    return commented(lines, "#") + "".join(settings)
+    return comment_lines(lines, "#") + "".join(settings)
 
 
 def _quoted(value: str) -> str:

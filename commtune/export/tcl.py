@@ -8,9 +8,9 @@ that of Lmod 8.6 for Tcl files saves the new value as the old one, so that it wo
 from __future__ import annotations
 
 from commtune.export.document import ExportDocument
-from commtune.export.formats import Format, commented
-from commtune.export.guards import Guards
-from commtune.export.remarks import scope, title
+from commtune.export.formats import Format, comment_lines
+from commtune.export.guards import GuardVerdict
+from commtune.export.remarks import profile_scope, profile_title
 
 _SPECIAL = '\\"$[]{}'
 _CHOOSE = """\
@@ -25,14 +25,14 @@ if {[llength [info commands pushenv]] && ![info exists ::env(LMOD_VERSION)]} {
 """
 
 
-def _write(document: ExportDocument, lines: list[str], guards: Guards) -> str:
+def _write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
     profile = document.profile
     settings = (f"$commtune_set {n} {_quoted(v)}\n" for n, v in document.variables().items())
     helping = "".join(f"    puts stderr {_quoted(line)}\n" for line in lines)
-    about = (title(profile), " ".join(scope(profile, guards)))
+    about = (profile_title(profile), " ".join(profile_scope(profile, guards)))
     return (
         "#%Module1.0\n"
-        + commented([title(profile), "module help shows what it is good for."], "#")
+        + comment_lines([profile_title(profile), "module help shows what it is good for."], "#")
         + f"proc ModulesHelp {{ }} {{\n{helping}}}\n"
         + "".join(f"module-whatis {_quoted(text)}\n" for text in about)
         + _CHOOSE

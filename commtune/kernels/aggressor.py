@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.kernels.records import Records, read
+from commtune.kernels.records import Records, read_records
 from commtune.model import AggressorPattern
 
 
@@ -48,7 +48,7 @@ class AggressorReport:
 
 def read_aggressor(path: Path) -> AggressorReport:
     """Reads an aggressor's record file, whatever its state, also while it is being written."""
-    records = read(path)
+    records = read_records(path)
     header, traffic = records.header, records.traffic or {}
     if header is None:
         return AggressorReport(problems=records.problems)

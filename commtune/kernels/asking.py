@@ -31,7 +31,7 @@ def ask_alone(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str,
     """
     program = [sys.executable, "-P", "-m", "commtune.kernels.twin.asking", libmpi_of(mpi)]
     try:
-        done = process.run(
+        done = process.run_process(
             program,
             environment={
                 **_BETWEEN_NODES.get(mpi.flavour, {}),

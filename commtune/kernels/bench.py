@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from commtune.kernels.records import Records, read
+from commtune.kernels.records import Records, read_records
 from commtune.model import (
     BLOCKING,
     WALL,
@@ -47,7 +47,7 @@ class NativeProgram:
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
         """The command line of one rank."""
-        command = arguments(self.executable, request, records, self.env_names)
+        command = bench_arguments(self.executable, request, records, self.env_names)
         if self.leaves_memory and _only_xccl(request.workload):
             command.append("--end=quick")
         asked = self.matrix is not None and request.workload.operation is Operation.MATRIX
@@ -66,7 +66,7 @@ class NativeProgram:
 
     def read(self, records: Path, request: RunRequest) -> Records:
         """Reads a record file and holds it against what was asked for."""
-        found = read(records, request)
+        found = read_records(records, request)
         return replace(found, mismatch=_mismatch(self.library, found.header or {}))
 
 
@@ -89,7 +89,7 @@ def _words_of(library: str) -> tuple[str, ...]:
     return (name, *re.findall(r"[0-9]+", version)[:3])
 
 
-def arguments(
+def bench_arguments(
     executable: Path, request: RunRequest, records: Path, env_names: Sequence[str]
 ) -> list[str]:
     """The command line of one rank for a request; the launcher goes in front of it."""

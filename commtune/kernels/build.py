@@ -38,7 +38,7 @@ _LEFT_OVER_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltBenchmark:
     """A benchmark that can be started.
 
     Attributes:
@@ -55,19 +55,21 @@ class Built:
         return self.executable.parent / _LOG
 
 
-def build(mpi: MpiInstallation, cache: Path, *, toolchain: Toolchain | None = None) -> Path:
+def build_benchmark(
+    mpi: MpiInstallation, cache: Path, *, toolchain: Toolchain | None = None
+) -> Path:
     """The benchmark's executable for an MPI; see ``provide``."""
-    return provide(mpi, cache, toolchain=toolchain).executable
+    return provide_benchmark(mpi, cache, toolchain=toolchain).executable
 
 
-def provide(
+def provide_benchmark(
     mpi: MpiInstallation,
     cache: Path,
     *,
     toolchain: Toolchain | None = None,
     log: Path | None = None,
     again: bool = False,
-) -> Built:
+) -> BuiltBenchmark:
     """The benchmark for an MPI, built if the cache doesn't have it.
 
     One that lacks a backend for which there is all, but which couldn't be compiled, is asked for
@@ -92,7 +94,7 @@ def provide(
     environment = {**os.environ, **mpi.environment}
     version = _compiler_version(mpi, environment)
     key = build_key(mpi, toolchain, version, environment, digest_of_sources())
-    kept = Built(cache / key / _EXECUTABLE, is_new=False)
+    kept = BuiltBenchmark(cache / key / _EXECUTABLE, is_new=False)
     has_kept = kept.executable.is_file() and not again
     if has_kept and not _lacks_something(kept, toolchain):
         return _as_it_is(kept, log)
@@ -113,20 +115,24 @@ def provide(
     return replace(kept, is_new=True)
 
 
-def _as_it_is(kept: Built, log: Path | None) -> Built:
+def _as_it_is(kept: BuiltBenchmark, log: Path | None) -> BuiltBenchmark:
     said = _text_of(kept.log)  # before the log is opened: it may be the same file
     _Log(log).add(said or "It was built before, and what was said is not kept.\n")
     return kept
 
 
-def _lacks_something(kept: Built, toolchain: Toolchain | None) -> bool:
+def _lacks_something(kept: BuiltBenchmark, toolchain: Toolchain | None) -> bool:
     """Whether a build has no NCCL or RCCL though one was found to build it with."""
     has_xccl = toolchain is not None and toolchain.xccl is not None
     return has_xccl and bool(backends_of(kept.executable).get(Backend.XCCL))
 
 
 def _is_mended(
-    steps: _Steps, kept: Built, mpi: MpiInstallation, toolchain: Toolchain | None, key: str
+    steps: _Steps,
+    kept: BuiltBenchmark,
+    mpi: MpiInstallation,
+    toolchain: Toolchain | None,
+    key: str,
 ) -> bool:
     """Configures; and whether a build would now have a backend that the one that is kept lacks."""
     try:
@@ -153,18 +159,18 @@ def backends_of(executable: Path) -> dict[str, str]:
     return {name: rest.partition("no: ")[2] for name, _, rest in parsed}
 
 
-def sources() -> Path:
+def source_folder() -> Path:
     """The folder with the benchmark's CMakeLists.txt."""
     return Path(__file__).parent
 
 
 def digest_of_sources() -> str:
     digest = hashlib.sha256()
-    folders = (sources() / name for name in ("cmake", "src"))
+    folders = (source_folder() / name for name in ("cmake", "src"))
     files = [path for folder in folders for path in sorted(folder.rglob("*"))]
-    for path in [sources() / "CMakeLists.txt", *files]:
+    for path in [source_folder() / "CMakeLists.txt", *files]:
         if path.is_file():
-            digest.update(f"{path.relative_to(sources())}\0".encode())
+            digest.update(f"{path.relative_to(source_folder())}\0".encode())
             digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -176,7 +182,7 @@ def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> s
         MissingComponent: there is no wrapper, or none behind it.
         BuildFailed: the wrapper fails for another reason.
     """
-    done = process.run(
+    done = process.run_process(
         [str(mpi.compiler), "--version"], environment=environment, timeout_s=_PROBE_LIMIT_S
     )
     if done.ok:
@@ -194,7 +200,7 @@ def _configuring(
 ) -> list[str]:
     """CMake's command that says what will be built."""
     return [
-        _tool("cmake", "CMAKE_BIN_DIR"), "-S", str(sources()), "-B", str(folder), "-G", "Ninja",
+        _tool("cmake", "CMAKE_BIN_DIR"), "-S", str(source_folder()), "-B", str(folder), "-G", "Ninja",
         f"-DCMAKE_MAKE_PROGRAM={_tool('ninja', 'BIN_DIR')}",
         f"-DCMAKE_CXX_COMPILER={mpi.compiler}",
         f"-DCMAKE_BUILD_RPATH={';'.join(_library_folders(mpi.prefix))}",
@@ -268,7 +274,7 @@ class _Steps:
 
     def run(self, step: Sequence[str]) -> None:
         """Raises: BuildFailed: it fails, or takes too long."""
-        done = process.run(
+        done = process.run_process(
             step, environment=self.environment, timeout_s=_BUILD_LIMIT_S, whole_output=True
         )
         self.log.add(f"$ {' '.join(step)}\n{done.output}")

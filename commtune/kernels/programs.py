@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from commtune.errors import MissingComponent, UserError, installing
+from commtune.errors import MissingComponent, UserError, install_command
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import digest_of_sources
@@ -46,7 +46,7 @@ def other_program(
     if importlib.util.find_spec("mpi4py") is None:
         raise MissingComponent(
             f"the backend {workload.backend} needs mpi4py",
-            hint=installing("commtune[python]"),
+            hint=install_command("commtune[python]"),
         )
     if not own.pattern and workload.operation not in OPERATIONS:
         raise UserError(

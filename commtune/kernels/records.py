@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from commtune.kernels.record_values import (
-    Unsound,
-    mapping,
-    number,
+    InvalidRecord,
     optional_ns,
     optional_positive,
-    parse,
-    positive,
-    samples,
-    whole,
+    parse_record,
+    read_number,
+    read_object,
+    read_positive,
+    read_samples,
+    read_whole,
 )
-from commtune.model import AggressorPattern, Measurement, Piece, RunRequest, Workload
+from commtune.model import AggressorPattern, Measurement, RunRequest, SubMeasurement, Workload
 
 #: The version of the contract that this module reads; see contract/v1.schema.json.
 CONTRACT = 1
@@ -69,11 +69,11 @@ class Records:
     problems: tuple[str, ...] = ()
     traces: tuple[SizeTrace, ...] = ()
     traffic: Mapping[str, Any] | None = None
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[SubMeasurement, ...] = ()
     mismatch: str = ""
 
 
-def read(path: Path, request: RunRequest | None = None) -> Records:
+def read_records(path: Path, request: RunRequest | None = None) -> Records:
     """Reads a record file, whatever its state; a missing file gives empty records.
 
     Args:
@@ -108,7 +108,7 @@ class _Reader:
     problems: list[str] = field(default_factory=list)
     traces: list[SizeTrace] = field(default_factory=list)
     traffic: Mapping[str, Any] | None = None
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[SubMeasurement] = field(default_factory=list)
     _seen: set[tuple[str, int]] = field(default_factory=set)
 
     def read(self, content: bytes) -> None:
@@ -126,18 +126,18 @@ class _Reader:
 
     def _line(self, place: int, line: bytes) -> None:
         try:
-            self._record(parse(line))
-        except Unsound as error:
+            self._record(parse_record(line))
+        except InvalidRecord as error:
             self.problems.append(f"line {place}: {error}")
 
     def _record(self, record: Mapping[str, Any]) -> None:
         kind = record.get("record")
         if self.footer is not None:
-            raise Unsound("a record after the footer")
+            raise InvalidRecord("a record after the footer")
         if kind == "header":
             self._header(record)
         elif self.header is None:
-            raise Unsound("no header before this record")
+            raise InvalidRecord("no header before this record")
         elif kind == "measurement":
             self._measurement(record)
         elif kind == "trace":
@@ -147,19 +147,21 @@ class _Reader:
         elif kind == "footer":
             self._footer(record)
         else:
-            raise Unsound(f"unknown kind of record: {str(kind)[:40]!r}")
+            raise InvalidRecord(f"unknown kind of record: {str(kind)[:40]!r}")
 
     def _header(self, record: Mapping[str, Any]) -> None:
         if self.header is not None:
-            raise Unsound("a second header")
-        contract = whole(record, "contract")
+            raise InvalidRecord("a second header")
+        contract = read_whole(record, "contract")
         if contract != CONTRACT:
-            raise Unsound(f"contract version {contract}; this commtune reads version {CONTRACT}")
+            raise InvalidRecord(
+                f"contract version {contract}; this commtune reads version {CONTRACT}"
+            )
         ranks = record.get("rank_info")
         if not isinstance(ranks, list) or not all(_is_rank(rank) for rank in ranks):
-            raise Unsound("rank_info is not a list of ranks with their environments")
+            raise InvalidRecord("rank_info is not a list of ranks with their environments")
         if not isinstance(record.get("oversubscribed"), bool):
-            raise Unsound("oversubscribed is not a bool")
+            raise InvalidRecord("oversubscribed is not a bool")
         if self.request is not None:
             _compare(record, self.request)
         if _is_aggressors(record):
@@ -169,7 +171,7 @@ class _Reader:
     def _measurement(self, record: Mapping[str, Any]) -> None:
         measurement = replace(_measured(record), operation=self._later(record))
         if "part" in record or "pair" in record:
-            self._piece(Piece(measurement, _part(record), _pair(record)))
+            self._piece(SubMeasurement(measurement, _part(record), _pair(record)))
             return
         named = f" of {measurement.operation}" if measurement.operation else ""
         self._expect_new(f"measurement{named}", measurement.bytes)
@@ -181,10 +183,10 @@ class _Reader:
             return ""
         name = str(record["operation"])[:40]
         if self.request is None or name not in self.request.workload.then:
-            raise Unsound(f"a measurement of {name}, which nobody asked for")
+            raise InvalidRecord(f"a measurement of {name}, which nobody asked for")
         return name
 
-    def _piece(self, piece: Piece) -> None:
+    def _piece(self, piece: SubMeasurement) -> None:
         name = piece.part or "pair {} {}".format(*piece.pair or ())
         self._expect_new(f"measurement ({name})", piece.measurement.bytes)
         self.pieces.append(piece)
@@ -196,31 +198,31 @@ class _Reader:
 
     def _traffic(self, record: Mapping[str, Any]) -> None:
         if self.header is None or not _is_aggressors(self.header):
-            raise Unsound("traffic of a run that is no aggressor")
+            raise InvalidRecord("traffic of a run that is no aggressor")
         for name in ("bytes_moved", "bytes_between_nodes"):
-            whole(record, name)
+            read_whole(record, name)
         for name in ("traffic_s", "active_s"):
-            number(record, name)
+            read_number(record, name)
         self.traffic = record
 
     def _expect_new(self, kind: str, size: int) -> None:
         if (kind, size) in self._seen:
-            raise Unsound(f"a second {kind} of {size} bytes")
+            raise InvalidRecord(f"a second {kind} of {size} bytes")
         if self.request is not None and size not in self.request.workload.sizes:
-            raise Unsound(f"a {kind} of {size} bytes, which nobody asked for")
+            raise InvalidRecord(f"a {kind} of {size} bytes, which nobody asked for")
         self._seen.add((kind, size))
 
     def _footer(self, record: Mapping[str, Any]) -> None:
         if record.get("status") not in ("ok", "wrong"):
-            raise Unsound(f"unknown status: {str(record.get('status'))[:40]!r}")
-        number(record, "elapsed_s")
-        count = whole(record, "measurements")
+            raise InvalidRecord(f"unknown status: {str(record.get('status'))[:40]!r}")
+        read_number(record, "elapsed_s")
+        count = read_whole(record, "measurements")
         if self.header is not None and _is_aggressors(self.header):
             self._traffic(record)
         self.footer = record
         found = len(self.measurements) + len(self.pieces)
         if count != found:
-            raise Unsound(f"the footer counts {count} measurements, not {found}")
+            raise InvalidRecord(f"the footer counts {count} measurements, not {found}")
 
 
 def _is_rank(rank: object) -> bool:
@@ -239,9 +241,9 @@ def _is_aggressors(header: Mapping[str, Any]) -> bool:
 
 def _check_aggressor(header: Mapping[str, Any]) -> None:
     if header.get("pattern") not in list(AggressorPattern):
-        raise Unsound(f"unknown pattern: {str(header.get('pattern'))[:40]!r}")
+        raise InvalidRecord(f"unknown pattern: {str(header.get('pattern'))[:40]!r}")
     for name in ("message_bytes", "ranks", "nodes"):
-        whole(header, name)
+        read_whole(header, name)
 
 
 def _compare(header: Mapping[str, Any], request: RunRequest) -> None:
@@ -256,9 +258,11 @@ def _compare(header: Mapping[str, Any], request: RunRequest) -> None:
     }
     for name, value in asked.items():
         if header.get(name) != value:
-            raise Unsound(f"{name} is {str(header.get(name))[:40]!r}, asked for was {value!r}")
+            raise InvalidRecord(
+                f"{name} is {str(header.get(name))[:40]!r}, asked for was {value!r}"
+            )
     if "aggressors" in header:  # as with --aggressors: no time of a quiet network
-        raise Unsound("aggressors sent beside it, which nobody asked for")
+        raise InvalidRecord("aggressors sent beside it, which nobody asked for")
     _compare_shape(header, workload)
 
 
@@ -271,29 +275,29 @@ def _compare_shape(header: Mapping[str, Any], workload: Workload) -> None:
         value = getattr(asked, name)
         # Only what the operation uses is there.
         if name in found and found[name] != value:
-            raise Unsound(f"{name} is {str(found[name])[:40]!r}, asked for was {value!r}")
+            raise InvalidRecord(f"{name} is {str(found[name])[:40]!r}, asked for was {value!r}")
 
 
 def _measured(record: Mapping[str, Any]) -> Measurement:
-    times = mapping(record, "time_s")
-    canary = mapping(record, "canary_ns")
+    times = read_object(record, "time_s")
+    canary = read_object(record, "canary_ns")
     return Measurement(
-        bytes=whole(record, "bytes"),
-        median_s=positive(times, "median"),
-        min_s=positive(times, "min"),
-        mean_s=positive(times, "mean"),
-        p95_s=positive(times, "p95"),
-        max_s=positive(times, "max"),
-        algbw=number(record, "algbw_Bps"),
-        busbw=number(record, "busbw_Bps"),
-        samples_s=samples(record),
-        batch=whole(record, "batch"),
+        bytes=read_whole(record, "bytes"),
+        median_s=read_positive(times, "median"),
+        min_s=read_positive(times, "min"),
+        mean_s=read_positive(times, "mean"),
+        p95_s=read_positive(times, "p95"),
+        max_s=read_positive(times, "max"),
+        algbw=read_number(record, "algbw_Bps"),
+        busbw=read_number(record, "busbw_Bps"),
+        samples_s=read_samples(record),
+        batch=read_whole(record, "batch"),
         canary_s=optional_ns(canary, "before"),
         canary_after_s=optional_ns(canary, "after"),
-        wrong=whole(record, "wrong"),
+        wrong=read_whole(record, "wrong"),
         first_call_s=optional_positive(record, "first_call_s"),
         rank_skew=optional_positive(record, "rank_skew"),
-        bytes_total=whole(record, "bytes_total") if "bytes_total" in record else None,
+        bytes_total=read_whole(record, "bytes_total") if "bytes_total" in record else None,
     )
 
 
@@ -302,7 +306,7 @@ def _part(record: Mapping[str, Any]) -> str:
         return ""
     part = record["part"]
     if part not in _PARTS:
-        raise Unsound(f"unknown part: {str(part)[:40]!r}")
+        raise InvalidRecord(f"unknown part: {str(part)[:40]!r}")
     return str(part)
 
 
@@ -311,14 +315,14 @@ def _pair(record: Mapping[str, Any]) -> tuple[int, int] | None:
         return None
     pair = record["pair"]
     if not isinstance(pair, list) or len(pair) != 2 or not all(type(rank) is int for rank in pair):
-        raise Unsound(f"pair is not two ranks: {str(pair)[:40]!r}")
+        raise InvalidRecord(f"pair is not two ranks: {str(pair)[:40]!r}")
     return pair[0], pair[1]
 
 
 def _traced(record: Mapping[str, Any]) -> SizeTrace:
     digest, agree = record.get("digest"), record.get("agree")
     if digest is not None and not isinstance(digest, str):
-        raise Unsound("digest is not a text")
+        raise InvalidRecord("digest is not a text")
     if agree is not None and not isinstance(agree, bool):
-        raise Unsound("agree is not a bool")
-    return SizeTrace(whole(record, "bytes"), whole(record, "operations"), digest, agree)
+        raise InvalidRecord("agree is not a bool")
+    return SizeTrace(read_whole(record, "bytes"), read_whole(record, "operations"), digest, agree)

@@ -289,7 +289,7 @@ def _ask(words: Sequence[str], environment: Mapping[str, str]) -> str:
     program = shutil.which(words[0], path=environment.get("PATH", os.defpath))
     if program is None:
         return ""
-    done = process.run(
+    done = process.run_process(
         [program, *words[1:]],
         environment=environment,
         timeout_s=_PROBE_LIMIT_S,

@@ -7,7 +7,7 @@ name says otherwise.
 from commtune.model.aggressors import Aggressor, AggressorPattern
 from commtune.model.configuration import DEFAULT, Configuration, content_key
 from commtune.model.evidence import Interval, PointEvidence, Profile, Verdict
-from commtune.model.guards import GUARD_NAMES
+from commtune.model.guards import PROTECTED_NAMES
 from commtune.model.jobs import JobKind, JobRecord, JobStage
 from commtune.model.libraries import MpiFlavour, MpiInstallation
 from commtune.model.operations import Backend, GpuKind, Operation
@@ -18,11 +18,11 @@ from commtune.model.runs import (
     Measurement,
     Outcome,
     Phase,
-    Piece,
     RunRequest,
     RunResult,
+    SubMeasurement,
 )
-from commtune.model.shapes import Direction, Flow, Matrix, Shape
+from commtune.model.shapes import Direction, Flow, Matrix, PatternParameters
 from commtune.model.workload import BATCHED, BLOCKING, DEVICE, WALL, OwnBenchmark, Timing, Workload
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "BLOCKING",
     "DEFAULT",
     "DEVICE",
-    "GUARD_NAMES",
+    "PROTECTED_NAMES",
     "WALL",
     "Aggressor",
     "AggressorPattern",
@@ -53,13 +53,13 @@ __all__ = [
     "Operation",
     "Outcome",
     "OwnBenchmark",
+    "PatternParameters",
     "Phase",
-    "Piece",
     "PointEvidence",
     "Profile",
     "RunRequest",
     "RunResult",
-    "Shape",
+    "SubMeasurement",
     "Timing",
     "Verdict",
     "Workload",

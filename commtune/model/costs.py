@@ -45,10 +45,10 @@ def cost_of(result: RunResult) -> RunCost | None:
     known = [call for call in calls if call is not None]
     first_calls_s = sum(known) if known and len(known) == len(calls) else None
     header, footer = result.header or {}, result.footer or {}
-    return cost(result.wall_s, result.end_s, first_calls_s, header, footer)
+    return cost_from(result.wall_s, result.end_s, first_calls_s, header, footer)
 
 
-def cost(
+def cost_from(
     wall_s: float,
     end_s: float | None,
     first_calls_s: float | None,

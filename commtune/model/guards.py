@@ -4,6 +4,6 @@ from __future__ import annotations
 
 #: Set by administrators; they pass to every run unchanged wherever they are set, and nothing may
 #: search them: NVLink multicast can take shared GPUs out of service.
-GUARD_NAMES = (
+PROTECTED_NAMES = (
     "NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST",
 )  # fmt: skip

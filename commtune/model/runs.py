@@ -172,7 +172,7 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Piece:
+class SubMeasurement:
     """A measurement that is none of the whole operation.
 
     Attributes:
@@ -222,5 +222,5 @@ class RunResult:
     other_load: float | None = None
     nodes: tuple[str, ...] = ()
     distance: str = ""
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[SubMeasurement, ...] = ()
     end_s: float | None = None

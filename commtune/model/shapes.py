@@ -45,7 +45,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Shape:
+class PatternParameters:
     """What an operation made of messages depends on; each operation uses some of it.
 
     Attributes:
@@ -81,7 +81,7 @@ class Shape:
         }
 
     @classmethod
-    def of_plain(cls, stored: Mapping[str, Any]) -> Shape:
+    def of_plain(cls, stored: Mapping[str, Any]) -> PatternParameters:
         """From what ``plain`` gave."""
         return cls(**stored)
 
@@ -103,7 +103,7 @@ class Shape:
         return ", ".join(words)
 
 
-_PLAINEST = Shape()
+_PLAINEST = PatternParameters()
 
 STRIPING = "striping"
 

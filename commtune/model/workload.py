@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from commtune.model.operations import Backend, Operation
-from commtune.model.shapes import Shape
+from commtune.model.shapes import PatternParameters
 
 #: Values of ``Timing.mode`` and ``Timing.timer`` for what has always been done.
 BLOCKING, BATCHED = "blocking", "batched"
@@ -114,7 +114,7 @@ class Workload:
     emulated_nodes: int = 0
     window: int = 0
     own: OwnBenchmark | None = None
-    shape: Shape = field(default_factory=Shape)
+    shape: PatternParameters = field(default_factory=PatternParameters)
     rotate: bool = False
     then: tuple[Operation, ...] = ()
 
@@ -180,7 +180,7 @@ class Workload:
                 "operation": Operation(stored["operation"]),
                 "sizes": tuple(stored["sizes"]),
                 "own": restored,
-                "shape": Shape.of_plain(stored.get("shape") or {}),
+                "shape": PatternParameters.of_plain(stored.get("shape") or {}),
                 "then": tuple(Operation(word) for word in stored.get("then", ())),
             }
         )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from commtune import text
 from commtune.model import Configuration, PointEvidence, Profile, Verdict
-from commtune.report.points import SizePoint, mean_gain, overall
-from commtune.report.record import Record
+from commtune.report.points import SizePoint, mean_gain, overall_points
+from commtune.report.record import CampaignRecord
 from commtune.tuner.profiles import ALL_SIZES
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
@@ -19,7 +19,7 @@ HOPELESS = 9.0
 
 
 @dataclass(frozen=True)
-class Card:
+class AnswerCard:
     """One answer.
 
     Attributes:
@@ -37,7 +37,7 @@ class Card:
     command: str = ""
 
 
-def cards(record: Record, points: Sequence[SizePoint]) -> tuple[Card, ...]:
+def answer_cards(record: CampaignRecord, points: Sequence[SizePoint]) -> tuple[AnswerCard, ...]:
     """One for each range of sizes, from the smallest up, then the one for all sizes."""
     ranged = [_card(record, profile, points) for profile in _merged(record.ranged)]
     return (*ranged, *([_one(record)] if record.one else []))
@@ -54,14 +54,16 @@ def _merged(profiles: Sequence[Profile]) -> list[tuple[Profile, ...]]:
     return found
 
 
-def _card(record: Record, profiles: Sequence[Profile], points: Sequence[SizePoint]) -> Card:
+def _card(
+    record: CampaignRecord, profiles: Sequence[Profile], points: Sequence[SizePoint]
+) -> AnswerCard:
     here = [p for p in points if p.profile in profiles and p.is_judged]
     sizes = _sizes(profiles[0].bytes_low, profiles[-1].bytes_high)
     if profiles[0].verdict is not Verdict.FASTER:
-        return Card(sizes, f"Keep the default for {sizes}.", tuple(_kept(record, profiles, here)),
+        return AnswerCard(sizes, f"Keep the default for {sizes}.", tuple(_kept(record, profiles, here)),
                     Configuration(), change=False)  # fmt: skip
-    mean, extremes = _gain(overall(p.evidence for p in here))
-    return Card(
+    mean, extremes = _gain(overall_points(p.evidence for p in here))
+    return AnswerCard(
         title=sizes,
         lead=f"Use this for {sizes}: {mean}.",
         detail=(*extremes, *_guarded(profiles)),
@@ -71,15 +73,15 @@ def _card(record: Record, profiles: Sequence[Profile], points: Sequence[SizePoin
     )
 
 
-def _one(record: Record) -> Card:
+def _one(record: CampaignRecord) -> AnswerCard:
     profile = record.one
     assert profile is not None
     judged = [p for p in profile.points if p.gain.pairs >= FEWEST_PAIRS]
     hurt = [p for p in judged if p.gain.high < 1]
-    sizes = ", ".join(dict.fromkeys(text.size(p.bytes) for p in hurt))
-    mean, extremes = _gain(overall(judged))
+    sizes = ", ".join(dict.fromkeys(text.format_size(p.bytes) for p in hurt))
+    mean, extremes = _gain(overall_points(judged))
     said = f"It is slower than the default at {sizes}." if hurt else ""
-    return Card(
+    return AnswerCard(
         title="One environment for all sizes",
         lead=f"If every size has to share one environment, use this: {mean}.",
         detail=tuple(line for line in (*extremes, said) if line),
@@ -90,7 +92,11 @@ def _one(record: Record) -> Card:
 
 
 def _sizes(low: int, high: int) -> str:
-    return text.size(low) if low == high else f"{text.size(low)} to {text.size(high)}"
+    return (
+        text.format_size(low)
+        if low == high
+        else f"{text.format_size(low)} to {text.format_size(high)}"
+    )
 
 
 def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
@@ -112,18 +118,22 @@ def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
 def _at(point: PointEvidence) -> str:
     gain = point.gain
     speed = "" if point.speed == ALL else f" ({point.speed} machine speed)"
-    return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}] at {text.size(point.bytes)}{speed}"
+    return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}] at {text.format_size(point.bytes)}{speed}"
 
 
-def _kept(record: Record, profiles: Sequence[Profile], points: Sequence[SizePoint]) -> list[str]:
+def _kept(
+    record: CampaignRecord, profiles: Sequence[Profile], points: Sequence[SizePoint]
+) -> list[str]:
     """Why the default stays, and what could still be hidden."""
     said = []
     ruled_out = all(profile.verdict is Verdict.DEFAULT for profile in profiles)
     least = profiles[0].minimum_gain
     if ruled_out:
-        said.append(f"No candidate gains {text.percent(least)} or more here: that is ruled out.")
+        said.append(
+            f"No candidate gains {text.format_percent(least)} or more here: that is ruled out."
+        )
     elif points:
-        said.append(f"No candidate was shown to gain {text.percent(least)}.")
+        said.append(f"No candidate was shown to gain {text.format_percent(least)}.")
     else:
         said.append("Too few pairs of runs to say anything.")
     detectable = record.conclusion.detectable
@@ -133,7 +143,7 @@ def _kept(record: Record, profiles: Sequence[Profile], points: Sequence[SizePoin
         said.append(f"{_above(known)} would most likely have been found.")
         unknown = {p.bytes for profile in profiles for p in profile.points} - known.keys()
         if unknown:
-            sizes = ", ".join(text.size(size) for size in sorted(unknown))
+            sizes = ", ".join(text.format_size(size) for size in sorted(unknown))
             said.append(f"Nothing is known at {sizes}: too noisy, or too few runs.")
     elif points and not ruled_out:
         notes = dict.fromkeys(text.split_note(p.note)[1] for p in profiles)
@@ -148,11 +158,11 @@ def _sentence(note: str) -> str:
 def _above(found: Mapping[int, float]) -> str:
     """The smallest gain that would have been found; where sizes differ, the extremes."""
     least, most = min(found, key=lambda s: found[s]), max(found, key=lambda s: found[s])
-    if text.percent(found[least]) == text.percent(found[most]):
-        return f"A gain above {text.percent(found[least])}"
+    if text.format_percent(found[least]) == text.format_percent(found[most]):
+        return f"A gain above {text.format_percent(found[least])}"
     return (
-        f"A gain above {text.percent(found[least])} (at {text.size(least)}) to "
-        f"{text.percent(found[most])} (at {text.size(most)})"
+        f"A gain above {text.format_percent(found[least])} (at {text.format_size(least)}) to "
+        f"{text.format_percent(found[most])} (at {text.format_size(most)})"
     )
 
 
@@ -163,9 +173,9 @@ def _guarded(profiles: Sequence[Profile]) -> list[str]:
     hurt = [p for profile in profiles for p in profile.guards if p.gain.high < 1]
     if not hurt:
         return [f"Also measured: {', '.join(operations)}; not surely slower at any size."]
-    where = sorted({f"{p.operation} of {text.size(p.bytes)}" for p in hurt})
+    where = sorted({f"{p.operation} of {text.format_size(p.bytes)}" for p in hurt})
     return [f"It slows down {', '.join(where)}."]
 
 
-def _export(record: Record, profile: str) -> str:
+def _export(record: CampaignRecord, profile: str) -> str:
     return f"commtune export {shlex.quote(f'{record.campaign.name}/{profile}')} --format sh"

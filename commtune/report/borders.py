@@ -10,7 +10,7 @@ from commtune.model import Configuration, Profile
 
 
 @dataclass(frozen=True)
-class Side:
+class BoundarySide:
     """What a configuration does at one of the two sizes; the ratio above 1: it is faster."""
 
     bytes: int
@@ -21,17 +21,17 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Border:
+class RangeBoundary:
     """Between two neighbouring measured sizes, bytes."""
 
     below: int
     above: int
-    sides: tuple[Side, ...]
+    sides: tuple[BoundarySide, ...]
 
 
-def borders(profiles: Iterable[Profile]) -> tuple[Border, ...]:
+def find_boundaries(profiles: Iterable[Profile]) -> tuple[RangeBoundary, ...]:
     """The borders that profiles name, each once, from the smallest size up."""
-    found: dict[int, Border] = {}
+    found: dict[int, RangeBoundary] = {}
     for profile in profiles:
         for row in profile.details.get("boundaries") or ():
             border = _border(row)
@@ -39,10 +39,10 @@ def borders(profiles: Iterable[Profile]) -> tuple[Border, ...]:
     return tuple(found[below] for below in sorted(found))
 
 
-def _border(row: Mapping[str, Any]) -> Border:
+def _border(row: Mapping[str, Any]) -> RangeBoundary:
     sides = [_side(side) for side in row.get("evidence") or () if _is_whole(side)]
     sides.sort(key=lambda side: (side.configuration.key, side.bytes))
-    return Border(int(row["below"]), int(row["from"]), tuple(sides))
+    return RangeBoundary(int(row["below"]), int(row["from"]), tuple(sides))
 
 
 def _is_whole(side: Mapping[str, Any]) -> bool:
@@ -50,8 +50,8 @@ def _is_whole(side: Mapping[str, Any]) -> bool:
     return all(side.get(key) is not None for key in ("ratio", "low", "high"))
 
 
-def _side(side: Mapping[str, Any]) -> Side:
-    return Side(
+def _side(side: Mapping[str, Any]) -> BoundarySide:
+    return BoundarySide(
         bytes=int(side["bytes"]),
         configuration=Configuration(side.get("configuration") or {}),
         ratio=float(side["ratio"]),

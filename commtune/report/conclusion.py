@@ -86,7 +86,7 @@ class Ablation:
             return ""
         if self.gain_kept > _MORE_THAN_ALL:
             return "more than the whole gain"
-        return f"{text.percent(self.gain_kept)} of the gain kept"
+        return f"{text.format_percent(self.gain_kept)} of the gain kept"
 
     @property
     def changed(self) -> tuple[tuple[str, str | None, str], ...]:
@@ -194,7 +194,7 @@ class Conclusion:
     set_aside: tuple[tuple[str, str | None], ...] = ()
 
 
-def parse(data: Plain | None) -> Conclusion:
+def parse_conclusion(data: Plain | None) -> Conclusion:
     """The stored conclusion; the empty one for ``None``."""
     if data is None:
         return Conclusion()

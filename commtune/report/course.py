@@ -11,7 +11,7 @@ from statistics import median
 from commtune.db.records import StoredRun
 from commtune.model import Configuration, Outcome, Phase
 from commtune.report.conclusion import Noise
-from commtune.report.record import Record
+from commtune.report.record import CampaignRecord
 from commtune.tuner.session import is_disturbed
 from commtune.tuner.speeds import MIXED
 
@@ -82,7 +82,7 @@ class DefaultRun:
     is_disturbed: bool
 
 
-def costs(record: Record) -> tuple[PhaseCost, ...]:
+def phase_costs(record: CampaignRecord) -> tuple[PhaseCost, ...]:
     """Runs and wall time by phase, in the order of a campaign."""
     return tuple(
         _cost(record, phase, [run for run in record.runs if run.phase is phase])
@@ -91,7 +91,7 @@ def costs(record: Record) -> tuple[PhaseCost, ...]:
     )
 
 
-def _cost(record: Record, phase: Phase, runs: Sequence[StoredRun]) -> PhaseCost:
+def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[StoredRun]) -> PhaseCost:
     failed = [run for run in runs if _has_failed(run)]
     lost = [run for run in runs if run.outcome.is_lost]
     told = {spent.phase: spent.disturbed for spent in record.conclusion.spent}
@@ -108,13 +108,13 @@ def _cost(record: Record, phase: Phase, runs: Sequence[StoredRun]) -> PhaseCost:
     )
 
 
-def _budget(record: Record, phase: Phase) -> float:
+def _budget(record: CampaignRecord, phase: Phase) -> float:
     name = _BUDGETS.get(phase, "")
     settings = record.campaign.settings.get("budget") or {}
     return float(record.conclusion.budget.get(name) or settings.get(name) or 0.0)
 
 
-def outside_s(record: Record) -> float:
+def outside_s(record: CampaignRecord) -> float:
     """Seconds of the sittings while no run was made: starting, deciding, storing, queueing."""
     sittings: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for run in record.runs:
@@ -136,17 +136,17 @@ def _has_failed(run: StoredRun) -> bool:
     return run.outcome is not Outcome.OK and not run.outcome.is_lost
 
 
-def failures(record: Record) -> tuple[Failure, ...]:
+def list_failures(record: CampaignRecord) -> tuple[Failure, ...]:
     """Failed runs by how they ended, the most frequent first."""
     return _by_cause(record, [run for run in record.runs if _has_failed(run)])
 
 
-def losses(record: Record) -> tuple[Failure, ...]:
+def list_losses(record: CampaignRecord) -> tuple[Failure, ...]:
     """Lost runs by what befell them, the most frequent first."""
     return _by_cause(record, [run for run in record.runs if run.outcome.is_lost])
 
 
-def _by_cause(record: Record, ended: Sequence[StoredRun]) -> tuple[Failure, ...]:
+def _by_cause(record: CampaignRecord, ended: Sequence[StoredRun]) -> tuple[Failure, ...]:
     found: defaultdict[Outcome, list[StoredRun]] = defaultdict(list)
     for run in ended:
         found[run.outcome].append(run)
@@ -177,7 +177,7 @@ def _common(configurations: set[Configuration], worked: set[tuple[str, str]]) ->
     return tuple(f"{name}={value}" for name, value in sorted(shared - worked))
 
 
-def default_runs(record: Record) -> tuple[DefaultRun, ...]:
+def default_runs(record: CampaignRecord) -> tuple[DefaultRun, ...]:
     """Every good run of the default in the tuned operation, size by size."""
     start = min((run.started_at for run in record.runs if run.wall_s > 0), default=0.0)
     return tuple(
@@ -206,7 +206,7 @@ def drawn_sizes(runs: Sequence[DefaultRun]) -> tuple[int, ...]:
     return tuple(sizes[round(i * step)] for i in range(_DRAWN_SIZES))
 
 
-def noise(record: Record, runs: Sequence[DefaultRun]) -> tuple[Noise, ...]:
+def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[Noise, ...]:
     """How steady the default was: as the campaign concluded, else from its runs."""
     if record.conclusion.noise:
         return record.conclusion.noise

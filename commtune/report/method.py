@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from commtune import text
-from commtune.report.record import Record
+from commtune.report.record import CampaignRecord
 from commtune.tuner.looks import error_share
 from commtune.tuner.runner import is_searched
 from commtune.tuner.speeds import ALL
@@ -26,27 +26,27 @@ _UNIT = (
 )
 
 
-def paragraphs(record: Record) -> list[str]:
+def method_paragraphs(record: CampaignRecord) -> list[str]:
     """The method, one thought a paragraph; only what is stored of this campaign."""
     parts = (_UNIT, _candidates(record), _intervals(record), _looks(record), _again(record),
              _speeds(record), _threshold(record))  # fmt: skip
     return [part for part in parts if part]
 
 
-def _method(record: Record) -> Mapping[str, Any]:
+def _method(record: CampaignRecord) -> Mapping[str, Any]:
     """What the campaign says of its method; older ones, what their settings say."""
     settings = record.campaign.settings
     return {**{k: settings[k] for k in ("level", "minimum_gain", "tolerance") if k in settings},
             **record.conclusion.method}  # fmt: skip
 
 
-def level_of(record: Record) -> float | None:
+def level_of(record: CampaignRecord) -> float | None:
     """The level at which all intervals hold together; ``None`` where nobody stored it."""
     level = _method(record).get("level")
     return None if level is None else float(level)
 
 
-def _candidates(record: Record) -> str:
+def _candidates(record: CampaignRecord) -> str:
     confirmed = record.conclusion.confirmed
     tried = sum(is_searched(trial.origin) for trial in record.trials)
     said = (
@@ -65,30 +65,30 @@ def _candidates(record: Record) -> str:
     )
 
 
-def _intervals(record: Record) -> str:
+def _intervals(record: CampaignRecord) -> str:
     level = level_of(record)
     if level is None:
         return ""
     named = str(record.conclusion.method.get("interval") or "")
     each = {p.level for p in record.profiles}
     is_corrected = bool(each) and min(each) > level
-    single = f" (each single one at {text.confidence(min(each))})" if is_corrected else ""
+    single = f" (each single one at {text.format_confidence(min(each))})" if is_corrected else ""
     made = f" Each is {named}." if named else ""
     return (
-        f"All intervals of the confirmation together hold with {text.confidence(level)}{single}: "
+        f"All intervals of the confirmation together hold with {text.format_confidence(level)}{single}: "
         f"the level is corrected for every candidate, size and look.{made} An interval speaks of "
         "the mean ratio on this machine, under the load that it had, with this "
         f"software.{_alone(record)}"
     )
 
 
-def _alone(record: Record) -> str:
+def _alone(record: CampaignRecord) -> str:
     speeds = {point.speed for profile in record.profiles for point in profile.points}
     is_mixed = ALL in speeds and len(speeds) > 1
     return f" {text.each_by_itself(level_of(record))}" if is_mixed else ""
 
 
-def _looks(record: Record) -> str:
+def _looks(record: CampaignRecord) -> str:
     looks = record.conclusion.method.get("looks")
     if not looks:
         return ""
@@ -100,23 +100,23 @@ def _looks(record: Record) -> str:
     )
 
 
-def _again(record: Record) -> str:
+def _again(record: CampaignRecord) -> str:
     """What asking more than once costs."""
     number = int(record.conclusion.method.get("confirmations") or 1)
     if number < 2:
         return ""
     return (
         f"This was confirmation number {number} of the campaign, in fresh blocks. It may spend "
-        f"{text.percent(error_share(number - 1))} of the error rate, so that asking again until "
+        f"{text.format_percent(error_share(number - 1))} of the error rate, so that asking again until "
         "the answer pleases finds no gains that are not there; its intervals are wider for that."
     )
 
 
-def _speeds(record: Record) -> str:
+def _speeds(record: CampaignRecord) -> str:
     limits = record.speeds.thresholds_s
     if not limits:
         return ""
-    between = " and ".join(text.duration(limit) for limit in limits)
+    between = " and ".join(text.format_duration(limit) for limit in limits)
     return (
         f"The machine alternated between {len(limits) + 1} speeds, told apart by a core-to-core "
         f"round trip around each size (they part at {between}). No setting can change that round "
@@ -124,26 +124,26 @@ def _speeds(record: Record) -> str:
     )
 
 
-def _threshold(record: Record) -> str:
+def _threshold(record: CampaignRecord) -> str:
     method = _method(record)
     least, tolerance = method.get("minimum_gain"), method.get("tolerance")
     if least is None:
         return ""
     said = (
         "A configuration is recommended where the lower end of its interval is above "
-        f"1 + {text.percent(least)}."
+        f"1 + {text.format_percent(least)}."
     )
     if tolerance is not None:
         said += (
             " A size that shows nothing, between sizes that share a configuration, goes with them "
-            f"if the lower end there is not below 1 - {text.percent(tolerance)} and the upper end "
+            f"if the lower end there is not below 1 - {text.format_percent(tolerance)} and the upper end "
             "not below 1. One environment for all sizes must, besides, be at no measured size "
-            f"slower than the default by more than {text.percent(tolerance)}."
+            f"slower than the default by more than {text.format_percent(tolerance)}."
         )
     return said
 
 
-def missing(record: Record) -> list[str]:
+def missing_parts(record: CampaignRecord) -> list[str]:
     """What this report can't show, and why."""
     said = []
     if not record.concluded:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from commtune.model import Outcome
 from commtune.report.points import SizePoint
-from commtune.report.record import Record
+from commtune.report.record import CampaignRecord
 from commtune.systems import Nominal, format_bandwidth, stored_fabric, stored_nominal
 
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 _SAID = "nominal_bandwidth"
 
 
-def nominal_of(record: Record) -> Nominal:
+def nominal_of(record: CampaignRecord) -> Nominal:
     """The nominal bus bandwidth, or why there is none."""
     said = record.campaign.system.description.get(_SAID)
     if isinstance(said, int | float) and math.isfinite(said) and said > 0:
@@ -25,7 +25,7 @@ def nominal_of(record: Record) -> Nominal:
     return stored_nominal(workload, fabric, record.header)
 
 
-def busbw_of(record: Record) -> Callable[[SizePoint, float], float] | None:
+def busbw_of(record: CampaignRecord) -> Callable[[SizePoint, float], float] | None:
     """Bus bandwidth from a time: bytes per time, by a factor that only the operation decides."""
     factors = (
         m.busbw * m.median_s / m.bytes

@@ -16,22 +16,22 @@ from markupsafe import Markup
 from commtune import __version__, text
 from commtune.model import Configuration, Interval, Outcome, Phase, Verdict
 from commtune.report import course, method
-from commtune.report.answers import HOPELESS, Card, cards
-from commtune.report.borders import Border, Side, borders
+from commtune.report.answers import HOPELESS, AnswerCard, answer_cards
+from commtune.report.borders import BoundarySide, RangeBoundary, find_boundaries
 from commtune.report.figures import course as course_figures
 from commtune.report.figures import evidence, variables
-from commtune.report.figures.style import Picture, svg
+from commtune.report.figures.style import Picture, render_svg
 from commtune.report.nominal import busbw_of, limit_words, nominal_of
 from commtune.report.points import SizePoint, size_points
-from commtune.report.record import Record
+from commtune.report.record import CampaignRecord
 from commtune.report.run_costs import RunPart, run_parts
-from commtune.report.scheduled import Scheduled, scheduled
-from commtune.report.seen_again import Asked, section, seen_again
-from commtune.report.steps import Step, steps
+from commtune.report.scheduled import Scheduled, scheduler_share
+from commtune.report.seen_again import CampaignSubject, replicate_findings, replication_lines
+from commtune.report.steps import OperationStep, operation_steps
 from commtune.systems import Nominal
 from commtune.systems.findings import DESCRIBED
-from commtune.tuner.evidence import Cell, baseline, log_gains
-from commtune.tuner.importance import Importance, importance
+from commtune.tuner.evidence import Cell, default_times, log_gains
+from commtune.tuner.importance import Importance, variable_importance
 from commtune.tuner.scoring import split_ranges
 from commtune.tuner.speeds import ALL
 
@@ -55,9 +55,9 @@ class Page:
         run_parts: what a run costs, part by part; empty where no run tells it.
     """
 
-    record: Record
+    record: CampaignRecord
     banner: str
-    cards: tuple[Card, ...]
+    cards: tuple[AnswerCard, ...]
     points: tuple[SizePoint, ...]
     importance: Mapping[str, Sequence[Importance]]
     costs: tuple[course.PhaseCost, ...]
@@ -68,13 +68,13 @@ class Page:
     noise: tuple[Any, ...]
     method: list[str]
     missing: list[str]
-    borders: tuple[Border, ...]
+    borders: tuple[RangeBoundary, ...]
     blocks: tuple[int, ...]
     more_blocks: int
     nominal: Nominal
     busbw: Callable[[SizePoint, float], float] | None
     pictures: Mapping[str, Picture]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[OperationStep, ...] = ()
     found: tuple[str, ...] = ()
     run_parts: tuple[RunPart, ...] = ()
 
@@ -100,53 +100,53 @@ class Page:
         return tuple(p for p in self.points if p.evidence.speed != ALL or not speeds)
 
 
-def compose(record: Record) -> Page:
+def compose_page(record: CampaignRecord) -> Page:
     """Works out all that the page says."""
     points = size_points(record)
     runs = course.default_runs(record)
     found = _importance(record)
-    phases, outside = course.costs(record), course.outside_s(record)
+    phases, outside = course.phase_costs(record), course.outside_s(record)
     blocks = tuple(sorted({pair.block for p in points for pair in p.pairs}))
     page = Page(
         record=record,
-        banner=banner(record),
-        cards=cards(record, points),
+        banner=picture_banner(record),
+        cards=answer_cards(record, points),
         points=points,
         importance=found,
         costs=phases,
         outside_s=outside,
-        failures=course.failures(record),
-        losses=course.losses(record),
-        scheduled=scheduled(record),
-        noise=course.noise(record, runs),
-        method=method.paragraphs(record),
-        missing=method.missing(record),
-        borders=borders(record.profiles),
+        failures=course.list_failures(record),
+        losses=course.list_losses(record),
+        scheduled=scheduler_share(record),
+        noise=course.default_noise(record, runs),
+        method=method.method_paragraphs(record),
+        missing=method.missing_parts(record),
+        borders=find_boundaries(record.profiles),
         blocks=blocks[:MOST_BLOCKS],
         more_blocks=max(0, len(blocks) - MOST_BLOCKS),
         nominal=nominal_of(record),
         busbw=busbw_of(record),
         pictures={},
-        steps=steps(record, points),
+        steps=operation_steps(record, points),
         found=_found(record),
         run_parts=run_parts(record.run_costs),
     )
     return _with_pictures(page, runs)
 
 
-def _found(record: Record) -> tuple[str, ...]:
+def _found(record: CampaignRecord) -> tuple[str, ...]:
     system = str(record.campaign.settings.get(DESCRIBED) or "")
     if not system or record.beside or record.emulated:
         return ()
     library = str(record.campaign.space.get("library") or "")
     nodes = int(record.workload.get("nodes") or 1)
-    asked = Asked(system, library, record.operation, nodes)
-    seen = seen_again(asked, record.conclusion, record.campaign.space.get("pinned"))
+    asked = CampaignSubject(system, library, record.operation, nodes)
+    seen = replicate_findings(asked, record.conclusion, record.campaign.space.get("pinned"))
     replayed = "replayed" if record.conclusion.replayed else "simulated"
-    return tuple(section(seen, system, replayed if record.is_unreal else ""))
+    return tuple(replication_lines(seen, system, replayed if record.is_unreal else ""))
 
 
-def banner(record: Record) -> str:
+def picture_banner(record: CampaignRecord) -> str:
     """What every picture says of a campaign that measured nothing here; else nothing."""
     if not record.is_unreal:
         return ""
@@ -164,40 +164,40 @@ def _with_pictures(page: Page, runs: Sequence[course.DefaultRun]) -> Page:
 def _pictures(page: Page, runs: Sequence[course.DefaultRun]) -> list[Picture]:
     found = []
     if any(p.is_judged for p in page.points):
-        found.append(evidence.gains(page.points, _minimum_gain(page.record)))
+        found.append(evidence.draw_speedups(page.points, _minimum_gain(page.record)))
         if page.nominal.bytes_per_s and page.busbw:
-            found.append(evidence.bandwidth(page.points, page.busbw, page.nominal))
+            found.append(evidence.draw_bandwidth(page.points, page.busbw, page.nominal))
     if any(p.pairs and p.is_judged for p in page.points):
-        found.append(evidence.runs(page.points))
+        found.append(evidence.draw_pairs(page.points))
     found += [
-        variables.ablation(number, ablation)
+        variables.draw_ablation(number, ablation)
         for number, ablation in enumerate(page.record.conclusion.ablations, 1)
         if any(variable.effects for variable in ablation.variables)
     ]
     if any(page.importance.values()):
-        found.append(variables.importance(page.importance))
+        found.append(variables.draw_importance(page.importance))
     if runs:
-        found.append(course_figures.noise(course.drawn_sizes(runs), runs))
+        found.append(course_figures.draw_noise(course.drawn_sizes(runs), runs))
     if page.costs:
-        found.append(course_figures.spent(page.costs, page.outside_s))
+        found.append(course_figures.draw_time_spent(page.costs, page.outside_s))
     return found
 
 
-def _minimum_gain(record: Record) -> float:
+def _minimum_gain(record: CampaignRecord) -> float:
     return record.profiles[0].minimum_gain
 
 
-def _importance(record: Record) -> dict[str, list[Importance]]:
+def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
     """Importance of the variables in the search, by range of sizes."""
     runs = [r for r in record.runs if r.phase is Phase.SEARCH and r.outcome is Outcome.OK]
-    reference = baseline(runs, record.speeds)
+    reference = default_times(runs, record.speeds)
     gains = [(run.configuration, log_gains(run, record.speeds, reference)) for run in runs]
     found = {}
     for part in split_ranges(sorted({size for size, _ in reference})):
         tried, logs = _log_times(gains, part.sizes)
         names = {name for configuration in tried for name in configuration}
         assignments = [{name: c.get(name) for name in names} for c in tried]
-        found[part.label] = importance(assignments, logs)
+        found[part.label] = variable_importance(assignments, logs)
     return {label: items for label, items in found.items() if items}
 
 
@@ -212,7 +212,7 @@ def _log_times(
     return list(means), list(means.values())
 
 
-def render(page: Page) -> str:
+def render_page(page: Page) -> str:
     """The page as HTML that needs nothing else."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("commtune.report"),
@@ -222,12 +222,14 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "size": text.size, "duration": text.duration, "wall": text.wall,
-        "percent": text.percent, "node_hours": text.node_hours, "gain": _gain, "ratio": _ratio,
+        "size": text.format_size, "duration": text.format_duration, "wall": text.format_wall_time,
+        "percent": text.format_percent, "node_hours": text.format_node_hours, "gain": _gain, "ratio": _ratio,
         "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": limit_words,
     }  # fmt: skip
     template = environment.get_template("report.html")
-    drawn = {name: Markup(svg(picture, page.banner)) for name, picture in page.pictures.items()}
+    drawn = {
+        name: Markup(render_svg(picture, page.banner)) for name, picture in page.pictures.items()
+    }
     return template.render(
         page=page,
         record=page.record,
@@ -236,7 +238,7 @@ def render(page: Page) -> str:
         svg=drawn,
         version=__version__,
         now=datetime.now(UTC).timestamp(),
-        ranked=variables.ranked(page.importance),
+        ranked=variables.rank_variables(page.importance),
         ratios={
             (p.bytes, p.evidence.speed): {pair.block: pair.ratio for pair in p.pairs}
             for p in page.points
@@ -253,7 +255,7 @@ def _gain(gain: Interval) -> str:
     return _ratio(gain)
 
 
-def _ratio(found: Interval | Side) -> str:
+def _ratio(found: Interval | BoundarySide) -> str:
     if text.is_too_noisy(found.low, found.high):
         return "too noisy"
     return f"{found.ratio:.2f} [{found.low:.2f}, {found.high:.2f}]"
@@ -266,13 +268,19 @@ def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
     for percent, group in groupby(said, key=lambda item: item[1]):
         members = list(group)
         low, high = members[0][0], members[-1][0]
-        sizes = text.size(low) if low == high else f"{text.size(low)} to {text.size(high)}"
+        sizes = (
+            text.format_size(low)
+            if low == high
+            else f"{text.format_size(low)} to {text.format_size(high)}"
+        )
         found.append((sizes, percent, members[0][2]))
     return found
 
 
 def _capped(share: float) -> str:
-    return text.percent(share) if share < HOPELESS else f"over {text.percent(HOPELESS)}"
+    return (
+        text.format_percent(share) if share < HOPELESS else f"over {text.format_percent(HOPELESS)}"
+    )
 
 
 def _time(seconds: float) -> str:

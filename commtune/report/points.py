@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import exp, fsum, log
 
 from commtune.model import DEFAULT, Configuration, Phase, PointEvidence, Profile, Verdict
-from commtune.report.record import Record
-from commtune.tuner.blocks import pairs, whole_blocks
+from commtune.report.record import CampaignRecord
+from commtune.tuner.blocks import pair_times, whole_blocks
 from commtune.tuner.evidence import Cell
 from commtune.tuner.speeds import ALL, FAST, MIDDLE, SLOW
 from commtune.tuner.stats import FEWEST_PAIRS
@@ -69,7 +69,7 @@ class SizePoint:
         return self.evidence.gain.pairs >= FEWEST_PAIRS
 
 
-def size_points(record: Record) -> tuple[SizePoint, ...]:
+def size_points(record: CampaignRecord) -> tuple[SizePoint, ...]:
     """Every size and speed that confirmation speaks of, from the smallest size up."""
     paired = pairs_of(record)
     found = [
@@ -82,7 +82,7 @@ def size_points(record: Record) -> tuple[SizePoint, ...]:
 
 
 def _size_point(
-    record: Record, profile: Profile, point: PointEvidence, paired: Pairs
+    record: CampaignRecord, profile: Profile, point: PointEvidence, paired: Pairs
 ) -> SizePoint:
     cell = (point.bytes, point.speed)
     whose = _whose(profile, point, paired)
@@ -115,7 +115,7 @@ def mean_log(pairs: Iterable[Pair]) -> float:
     return fsum(logs) / len(logs) if logs else 0.0
 
 
-def _more_pairs(record: Record, configuration: Configuration | None, cell: Cell) -> int:
+def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cell: Cell) -> int:
     for confirmed in record.conclusion.confirmed:
         if confirmed.configuration == configuration:
             for effect in confirmed.effects:
@@ -124,7 +124,7 @@ def _more_pairs(record: Record, configuration: Configuration | None, cell: Cell)
     return 0
 
 
-def pairs_of(record: Record) -> dict[tuple[Configuration, Cell], tuple[Pair, ...]]:
+def pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[Pair, ...]]:
     """Pairs of confirmation by candidate, size and speed, in the order of the blocks.
 
     Those that the intervals are made of: of whole blocks, a run that was made again as it came
@@ -141,14 +141,14 @@ def pairs_of(record: Record) -> dict[tuple[Configuration, Cell], tuple[Pair, ...
     for block in whole_blocks(fresh, record.plans):
         number = block[DEFAULT].block
         for candidate in block.keys() - {DEFAULT}:
-            by_cell = pairs([block], DEFAULT, candidate, record.speeds)
+            by_cell = pair_times([block], DEFAULT, candidate, record.speeds)
             for (size, speed), times_s in by_cell.items():
                 for cell in {(size, speed), (size, ALL)}:
                     found[candidate, cell] += [Pair(number, *both) for both in times_s]
     return {key: tuple(made) for key, made in found.items()}
 
 
-def overall(points: Iterable[PointEvidence]) -> list[PointEvidence]:
+def overall_points(points: Iterable[PointEvidence]) -> list[PointEvidence]:
     """The points over all machine speeds; where there are none, those of each speed."""
     found = list(points)
     return [p for p in found if p.speed == ALL] or found

@@ -9,8 +9,8 @@ from typing import Any
 
 from commtune import text
 from commtune.db.answers import ProfileAnswer
-from commtune.db.describing import CampaignDescription, header
-from commtune.db.queries import profile, profiles
+from commtune.db.describing import CampaignDescription, benchmark_header
+from commtune.db.queries import find_profiles, load_profile
 from commtune.db.records import StoredRun, StoredTrial
 from commtune.db.store import Store
 from commtune.model import (
@@ -27,14 +27,14 @@ from commtune.model import (
 )
 from commtune.model.costs import RunCost
 from commtune.model.shapes import MIXED
-from commtune.report.conclusion import Conclusion, parse
+from commtune.report.conclusion import Conclusion, parse_conclusion
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.profiles import ALL_SIZES
-from commtune.tuner.speeds import Speeds
+from commtune.tuner.speeds import MachineStates
 
 
 @dataclass(frozen=True)
-class Record:
+class CampaignRecord:
     """A campaign with its runs.
 
     Attributes:
@@ -56,7 +56,7 @@ class Record:
     plans: Mapping[int, BlockPlan]
     first_block: int
     concluded: bool
-    speeds: Speeds
+    speeds: MachineStates
     jobs: tuple[JobRecord, ...] = ()
     traffic: tuple[float, float] | None = None
     header: Mapping[str, Any] | None = None
@@ -73,13 +73,13 @@ class Record:
     def beside(self) -> str:
         """What its runs stood beside on purpose, for people; empty where nothing was there."""
         stored = self.campaign.what.get("aggressor")
-        return text.beside(Aggressor.of_plain(stored)) if stored else ""
+        return text.describe_aggressor(Aggressor.of_plain(stored)) if stored else ""
 
     @property
     def emulated(self) -> str:
         """That its nodes were emulated, for people; empty where they weren't."""
         nodes = self.workload.get("emulated_nodes")
-        return text.emulated(int(nodes)) if nodes else ""
+        return text.describe_emulated(int(nodes)) if nodes else ""
 
     @property
     def pattern(self) -> str:
@@ -133,7 +133,7 @@ class Record:
         )
 
 
-def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
+def read_record(store: Store, url: str, campaign: CampaignDescription) -> CampaignRecord:
     """Reads a campaign.
 
     Args:
@@ -145,12 +145,12 @@ def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
     runs = tuple(store.runs(campaign.id))
     stored = store.conclusion(campaign.id)
     decision = store.decision(campaign.id) or {}
-    return Record(
+    return CampaignRecord(
         campaign=campaign,
         trials=tuple(store.trials(campaign.id)),
         runs=runs,
         profiles=tuple(answer.profile for answer in _profiles(url, campaign.name)),
-        conclusion=parse(stored),
+        conclusion=parse_conclusion(stored),
         executions=tuple(store.executions(campaign.id)),
         plans=_plans(store, campaign.id, runs),
         first_block=int(decision.get("first_block") or 0),
@@ -158,7 +158,7 @@ def read(store: Store, url: str, campaign: CampaignDescription) -> Record:
         speeds=_speeds(runs),
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
-        header=header(url, campaign.id),
+        header=benchmark_header(url, campaign.id),
         parts=store.parts(campaign.id) if _has_parts(campaign) else {},
         run_costs=store.costs(campaign.id),
     )
@@ -184,7 +184,7 @@ def _plans(store: Store, campaign_id: int, runs: Iterable[StoredRun]) -> dict[in
     }
 
 
-def _speeds(runs: Iterable[StoredRun]) -> Speeds:
+def _speeds(runs: Iterable[StoredRun]) -> MachineStates:
     evidence = Evidence()
     for run in runs:
         evidence.add(run)
@@ -192,4 +192,4 @@ def _speeds(runs: Iterable[StoredRun]) -> Speeds:
 
 
 def _profiles(url: str, campaign: str) -> list[ProfileAnswer]:
-    return [profile(url, str(entry.id)) for entry in profiles(url, campaign)]
+    return [load_profile(url, str(entry.id)) for entry in find_profiles(url, campaign)]

@@ -10,7 +10,7 @@ from statistics import median
 
 from commtune.db.limits import excluded_nodes, node_hours_budget
 from commtune.model import JobRecord, JobStage
-from commtune.report.record import Record
+from commtune.report.record import CampaignRecord
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Scheduled:
         return sum(group.jobs for group in self.groups)
 
 
-def scheduled(record: Record) -> Scheduled | None:
+def scheduler_share(record: CampaignRecord) -> Scheduled | None:
     """What the record says of jobs and nodes; ``None`` where no scheduler was asked."""
     placed = [run for run in record.runs if run.nodes]
     if not record.jobs and not placed:

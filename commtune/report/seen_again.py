@@ -10,12 +10,12 @@ from typing import Any
 from commtune import text
 from commtune.model import Configuration, Interval
 from commtune.report.conclusion import Conclusion, Effect
-from commtune.systems.findings import Finding, NamedFinding, findings
+from commtune.systems.findings import Finding, NamedFinding, all_findings
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
 
-class Again(StrEnum):
+class Replication(StrEnum):
     """What a campaign's measurements say of a finding."""
 
     SEEN = "seen again"
@@ -27,7 +27,7 @@ class Again(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class CampaignSubject:
     """What a campaign was about."""
 
     system: str
@@ -51,39 +51,41 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ReplicatedFinding:
     """A finding, and what is said of it."""
 
     named: NamedFinding
-    again: Again
+    again: Replication
     measured: tuple[Measured, ...] = ()
 
 
-def seen_again(
-    asked: Asked, conclusion: Conclusion, pinned: Mapping[str, str] | None = None
-) -> tuple[Seen, ...]:
+def replicate_findings(
+    asked: CampaignSubject, conclusion: Conclusion, pinned: Mapping[str, str] | None = None
+) -> tuple[ReplicatedFinding, ...]:
     """All findings with a setting on the campaign's system, with what it says of them.
 
     Args:
         pinned: what its space sets in every run, the default's too.
     """
-    on_system = [f for f in findings() if asked.system in f.finding.systems and f.finding.setting]
+    on_system = [
+        f for f in all_findings() if asked.system in f.finding.systems and f.finding.setting
+    ]
     return tuple(_judged(found, asked, conclusion, pinned or {}) for found in on_system)
 
 
 def _judged(
-    named: NamedFinding, asked: Asked, conclusion: Conclusion, pinned: Mapping[str, str]
-) -> Seen:
+    named: NamedFinding, asked: CampaignSubject, conclusion: Conclusion, pinned: Mapping[str, str]
+) -> ReplicatedFinding:
     found = named.finding
     # Set in the default's runs too, it can't be held against its absence.
     is_fixed = not found.setting.keys().isdisjoint(pinned)
     if is_fixed or not _is_about(found, asked):
-        return Seen(named, Again.NOT_COVERED)
+        return ReplicatedFinding(named, Replication.NOT_COVERED)
     measured = tuple(_measured(found, conclusion))
-    return Seen(named, _verdict(found, measured), measured)
+    return ReplicatedFinding(named, _verdict(found, measured), measured)
 
 
-def _is_about(found: Finding, asked: Asked) -> bool:
+def _is_about(found: Finding, asked: CampaignSubject) -> bool:
     return (
         asked.library in found.libraries
         and (not found.operations or asked.operation in found.operations)
@@ -118,30 +120,32 @@ def _points(found: Finding, effects: Iterable[Effect], *, confirmed: bool) -> di
     }
 
 
-def _verdict(found: Finding, measured: tuple[Measured, ...]) -> Again:
+def _verdict(found: Finding, measured: tuple[Measured, ...]) -> Replication:
     if not measured:
-        return Again.NOT_COVERED
+        return Replication.NOT_COVERED
     assert found.expected is not None  # it has a setting
     helps = found.expected.factor > 1
     above = any(one.gain.low > 1 for one in measured)
     below = any(one.gain.high < 1 for one in measured)
     if above and below:
-        return Again.BOTH
+        return Replication.BOTH
     if above or below:
-        return Again.SEEN if above == helps else Again.OPPOSITE
+        return Replication.SEEN if above == helps else Replication.OPPOSITE
     # An interval that holds both nothing and the paper's effect tells neither from the other.
     factor = found.expected.factor
     told = all(one.gain.high < factor if helps else one.gain.low > factor for one in measured)
-    return Again.NOT_SEEN if told else Again.UNDECIDED
+    return Replication.NOT_SEEN if told else Replication.UNDECIDED
 
 
-def section(seen: Sequence[Seen], system: str, unreal: str = "") -> list[str]:
+def replication_lines(
+    seen: Sequence[ReplicatedFinding], system: str, unreal: str = ""
+) -> list[str]:
     """What is said of the findings, heading first; nothing where no measurement is about one.
 
     Args:
         unreal: why nothing was measured on the system, for a replay or a simulation.
     """
-    covered = [one for one in seen if one.again is not Again.NOT_COVERED]
+    covered = [one for one in seen if one.again is not Replication.NOT_COVERED]
     if not covered:
         return []
     head = f"What papers found on {system}, and what this campaign measured"
@@ -151,7 +155,7 @@ def section(seen: Sequence[Seen], system: str, unreal: str = "") -> list[str]:
     return [*said, f"not covered: {', '.join(rest)}"] if rest else said
 
 
-def plain(seen: Iterable[Seen]) -> list[dict[str, Any]]:
+def replication_data(seen: Iterable[ReplicatedFinding]) -> list[dict[str, Any]]:
     """The same as plain data."""
     return [
         {
@@ -166,7 +170,7 @@ def plain(seen: Iterable[Seen]) -> list[dict[str, Any]]:
     ]
 
 
-def _line(one: Seen) -> str:
+def _line(one: ReplicatedFinding) -> str:
     found = one.named.finding
     assert found.expected is not None
     setting = " ".join(f"{name}={value}" for name, value in found.setting.items())
@@ -174,7 +178,7 @@ def _line(one: Seen) -> str:
     most = "up to " if found.expected.up_to else ""
     said = f"{one.named.name}: {setting}{of}, {most}{found.expected.factor:g}x there: {one.again}"
     shown = [
-        f"{text.size(m.bytes)} {text.ratio(m.gain)}{'' if m.confirmed else ' (ablation)'}"
+        f"{text.format_size(m.bytes)} {text.format_ratio(m.gain)}{'' if m.confirmed else ' (ablation)'}"
         for m in one.measured
     ]
     return f"{said}: {'; '.join(shown)}" if shown else said

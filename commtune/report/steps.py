@@ -9,11 +9,11 @@ from statistics import median
 
 from commtune.model import DEFAULT, Configuration, Phase
 from commtune.report.points import SizePoint
-from commtune.report.record import Record
+from commtune.report.record import CampaignRecord
 
 
 @dataclass(frozen=True)
-class Step:
+class OperationStep:
     """One step at one size: medians over the confirmation's runs, seconds.
 
     Attributes:
@@ -29,7 +29,9 @@ class Step:
     tuned_s: float | None
 
 
-def steps(record: Record, points: Sequence[SizePoint]) -> tuple[Step, ...]:
+def operation_steps(
+    record: CampaignRecord, points: Sequence[SizePoint]
+) -> tuple[OperationStep, ...]:
     """All steps, by size, in the order in which they are measured."""
     times = _times(record)
     candidates = {point.bytes: point.configuration for point in points}
@@ -39,11 +41,13 @@ def steps(record: Record, points: Sequence[SizePoint]) -> tuple[Step, ...]:
             continue
         other = candidates.get(size)
         tuned = times.get((other, size, part)) if other is not None else None
-        found.append(Step(size, part, median(defaults), other, median(tuned) if tuned else None))
+        found.append(
+            OperationStep(size, part, median(defaults), other, median(tuned) if tuned else None)
+        )
     return tuple(sorted(found, key=lambda step: step.bytes))
 
 
-def _times(record: Record) -> dict[tuple[Configuration, int, str], list[float]]:
+def _times(record: CampaignRecord) -> dict[tuple[Configuration, int, str], list[float]]:
     runs = [run for run in record.runs if run.run_id in record.parts]
     confirmed = [run for run in runs if run.phase is Phase.CONFIRM]
     found: defaultdict[tuple[Configuration, int, str], list[float]] = defaultdict(list)

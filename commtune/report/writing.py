@@ -6,11 +6,11 @@ from pathlib import Path
 
 from commtune.errors import UserError
 from commtune.report.figures.style import require_matplotlib, write_png
-from commtune.report.page import compose, render
-from commtune.report.record import Record
+from commtune.report.page import compose_page, render_page
+from commtune.report.record import CampaignRecord
 
 
-def write(record: Record, page: Path, png: Path | None) -> list[Path]:
+def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[Path]:
     """Writes the page, and the pictures where a folder for them is given.
 
     Returns:
@@ -21,10 +21,10 @@ def write(record: Record, page: Path, png: Path | None) -> list[Path]:
         UserError: a file can't be written.
     """
     require_matplotlib()
-    composed = compose(record)
+    composed = compose_page(record)
     _make_folder(page.parent)
     try:
-        page.write_text(render(composed), encoding="utf-8")
+        page.write_text(render_page(composed), encoding="utf-8")
     except OSError as error:
         raise UserError(f"can't write {page}: {error.strerror}") from error
     written = [page]

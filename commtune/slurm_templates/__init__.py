@@ -1,22 +1,22 @@
 """Job scripts for Slurm: templates, and a renderer under which no value can run."""
 
-from commtune.slurm_templates.beside import Beside
-from commtune.slurm_templates.launching import launch
+from commtune.slurm_templates.beside import BackgroundCommand
+from commtune.slurm_templates.launching import launch_words
 from commtune.slurm_templates.planning import job_for
-from commtune.slurm_templates.quoting import Code
+from commtune.slurm_templates.quoting import ShellCode
 from commtune.slurm_templates.rendering import Job, Step, render_allocation, render_block
-from commtune.slurm_templates.wish import Placement, Wish, WishRefused
+from commtune.slurm_templates.wish import InvalidRequest, JobRequest, Placement
 
 __all__ = [
-    "Beside",
-    "Code",
+    "BackgroundCommand",
+    "InvalidRequest",
     "Job",
+    "JobRequest",
     "Placement",
+    "ShellCode",
     "Step",
-    "Wish",
-    "WishRefused",
     "job_for",
-    "launch",
+    "launch_words",
     "render_allocation",
     "render_block",
 ]

@@ -36,7 +36,7 @@ exit "$commtune_status"
 
 
 @dataclass(frozen=True)
-class Beside:
+class BackgroundCommand:
     """A command that begins before a launch and is ended after it, without the launch's variables.
 
     Attributes:
@@ -72,7 +72,7 @@ class Presence:
         return not self.why
 
 
-def presence(printed: str) -> Presence:
+def read_presence(printed: str) -> Presence:
     """What the end of its output says; nothing said is no proof."""
     said = _LAST_LINE.findall(printed)
     if not said:
@@ -81,8 +81,8 @@ def presence(printed: str) -> Presence:
     return Presence("" if words == _TO_THE_END else words.replace("this", "it", 1), killed)
 
 
-def around(
-    beside: Beside, output: str, variables: Mapping[str, str], command: Sequence[str]
+def launch_with(
+    beside: BackgroundCommand, output: str, variables: Mapping[str, str], command: Sequence[str]
 ) -> list[str]:
     """The words that start a launch with what stands beside it, and end with the launch's status.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from commtune.slurm_templates.planning import meant
-from commtune.slurm_templates.quoting import variable, word
-from commtune.slurm_templates.wish import Wish, WishRefused
+from commtune.slurm_templates.planning import applies_to
+from commtune.slurm_templates.quoting import quote_word, variable_name
+from commtune.slurm_templates.wish import InvalidRequest, JobRequest
 from commtune.systems.schema import PerRank, System
 
 _LOCAL_RANK = "{local_rank}"
@@ -23,9 +23,9 @@ _OF_MPI = '"${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID?no local rank}}"'
 _HYDRA = frozenset({"mpich", "cray-mpich", "intel-mpi"})
 
 
-def launch(
+def launch_words(
     system: System | None,
-    wish: Wish,
+    wish: JobRequest,
     command: Sequence[str],
     libraries: Collection[str] = (),
     mpi_launcher: str = "",
@@ -56,13 +56,13 @@ def launch(
         _check_no_srun(name, wish, first_node)
         words = [*_mpi(wish, mpi_launcher or name, libraries), *options]
     binding = system.binding if system else None
-    own = [b for b in (binding.per_rank if binding else []) if meant(b.library, libraries)]
+    own = [b for b in (binding.per_rank if binding else []) if applies_to(b.library, libraries)]
     local_rank = _OF_SRUN if name == "srun" else _OF_MPI
     container = (*wish.container_command, wish.container) if wish.container else ()
     return (*words, *_rank_wrapper(own, local_rank), *container, *wish.prefix, *command)
 
 
-def _srun(system: System | None, wish: Wish, first_node: int | None) -> list[str]:
+def _srun(system: System | None, wish: JobRequest, first_node: int | None) -> list[str]:
     mpi = wish.mpi or (system.launcher.mpi if system else "")
     binding = system.binding if system else None
     fits = binding is not None and binding.ranks == wish.ranks_per_node
@@ -83,22 +83,22 @@ def _srun(system: System | None, wish: Wish, first_node: int | None) -> list[str
     return ["srun", *(f"--{name}={value}" for name, value in given.items() if value is not None)]
 
 
-def _check_no_srun(name: str, wish: Wish, first_node: int | None) -> None:
+def _check_no_srun(name: str, wish: JobRequest, first_node: int | None) -> None:
     asked = {"mpi": wish.mpi, "cpu_bind": wish.cpu_bind, "gpu_bind": wish.gpu_bind}
     for key, value in asked.items():
         if value:
-            raise WishRefused(
+            raise InvalidRequest(
                 key,
                 f"{key} is an option of srun, but {name} starts the ranks",
                 hint=f"leave it out; launcher_options are given to {name} as they are",
             )
     if first_node is not None:
-        raise WishRefused(
+        raise InvalidRequest(
             "launcher", f"{name} can't begin on a node by its number", hint="use srun"
         )
 
 
-def _mpi(wish: Wish, program: str, libraries: Collection[str]) -> list[str]:
+def _mpi(wish: JobRequest, program: str, libraries: Collection[str]) -> list[str]:
     # It starts its own helpers by srun, which must not take them for ranks of an MPI.
     words = ["env", "SLURM_MPI_TYPE=none", program, "-n", str(wish.nodes * wish.ranks_per_node)]
     if "openmpi" in libraries:
@@ -113,11 +113,12 @@ def _rank_wrapper(bindings: Sequence[PerRank], local_rank: str) -> tuple[str, ..
     if not bindings:
         return ()
     lines = [
-        f"export {variable(b.variable)}={_with_local_rank(b.value, local_rank)}" for b in bindings
+        f"export {variable_name(b.variable)}={_with_local_rank(b.value, local_rank)}"
+        for b in bindings
     ]
     return ("bash", "-c", "; ".join([*lines, 'exec -- "$@"']), "rank")
 
 
 def _with_local_rank(value: str, local_rank: str) -> str:
     pieces = re.split(f"({re.escape(_LOCAL_RANK)})", value)
-    return "".join(local_rank if p == _LOCAL_RANK else word(p) for p in pieces if p)
+    return "".join(local_rank if p == _LOCAL_RANK else quote_word(p) for p in pieces if p)

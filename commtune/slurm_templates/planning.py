@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.slurm_templates.rendering import Job
-from commtune.slurm_templates.wish import Wish, WishRefused
+from commtune.slurm_templates.wish import InvalidRequest, JobRequest
 from commtune.systems.schema import Partition, Qos, Slurm, System
 
 
 def job_for(
     system: System | None,
-    wish: Wish,
+    wish: JobRequest,
     *,
     name: str,
     time_s: float,
@@ -35,7 +35,7 @@ def job_for(
     Raises:
         WishRefused: as for ``check_wish``.
     """
-    check_wish(system, wish, time_s)
+    check_request(system, wish, time_s)
     shared = {
         "name": name,
         "nodes": wish.nodes,
@@ -50,13 +50,13 @@ def job_for(
         "switches": 0 if wish.placement == "any" else 1,
         "before": wish.before,
         "after": wish.after,
-        "environment": {**pinned(system, libraries), **(environment or {})},
+        "environment": {**pinned_variables(system, libraries), **(environment or {})},
     }
     own = _on_system(system, wish, libraries) if system else _alone(wish)
     return Job(**{**shared, **own})  # type: ignore[arg-type]  # fields by name
 
 
-def check_wish(system: System | None, wish: Wish, time_s: float | None = None) -> None:
+def check_request(system: System | None, wish: JobRequest, time_s: float | None = None) -> None:
     """Refuses what a system is known not to allow.
 
     Args:
@@ -72,7 +72,7 @@ def check_wish(system: System | None, wish: Wish, time_s: float | None = None) -
         return
     slurm = system.jobs
     if slurm.account == "required" and not wish.account:
-        raise WishRefused(
+        raise InvalidRequest(
             "account",
             f"{system.name} takes no job without an account",
             hint="name the account, in a campaign file by `slurm: {account: NAME}`",
@@ -81,18 +81,18 @@ def check_wish(system: System | None, wish: Wish, time_s: float | None = None) -
     _check_limits(slurm, partition, qos, wish.nodes, time_s or 0.0)
 
 
-def pinned(system: System | None, libraries: Collection[str]) -> dict[str, str]:
+def pinned_variables(system: System | None, libraries: Collection[str]) -> dict[str, str]:
     """The variables that a description pins in runs of these libraries."""
     found = system.pinned if system else {}
-    return {name: pin.value for name, pin in found.items() if meant(pin.library, libraries)}
+    return {name: pin.value for name, pin in found.items() if applies_to(pin.library, libraries)}
 
 
-def meant(library: str, libraries: Collection[str]) -> bool:
+def applies_to(library: str, libraries: Collection[str]) -> bool:
     """Whether an entry for this library, or for all, is for runs of these libraries."""
     return not library or library in libraries
 
 
-def _alone(wish: Wish) -> dict[str, object]:
+def _alone(wish: JobRequest) -> dict[str, object]:
     return {
         "partition": wish.partition,
         "qos": wish.qos,
@@ -106,18 +106,18 @@ def _alone(wish: Wish) -> dict[str, object]:
     }
 
 
-def _queue(slurm: Slurm, wish: Wish) -> tuple[str, str]:
+def _queue(slurm: Slurm, wish: JobRequest) -> tuple[str, str]:
     """The partition and the quality of service that a job goes to."""
     partition = wish.partition or slurm.partition
     return partition, wish.qos or (slurm.qos if partition == slurm.partition else "")
 
 
-def _on_system(system: System, wish: Wish, libraries: Collection[str]) -> dict[str, object]:
+def _on_system(system: System, wish: JobRequest, libraries: Collection[str]) -> dict[str, object]:
     slurm = system.jobs
     partition, qos = _queue(slurm, wish)
     gpus = system.gpus.count if system.gpus else 0
     asked = bool(wish.gres or wish.gpus_per_node)
-    modules = tuple(m.name for m in system.modules if meant(m.library, libraries))
+    modules = tuple(m.name for m in system.modules if applies_to(m.library, libraries))
     return {
         "partition": partition,
         "qos": qos,
@@ -133,18 +133,18 @@ def _on_system(system: System, wish: Wish, libraries: Collection[str]) -> dict[s
     }
 
 
-def _check_placement(system: System | None, wish: Wish) -> None:
+def _check_placement(system: System | None, wish: JobRequest) -> None:
     if wish.placement == "any":
         return
     counted = system.jobs.switches if system else "switch"
     if wish.placement == "same-switch" and counted == "group":
-        raise WishRefused(
+        raise InvalidRequest(
             "placement",
             f"Slurm on {system.name if system else 'this system'} knows groups, not switches",
             hint="ask for placement: same-group, or any",
         )
     if wish.placement == "same-group" and counted != "group":
-        raise WishRefused(
+        raise InvalidRequest(
             "placement",
             "Slurm can keep a job within one of its switches, but not within a group, unless the "
             "description of the system says that a switch of Slurm's is a whole group",
@@ -156,21 +156,21 @@ def _check_placement(system: System | None, wish: Wish) -> None:
 def _check_limits(slurm: Slurm, partition: str, qos: str, nodes: int, time_s: float) -> None:
     known = slurm.partitions.get(partition)
     if known is None:
-        raise WishRefused(
+        raise InvalidRequest(
             "partition",
-            f"no partition {quoted(partition)} in the description",
-            hint=suggestion(partition, slurm.partitions),
+            f"no partition {quote_value(partition)} in the description",
+            hint=suggest(partition, slurm.partitions),
         )
     if qos and qos not in known.qos:
-        raise WishRefused(
+        raise InvalidRequest(
             "qos",
-            f"no quality of service {quoted(qos)} in partition {partition}",
-            hint=suggestion(qos, known.qos) or "the partition has none but the default",
+            f"no quality of service {quote_value(qos)} in partition {partition}",
+            hint=suggest(qos, known.qos) or "the partition has none but the default",
         )
     limits = known.qos[qos] if qos else known
     if found := _beyond(limits, nodes, time_s):
         key, problem = found
-        raise WishRefused(
+        raise InvalidRequest(
             key,
             f"{qos or partition}: {problem}",
             hint=f"would do: {_would_do(slurm, nodes, time_s)}",

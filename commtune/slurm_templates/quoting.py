@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from commtune.errors import UserError
-from commtune.nearest import quoted
+from commtune.nearest import quote_value
 
 #: Needs no quotes as an argument of a command; ``=`` would make an assignment of a first word.
 _BARE = re.compile(r"[A-Za-z0-9_./:,+@%=-]+\Z")
@@ -40,7 +40,7 @@ _OF_THE_SHELL = frozenset([
 _OF_SLURM = ("SLURM_", "SBATCH_", "SALLOC_", "SRUN_")
 
 
-class Written(str):
+class QuotedText(str):
     """Text that is fit for a script as it stands."""
 
     def __html__(self) -> str:
@@ -48,14 +48,14 @@ class Written(str):
         return self
 
 
-class Code(str):
+class ShellCode(str):
     """Lines of shell that a person wrote to be run: the lines before and after."""
 
 
-NO_CODE = Code()
+NO_CODE = ShellCode()
 
 
-def word(value: object) -> Written:
+def quote_word(value: object) -> QuotedText:
     """A value as one word of the shell, always quoted.
 
     Raises:
@@ -70,12 +70,12 @@ def word(value: object) -> Written:
     if "\0" in text:
         raise UserError("a NUL character can't stand in a job script", hint="leave it out")
     if text.isascii() and text.isprintable():
-        return Written("'" + text.replace("'", "'\\''") + "'")
+        return QuotedText("'" + text.replace("'", "'\\''") + "'")
     try:
         raw = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as e:
         raise UserError(f"{text!a:.60} is no text that UTF-8 can hold", hint="mend it") from e
-    return Written("$'" + "".join(_spelled(byte) for byte in raw) + "'")
+    return QuotedText("$'" + "".join(_spelled(byte) for byte in raw) + "'")
 
 
 def _spelled(byte: int) -> str:
@@ -84,7 +84,7 @@ def _spelled(byte: int) -> str:
     return chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"
 
 
-def words(values: Sequence[object]) -> Written:
+def quote_words(values: Sequence[object]) -> QuotedText:
     """A command with its arguments, each one word; filter ``words``.
 
     Raises:
@@ -92,14 +92,15 @@ def words(values: Sequence[object]) -> Written:
     """
     if isinstance(values, str) or not values:
         raise UserError(
-            f"{quoted(values)} is not a list of words", hint="give a program and its arguments"
+            f"{quote_value(values)} is not a list of words",
+            hint="give a program and its arguments",
         )
     first, *others = values
-    bare = [str(w) if _BARE.match(str(w)) else word(w) for w in others]
-    return Written(" ".join([word(first), *bare]))
+    bare = [str(w) if _BARE.match(str(w)) else quote_word(w) for w in others]
+    return QuotedText(" ".join([quote_word(first), *bare]))
 
 
-def directive(value: object) -> Written:
+def quote_directive(value: object) -> QuotedText:
     """A value of an #SBATCH option; filter ``directive``.
 
     Raises:
@@ -111,10 +112,10 @@ def directive(value: object) -> Written:
         wrong = next((c for c in text if not _DIRECTIVE.match(c)), None)
         said = f"holds {_named(wrong)}" if wrong else "is empty"
         raise UserError(
-            f"{quoted(value)} can't be the value of an #SBATCH option: it {said}",
+            f"{quote_value(value)} can't be the value of an #SBATCH option: it {said}",
             hint="use letters, digits and . , : = + @ / ~ ^ * & | ( ) [ ] - _",
         )
-    return Written(text)
+    return QuotedText(text)
 
 
 def _named(character: str) -> str:
@@ -134,7 +135,7 @@ def check_options(options: Mapping[str, object]) -> None:
     for name, value in options.items():
         try:
             if value not in ("", 0) or name in _NEEDED:
-                directive(value)
+                quote_directive(value)
             _check_length(str(value), _LONGEST.get(name, _LONGEST_TEXT))
         except UserError as e:
             raise UserError(f"{name}: {e.message}", hint=e.hint) from e
@@ -143,26 +144,26 @@ def check_options(options: Mapping[str, object]) -> None:
 def _check_length(text: str, most: int) -> None:
     if len(text) > most:
         raise UserError(
-            f"{quoted(text)} has {len(text)} characters, and Slurm takes {most}",
+            f"{quote_value(text)} has {len(text)} characters, and Slurm takes {most}",
             hint="choose something shorter",
         )
 
 
-def slurm_time(seconds: object) -> Written:
+def slurm_time(seconds: object) -> QuotedText:
     """A time limit as sbatch takes it, rounded up to whole minutes; filter ``slurm_time``.
 
     Raises:
         UserError: not a positive number of seconds.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        raise UserError(f"{quoted(seconds)} is not a time limit", hint="give seconds above 0")
+        raise UserError(f"{quote_value(seconds)} is not a time limit", hint="give seconds above 0")
     if seconds == float("inf"):
         raise UserError("a job without a time limit can't be asked for", hint="give seconds")
     minutes = -int(-seconds // 60)
-    return Written(f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00")
+    return QuotedText(f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00")
 
 
-def variable(name: object) -> Written:
+def variable_name(name: object) -> QuotedText:
     """The name of an environment variable; filter ``variable``.
 
     Raises:
@@ -171,7 +172,7 @@ def variable(name: object) -> Written:
     text = str(name)
     if not _VARIABLE.match(text):
         raise UserError(
-            f"{quoted(text)} is not the name of an environment variable",
+            f"{quote_value(text)} is not the name of an environment variable",
             hint="use letters, digits and _; begin with a letter",
         )
     if text in _OF_THE_SHELL or text.startswith("BASH_FUNC_"):
@@ -184,21 +185,21 @@ def variable(name: object) -> Written:
             f"{text} belongs to Slurm and can't be set in a job script",
             hint="options of the job go into the system description",
         )
-    return Written(text)
+    return QuotedText(text)
 
 
-def code(lines: object) -> Written:
+def shell_code(lines: object) -> QuotedText:
     """Lines of shell that a person wrote to be run; filter ``code``.
 
     Raises:
         UserError: it is a value, not `Code`.
     """
-    if not isinstance(lines, Code):
+    if not isinstance(lines, ShellCode):
         raise UserError(
-            f"{quoted(lines)} is a value, and values are never run",
+            f"{quote_value(lines)} is a value, and values are never run",
             hint="only the job's lines before and after are code",
         )
-    return Written(lines)
+    return QuotedText(lines)
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
@@ -208,10 +209,10 @@ def check_environment(environment: Mapping[str, str]) -> None:
         UserError: the name of a variable is wrong, or its value is no text or holds NUL.
     """
     for name, value in environment.items():
-        variable(name)
+        variable_name(name)
         try:
-            word(value)
+            quote_word(value)
         except UserError as e:
             raise UserError(f"{name}: {e.message}", hint=e.hint) from e
         if not isinstance(value, str):
-            raise UserError(f"{name}: {quoted(value)} is no text", hint="put it in quotes")
+            raise UserError(f"{name}: {quote_value(value)} is no text", hint="put it in quotes")

@@ -13,11 +13,11 @@ import jinja2
 from jinja2.runtime import BlockReference, Context
 
 from commtune.errors import UserError
-from commtune.model import GUARD_NAMES
+from commtune.model import PROTECTED_NAMES
 from commtune.slurm_templates import quoting
-from commtune.slurm_templates.beside import Beside
+from commtune.slurm_templates.beside import BackgroundCommand
 from commtune.slurm_templates.checking import check_template
-from commtune.slurm_templates.quoting import NO_CODE, Code, Written
+from commtune.slurm_templates.quoting import NO_CODE, QuotedText, ShellCode
 
 _SHIPPED = "commtune.slurm_templates"
 
@@ -68,8 +68,8 @@ class Job:
     modules: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    before: Code = NO_CODE
-    after: Code = NO_CODE
+    before: ShellCode = NO_CODE
+    after: ShellCode = NO_CODE
 
 
 #: What of a job becomes the value of an #SBATCH option.
@@ -101,7 +101,7 @@ class Step:
     exit_file: str
     environment: Mapping[str, str] = field(default_factory=dict)
     time_limit_s: float = field(kw_only=True)
-    beside: Beside | None = None
+    beside: BackgroundCommand | None = None
 
 
 def render_block(
@@ -193,16 +193,16 @@ def _environment(folder: Path | None) -> jinja2.Environment:
     )
     environment.context_class = _Context
     environment.filters.update(_FILTERS)
-    environment.globals["guard_names"] = GUARD_NAMES
+    environment.globals["guard_names"] = PROTECTED_NAMES
     return environment
 
 
-_FILTERS: dict[str, Callable[[Any], Written]] = {
-    "directive": quoting.directive,
+_FILTERS: dict[str, Callable[[Any], QuotedText]] = {
+    "directive": quoting.quote_directive,
     "slurm_time": quoting.slurm_time,
-    "variable": quoting.variable,
-    "words": quoting.words,
-    "code": quoting.code,
+    "variable": quoting.variable_name,
+    "words": quoting.quote_words,
+    "code": quoting.shell_code,
 }
 
 
@@ -210,14 +210,14 @@ def _finalized(value: object) -> str:
     """What becomes of everything that a template puts out."""
     if isinstance(value, jinja2.Undefined):
         return str(value)  # raises, with the name
-    return value if isinstance(value, Written) else quoting.word(value)
+    return value if isinstance(value, QuotedText) else quoting.quote_word(value)
 
 
 class _Parent(BlockReference):
     """The block that one replaces; what `super()` brings is quoted already."""
 
-    def __call__(self) -> Written:
-        return Written(super().__call__())
+    def __call__(self) -> QuotedText:
+        return QuotedText(super().__call__())
 
 
 class _Context(Context):

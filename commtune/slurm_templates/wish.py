@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from commtune.errors import UserError
-from commtune.slurm_templates.quoting import NO_CODE, Code
+from commtune.slurm_templates.quoting import NO_CODE, ShellCode
 
 Placement = Literal["any", "same-switch", "same-group"]
 Launcher = Literal["", "srun", "mpirun", "mpiexec"]
 Mpi = Literal["", "none", "pmi2", "pmix", "cray_shasta"]
 
 
-class WishRefused(UserError):
+class InvalidRequest(UserError):
     """What is asked for can't be had, on this system or by this launcher.
 
     Args:
@@ -27,7 +27,7 @@ class WishRefused(UserError):
 
 
 @dataclass(frozen=True)
-class Wish:
+class JobRequest:
     """What is asked of Slurm; empty where a system's description decides, or the site.
 
     Attributes:
@@ -74,8 +74,8 @@ class Wish:
     container: str = ""
     container_command: tuple[str, ...] = ("apptainer", "exec")
     prefix: tuple[str, ...] = ()
-    before: Code = NO_CODE
-    after: Code = NO_CODE
+    before: ShellCode = NO_CODE
+    after: ShellCode = NO_CODE
     templates: Path | None = None
     jobs: int = 4
     placement: Placement = "any"

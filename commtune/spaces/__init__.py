@@ -1,6 +1,6 @@
 """Search spaces: which variables there are, their legal values, conditions and dangers."""
 
-from commtune.nearest import nearest, suggestion
+from commtune.nearest import find_nearest, suggest
 from commtune.quantities import (
     QuantityError,
     format_bytes,
@@ -9,7 +9,7 @@ from commtune.quantities import (
     parse_percent,
     parse_seconds,
 )
-from commtune.spaces.cutting import cut
+from commtune.spaces.cutting import remove_parameters
 from commtune.spaces.document import (
     AmbiguousWord,
     Document,
@@ -18,8 +18,8 @@ from commtune.spaces.document import (
     parse_document,
     require_kind,
 )
-from commtune.spaces.explaining import validated, validated_part
-from commtune.spaces.loading import build_space, load_space, presets
+from commtune.spaces.explaining import validate_document, validate_part
+from commtune.spaces.loading import build_space, list_presets, load_space
 from commtune.spaces.needs import idle_under
 from commtune.spaces.parameter import Kind, Parameter, Risk, Size, Value
 from commtune.spaces.schema import (
@@ -31,7 +31,7 @@ from commtune.spaces.schema import (
     Whole,
 )
 from commtune.spaces.space import Space, condition_text
-from commtune.spaces.versions import cut_to
+from commtune.spaces.versions import cut_space_to_versions
 
 __all__ = [
     "IN_DIGITS",
@@ -51,22 +51,22 @@ __all__ = [
     "Whole",
     "build_space",
     "condition_text",
-    "cut",
-    "cut_to",
+    "cut_space_to_versions",
     "exact_text",
+    "find_nearest",
     "format_bytes",
     "format_seconds",
     "idle_under",
+    "list_presets",
     "load_document",
     "load_space",
-    "nearest",
     "parse_bytes",
     "parse_document",
     "parse_percent",
     "parse_seconds",
-    "presets",
+    "remove_parameters",
     "require_kind",
-    "suggestion",
-    "validated",
-    "validated_part",
+    "suggest",
+    "validate_document",
+    "validate_part",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from commtune.errors import DocumentError
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.quantities import format_bytes
 from commtune.spaces import schema
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
@@ -66,14 +66,14 @@ def _check_parameter(
     for word in (SET, UNSET):
         if word in parameter.settings:
             raise document.error(
-                f"{parameter.name}: the value {quoted(word)} is a word of conditions",
+                f"{parameter.name}: the value {quote_value(word)} is a word of conditions",
                 (*where, "values"),
                 hint="choose another name",
             )
     needing = [risk for risk in parameter.risks if risk.needs_opt_in]
     if needing and not parameter.opt_in:
         raise document.error(
-            f"{parameter.name} has the risk {quoted(needing[0])} without an opt-in",
+            f"{parameter.name} has the risk {quote_value(needing[0])} without an opt-in",
             (*where, "risks"),
             hint="add `opt_in: true`, or put the value at fault under `restricted`",
         )
@@ -96,7 +96,7 @@ def _group_settings(
         key = tuple(sorted(setting.items()))
         if key in seen:
             raise document.error(
-                f"{model.name}: choice {quoted(choice)} sets the same as {quoted(seen[key])}",
+                f"{model.name}: choice {quote_value(choice)} sets the same as {quote_value(seen[key])}",
                 (*where, "choices", choice),
                 hint="remove one of them",
             )
@@ -214,7 +214,9 @@ def _refuse_doubles(
     for i, value in enumerate(values):
         if value in seen:
             raise document.error(
-                f"the value {quoted(value)} occurs twice", (*where, i - first), hint="remove one"
+                f"the value {quote_value(value)} occurs twice",
+                (*where, i - first),
+                hint="remove one",
             )
         seen.add(value)
 
@@ -224,7 +226,7 @@ def illegal_value(
 ) -> DocumentError:
     """The error for a value that a parameter does not have."""
     return document.error(
-        f"{quoted(value)} is not a value of {parameter.name}",
+        f"{quote_value(value)} is not a value of {parameter.name}",
         where,
         hint=nearest_value(parameter, value),
     )
@@ -241,7 +243,7 @@ def nearest_value(parameter: Parameter, value: str) -> str:
         best = min(numbers, key=lambda v: abs(numbers[v] - wanted))
         size = f" ({format_bytes(numbers[best])})" if parameter.kind is Kind.BYTES else ""
         return f"nearest: {best}{size}"
-    return suggestion(value, legal)
+    return suggest(value, legal)
 
 
 def _read_as(parameter: Parameter, written: str) -> str:
@@ -266,7 +268,7 @@ def _spelled_otherwise(parameter: Parameter, written: str, meant: str) -> str:
         return f"write {meant}: {said}"
     if meant in {one.value for one in parameter.restricted}:
         return f'{said}, which needs an opt-in: opt_in: ["{parameter.name}={meant}"]'
-    return f"{said}; {suggestion(meant, [v for v in parameter.values if v is not None])}"
+    return f"{said}; {suggest(meant, [v for v in parameter.values if v is not None])}"
 
 
 def _as_number(text: str) -> int | None:
@@ -333,7 +335,9 @@ def require(
     """
     if name not in known:
         raise document.error(
-            f"{quoted(name)} is not a parameter of the space", where, hint=suggestion(name, known)
+            f"{quote_value(name)} is not a parameter of the space",
+            where,
+            hint=suggest(name, known),
         )
     return known[name]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from commtune.errors import DocumentError
-from commtune.nearest import nearest, quoted, suggestion
+from commtune.nearest import find_nearest, quote_value, suggest
 from commtune.spaces import schema
 from commtune.spaces.building import (
     UNSET,
@@ -17,7 +17,7 @@ from commtune.spaces.building import (
     resolve_clause,
 )
 from commtune.spaces.document import Document, Where
-from commtune.spaces.explaining import validated_part
+from commtune.spaces.explaining import validate_part
 from commtune.spaces.parameter import Parameter, Value
 from commtune.spaces.space import Space
 
@@ -44,7 +44,7 @@ class Customizing:
         """Adds parameters."""
         if not additions:
             return
-        models = validated_part(
+        models = validate_part(
             self._document, {"extend": list(additions)}, _Extension, self._at
         ).extend
         self.add(models, (*self._at, "extend"))
@@ -91,9 +91,9 @@ class Customizing:
         offered = self._offered()
         if name not in offered or (value and value not in offered[name]):
             raise self._document.error(
-                f"{quoted(written)} is nothing that needs an opt-in",
+                f"{quote_value(written)} is nothing that needs an opt-in",
                 where,
-                hint=suggestion(written, self._opt_in_words()),
+                hint=suggest(written, self._opt_in_words()),
             )
         wanted = {value} if value else offered[name]
         self._replace(_with_restricted(self._owner(name), wanted), where)
@@ -166,17 +166,17 @@ class Customizing:
             return self.space.by_name[name]
         if name in self.space.left_out:
             raise self._document.error(
-                f"{quoted(name)} needs an opt-in", where, hint=f"add `opt_in: [{name}]`"
+                f"{quote_value(name)} needs an opt-in", where, hint=f"add `opt_in: [{name}]`"
             )
         raise self._document.error(
-            f"{quoted(name)} is not a parameter of space {self.space.name}",
+            f"{quote_value(name)} is not a parameter of space {self.space.name}",
             where,
             hint=self._near_or_new(name),
         )
 
     def _near_or_new(self, name: str) -> str:
         """What may be meant by a name that the space doesn't have."""
-        near = nearest(name, self.space.by_name, cutoff=0.8)
+        near = find_nearest(name, self.space.by_name, cutoff=0.8)
         return f"nearest: {near}" if near else f"declare it: `extend: [{{name: {name}, ...}}]`"
 
     def _value(self, parameter: Parameter, word: str, where: Where) -> Value:
@@ -199,7 +199,7 @@ class Customizing:
         taken = {p.name: p for p in (*self.space.declared.values(), *others)}
         if parameter.name in taken:
             raise self._document.error(
-                f"parameter {quoted(parameter.name)} occurs twice",
+                f"parameter {quote_value(parameter.name)} occurs twice",
                 (*where, "name"),
                 hint="keep one of them; a campaign changes a parameter with `narrow`",
             )

@@ -10,7 +10,7 @@ from commtune.spaces.parameter import Clause, Parameter, Size
 from commtune.spaces.space import Space
 
 
-def cut(
+def remove_parameters(
     space: Space,
     names: Collection[str],
     values: Mapping[str, Collection[str]] | None = None,
@@ -41,12 +41,12 @@ def cut(
     )
 
 
-def of_size(space: Space, size: Size) -> Space:
+def limit_to_size(space: Space, size: Size) -> Space:
     """The space without the parameters that only larger sizes have."""
     larger = [
         p.name for p in (*space.parameters, *space.left_out.values()) if not size.holds(p.size)
     ]
-    return cut(space, larger)
+    return remove_parameters(space, larger)
 
 
 def _changed(

@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from commtune.errors import DocumentError
-from commtune.nearest import nearest, quoted
+from commtune.nearest import find_nearest, quote_value
 
 #: Keys and list indices from the top of a document down to a value.
 Where = tuple[str | int, ...]
@@ -209,7 +209,7 @@ def _beside(path: Path) -> str:
         others = [other.name for other in path.parent.iterdir() if other.suffix in _ENDINGS]
     except OSError:  # there is no such folder, or it isn't ours to look into
         others = []
-    found = nearest(path.name, [other for other in others if other != path.name], cutoff=0.8)
+    found = find_nearest(path.name, [other for other in others if other != path.name], cutoff=0.8)
     return f"nearest: {path.parent / found}" if found else "check the path"
 
 
@@ -273,7 +273,7 @@ class _Reader:
             raise self._error("aliases make the document endless", node, "write it out")
         if not node.tag.startswith(_TAG) or node.tag.startswith(_TAG + "python"):
             raise self._error(
-                f"tag {quoted(node.tag)} is not used here", node, "leave the tag out"
+                f"tag {quote_value(node.tag)} is not used here", node, "leave the tag out"
             )
         self._open.add(id(node))
         data = self._read_inside(node, where)
@@ -294,7 +294,7 @@ class _Reader:
             if key in data:
                 first = self.lines[(*where, key)]
                 raise self._error(
-                    f"key {quoted(key)} occurs twice; first in line {first}",
+                    f"key {quote_value(key)} occurs twice; first in line {first}",
                     key_node,
                     "remove one of them",
                 )

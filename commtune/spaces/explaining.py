@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from commtune.errors import DocumentError
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.spaces.document import Document, Where
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -31,7 +31,7 @@ _PLAIN = {
 _SHOWN = 5  # errors of one document that a message lists
 
 
-def validated(document: Document, model: type[_Model]) -> _Model:
+def validate_document(document: Document, model: type[_Model]) -> _Model:
     """The document as a model.
 
     Raises:
@@ -40,18 +40,18 @@ def validated(document: Document, model: type[_Model]) -> _Model:
     """
     if document.data is None:
         raise document.error("the document is empty", hint=f"begin with {_first_keys(model)}")
-    return validated_part(document, document.data, model)
+    return validate_part(document, document.data, model)
 
 
-def validated_part(document: Document, data: Any, model: type[_Model], at: Where = ()) -> _Model:
+def validate_part(document: Document, data: Any, model: type[_Model], at: Where = ()) -> _Model:
     """As `validated`, for data that stands at a place inside the document."""
     try:
         return model.model_validate(data)
     except ValidationError as e:
-        raise explain(e, document, model, data, at) from e
+        raise explain_errors(e, document, model, data, at) from e
 
 
-def explain(
+def explain_errors(
     error: ValidationError, document: Document, model: type[BaseModel], data: Any, at: Where = ()
 ) -> DocumentError:
     """One error for all that is wrong: the first at its place, the others as further lines."""
@@ -81,7 +81,7 @@ def _first_keys(model: type[BaseModel]) -> str:
     return ", ".join(n for n, f in model.model_fields.items() if f.is_required())
 
 
-def describe(where: Where, data: Any) -> str:
+def describe_place(where: Where, data: Any) -> str:
     """A place in words: ``parameters[2] (NCCL_ALGO).values[0]``."""
     words = ""
     for step in where:
@@ -127,22 +127,22 @@ class _Finding:
         return handlers.get(self.kind, self._other)()
 
     def _place(self, where: Where | None = None) -> str:
-        return describe(self.where if where is None else where, self._data) or "the document"
+        return describe_place(self.where if where is None else where, self._data) or "the document"
 
     def _unknown_key(self) -> str:
         key = str(self.where[-1])
-        self.hint = suggestion(key, _keys_at(self.schema, tuple(self.error["loc"])[:-1]))
-        return f"unknown key {quoted(key)} in {self._place(self.where[:-1])}"
+        self.hint = suggest(key, _keys_at(self.schema, tuple(self.error["loc"])[:-1]))
+        return f"unknown key {quote_value(key)} in {self._place(self.where[:-1])}"
 
     def _missing(self) -> str:
         key = str(self.error["loc"][-1])
         self.hint = f"add `{key}: ...`"
-        return f"key {quoted(key)} is missing in {self._place(self.where)}"
+        return f"key {quote_value(key)} is missing in {self._place(self.where)}"
 
     def _missing_tag(self) -> str:
         key = str(self.error["ctx"]["discriminator"]).strip("'")
         self.hint = f"add `{key}: ...`"
-        return f"key {quoted(key)} is missing in {self._place()}"
+        return f"key {quote_value(key)} is missing in {self._place()}"
 
     def _wrong_word(self) -> str:
         context = self.error["ctx"]
@@ -153,8 +153,8 @@ class _Finding:
             key = str(context["discriminator"]).strip("'")
             self.where = (*self.where, key)
             self.value = context["tag"]
-        self.hint = suggestion(str(self.value), options) or f"known: {context.get('expected')}"
-        return f"{self._place()}: {quoted(self.value)} is not known here"
+        self.hint = suggest(str(self.value), options) or f"known: {context.get('expected')}"
+        return f"{self._place()}: {quote_value(self.value)} is not known here"
 
     def _own(self) -> str:
         cause = self.error["ctx"]["error"]
@@ -163,14 +163,14 @@ class _Finding:
 
     def _pattern(self) -> str:
         self.hint = "use letters, digits and _; begin with a letter"
-        return f"{self._place()}: {quoted(self.value)} is not a name"
+        return f"{self._place()}: {quote_value(self.value)} is not a name"
 
     def _other(self) -> str:
         text = str(self.error["msg"])
         said, self.hint = _PLAIN.get(self.kind, (text[:1].lower() + text[1:], ""))
         if isinstance(self.value, dict | list) or self.value is None:
             return f"{self._place()} {said}" if self.hint else f"{self._place()}: {said}"
-        return f"{self._place()}: {quoted(self.value)} {said}"
+        return f"{self._place()}: {quote_value(self.value)} {said}"
 
 
 def _real_place(location: tuple[str | int, ...], data: Any) -> Where:

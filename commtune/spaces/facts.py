@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commtune.errors import UnknownName
-from commtune.nearest import nearest, quoted
+from commtune.nearest import find_nearest, quote_value
 from commtune.quantities import QuantityError, parse_bytes
 from commtune.spaces.document import Document
 from commtune.spaces.parameter import Risk
@@ -31,14 +31,14 @@ _MOST_VALUES = 8  # of a range, where the space does not name its values
 
 
 @dataclass(frozen=True)
-class Fact:
+class CatalogueFact:
     """What a catalogue says of a variable."""
 
     catalogue: Catalogue
     variable: Variable
 
 
-def facts_of(document: Document) -> dict[str, Fact]:
+def facts_of(document: Document) -> dict[str, CatalogueFact]:
     """What the catalogues that a space names under ``facts`` say, by variable; the first wins.
 
     Raises:
@@ -46,7 +46,7 @@ def facts_of(document: Document) -> dict[str, Fact]:
     """
     data = document.data if isinstance(document.data, dict) else {}
     named = data.get("facts")
-    facts: dict[str, Fact] = {}
+    facts: dict[str, CatalogueFact] = {}
     for i, library in enumerate(named if isinstance(named, list) else []):
         # Read only where a space asks for it: catalogues are long.
         from commtune.spaces.catalogue import load_catalogue
@@ -56,11 +56,11 @@ def facts_of(document: Document) -> dict[str, Fact]:
         except UnknownName as error:
             raise document.error(error.message, ("facts", i), hint=error.hint) from error
         for name, variable in catalogue.variables.items():
-            facts.setdefault(name, Fact(catalogue, variable))
+            facts.setdefault(name, CatalogueFact(catalogue, variable))
     return facts
 
 
-def completed(document: Document, facts: Mapping[str, Fact]) -> Any:
+def complete_document(document: Document, facts: Mapping[str, CatalogueFact]) -> Any:
     """The data of a space file, with what its parameters leave unsaid filled in."""
     data = document.data
     if not facts or not isinstance(data, dict) or not isinstance(data.get("parameters"), list):
@@ -73,7 +73,7 @@ def completed(document: Document, facts: Mapping[str, Fact]) -> Any:
         fact = facts.get(str(written.get("name")))
         if fact is None and "kind" not in written and "name" in written:
             raise document.error(
-                f"{quoted(written['name'])} has no kind, and no catalogue under 'facts' knows it",
+                f"{quote_value(written['name'])} has no kind, and no catalogue under 'facts' knows it",
                 ("parameters", i, "name"),
                 hint=_kind_hint(str(written["name"]), facts),
             )
@@ -81,19 +81,21 @@ def completed(document: Document, facts: Mapping[str, Fact]) -> Any:
     return {**data, "parameters": filled}
 
 
-def _kind_hint(name: str, facts: Mapping[str, Fact]) -> str:
-    near = nearest(name, facts, cutoff=0.8)
+def _kind_hint(name: str, facts: Mapping[str, CatalogueFact]) -> str:
+    near = find_nearest(name, facts, cutoff=0.8)
     also = f"or mean {near}" if near else "or look it up: commtune spaces explain NAME"
     return f"add `kind: ...`, {also}"
 
 
-def _filled(written: Mapping[str, Any], fact: Fact, document: Document, i: int) -> dict[str, Any]:
+def _filled(
+    written: Mapping[str, Any], fact: CatalogueFact, document: Document, i: int
+) -> dict[str, Any]:
     said = dict(written)
     if not {"kind", "values", "range"} & said.keys():
         said |= _values_of(fact)
         if "kind" not in said:
             raise document.error(
-                f"{quoted(said['name'])} has no values that a catalogue could propose",
+                f"{quote_value(said['name'])} has no values that a catalogue could propose",
                 ("parameters", i),
                 hint="name them: `values: [...]`",
             )
@@ -105,7 +107,7 @@ def _filled(written: Mapping[str, Any], fact: Fact, document: Document, i: int) 
     return said | _risks_of(fact.variable, said)
 
 
-def _values_of(fact: Fact) -> dict[str, Any]:
+def _values_of(fact: CatalogueFact) -> dict[str, Any]:
     """Kind and values, as the catalogue proposes them; restricted ones included."""
     variable = fact.variable
     words = [*variable.values, *variable.restricted]
@@ -161,7 +163,7 @@ def _kind_of(variable: Variable, said: Mapping[str, Any]) -> str:
     return "integer" if whole or "range" in said else "choice"
 
 
-def _source_of(fact: Fact) -> str:
+def _source_of(fact: CatalogueFact) -> str:
     catalogue = fact.catalogue
     parts = [
         f"{catalogue.sources[key]}{': ' if places else ''}{', '.join(places)}"
@@ -175,7 +177,7 @@ def _note_of(variable: Variable) -> str:
     return " ".join(" ".join(text.split()) for text in said if text)
 
 
-def _applies_to(fact: Fact) -> list[str]:
+def _applies_to(fact: CatalogueFact) -> list[str]:
     variable = fact.variable
     kinds = [str(kind) for kind in variable.operations]
     if kinds == ["point-to-point"] and fact.catalogue.library in _SENDING:

@@ -9,14 +9,14 @@ from importlib import resources
 from pathlib import Path
 
 from commtune.errors import DocumentError, SpaceError, UnknownName
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.spaces.building import build_constraints
 from commtune.spaces.customizing import Customizing, in_order, require_default
-from commtune.spaces.cutting import of_size
+from commtune.spaces.cutting import limit_to_size
 from commtune.spaces.document import Document, Where, load_document, parse_document, require_kind
-from commtune.spaces.explaining import validated, validated_part
-from commtune.spaces.facts import Fact, completed, facts_of
-from commtune.spaces.needs import Known, with_needs
+from commtune.spaces.explaining import validate_document, validate_part
+from commtune.spaces.facts import CatalogueFact, complete_document, facts_of
+from commtune.spaces.needs import KnownParameters, with_needs
 from commtune.spaces.parameter import Parameter, Size
 from commtune.spaces.schema import SpaceDocument
 from commtune.spaces.space import Space
@@ -27,7 +27,7 @@ _SIZED = re.compile(r"\bsize: (quick|thorough)\b")
 _INCLUDED = re.compile(r"^include: \[(.*)\]$", re.MULTILINE)
 
 
-def presets() -> list[str]:
+def list_presets() -> list[str]:
     """The names of the shipped spaces, sorted; those in three sizes by three names."""
     return sorted(name for family in _families() for name in _names(family))
 
@@ -80,10 +80,10 @@ def load_space(name: str | Path) -> Space:
     text = str(name)
     if _is_path(name):
         return build_space(load_document(Path(name), SpaceError))
-    if text not in presets():
+    if text not in list_presets():
         raise UnknownName(
-            f"no space is called {quoted(text)}",
-            hint=suggestion(text, presets()) + "; a file is named with its ending: ./NAME.yaml",
+            f"no space is called {quote_value(text)}",
+            hint=suggest(text, list_presets()) + "; a file is named with its ending: ./NAME.yaml",
         )
     family, size = family_of(text)
     return replace(build_space(_shipped(family), size), name=text)
@@ -112,7 +112,7 @@ def build_space(document: Document, size: Size = Size.STANDARD) -> Space:
     """
     require_kind(document, "space")
     work = _Building(document)
-    return of_size(work.whole(), size)
+    return limit_to_size(work.whole(), size)
 
 
 class _Building:
@@ -120,7 +120,7 @@ class _Building:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._facts: dict[str, Fact] = {}
+        self._facts: dict[str, CatalogueFact] = {}
         self._places: dict[str, tuple[Document, Where]] = {}
         self._models: list[tuple[Document, SpaceDocument]] = []
         self._read(document, ())
@@ -152,14 +152,14 @@ class _Building:
     def _read(self, document: Document, above: tuple[Path | None, ...]) -> None:
         """Reads a file after those that it includes."""
         if document.data is None:
-            validated(document, SpaceDocument)  # which says what to begin with
+            validate_document(document, SpaceDocument)  # which says what to begin with
         facts = facts_of(document)
-        model = validated_part(document, completed(document, facts), SpaceDocument)
+        model = validate_part(document, complete_document(document, facts), SpaceDocument)
         for i, name in enumerate(model.include):
             included = self._included(document, name, ("include", i))
             if included.file in (*above, document.file):
                 raise document.error(
-                    f"{quoted(name)} includes itself", ("include", i), hint="leave it out"
+                    f"{quote_value(name)} includes itself", ("include", i), hint="leave it out"
                 )
             if all(included.file != read.file for read, _ in self._models):
                 self._read(included, (*above, document.file))
@@ -173,16 +173,16 @@ class _Building:
             if _entry(name).is_file():
                 return _shipped(name)
             raise document.error(
-                f"no space is called {quoted(name)}",
+                f"no space is called {quote_value(name)}",
                 where,
-                hint=suggestion(name, _families()) + "; a file is named with its ending",
+                hint=suggest(name, _families()) + "; a file is named with its ending",
             )
         folder = document.file.parent if document.file is not None else Path()
         return load_document(folder / name, type(document.error("")))
 
     def _conditioned(self, space: Space) -> Space:
         """The space with the conditions that follow from the catalogues."""
-        known = Known(space.declared, space.pinned)
+        known = KnownParameters(space.declared, space.pinned)
 
         def with_condition(parameter: Parameter) -> Parameter:
             document, where = self._places[parameter.name]

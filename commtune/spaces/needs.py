@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from commtune.errors import DocumentError
-from commtune.spaces.facts import Fact
+from commtune.spaces.facts import CatalogueFact
 from commtune.spaces.parameter import Clause, Parameter, Value
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _Allowed = dict[str, frozenset[Value]]
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownParameters:
     """What conditions may refer to.
 
     Attributes:
@@ -34,8 +34,8 @@ class Known:
 
 def with_needs(
     parameter: Parameter,
-    facts: Mapping[str, Fact],
-    known: Known,
+    facts: Mapping[str, CatalogueFact],
+    known: KnownParameters,
     fail: Callable[[str, str], DocumentError],
 ) -> Parameter:
     """The parameter, active only where what it needs holds; one with a condition keeps that.
@@ -95,7 +95,9 @@ def _is_idle(variable: Variable | None, name: str, value: str) -> bool:
     return any(always) or (bool(choices) and all(choices))
 
 
-def _all(needs: Sequence[Need], facts: Mapping[str, Fact], known: Known) -> _Allowed | None:
+def _all(
+    needs: Sequence[Need], facts: Mapping[str, CatalogueFact], known: KnownParameters
+) -> _Allowed | None:
     """What must hold for all of some needs; nothing for ever, ``None`` for never."""
     allowed: _Allowed = {}
     for need in needs:

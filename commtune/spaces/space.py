@@ -10,7 +10,7 @@ from typing import Any
 
 from commtune.errors import SpaceError
 from commtune.model import Configuration, Operation, content_key
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.spaces import schema
 from commtune.spaces.building import nearest_value
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
@@ -114,12 +114,12 @@ class Space:
             parameter = self.by_name.get(name)
             if parameter is None:
                 raise SpaceError(
-                    f"{quoted(name)} is not a parameter of space {self.name}",
-                    hint=suggestion(name, self.by_name),
+                    f"{quote_value(name)} is not a parameter of space {self.name}",
+                    hint=suggest(name, self.by_name),
                 )
             if value is not None and value not in parameter.values:
                 raise SpaceError(
-                    f"{quoted(value)} is not a value of {name}",
+                    f"{quote_value(value)} is not a value of {name}",
                     hint=nearest_value(parameter, value),
                 )
             environment |= parameter.environment(value)
@@ -166,14 +166,16 @@ class Space:
             if name in known:
                 continue
             if name in self.pinned:
-                problems.append(f"{name} is pinned to {quoted(self.pinned[name])} by the space")
+                problems.append(
+                    f"{name} is pinned to {quote_value(self.pinned[name])} by the space"
+                )
             elif name in waiting:
                 owner = waiting[name]
                 risks = ", ".join(owner.risks) or "see its note"
                 problems.append(f"{name} needs an opt-in ({risks}): opt_in: [{owner.name}]")
             else:
-                hint = suggestion(name, sorted(known))
-                problems.append(f"{quoted(name)} is not in the space ({hint})")
+                hint = suggest(name, sorted(known))
+                problems.append(f"{quote_value(name)} is not in the space ({hint})")
         return problems
 
     def active(self, parameter: Parameter, assignment: Mapping[str, Value]) -> bool:
@@ -262,12 +264,12 @@ def _decoded(parameter: Parameter, configuration: Mapping[str, str]) -> Value:
     if len(parameter.variables) == 1:
         (written,) = setting.values()
         raise SpaceError(
-            f"{quoted(written)} is not a value of {parameter.name}",
+            f"{quote_value(written)} is not a value of {parameter.name}",
             hint=_value_hint(parameter, written),
         )
     shown = " ".join(f"{name}={value}" for name, value in setting.items())
     raise SpaceError(
-        f"{quoted(shown)} is not a choice of group {parameter.name}",
+        f"{quote_value(shown)} is not a choice of group {parameter.name}",
         hint=f"nearest: {_nearest_choice(parameter, setting)}",
     )
 

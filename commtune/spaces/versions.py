@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from commtune.spaces.cutting import cut
+from commtune.spaces.cutting import remove_parameters
 from commtune.spaces.parameter import Parameter
 from commtune.spaces.space import Space
 
@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from commtune.spaces.catalogue.schema import Catalogue, Variable
 
 
-def cut_to(space: Space, versions: Mapping[str, str]) -> tuple[Space, tuple[str, ...]]:
+def cut_space_to_versions(
+    space: Space, versions: Mapping[str, str]
+) -> tuple[Space, tuple[str, ...]]:
     """The space with what the versions of its libraries read, and what is to say of that.
 
     Args:
         versions: of libraries, by name; without a catalogue or a version, one is passed over.
     """
     # Read only where a version is known: catalogues are long.
-    from commtune.spaces.catalogue import libraries, load_catalogue
+    from commtune.spaces.catalogue import list_libraries, load_catalogue
 
     said: list[str] = []
     for library, version in versions.items():
-        if not version or library not in libraries():
+        if not version or library not in list_libraries():
             continue
         space = _cut_to(space, load_catalogue(library), version, said)
     return space, tuple(said)
@@ -42,7 +44,7 @@ def _cut_to(space: Space, catalogue: Catalogue, version: str, said: list[str]) -
             names[parameter.name] = next(iter(lost.values()))
         else:
             values[parameter.name] = lost
-    smaller = cut(space, names, values) if names or values else space
+    smaller = remove_parameters(space, names, values) if names or values else space
     title = f"{catalogue.library} {version}"
     said += _remarks(space, smaller, names, values, title)
     said += [
@@ -90,10 +92,10 @@ class _Known:
     @property
     def is_newer(self) -> bool:
         """Whether it is a newer series than any that was looked at."""
-        from commtune.spaces.catalogue import after
+        from commtune.spaces.catalogue import is_after_version
 
         series = ".".join(self._catalogue.checked.newest.split(".")[:2])
-        return after(self._version, series)
+        return is_after_version(self._version, series)
 
     def lacks(self, parameter: Parameter, value: str) -> str:
         """Why the version doesn't take a value of a parameter; empty where it does."""
@@ -104,26 +106,26 @@ class _Known:
 
     def lacks_name(self, name: str) -> str:
         """Why the version doesn't read a variable; empty where it does."""
-        from commtune.spaces.catalogue import after, before
+        from commtune.spaces.catalogue import is_after_version, is_before_version
 
         variable = self._catalogue.variables.get(name)
         if variable is None or self._is_of_another(variable):
             return ""
-        if variable.since is not None and before(self._version, variable.since):
+        if variable.since is not None and is_before_version(self._version, variable.since):
             return f"since {variable.since}"
-        if variable.until is not None and after(self._version, variable.until):
+        if variable.until is not None and is_after_version(self._version, variable.until):
             instead = f", now {', '.join(variable.replaced_by)}" if variable.replaced_by else ""
             return f"until {variable.until}{instead}"
         return ""
 
     def _lacks_value(self, name: str, value: str) -> str:
-        from commtune.spaces.catalogue import before
+        from commtune.spaces.catalogue import is_before_version
 
         variable = self._catalogue.variables.get(name)
         if variable is None or self._is_of_another(variable):
             return ""
         came = [since for since, new in variable.values_since.items() if value in new]
-        if came and all(before(self._version, since) for since in came):
+        if came and all(is_before_version(self._version, since) for since in came):
             return f"since {came[0]}"
         return ""
 

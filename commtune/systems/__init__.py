@@ -16,12 +16,17 @@ from commtune.systems.links import (
     node_bandwidth,
     path_bandwidth,
 )
-from commtune.systems.nominal import group_bandwidth, matrix, nominal, self_bounds
+from commtune.systems.nominal import (
+    group_bandwidth,
+    nominal_bandwidth,
+    pair_bandwidths,
+    self_bounds,
+)
 from commtune.systems.stored import FABRIC, stored_fabric, stored_nominal, stored_question
-from commtune.systems.traffic import Memory, Question
+from commtune.systems.traffic import Memory, NominalQuestion
 
 if TYPE_CHECKING:
-    from commtune.systems.loading import build_system, load_system, systems
+    from commtune.systems.loading import build_system, list_systems, load_system
     from commtune.systems.schema import System
 
 #: Where these are. The parser of descriptions takes longer to load than all the rest, and what a
@@ -39,8 +44,8 @@ __all__ = [
     "Link",
     "Memory",
     "Nominal",
+    "NominalQuestion",
     "Ports",
-    "Question",
     "System",
     "build_system",
     "bus_bandwidth",
@@ -50,10 +55,11 @@ __all__ = [
     "format_bandwidth",
     "group_bandwidth",
     "injection_bandwidth",
+    "list_systems",
     "load_system",
-    "matrix",
     "node_bandwidth",
-    "nominal",
+    "nominal_bandwidth",
+    "pair_bandwidths",
     "parse_bandwidth",
     "path_bandwidth",
     "self_bounds",
@@ -61,7 +67,6 @@ __all__ = [
     "stored_fabric",
     "stored_nominal",
     "stored_question",
-    "systems",
 ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from commtune.nearest import quoted
+from commtune.nearest import quote_value
 from commtune.quantities import QuantityError
 
 _PREFIXES = {"M": 10**6, "G": 10**9, "T": 10**12}
@@ -28,11 +28,11 @@ def parse_bandwidth(value: object) -> int:
     text = str(value).strip()
     match = _AMOUNT.match(text) if isinstance(value, str) else None
     if match is None:
-        raise QuantityError(f"{quoted(value)} is not a bandwidth", hint=_hint())
+        raise QuantityError(f"{quote_value(value)} is not a bandwidth", hint=_hint())
     number, unit = match[1], match[2]
     if unit not in _UNITS:
         raise QuantityError(
-            f"{quoted(value)} has no known unit of bandwidth", hint=_nearest(number, unit)
+            f"{quote_value(value)} has no known unit of bandwidth", hint=_nearest(number, unit)
         )
     return round(float(number) * _UNITS[unit])
 

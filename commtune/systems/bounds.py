@@ -53,7 +53,7 @@ class Nominal:
         return f"{format_bandwidth(self.bytes_per_s)} by {self.model}"
 
 
-def nothing(why: str) -> Nominal:
+def no_nominal(why: str) -> Nominal:
     """No nominal bandwidth, and the reason."""
     return Nominal(None, why=why)
 

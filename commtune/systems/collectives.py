@@ -12,7 +12,7 @@ from commtune.systems import routes
 from commtune.systems.bandwidth import format_bandwidth, short_bandwidth
 from commtune.systems.bounds import Bound
 from commtune.systems.fabric import Fabric
-from commtune.systems.traffic import GROUPED, Question
+from commtune.systems.traffic import GROUPED, NominalQuestion
 
 #: Every rank ends with all, or gives all: bytes are moved by all ranks alike.
 _SPREAD = ("allreduce", "allgather", "reduce-scatter")
@@ -36,7 +36,7 @@ def bus_factor(operation: str, ranks: int) -> float:
     return others if operation in ("allgather", "reduce-scatter", "alltoall") else 1.0
 
 
-def bus_bandwidth(question: Question, size: int, seconds: float) -> float | None:
+def bus_bandwidth(question: NominalQuestion, size: int, seconds: float) -> float | None:
     """Bytes per second, as the benchmark counts them, of a size in whole elements.
 
     ``None`` where the question lacks what the bytes depend on.
@@ -56,7 +56,7 @@ def bus_bandwidth(question: Question, size: int, seconds: float) -> float | None
     return size * bus_factor(operation, ranks) / seconds if operation in _PLAIN else None
 
 
-def bounds(fabric: Fabric, question: Question) -> Bound | None:
+def collective_bounds(fabric: Fabric, question: NominalQuestion) -> Bound | None:
     """The nominal bus bandwidth with its limit; ``None`` where GPUs are not joined."""
     inside = _inside(fabric, question) if question.each > 1 and fabric.links else None
     if question.nodes == 1:
@@ -67,13 +67,13 @@ def bounds(fabric: Fabric, question: Question) -> Bound | None:
     return _assuming(_slower(between, inside, question), question)
 
 
-def _assuming(bound: Bound | None, question: Question) -> Bound | None:
+def _assuming(bound: Bound | None, question: NominalQuestion) -> Bound | None:
     if bound is None or question.operation not in ("allreduce", "reduce-scatter", "reduce"):
         return bound
     return replace(bound, assumptions=(*bound.assumptions, _ENDPOINTS))
 
 
-def _slower(between: Bound, inside: Bound | None, question: Question) -> Bound:
+def _slower(between: Bound, inside: Bound | None, question: NominalQuestion) -> Bound:
     """Of a hierarchical algorithm whose steps overlap, the slower step decides."""
     if inside is None:
         return between
@@ -86,10 +86,10 @@ def _slower(between: Bound, inside: Bound | None, question: Question) -> Bound:
     )
 
 
-def _inside(fabric: Fabric, question: Question) -> Bound | None:
+def _inside(fabric: Fabric, question: NominalQuestion) -> Bound | None:
     """The bound inside a node; ``None`` where its GPUs are not joined."""
     gpus = tuple(range(question.each))
-    if not all(routes.widest(fabric, 0, gpu) for gpu in gpus[1:]):
+    if not all(routes.widest_path(fabric, 0, gpu) for gpu in gpus[1:]):
         return None
     if question.operation in _ROOTED:
         return _rooted(fabric, gpus)
@@ -100,7 +100,7 @@ def _inside(fabric: Fabric, question: Question) -> Bound | None:
 def _schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
     """Ways to do it: all send their parts directly, or along rings."""
     demands = [(a, b, 1.0) for a in gpus for b in gpus if a != b]
-    loads = routes.loads(fabric, demands)
+    loads = routes.edge_loads(fabric, demands)
     each = min(fabric.capacity[edge] / load for edge, load in loads.items())
     why = f"{format_bandwidth(each)} between each two of {len(gpus)} GPUs"
     yield Bound(each * (len(gpus) - 1), "direct exchange", why)
@@ -108,7 +108,7 @@ def _schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
 
 
 def _rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
-    count, width = routes.rings(fabric, gpus)
+    count, width = routes.disjoint_rings(fabric, gpus)
     if count:
         rings = f"{count} ring{'' if count == 1 else 's'}"
         why = f"{rings} that share no link, both ways, {short_bandwidth(width)} each"
@@ -116,7 +116,7 @@ def _rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
 
 
 def _limits(
-    fabric: Fabric, gpus: tuple[int, ...], question: Question
+    fabric: Fabric, gpus: tuple[int, ...], question: NominalQuestion
 ) -> Iterator[tuple[float, str]]:
     """What no schedule exceeds: what leaves each part of the node, and all links together."""
     n = len(gpus)
@@ -126,11 +126,11 @@ def _limits(
             mean = sum(fabric.injection(gpu) for gpu in gpus) / n
             yield mean, f"all links together, {format_bandwidth(mean)} a GPU"
         factor = bus_factor(question.operation, n)
-        for part, capacity in routes.cuts(fabric):
+        for part, capacity in routes.node_cuts(fabric):
             if 0 < len(part.intersection(gpus)) < n:
                 yield factor * capacity, f"{_leads(fabric, part, capacity)}, if switches reduced"
         return
-    for part, capacity in routes.cuts(fabric):
+    for part, capacity in routes.node_cuts(fabric):
         held = len(part.intersection(gpus))
         if 0 < held < n:
             rate = (n - 1) * capacity / held
@@ -146,7 +146,7 @@ def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
     root = {gpus[0]}
     others = set(gpus[1:])
     capacity, part = min(
-        ((capacity, part) for part, capacity in routes.cuts(fabric)
+        ((capacity, part) for part, capacity in routes.node_cuts(fabric)
          if root <= part and others - part),
         key=lambda item: item[0],
     )  # fmt: skip
@@ -156,14 +156,14 @@ def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
 
 
 def _pair(fabric: Fabric, root: int, other: int) -> Bound:
-    path = routes.widest(fabric, root, other)
+    path = routes.widest_path(fabric, root, other)
     assert path is not None  # asked before
-    width = routes.width(fabric, path)
+    width = routes.path_width(fabric, path)
     why = f"{format_bandwidth(width)} between GPUs {root} and {other}"
     return Bound(width, "widest of the shortest paths", why)
 
 
-def _between(fabric: Fabric, question: Question) -> Bound:
+def _between(fabric: Fabric, question: NominalQuestion) -> Bound:
     """Each node as one rank: what its ports carry."""
     ports = fabric.ports
     assert ports is not None  # asked before
@@ -179,7 +179,7 @@ def _between(fabric: Fabric, question: Question) -> Bound:
     )
 
 
-def staged_shares(question: Question) -> tuple[float, float] | None:
+def staged_shares(question: NominalQuestion) -> tuple[float, float] | None:
     """What the busiest rank moves down and up, as shares of what algorithm bandwidth counts."""
     n = question.ranks
     return {

@@ -9,10 +9,10 @@ from enum import StrEnum
 from commtune.systems.bandwidth import short_bandwidth
 from commtune.systems.fabric import Fabric, fabric_of
 from commtune.systems.parts import is_same_adapter, is_same_gpu
-from commtune.systems.recognizing import about
+from commtune.systems.recognizing import is_about
 from commtune.systems.schema import Partition, System
-from commtune.systems.seen import Seen, SeenPartition
-from commtune.text import size, wall
+from commtune.systems.seen import SeenMachine, SeenPartition
+from commtune.text import format_size, format_wall_time
 
 #: The kernel keeps some of what is built in, firmware and Slurm keep more.
 _MEMORY = 0.12
@@ -20,7 +20,7 @@ _MEMORY = 0.12
 _SPEED = 0.01
 
 
-class Verdict(StrEnum):
+class FactVerdict(StrEnum):
     """How what is found stands to what is described."""
 
     AGREES = "agrees"
@@ -29,23 +29,23 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FactComparison:
     """One fact. ``found`` says why, where it can't be seen."""
 
     what: str
     described: str
     found: str
-    verdict: Verdict
+    verdict: FactVerdict
 
 
-def compare(seen: Seen, system: System) -> list[Comparison]:
+def compare_machine(seen: SeenMachine, system: System) -> list[FactComparison]:
     """What a description says, and how this machine stands to it. Nothing undescribed is told."""
     elsewhere = _why_elsewhere(seen, system)
     node = _by_slurm(seen, system, elsewhere) if elsewhere else _node(seen, system)
     return [*node, *_partitions(seen, system)]
 
 
-def _why_elsewhere(seen: Seen, system: System) -> str:
+def _why_elsewhere(seen: SeenMachine, system: System) -> str:
     """Why this is not a node of the described kind; empty if it may be one."""
     if system.gpus is not None and seen.gpus is None:
         if system.gpus.vendor == "intel":
@@ -56,7 +56,7 @@ def _why_elsewhere(seen: Seen, system: System) -> str:
     return ""
 
 
-def _node(seen: Seen, system: System) -> Iterator[Comparison]:
+def _node(seen: SeenMachine, system: System) -> Iterator[FactComparison]:
     node = system.node
     yield from _gpus(seen, system)
     usable = f", {node.usable_cores} for jobs" if node.usable_cores else ""
@@ -65,12 +65,12 @@ def _node(seen: Seen, system: System) -> Iterator[Comparison]:
     if node.numa_nodes:
         fits = seen.numa_nodes == node.numa_nodes
         yield _held("NUMA nodes", str(node.numa_nodes), str(seen.numa_nodes), fits)
-    fits = about(seen.memory, node.memory, _MEMORY)
-    yield _held("memory", size(node.memory), _gib(seen.memory), fits)
+    fits = is_about(seen.memory, node.memory, _MEMORY)
+    yield _held("memory", format_size(node.memory), _gib(seen.memory), fits)
     yield from _nics(seen, system)
 
 
-def _gpus(seen: Seen, system: System) -> Iterator[Comparison]:
+def _gpus(seen: SeenMachine, system: System) -> Iterator[FactComparison]:
     gpus, found = system.gpus, seen.gpus
     if gpus is None:
         if found is not None:
@@ -81,10 +81,10 @@ def _gpus(seen: Seen, system: System) -> Iterator[Comparison]:
     yield _held("GPU model", gpus.model, found.model, same)
     yield _held("GPUs", str(gpus.count), str(found.count), gpus.count == found.count)
     if found.memory is None:
-        yield _unseen("GPU memory", size(gpus.memory), "the driver's files don't say it")
+        yield _unseen("GPU memory", format_size(gpus.memory), "the driver's files don't say it")
     else:
-        fits = about(found.memory, gpus.memory, _MEMORY)
-        yield _held("GPU memory", size(gpus.memory), _gib(found.memory), fits)
+        fits = is_about(found.memory, gpus.memory, _MEMORY)
+        yield _held("GPU memory", format_size(gpus.memory), _gib(found.memory), fits)
     if gpus.numa:
         described = _numbers(gpus.numa)
         if found.numa:
@@ -95,14 +95,14 @@ def _gpus(seen: Seen, system: System) -> Iterator[Comparison]:
     yield from _links(fabric_of(system), found.fabric)
 
 
-def _links(described: Fabric, found: Fabric | None) -> Iterator[Comparison]:
+def _links(described: Fabric, found: Fabric | None) -> Iterator[FactComparison]:
     if not described.links:
         return
     if found is None:
         yield _unseen("links of the GPUs", _sent(described), "no driver names them here")
         return
     fits = described.gpus == found.gpus and all(
-        about(described.capacity.get(edge, 0), found.capacity.get(edge, 0), _SPEED)
+        is_about(described.capacity.get(edge, 0), found.capacity.get(edge, 0), _SPEED)
         for edge in {*described.capacity, *found.capacity}
     )
     yield _held("links of the GPUs", _sent(described), _sent(found), fits)
@@ -114,7 +114,7 @@ def _sent(fabric: Fabric) -> str:
     return f"{each} a GPU" if len(amounts) == 1 else f"{each} to {short_bandwidth(amounts[-1])}"
 
 
-def _nics(seen: Seen, system: System) -> Iterator[Comparison]:
+def _nics(seen: SeenMachine, system: System) -> Iterator[FactComparison]:
     nics, ports = system.nics, seen.network_ports
     speed = short_bandwidth(nics.bandwidth)
     if not ports:
@@ -134,11 +134,11 @@ def _nics(seen: Seen, system: System) -> Iterator[Comparison]:
     if first.bandwidth is None:
         yield _unseen("port speed", speed, "the ports don't say")
     else:
-        fits = about(first.bandwidth, nics.bandwidth, _SPEED)
+        fits = is_about(first.bandwidth, nics.bandwidth, _SPEED)
         yield _held("port speed", speed, short_bandwidth(first.bandwidth), fits)
 
 
-def _by_slurm(seen: Seen, system: System, why: str) -> Iterator[Comparison]:
+def _by_slurm(seen: SeenMachine, system: System, why: str) -> Iterator[FactComparison]:
     """The node's facts from a place that is no such node: what Slurm knows of those that are."""
     node, gpus, nics = system.node, system.gpus, system.nics
     name = system.slurm.partition if system.slurm else ""
@@ -152,17 +152,19 @@ def _by_slurm(seen: Seen, system: System, why: str) -> Iterator[Comparison]:
     if node.numa_nodes:
         yield _unseen("NUMA nodes", str(node.numa_nodes), why)
     if known and known.memory:
-        fits = about(known.memory, node.memory, _MEMORY)
-        yield _held("memory", size(node.memory), f"{_gib(known.memory)}, says Slurm", fits)
+        fits = is_about(known.memory, node.memory, _MEMORY)
+        yield _held("memory", format_size(node.memory), f"{_gib(known.memory)}, says Slurm", fits)
     else:
-        yield _unseen("memory", size(node.memory), why)
+        yield _unseen("memory", format_size(node.memory), why)
     speed = short_bandwidth(nics.bandwidth)
     yield _unseen("network ports", f"{nics.count} x {nics.model}, {speed}", why)
     if gpus and gpus.numa:
         yield _unseen("NUMA nodes of the GPUs", _numbers(gpus.numa), why)
 
 
-def _gpus_by_slurm(system: System, known: SeenPartition | None, why: str) -> Iterator[Comparison]:
+def _gpus_by_slurm(
+    system: System, known: SeenPartition | None, why: str
+) -> Iterator[FactComparison]:
     gpus = system.gpus
     if gpus is None:
         return
@@ -174,7 +176,7 @@ def _gpus_by_slurm(system: System, known: SeenPartition | None, why: str) -> Ite
         yield _unseen("GPUs", str(gpus.count), why)
 
 
-def _partitions(seen: Seen, system: System) -> Iterator[Comparison]:
+def _partitions(seen: SeenMachine, system: System) -> Iterator[FactComparison]:
     if system.scheduler is not None:
         kind = system.scheduler.kind
         what = f"scheduler {kind.upper()}"
@@ -187,7 +189,7 @@ def _partitions(seen: Seen, system: System) -> Iterator[Comparison]:
         yield _partition(seen, name, partition)
 
 
-def _partition(seen: Seen, name: str, partition: Partition) -> Comparison:
+def _partition(seen: SeenMachine, name: str, partition: Partition) -> FactComparison:
     what = f"partition {name}"
     described = _limits(partition.most_nodes, partition.longest) or "its limits are not described"
     if seen.slurm is None:
@@ -210,16 +212,18 @@ def _within(described: float | None, found: float | None) -> bool:
 
 def _limits(most_nodes: int | None, longest: float | None) -> str:
     words = [f"to {most_nodes} nodes"] if most_nodes else []
-    words += [f"to {wall(longest)}"] if longest else []
+    words += [f"to {format_wall_time(longest)}"] if longest else []
     return ", ".join(words)
 
 
-def _held(what: str, described: str, found: str, fits: bool) -> Comparison:
-    return Comparison(what, described, found, Verdict.AGREES if fits else Verdict.DIFFERS)
+def _held(what: str, described: str, found: str, fits: bool) -> FactComparison:
+    return FactComparison(
+        what, described, found, FactVerdict.AGREES if fits else FactVerdict.DIFFERS
+    )
 
 
-def _unseen(what: str, described: str, why: str) -> Comparison:
-    return Comparison(what, described, why, Verdict.UNSEEN)
+def _unseen(what: str, described: str, why: str) -> FactComparison:
+    return FactComparison(what, described, why, FactVerdict.UNSEEN)
 
 
 def _gib(amount: int) -> str:

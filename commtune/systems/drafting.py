@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from datetime import date
 
 from commtune.errors import UserError
-from commtune.nearest import quoted, suggestion
-from commtune.systems.drafting_jobs import jobs, launch
+from commtune.nearest import quote_value, suggest
+from commtune.systems.drafting_jobs import draft_jobs, draft_launch
 from commtune.systems.fabric import Fabric
 from commtune.systems.parts import gpu_names, is_trade_name
-from commtune.systems.seen import Seen, SeenPartition, SeenSlurm
-from commtune.systems.writing import Page, size, text
-from commtune.systems.writing import bandwidth as gbits
+from commtune.systems.seen import SeenMachine, SeenPartition, SeenSlurm
+from commtune.systems.writing import Page, yaml_size, yaml_text
+from commtune.systems.writing import yaml_bandwidth as gbits
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _PLACEHOLDER = "not found; a description needs something here, so correct it"
@@ -46,12 +46,12 @@ def check_name(name: str) -> None:
     """
     if not _NAME.fullmatch(name):
         raise UserError(
-            f"a system can't be called {quoted(name)}",
+            f"a system can't be called {quote_value(name)}",
             hint="use letters, digits, '-', '_' and '.', without blanks; not '-' or '.' first",
         )
 
 
-def draft(name: str, seen: Seen, day: date, partition: str = "") -> Draft:
+def draft_description(name: str, seen: SeenMachine, day: date, partition: str = "") -> Draft:
     """Writes what was seen as a description.
 
     Args:
@@ -67,11 +67,11 @@ def draft(name: str, seen: Seen, day: date, partition: str = "") -> Draft:
     _node(page, seen, own)
     _gpus(page, seen)
     _nics(page, seen)
-    jobs(page, seen, own)
-    launch(page, seen)
+    draft_jobs(page, seen, own)
+    draft_launch(page, seen)
     _missing(page, seen, own)
     head = list(_head(name, seen, day, bool(page.placeholders)))
-    unknown = ["unknown:", *(f"  - {text(question)}" for question in page.unknown)]
+    unknown = ["unknown:", *(f"  - {yaml_text(question)}" for question in page.unknown)]
     lines = [*head, *page.lines, "", *unknown]
     return Draft("\n".join(lines) + "\n", tuple(page.placeholders), tuple(page.unknown))
 
@@ -80,7 +80,7 @@ def _partition(slurm: SeenSlurm | None, wanted: str) -> SeenPartition | None:
     if slurm is None or not slurm.partitions:
         if wanted:
             raise UserError(
-                f"--partition {quoted(wanted)}: no Slurm lists partitions here",
+                f"--partition {quote_value(wanted)}: no Slurm lists partitions here",
                 hint="leave it out, or try it where 'sinfo' works",
             )
         return None
@@ -89,38 +89,38 @@ def _partition(slurm: SeenSlurm | None, wanted: str) -> SeenPartition | None:
     if found := slurm.partition(wanted):
         return found
     raise UserError(
-        f"--partition: sinfo lists no partition {quoted(wanted)}",
-        hint=suggestion(wanted, [p.name for p in slurm.partitions]),
+        f"--partition: sinfo lists no partition {quote_value(wanted)}",
+        hint=suggest(wanted, [p.name for p in slurm.partitions]),
     )
 
 
-def _head(name: str, seen: Seen, day: date, placeholders: bool) -> Iterator[str]:
+def _head(name: str, seen: SeenMachine, day: date, placeholders: bool) -> Iterator[str]:
     yield "# A first description, written by 'commtune systems new' from what one node shows."
     yield "# Correct it with what your operators and the machine's documents say, name them under"
     yield "# sources, and raise version. 'commtune systems validate FILE' checks it,"
     yield "# 'commtune systems detect FILE' holds it against a node."
     yield "system: 1"
-    yield f"name: {text(name)}"
+    yield f"name: {yaml_text(name)}"
     yield "version: 1"
-    yield f"summary: {text(_summary(seen))}  # say whose it is, and how many nodes"
+    yield f"summary: {yaml_text(_summary(seen))}  # say whose it is, and how many nodes"
     yield f"checked: {day.isoformat()}"
     yield from _recognized(seen)
     yield "sources:"
-    yield f"  seen: {text(_asked(seen, day))}"
+    yield f"  seen: {yaml_text(_asked(seen, day))}"
     if placeholders:
-        yield f"  placeholder: {text(_PLACEHOLDER)}"
+        yield f"  placeholder: {yaml_text(_PLACEHOLDER)}"
 
 
-def _summary(seen: Seen) -> str:
+def _summary(seen: SeenMachine) -> str:
     gpus = f"{seen.gpus.count} x {seen.gpus.model}" if seen.gpus else "no GPUs"
     return f"Nodes with {gpus}, {seen.cores} cores of {seen.processor}."
 
 
-def _recognized(seen: Seen) -> Iterator[str]:
+def _recognized(seen: SeenMachine) -> Iterator[str]:
     cluster = seen.slurm.cluster if seen.slurm else seen.clues.cluster
     if cluster:
         yield "recognized:"
-        yield f"  cluster: [{text(cluster)}]  # as Slurm calls it (ClusterName)"
+        yield f"  cluster: [{yaml_text(cluster)}]  # as Slurm calls it (ClusterName)"
         yield "  source: seen"
         return
     yield "# By what a machine is known to be this one: names of hosts, and variables that the"
@@ -131,7 +131,7 @@ def _recognized(seen: Seen) -> Iterator[str]:
     yield "#   source: seen"
 
 
-def _asked(seen: Seen, day: date) -> str:
+def _asked(seen: SeenMachine, day: date) -> str:
     asked = ["/proc", "/sys"]
     asked += seen.gpus.asked if seen.gpus else ()
     if seen.slurm:
@@ -141,17 +141,19 @@ def _asked(seen: Seen, day: date) -> str:
     return f"seen on {host}, {day.isoformat()}: " + ", ".join(dict.fromkeys(asked))
 
 
-def _node(page: Page, seen: Seen, own: SeenPartition | None) -> None:
+def _node(page: Page, seen: SeenMachine, own: SeenPartition | None) -> None:
     page.add()
     page.add("node:")
     if own is not None and own.cores and seen.slurm and not seen.slurm.is_node:
-        page.placeholder(f"  processor: {text(seen.processor)}", "node.processor", "the one here")
+        page.placeholder(
+            f"  processor: {yaml_text(seen.processor)}", "node.processor", "the one here"
+        )
         page.add(f"  sockets: {max(1, own.sockets)}", "sockets, cores, memory: by sinfo")
         page.add(f"  cores: {own.cores}")
         page.add(f"  memory: {_memory(own.memory)}", "as Slurm has it")
         page.add("  source: [seen, placeholder]")
         return
-    page.add(f"  processor: {text(seen.processor)}")
+    page.add(f"  processor: {yaml_text(seen.processor)}")
     page.add(f"  sockets: {max(1, seen.sockets)}")
     page.add(f"  cores: {max(1, seen.cores)}", "add usable_cores if jobs get fewer")
     page.add(f"  numa_nodes: {max(1, seen.numa_nodes)}")
@@ -161,7 +163,7 @@ def _node(page: Page, seen: Seen, own: SeenPartition | None) -> None:
     )
     page.add("  source: seen")
     if seen.virtual:
-        page.add(f"  note: {text(f'This node is a {seen.virtual}.')}")
+        page.add(f"  note: {yaml_text(f'This node is a {seen.virtual}.')}")
         page.unknown.append("what of the machine below the virtual one matters: it was not seen")
 
 
@@ -170,7 +172,7 @@ def _memory(amount: int) -> str:
     return f"{gib:.0f}GiB" if gib >= 2 else f"{max(1, amount // 2**20)}MiB"
 
 
-def _gpus(page: Page, seen: Seen) -> None:
+def _gpus(page: Page, seen: SeenMachine) -> None:
     gpus = seen.gpus
     page.add()
     if gpus is None:
@@ -178,11 +180,11 @@ def _gpus(page: Page, seen: Seen) -> None:
         return
     page.add("gpus:")
     kinds = " or ".join(gpu_names(gpus.model)) if gpus.model.startswith("gfx") else ""
-    page.add(f"  model: {text(gpus.model)}", f"{kinds}: write which" if kinds else "")
+    page.add(f"  model: {yaml_text(gpus.model)}", f"{kinds}: write which" if kinds else "")
     page.add(f"  vendor: {gpus.vendor}")
     page.add(f"  count: {gpus.count}")
     if gpus.memory:
-        page.add(f"  memory: {size(gpus.memory)}", "of one, as its driver counts it")
+        page.add(f"  memory: {yaml_size(gpus.memory)}", "of one, as its driver counts it")
         page.add("  source: seen")
     else:
         page.placeholder("  memory: 1GiB", "gpus.memory", "memory of one GPU")
@@ -223,7 +225,7 @@ def _ends(is_switch: bool, pairs: list[tuple[int, int]], gpus: int) -> str:
     return "[" + ", ".join(f"[{a}, {b}]" for a, b in pairs) + "]"
 
 
-def _nics(page: Page, seen: Seen) -> None:
+def _nics(page: Page, seen: SeenMachine) -> None:
     ports = seen.network_ports
     page.add()
     page.add("nics:", "the ports that messages between nodes take")
@@ -232,7 +234,7 @@ def _nics(page: Page, seen: Seen) -> None:
         page.placeholder("  count: 1", "nics.count", "ports of a node")
     else:
         comment = "" if is_trade_name(ports[0].model) else "the driver's word; write the adapter's"
-        page.add(f"  model: {text(ports[0].model)}", comment)
+        page.add(f"  model: {yaml_text(ports[0].model)}", comment)
         page.add(f"  count: {len(ports)}")
     if ports and ports[0].bandwidth:
         page.add(f"  bandwidth: {gbits(ports[0].bandwidth)}")
@@ -241,7 +243,7 @@ def _nics(page: Page, seen: Seen) -> None:
         page.placeholder("  bandwidth: 1 Gb/s", "nics.bandwidth", "of one port, one direction")
         page.add(f"  source: {'[seen, placeholder]' if ports else 'placeholder'}")
     if ports:
-        names = ", ".join(text(port.name) for port in ports)
+        names = ", ".join(yaml_text(port.name) for port in ports)
         page.add(f"  devices: [{names}]", "leave out those for storage and administration")
     others = Counter(
         _words(port.model, port.bandwidth) for port in seen.ports if port not in ports
@@ -261,14 +263,14 @@ def _words(model: str, bandwidth: float | None) -> str:
 def _network(page: Page, fabric: str) -> None:
     page.add("network:")
     if fabric:
-        page.add(f"  fabric: {text(fabric)}")
+        page.add(f"  fabric: {yaml_text(fabric)}")
     else:
         page.placeholder("  fabric: unknown", "network.fabric", "InfiniBand NDR, Slingshot 11")
     page.placeholder("  topology: unknown", "network.topology", "fat tree, dragonfly, torus")
     page.add(f"  source: {'[seen, placeholder]' if fabric else 'placeholder'}")
 
 
-def _missing(page: Page, seen: Seen, own: SeenPartition | None) -> None:
+def _missing(page: Page, seen: SeenMachine, own: SeenPartition | None) -> None:
     """What nothing on a node says."""
     if seen.slurm is not None and not seen.slurm.is_node:
         where = f"srun --partition={own.name} --nodes=1 " if own else "srun "

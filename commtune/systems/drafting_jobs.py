@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from commtune.systems.seen import Seen, SeenPartition, SeenSlurm
-from commtune.systems.writing import Page, duration, text
+from commtune.systems.seen import SeenMachine, SeenPartition, SeenSlurm
+from commtune.systems.writing import Page, yaml_duration, yaml_text
 
 #: In the place of a partition's name, where nobody lists any.
 _NO_PARTITION = "main"
 
 
-def jobs(page: Page, seen: Seen, own: SeenPartition | None) -> None:
+def draft_jobs(page: Page, seen: SeenMachine, own: SeenPartition | None) -> None:
     """What jobs must ask for: of Slurm, or that something else runs them."""
     page.add()
     if seen.slurm is not None and own is not None:
@@ -36,14 +36,14 @@ def jobs(page: Page, seen: Seen, own: SeenPartition | None) -> None:
     page.unknown.append("what runs jobs, and what it must be asked for")
 
 
-def _slurm(page: Page, seen: Seen, slurm: SeenSlurm, own: SeenPartition) -> None:
+def _slurm(page: Page, seen: SeenMachine, slurm: SeenSlurm, own: SeenPartition) -> None:
     page.add("slurm:")
     if slurm.enforces_accounts:
         page.add("  account: required", "Slurm checks accounts; optional if all have a default")
     else:
         page.add("  account: optional", "Slurm here takes jobs without one")
     why = "Slurm's default" if own.is_default else ""
-    page.add(f"  partition: {text(own.name)}", why)
+    page.add(f"  partition: {yaml_text(own.name)}", why)
     page.add("  exclusive: true", "whether to ask for whole nodes; others' jobs disturb")
     if own.gpus and seen.gpus is None:
         why = f"{slurm.asks_gpus}, as soon as gpus are described: {own.gpus} a node, by sinfo"
@@ -54,7 +54,7 @@ def _slurm(page: Page, seen: Seen, slurm: SeenSlurm, own: SeenPartition) -> None
         page.add("  source: seen")
     page.add("  partitions:", "leave out those that campaigns shall not use")
     for partition in slurm.partitions:
-        page.add(f"    {text(partition.name)}:", f"{partition.nodes} nodes")
+        page.add(f"    {yaml_text(partition.name)}:", f"{partition.nodes} nodes")
         for key, value in _limits(partition):
             page.add(f"      {key}: {value}")
         page.add("      source: seen")
@@ -67,12 +67,12 @@ def _limits(partition: SeenPartition) -> Iterable[tuple[str, str]]:
     if most:
         yield "most_nodes", str(most)
     if partition.longest:
-        yield "longest", duration(partition.longest)
+        yield "longest", yaml_duration(partition.longest)
     if partition.whole_nodes is not None:
         yield "whole_nodes", "true" if partition.whole_nodes else "false"
 
 
-def launch(page: Page, seen: Seen) -> None:
+def draft_launch(page: Page, seen: SeenMachine) -> None:
     """What starts ranks, and the MPI."""
     page.add()
     page.add("launcher:")
@@ -90,6 +90,6 @@ def launch(page: Page, seen: Seen) -> None:
     if seen.mpi:
         library, version = seen.mpi
         page.add("libraries:", "those of the system; add NCCL, RCCL and what carries them")
-        page.add(f"  - {{name: {library}, version: {text(version)}, source: seen}}")
+        page.add(f"  - {{name: {library}, version: {yaml_text(version)}, source: seen}}")
     else:
         page.unknown.append("the MPI of the system: none is on PATH here; a module may bring it")

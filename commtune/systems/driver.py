@@ -33,7 +33,7 @@ def fabric_of_ranks(rank_info: Sequence[Mapping[str, Any]]) -> Fabric | None:
     """
     ranks = [rank for rank in rank_info if rank["node"] == rank_info[0]["node"]]
     gpus = [rank.get("gpu") or {} for rank in sorted(ranks, key=lambda r: int(r["local_rank"]))]
-    own = [address(gpu.get("pci")) for gpu in gpus]
+    own = [normalise_address(gpu.get("pci")) for gpu in gpus]
     if None in own or len(set(own)) != len(own):
         return None
     numbers = {pci: number for number, pci in enumerate(own)}
@@ -54,7 +54,7 @@ def fabric_of_ranks(rank_info: Sequence[Mapping[str, Any]]) -> Fabric | None:
     )
 
 
-def address(written: object) -> str | None:
+def normalise_address(written: object) -> str | None:
     """A PCI address in one spelling: tools write 4 or 8 digits of the domain, and either case."""
     match = _PCI.match(written) if isinstance(written, str) else None
     if match is None:
@@ -78,7 +78,7 @@ def _links(gpu: Mapping[str, Any]) -> dict[str, tuple[int, float]]:
 def _peer(bundle: Mapping[str, Any]) -> str | None:
     """The address of another GPU, or the switch; ``None`` for what is neither."""
     if bundle.get("to") == "gpu":
-        return address(bundle.get("pci"))
+        return normalise_address(bundle.get("pci"))
     return _SWITCH if bundle.get("to") in (_SWITCH, "unknown") else None
 
 

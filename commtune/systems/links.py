@@ -27,8 +27,8 @@ def path_bandwidth(system: System, a: int, b: int) -> float:
     A path is as wide as its narrowest hop. Several paths at once would carry more.
     """
     fabric = fabric_of(system)
-    path = routes.widest(fabric, a, b)
-    return routes.width(fabric, path) if path else 0
+    path = routes.widest_path(fabric, a, b)
+    return routes.path_width(fabric, path) if path else 0
 
 
 def node_bandwidth(system: System) -> int:

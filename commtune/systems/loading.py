@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from commtune.errors import UnknownName
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.spaces import (
     Document,
+    list_presets,
     load_document,
     parse_document,
-    presets,
     require_kind,
-    validated,
+    validate_document,
 )
 from commtune.systems.schema import GpuLink, Slurm, System
 
@@ -23,7 +23,7 @@ _DESCRIPTIONS = resources.files("commtune.systems") / "descriptions"
 _Where = tuple[str | int, ...]
 
 
-def systems() -> list[str]:
+def list_systems() -> list[str]:
     """The names of the shipped descriptions, sorted."""
     names = [entry.name for entry in _DESCRIPTIONS.iterdir()]
     return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
@@ -41,10 +41,10 @@ def load_system(name: str | Path) -> System:
     text = str(name)
     if isinstance(name, Path) or "/" in text or text.endswith((".yaml", ".yml")):
         return build_system(load_document(Path(name)))
-    if text not in systems():
+    if text not in list_systems():
         raise UnknownName(
-            f"no system is called {quoted(text)}",
-            hint=suggestion(text, systems()) + "; a file is named with its ending: ./NAME.yaml",
+            f"no system is called {quote_value(text)}",
+            hint=suggest(text, list_systems()) + "; a file is named with its ending: ./NAME.yaml",
         )
     entry = _DESCRIPTIONS / f"{text}.yaml"
     text = entry.read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def build_system(document: Document) -> System:
             source that isn't listed, a GPU or partition that isn't there.
     """
     require_kind(document, "system")
-    system = validated(document, System)
+    system = validate_document(document, System)
     _check_sources(document, system)
     _check_gpus(document, system)
     _check_scheduler(document, system)
@@ -73,11 +73,13 @@ def _check_spaces(document: Document, system: System) -> None:
         for i, library in enumerate(system.libraries)
         for j, space in enumerate(library.spaces)
     ]
-    known = presets() if named else []
+    known = list_presets() if named else []
     for space, where in named:
         if space not in known:
             raise document.error(
-                f"no shipped space is called {quoted(space)}", where, hint=suggestion(space, known)
+                f"no shipped space is called {quote_value(space)}",
+                where,
+                hint=suggest(space, known),
             )
 
 
@@ -87,12 +89,14 @@ def _check_sources(document: Document, system: System) -> None:
         used.add(name)
         if name not in system.sources:
             raise document.error(
-                f"no source is called {quoted(name)}", where, hint=suggestion(name, system.sources)
+                f"no source is called {quote_value(name)}",
+                where,
+                hint=suggest(name, system.sources),
             )
     for name in system.sources:
         if name not in used:
             raise document.error(
-                f"source {quoted(name)} is not used", ("sources", name), hint="leave it out"
+                f"source {quote_value(name)} is not used", ("sources", name), hint="leave it out"
             )
 
 
@@ -173,16 +177,16 @@ def _check_scheduler(document: Document, system: System) -> None:
 def _check_slurm(document: Document, system: System, slurm: Slurm) -> None:
     if slurm.partition not in slurm.partitions:
         raise document.error(
-            f"slurm.partition: {quoted(slurm.partition)} is not among the partitions",
+            f"slurm.partition: {quote_value(slurm.partition)} is not among the partitions",
             ("slurm", "partition"),
-            hint=suggestion(slurm.partition, slurm.partitions),
+            hint=suggest(slurm.partition, slurm.partitions),
         )
     known = slurm.partitions[slurm.partition].qos
     if slurm.qos and slurm.qos not in known:
         raise document.error(
-            f"slurm.qos: {quoted(slurm.qos)} is not among those of {slurm.partition}",
+            f"slurm.qos: {quote_value(slurm.qos)} is not among those of {slurm.partition}",
             ("slurm", "qos"),
-            hint=suggestion(slurm.qos, known) or f"list it under {slurm.partition}",
+            hint=suggest(slurm.qos, known) or f"list it under {slurm.partition}",
         )
     if slurm.gpus != "none" and system.gpus is None:
         raise document.error(

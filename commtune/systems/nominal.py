@@ -13,19 +13,25 @@ from itertools import pairwise
 
 from commtune.systems import collectives, routes
 from commtune.systems.bandwidth import format_bandwidth, short_bandwidth
-from commtune.systems.bounds import Bound, Nominal, nothing
-from commtune.systems.fabric import Edge, Fabric, packed
-from commtune.systems.traffic import Memory, Question, Traffic, steps_of_striping, traffic_of
+from commtune.systems.bounds import Bound, Nominal, no_nominal
+from commtune.systems.fabric import Edge, Fabric, packed_ports
+from commtune.systems.traffic import (
+    Memory,
+    NominalQuestion,
+    Traffic,
+    steps_of_striping,
+    traffic_of,
+)
 
 _ASSUMED_PORTS = "GPUs that are neighbours share a network port; nobody says"
 _HOST_PORTS = "each rank uses one network port, neighbours the same"
 
 
-def nominal(fabric: Fabric, question: Question) -> Nominal:
+def nominal_bandwidth(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """The nominal bus bandwidth of an operation, or why there is none."""
     why = _refusal(fabric, question)
     if why:
-        return nothing(why)
+        return no_nominal(why)
     if question.operation == "self":
         return _self(fabric)
     if question.memory is Memory.STAGED:
@@ -33,7 +39,7 @@ def nominal(fabric: Fabric, question: Question) -> Nominal:
     return _found(fabric, question)
 
 
-def _refusal(fabric: Fabric, question: Question) -> str:
+def _refusal(fabric: Fabric, question: NominalQuestion) -> str:
     """Why nothing can be said; empty where something can."""
     if question.ranks < 2 and question.operation != "self":
         return "a rank alone moves nothing"
@@ -48,32 +54,32 @@ def _refusal(fabric: Fabric, question: Question) -> str:
     return ""
 
 
-def _found(fabric: Fabric, question: Question) -> Nominal:
+def _found(fabric: Fabric, question: NominalQuestion) -> Nominal:
     if question.operation == "striping":
         return _striped(fabric, question)
     try:
         traffic = traffic_of(question)
     except OverflowError:
-        return nothing("the pattern has too many messages to count through")
+        return no_nominal("the pattern has too many messages to count through")
     if traffic is not None:
         return _of_traffic(fabric, question, traffic)
     if question.operation in collectives.OPERATIONS:
-        found = collectives.bounds(_seen(fabric, question), question)
+        found = collectives.collective_bounds(_seen(fabric, question), question)
         return _said(fabric, question, found)
-    return nothing(f"there is no model of {question.operation}")
+    return no_nominal(f"there is no model of {question.operation}")
 
 
-def _seen(fabric: Fabric, question: Question) -> Fabric:
+def _seen(fabric: Fabric, question: NominalQuestion) -> Fabric:
     """The fabric as ranks see it; of ranks in host memory only their ports are left."""
     if question.memory is not Memory.HOST or fabric.ports is None:
         return fabric
-    of_rank = packed(question.each, fabric.ports.count)
+    of_rank = packed_ports(question.each, fabric.ports.count)
     return replace(fabric, links=(), ports=replace(fabric.ports, of_gpu=of_rank, assumed=False))
 
 
-def _said(fabric: Fabric, question: Question, found: Bound | None) -> Nominal:
+def _said(fabric: Fabric, question: NominalQuestion, found: Bound | None) -> Nominal:
     if found is None:
-        return nothing("its GPUs are not joined by links that are described")
+        return no_nominal("its GPUs are not joined by links that are described")
     assumptions = list(found.assumptions)
     if question.nodes > 1 and question.memory is Memory.HOST:
         assumptions.append(_HOST_PORTS)
@@ -82,7 +88,7 @@ def _said(fabric: Fabric, question: Question, found: Bound | None) -> Nominal:
     return found.as_nominal(fabric, tuple(assumptions))
 
 
-def _of_traffic(fabric: Fabric, question: Question, traffic: Traffic) -> Nominal:
+def _of_traffic(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Nominal:
     seen = _seen(fabric, question)
     if question.memory is Memory.HOST:
         traffic = replace(traffic, inside=())
@@ -90,18 +96,20 @@ def _of_traffic(fabric: Fabric, question: Question, traffic: Traffic) -> Nominal
         return _said(fabric, question, None)
     slowest = _slowest(seen, question, traffic)
     if slowest is None:
-        return nothing("its messages use no link and no port that is described")
+        return no_nominal("its messages use no link and no port that is described")
     return _said(fabric, question, slowest)
 
 
 def _is_joined(fabric: Fabric, traffic: Traffic) -> bool:
     """Whether links lead from each GPU of a node to those that it sends to there."""
     return all(
-        a == b or routes.widest(fabric, a, b) for demands in traffic.inside for a, b, _ in demands
+        a == b or routes.widest_path(fabric, a, b)
+        for demands in traffic.inside
+        for a, b, _ in demands
     )
 
 
-def _slowest(fabric: Fabric, question: Question, traffic: Traffic) -> Bound | None:
+def _slowest(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Bound | None:
     """The most loaded link or port decides; ``None`` where none is used."""
     found = [*_links(fabric, question, traffic), *_ports(fabric, traffic)]
     slowest = min(found, key=lambda bound: bound.bytes_per_s, default=None)
@@ -111,7 +119,7 @@ def _slowest(fabric: Fabric, question: Question, traffic: Traffic) -> Bound | No
     return slowest.with_limit(*limit)
 
 
-def _striped(fabric: Fabric, question: Question) -> Nominal:
+def _striped(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """Its steps are taken to follow each other: times add up. The slowest alone is the limit."""
     seen = _seen(fabric, question)
     bounds: dict[str, Bound] = {}
@@ -123,7 +131,7 @@ def _striped(fabric: Fabric, question: Question) -> Nominal:
         if bound := _slowest(seen, question, traffic):
             bounds[name] = bound
     if not bounds:
-        return nothing("its messages use no link and no port that is described")
+        return no_nominal("its messages use no link and no port that is described")
     rate = 1 / sum(1 / bound.bytes_per_s for bound in bounds.values())
     why = ", then ".join(
         f"{name} at {short_bandwidth(bound.bytes_per_s)} ({bound.why})"
@@ -138,12 +146,12 @@ def _striped(fabric: Fabric, question: Question) -> Nominal:
     return _said(fabric, question, found.with_limit(last.limit or last.bytes_per_s, limit_why))
 
 
-def _links(fabric: Fabric, question: Question, traffic: Traffic) -> Iterator[Bound]:
+def _links(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Iterator[Bound]:
     for demands in traffic.inside:
         if question.is_pair:
             yield from (_pair(fabric, a, b, traffic.counted) for a, b, _ in demands)
             continue
-        for edge, load in routes.loads(fabric, demands).items():
+        for edge, load in routes.edge_loads(fabric, demands).items():
             rate = fabric.capacity[edge] / load * traffic.counted
             why = f"{_messages(load)} over {_edge(fabric, edge)}"
             if traffic.counted != 1:
@@ -156,14 +164,14 @@ def _messages(load: float) -> str:
 
 
 def _pair(fabric: Fabric, a: int, b: int, counted: float) -> Bound:
-    path = routes.widest(fabric, a, b)
+    path = routes.widest_path(fabric, a, b)
     assert path is not None  # asked before
     narrowest = min(pairwise(path), key=lambda hop: fabric.capacity[hop])
     through = [vertex for vertex in path[1:-1] if vertex < fabric.gpus]
     why = _edge(fabric, narrowest)
     if through:
         why = f"by way of GPU {', '.join(map(str, through))}: {why}"
-    return Bound(routes.width(fabric, path) * counted, "widest of the shortest paths", why)
+    return Bound(routes.path_width(fabric, path) * counted, "widest of the shortest paths", why)
 
 
 def _edge(fabric: Fabric, edge: Edge) -> str:
@@ -196,7 +204,7 @@ def _ranks(count: int) -> str:
 
 def _cut_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
     for demands in traffic.inside:
-        for part, capacity in routes.cuts(fabric):
+        for part, capacity in routes.node_cuts(fabric):
             leaving = sum(w for a, b, w in demands if a in part and b not in part)
             if leaving:
                 why = f"{format_bandwidth(capacity)} lead out of {fabric.names(part)}"
@@ -216,7 +224,7 @@ def _node_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]
 def _self(fabric: Fabric) -> Nominal:
     both = self_bounds(fabric)
     if both is None:
-        return nothing("the bandwidth of the GPU's memory is not described")
+        return no_nominal("the bandwidth of the GPU's memory is not described")
     copied, _ = both
     why = f"{format_bandwidth(fabric.memory or 0)} of memory, each byte read and written"
     return Bound(copied, "memory bandwidth", why).as_nominal(fabric, ())
@@ -227,13 +235,13 @@ def self_bounds(fabric: Fabric) -> tuple[float, float] | None:
     return None if fabric.memory is None else (fabric.memory / 2, fabric.memory)
 
 
-def _staged(fabric: Fabric, question: Question) -> Nominal:
+def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """Down to the host, through the network, up to the device, one after the other."""
     if fabric.host_link is None:
-        return nothing("the link between a GPU and its processor is not described")
+        return no_nominal("the link between a GPU and its processor is not described")
     shares = collectives.staged_shares(question)
     if shares is None:
-        return nothing(f"there is no model of {question.operation} through the host")
+        return no_nominal(f"there is no model of {question.operation} through the host")
     down, up = shares
     factor = collectives.bus_factor(question.operation, question.ranks)
     times = (down + up) / fabric.host_link
@@ -259,8 +267,8 @@ def group_bandwidth(fabric: Fabric, active: int) -> float | None:
     return active * fabric.ports.bandwidth / max(shared)
 
 
-def matrix(fabric: Fabric) -> Mapping[Edge, float]:
+def pair_bandwidths(fabric: Fabric) -> Mapping[Edge, float]:
     """Between each two GPUs of a node: the widest of the shortest paths, where there is one."""
     gpus = range(fabric.gpus)
-    pairs = {(a, b): routes.widest(fabric, a, b) for a in gpus for b in gpus if a != b}
-    return {pair: routes.width(fabric, path) for pair, path in pairs.items() if path}
+    pairs = {(a, b): routes.widest_path(fabric, a, b) for a in gpus for b in gpus if a != b}
+    return {pair: routes.path_width(fabric, path) for pair, path in pairs.items() if path}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from commtune.systems.bandwidth import short_bandwidth
 from commtune.systems.parts import is_same_adapter, is_same_gpu
 from commtune.systems.schema import System
-from commtune.systems.seen import Clues, Seen
+from commtune.systems.seen import Clues, SeenMachine
 
 #: Data sheets and drivers count a GPU's memory differently, by less than this.
 _MEMORY_TOLERANCE = 0.15
@@ -29,7 +29,7 @@ class Match:
     rank: int
 
 
-def recognize(clues: Clues, systems: Iterable[System]) -> list[Match]:
+def recognize_system(clues: Clues, systems: Iterable[System]) -> list[Match]:
     """The systems that the machine is, by their key `recognized`; the surest first.
 
     The cluster's name counts more than all variables together, a variable more than the host's
@@ -39,7 +39,7 @@ def recognize(clues: Clues, systems: Iterable[System]) -> list[Match]:
     return sorted((match for match in found if match), key=lambda match: -match.rank)
 
 
-def surest(matches: list[Match]) -> list[Match]:
+def surest_matches(matches: list[Match]) -> list[Match]:
     """Of what was recognized, those that nothing surer stands against."""
     return [match for match in matches if match.rank == matches[0].rank]
 
@@ -73,7 +73,7 @@ def _host_pattern(host: str, patterns: Iterable[str]) -> str:
     return ""
 
 
-def look_alikes(seen: Seen, systems: Iterable[System]) -> list[Match]:
+def look_alikes(seen: SeenMachine, systems: Iterable[System]) -> list[Match]:
     """The systems whose nodes have the shape of this one: GPUs, and ports where they are seen.
 
     Says nothing of which machine it is: many have the same nodes.
@@ -86,19 +86,19 @@ def look_alikes(seen: Seen, systems: Iterable[System]) -> list[Match]:
     return sorted(found, key=lambda match: -match.rank)
 
 
-def _alike(seen: Seen, system: System) -> Iterator[str]:
+def _alike(seen: SeenMachine, system: System) -> Iterator[str]:
     gpus, described, nics = seen.gpus, system.gpus, system.nics
     if gpus is None or described is None or gpus.vendor != described.vendor:
         return
     if gpus.count != described.count or not is_same_gpu(described.model, gpus.model):
         return
-    if gpus.memory and not about(gpus.memory, described.memory, _MEMORY_TOLERANCE):
+    if gpus.memory and not is_about(gpus.memory, described.memory, _MEMORY_TOLERANCE):
         return
     ports = seen.network_ports
     known = bool(ports) and ports[0].bandwidth is not None
     if known:
         model = is_same_adapter(nics.model, ports[0].model)
-        same_speed = about(ports[0].bandwidth or 0, nics.bandwidth, 0.01)
+        same_speed = is_about(ports[0].bandwidth or 0, nics.bandwidth, 0.01)
         if len(ports) != nics.count or not same_speed or model is False:
             return
     yield f"{gpus.count} x {gpus.model}"
@@ -106,6 +106,6 @@ def _alike(seen: Seen, system: System) -> Iterator[str]:
         yield f"{len(ports)} x {ports[0].model}, {short_bandwidth(ports[0].bandwidth or 0)} each"
 
 
-def about(one: float, other: float, tolerance: float) -> bool:
+def is_about(one: float, other: float, tolerance: float) -> bool:
     """Whether two amounts differ by at most a share of the larger."""
     return abs(one - other) <= tolerance * max(one, other)

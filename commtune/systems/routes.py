@@ -35,17 +35,19 @@ def _next(fabric: Fabric, vertex: int) -> Iterator[int]:
     return (to for start, to in fabric.capacity if start == vertex)
 
 
-def width(fabric: Fabric, path: Path) -> float:
+def path_width(fabric: Fabric, path: Path) -> float:
     """A path is as wide as its narrowest hop."""
     return min(fabric.capacity[hop] for hop in pairwise(path))
 
 
-def widest(fabric: Fabric, start: int, end: int) -> Path | None:
+def widest_path(fabric: Fabric, start: int, end: int) -> Path | None:
     """The widest of the shortest paths; the first of those that are as wide."""
-    return max(shortest_paths(fabric, start, end), key=lambda p: width(fabric, p), default=None)
+    return max(
+        shortest_paths(fabric, start, end), key=lambda p: path_width(fabric, p), default=None
+    )
 
 
-def loads(fabric: Fabric, demands: Iterable[Demand]) -> Mapping[Edge, float]:
+def edge_loads(fabric: Fabric, demands: Iterable[Demand]) -> Mapping[Edge, float]:
     """What crosses each directed edge if all shortest paths share alike.
 
     Demands without a way load nothing: ask `shortest_paths` before.
@@ -59,7 +61,7 @@ def loads(fabric: Fabric, demands: Iterable[Demand]) -> Mapping[Edge, float]:
     return found
 
 
-def cuts(fabric: Fabric) -> Iterator[tuple[frozenset[int], float]]:
+def node_cuts(fabric: Fabric) -> Iterator[tuple[frozenset[int], float]]:
     """Parts of a node, and what leads out of each in one direction.
 
     No routing moves more out of a part than that. In large nodes only single vertices and their
@@ -88,7 +90,7 @@ def _parts(vertices: Sequence[int]) -> Iterator[frozenset[int]]:
 
 
 @lru_cache(maxsize=256)
-def rings(fabric: Fabric, gpus: tuple[int, ...]) -> tuple[int, float]:
+def disjoint_rings(fabric: Fabric, gpus: tuple[int, ...]) -> tuple[int, float]:
     """Rings through GPUs that share no link, each used both ways: how many, how wide.
 
     A ring is one link wide, the narrowest there is. None for fewer than 3 GPUs, and for so many

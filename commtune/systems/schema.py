@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from commtune.nearest import quoted
+from commtune.nearest import quote_value
 from commtune.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.bandwidth import parse_bandwidth
@@ -24,7 +24,7 @@ def _parse_memory(value: str | int) -> int:
     """
     written = str(value).strip()
     if written.isdigit():
-        raise QuantityError(f"{quoted(value)} has no unit", hint=f"nearest: {written}GiB")
+        raise QuantityError(f"{quote_value(value)} has no unit", hint=f"nearest: {written}GiB")
     return parse_bytes(value)
 
 

@@ -119,7 +119,7 @@ class Clues:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenMachine:
     """What this machine shows.
 
     Attributes:

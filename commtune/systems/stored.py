@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from commtune.systems.bounds import Nominal, nothing
+from commtune.systems.bounds import Nominal, no_nominal
 from commtune.systems.driver import fabric_of_ranks
 from commtune.systems.fabric import Fabric
-from commtune.systems.nominal import nominal
-from commtune.systems.traffic import Memory, Question
+from commtune.systems.nominal import nominal_bandwidth
+from commtune.systems.traffic import Memory, NominalQuestion
 
 _STAGED = "mpi-staged"
 #: What the plain form of a shape leaves out.
@@ -45,24 +45,24 @@ def stored_nominal(
         header: of a run of it.
     """
     if fabric is None:
-        return nothing("neither a system description nor links that a driver names")
+        return no_nominal("neither a system description nor links that a driver names")
     if workload.get("emulated_nodes"):
-        return nothing("its nodes are emulated on one machine, over sockets")
+        return no_nominal("its nodes are emulated on one machine, over sockets")
     question = stored_question(workload, header)
     if question.operation == "matrix" and not question.flows:
-        return nothing("the messages of its matrix are not stored: there are too many")
+        return no_nominal("the messages of its matrix are not stored: there are too many")
     shape = workload.get("shape") or {}
     if (
         _STAGED in [shape.get(key) for key in ("inside", "between", "assemble")]
         and question.memory is Memory.DEVICE
     ):
-        return nothing("there is no model of messages of which some go through the host")
-    return nominal(fabric, question)
+        return no_nominal("there is no model of messages of which some go through the host")
+    return nominal_bandwidth(fabric, question)
 
 
 def stored_question(
     workload: Mapping[str, Any], header: Mapping[str, Any] | None = None
-) -> Question:
+) -> NominalQuestion:
     """What a nominal bandwidth is asked for, of a workload as it is stored.
 
     Args:
@@ -70,7 +70,7 @@ def stored_question(
         header: of a run of it; knows what the benchmark chose itself.
     """
     shape = {**_DEFAULTS, **((header or {}).get("shape") or {}), **(workload.get("shape") or {})}
-    return Question(
+    return NominalQuestion(
         operation=str(workload["operation"]),
         ranks=int(workload["ranks"]),
         nodes=int(workload.get("nodes", 1)),

@@ -35,7 +35,7 @@ class Memory(StrEnum):
 
 
 @dataclass(frozen=True)
-class Question:
+class NominalQuestion:
     """Of what a nominal bandwidth is asked for.
 
     Attributes:
@@ -85,7 +85,7 @@ class Traffic:
     counted: float
 
 
-def traffic_of(question: Question) -> Traffic | None:
+def traffic_of(question: NominalQuestion) -> Traffic | None:
     """What an operation puts on links and ports; ``None`` where it is not made of messages.
 
     Raises:
@@ -97,7 +97,7 @@ def traffic_of(question: Question) -> Traffic | None:
     return None if found is None else _traffic(question, found)
 
 
-def steps_of_striping(question: Question) -> dict[str, Traffic]:
+def steps_of_striping(question: NominalQuestion) -> dict[str, Traffic]:
     """Its steps by name, those in which nothing moves left out; the whole message is 1."""
     size = question.group_size or question.ranks // 2
     share = 1.0 / size
@@ -113,7 +113,7 @@ def steps_of_striping(question: Question) -> dict[str, Traffic]:
     }
 
 
-def _traffic(question: Question, found: Iterable[Demand]) -> Traffic:
+def _traffic(question: NominalQuestion, found: Iterable[Demand]) -> Traffic:
     inside: defaultdict[int, list[Demand]] = defaultdict(list)
     crossing: defaultdict[int, defaultdict[tuple[int, str], float]]
     crossing = defaultdict(lambda: defaultdict(float))
@@ -132,7 +132,7 @@ def _traffic(question: Question, found: Iterable[Demand]) -> Traffic:
     return Traffic(tuple(unlike), tuple(dict(gpus) for gpus in crossing.values()), counted)
 
 
-def _alltoall(question: Question) -> Traffic:
+def _alltoall(question: NominalQuestion) -> Traffic:
     """All nodes are alike; bus bandwidth counts what a rank sends to the others."""
     gpus = range(question.each)
     inside = tuple((a, b, 1.0) for a in gpus for b in gpus if a != b)
@@ -143,7 +143,7 @@ def _alltoall(question: Question) -> Traffic:
     )
 
 
-def _messages(question: Question) -> Iterable[Demand] | None:
+def _messages(question: NominalQuestion) -> Iterable[Demand] | None:
     last = question.ranks - 1
     operation = question.operation
     if operation in ("ping-pong", "stream"):
@@ -166,7 +166,7 @@ def _messages(question: Question) -> Iterable[Demand] | None:
     return None
 
 
-def _groups(question: Question) -> Iterator[Demand]:
+def _groups(question: NominalQuestion) -> Iterator[Demand]:
     """Rail, asymmetric and symmetric patterns of CommBench."""
     groups = range(question.ranks // question.group_size)
     if question.direction == "omnidirectional":
@@ -180,7 +180,7 @@ def _groups(question: Question) -> Iterator[Demand]:
             yield from _between(question, other, 0, back=True)
 
 
-def _between(question: Question, start: int, end: int, *, back: bool) -> Iterator[Demand]:
+def _between(question: NominalQuestion, start: int, end: int, *, back: bool) -> Iterator[Demand]:
     size, active = question.group_size, question.active
     senders, receivers = active, active
     if question.operation == "asymmetric":
@@ -190,7 +190,7 @@ def _between(question: Question, start: int, end: int, *, back: bool) -> Iterato
             yield start * size + i, end * size + j, 1.0
 
 
-def _counted(question: Question, start: int, end: int, amount: float) -> float:
+def _counted(question: NominalQuestion, start: int, end: int, amount: float) -> float:
     """What bandwidth counts of a message: all of it, or what concerns the first group or rank."""
     operation = question.operation
     if operation in GROUPED:

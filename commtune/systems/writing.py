@@ -33,7 +33,7 @@ class Page:
         self.placeholders.append(what)
 
 
-def text(value: str) -> str:
+def yaml_text(value: str) -> str:
     """As YAML: quoted wherever a reader could take it for something else than a text."""
     plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*", value)
     reserved = value.lower() in ("y", "n", "yes", "no", "true", "false", "on", "off", "null")
@@ -48,7 +48,7 @@ def printable(value: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in value)
 
 
-def size(amount: int) -> str:
+def yaml_size(amount: int) -> str:
     """Bytes, whole."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20)):
         if amount % factor == 0:
@@ -56,7 +56,7 @@ def size(amount: int) -> str:
     return str(amount)
 
 
-def duration(seconds: float) -> str:
+def yaml_duration(seconds: float) -> str:
     """Seconds, in the largest unit that divides them."""
     for unit, factor in (("h", 3600), ("min", 60)):
         if seconds % factor == 0:
@@ -64,6 +64,6 @@ def duration(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
-def bandwidth(bytes_per_s: float) -> str:
+def yaml_bandwidth(bytes_per_s: float) -> str:
     """Bytes per second, as networks are sold."""
     return f"{bytes_per_s * 8 / 1e9:.10g} Gb/s"

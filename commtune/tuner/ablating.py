@@ -17,23 +17,23 @@ from commtune.model import DEFAULT, Configuration, Outcome, Phase
 from commtune.tuner.ablation import (
     Ablation,
     Effects,
-    Judgement,
     Shortfall,
     UnitEffect,
+    VariableJudgement,
     by_size,
-    doubt,
-    effects,
+    error_bound,
     in_play,
     is_hopeless,
-    judge,
-    neighbours,
-    shortfall,
-    units,
+    judge_variables,
+    measure_effects,
+    measure_shortfall,
+    neighbour_configurations,
+    parameter_units,
     values_of,
-    without,
+    without_parameters,
 )
 from commtune.tuner.blocks import Blocks, block_order, whole_blocks
-from commtune.tuner.flights import copies, fly
+from commtune.tuner.flights import repeat_blocks, run_blocks
 from commtune.tuner.scoring import SizeRange
 from commtune.tuner.session import Session, Timer
 
@@ -110,7 +110,7 @@ class AblationPhase:
         The search met few of the values that the winner's variables can have; now that it is
         known which variables matter, the others can be tried. Fewer go on from round to round.
         """
-        field = neighbours(self._plan.space, small)
+        field = neighbour_configurations(self._plan.space, small)
         tried = min(len(field), _ROUNDS[0][0])
         for most, wanted in _ROUNDS:
             field = sorted(field, key=lambda other: -self._ahead(other, small, tried)[0])[:most]
@@ -135,7 +135,7 @@ class AblationPhase:
         if not parts or found.blocks < _FEWEST:
             return (fmean(e.mean for e in parts) if parts else 0.0), 0.0
         mean = fmean(e.mean for e in parts)
-        return mean, mean - max(doubt(e, of) for e in parts)
+        return mean, mean - max(error_bound(e, of) for e in parts)
 
     def _merged(self, found: list[Ablation]) -> list[Ablation]:
         """Of two results, one with further variables that bring nothing, only the smaller."""
@@ -155,7 +155,7 @@ class AblationPhase:
         return merged
 
     def _without_more(self, ablation: Ablation, small: Configuration, lost: Shortfall) -> Ablation:
-        left = units(self._plan.space, small)
+        left = parameter_units(self._plan.space, small)
         effects = [
             effect if effect.name in left else replace(effect, kept=False)
             for effect in ablation.units
@@ -213,7 +213,7 @@ class AblationPhase:
         known = {effect.name for effect in ablation.units}
         dropped = [
             UnitEffect(name, values_of(self._plan.space, candidate, name), False, {})
-            for name in units(self._plan.space, candidate)
+            for name in parameter_units(self._plan.space, candidate)
             if name not in known
         ]
         return replace(
@@ -226,7 +226,7 @@ class AblationPhase:
     def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
         labels = in_play(self._effects(DEFAULT, large), self._plan.minimum_gain)
         speeds = self._runner.evidence.speeds()
-        return shortfall(self._blocks(), large, small, self._ranges, labels, speeds)
+        return measure_shortfall(self._blocks(), large, small, self._ranges, labels, speeds)
 
     def _ablate(self, candidate: Configuration, timer: Timer, until_s: float) -> Ablation:
         """Makes one configuration smaller.
@@ -234,7 +234,7 @@ class AblationPhase:
         Args:
             until_s: seconds of the budget that have to be left in the end.
         """
-        lacking = units(self._plan.space, candidate)
+        lacking = parameter_units(self._plan.space, candidate)
         leaving_s = until_s + (1 - _LEAVING_SHARE) * (timer.left() - until_s)
         gain = self._effects(DEFAULT, candidate)
         if is_hopeless(gain, self._plan.minimum_gain):
@@ -254,7 +254,7 @@ class AblationPhase:
         lacking: dict[str, Configuration],
         timer: Timer,
         until_s: float,
-    ) -> Judgement | None:
+    ) -> VariableJudgement | None:
         """Blocks with each variable left out, until all are clear; ``None`` if time is short."""
         variants = dict(lacking) if len(lacking) > 1 else {}
         said = None
@@ -273,7 +273,9 @@ class AblationPhase:
             self._block([candidate, *dict.fromkeys(variants.values())], timer)
         return said
 
-    def _judged(self, candidate: Configuration, lacking: dict[str, Configuration]) -> Judgement:
+    def _judged(
+        self, candidate: Configuration, lacking: dict[str, Configuration]
+    ) -> VariableJudgement:
         """Sorts the variables; one without which nothing works is needed."""
         vital = {name for name, other in lacking.items() if self._fails(other)}
         lost = {
@@ -287,14 +289,14 @@ class AblationPhase:
             for label in in_play(gain, self._plan.minimum_gain)
             if all(label in e.by_range for e in lost.values())
         ]
-        said = judge(lost, gain, labels)
+        said = judge_variables(lost, gain, labels)
         return replace(said, needed=said.needed | vital)
 
     def _check(
         self,
         candidate: Configuration,
         lacking: dict[str, Configuration],
-        said: Judgement,
+        said: VariableJudgement,
         timer: Timer,
         until_s: float,
     ) -> Ablation:
@@ -303,7 +305,7 @@ class AblationPhase:
         keep = [name for name in lacking if name in said.needed] or [idle.pop()]
         while True:
             out = [name for name in lacking if name not in keep]
-            small = without(self._plan.space, candidate, out) if out else candidate
+            small = without_parameters(self._plan.space, candidate, out) if out else candidate
             if small is None:  # not legal without: the next best comes back
                 keep.append(idle.pop())
                 continue
@@ -317,7 +319,7 @@ class AblationPhase:
             keep.append(idle.pop())
 
     def _by_loss(
-        self, candidate: Configuration, lacking: dict[str, Configuration], said: Judgement
+        self, candidate: Configuration, lacking: dict[str, Configuration], said: VariableJudgement
     ) -> list[str]:
         """The variables not shown to be needed, the one whose absence costs most last."""
 
@@ -331,7 +333,7 @@ class AblationPhase:
         self, candidate: Configuration, small: Configuration, timer: Timer, until_s: float
     ) -> Shortfall | None:
         """Blocks of the candidate, the smaller one, and that one without each of its variables."""
-        parts = units(self._plan.space, small)
+        parts = parameter_units(self._plan.space, small)
         arms = [candidate, small, *(parts.values() if len(parts) > 1 else ())]
         while not self._is_clear(candidate, small) and timer.left() > until_s:
             if self._is_spent:
@@ -344,7 +346,7 @@ class AblationPhase:
             return block_order(arms, self._plan.seed, self._runner.blocks)
 
         before = self._runner.blocks
-        fly(self._session, copies(self._session.width, order), Phase.ABLATE, timer)
+        run_blocks(self._session, repeat_blocks(self._session.width, order), Phase.ABLATE, timer)
         self._is_spent = self._runner.blocks == before
 
     def _blocks(self) -> Blocks:
@@ -355,16 +357,18 @@ class AblationPhase:
         return self._whole
 
     def _effects(self, slow: Configuration, fast: Configuration) -> Effects:
-        return effects(self._blocks(), slow, fast, self._ranges, self._runner.evidence.speeds())
+        return measure_effects(
+            self._blocks(), slow, fast, self._ranges, self._runner.evidence.speeds()
+        )
 
     def _result(
         self, before: Configuration, after: Configuration, kept: float | None, note: str
     ) -> Ablation:
         """What is known of each variable: of those that stayed, beside the small configuration."""
         blocks, speeds = self._blocks(), self._runner.evidence.speeds()
-        small = {} if after.is_default else units(self._plan.space, after)
+        small = {} if after.is_default else parameter_units(self._plan.space, after)
         found = []
-        for name, lacking in units(self._plan.space, before).items():
+        for name, lacking in parameter_units(self._plan.space, before).items():
             stayed = name in small
             ratios = by_size(blocks, small[name], after, speeds) if stayed else {}
             found.append(

@@ -15,11 +15,17 @@ from typing import Any
 
 from commtune.model import DEFAULT, Configuration, Interval
 from commtune.spaces import Space
-from commtune.tuner.blocks import Blocks, logs, pairs
+from commtune.tuner.blocks import Blocks, log_ratios, pair_times
 from commtune.tuner.evidence import RunView
 from commtune.tuner.scoring import SizeRange
-from commtune.tuner.speeds import ALL, Speeds
-from commtune.tuner.stats import Estimate, combined, estimate, interval, quantile
+from commtune.tuner.speeds import ALL, MachineStates
+from commtune.tuner.stats import (
+    Estimate,
+    combine_strata,
+    estimate_ratio,
+    interval_of_ratio,
+    t_quantile,
+)
 
 #: The probability that a variable that does nothing is kept, all variables together.
 _PASSENGER = 0.05
@@ -115,7 +121,7 @@ class Ablation:
         )
 
 
-def units(space: Space, configuration: Configuration) -> dict[str, Configuration]:
+def parameter_units(space: Space, configuration: Configuration) -> dict[str, Configuration]:
     """Each parameter that the configuration sets, with the configuration that lacks it.
 
     A parameter whose absence is not legal by itself has no entry.
@@ -123,13 +129,13 @@ def units(space: Space, configuration: Configuration) -> dict[str, Configuration
     found = {}
     for name, value in space.assignment(configuration).items():
         if value is not None:
-            lacking = without(space, configuration, [name])
+            lacking = without_parameters(space, configuration, [name])
             if lacking is not None:
                 found[name] = lacking
     return found
 
 
-def without(
+def without_parameters(
     space: Space, configuration: Configuration, names: Sequence[str]
 ) -> Configuration | None:
     """A configuration without some parameters, and without those that need them; if legal."""
@@ -138,7 +144,7 @@ def without(
     return lacking if lacking != configuration and not space.check(lacking) else None
 
 
-def neighbours(space: Space, configuration: Configuration) -> list[Configuration]:
+def neighbour_configurations(space: Space, configuration: Configuration) -> list[Configuration]:
     """The legal configurations with another value of one parameter that is set, nearest first.
 
     Near is by the order of the values; nothing is unset, for that is what ablation tries.
@@ -178,12 +184,12 @@ class Effects:
         return min((e.pairs for e in self.by_range.values()), default=0)
 
 
-def effects(
+def measure_effects(
     blocks: Blocks,
     slow: Configuration,
     fast: Configuration,
     ranges: Sequence[SizeRange],
-    speeds: Speeds,
+    speeds: MachineStates,
 ) -> Effects:
     """Log ratios slow/fast, averaged over the sizes of each range within a block."""
     found = {}
@@ -193,7 +199,7 @@ def effects(
             for block in blocks
             if (value := _block_mean(block, slow, fast, size_range, speeds)) is not None
         ]
-        if (mean := estimate(per_block)) is not None:
+        if (mean := estimate_ratio(per_block)) is not None:
             found[size_range.label] = mean
     return Effects(found)
 
@@ -203,34 +209,41 @@ def _block_mean(
     slow: Configuration,
     fast: Configuration,
     size_range: SizeRange,
-    speeds: Speeds,
+    speeds: MachineStates,
 ) -> float | None:
-    found = pairs([block], slow, fast, speeds)
+    found = pair_times([block], slow, fast, speeds)
     inside = [
-        value for (size, _), p in found.items() if size in size_range.sizes for value in logs(p)
+        value
+        for (size, _), p in found.items()
+        if size in size_range.sizes
+        for value in log_ratios(p)
     ]
     return fmean(inside) if inside else None
 
 
 def by_size(
-    blocks: Blocks, slow: Configuration, fast: Configuration, speeds: Speeds, level: float = 0.95
+    blocks: Blocks,
+    slow: Configuration,
+    fast: Configuration,
+    speeds: MachineStates,
+    level: float = 0.95,
 ) -> dict[int, Interval]:
     """Ratio slow/fast at each size, over all machine speeds, with an interval each.
 
     A size with a single pair is absent: its interval would have no end.
     """
     strata: dict[int, list[list[float]]] = {}
-    for (size, _), found in pairs(blocks, slow, fast, speeds).items():
-        strata.setdefault(size, []).append(logs(found))
+    for (size, _), found in pair_times(blocks, slow, fast, speeds).items():
+        strata.setdefault(size, []).append(log_ratios(found))
     return {
-        size: interval(mean, level)
+        size: interval_of_ratio(mean, level)
         for size, parts in sorted(strata.items())
-        if (mean := combined(parts)) is not None
+        if (mean := combine_strata(parts)) is not None
     }
 
 
 @dataclass(frozen=True)
-class Judgement:
+class VariableJudgement:
     """What can be said of variables after some blocks.
 
     Attributes:
@@ -248,7 +261,7 @@ def in_play(gain: Effects, minimum_gain: float) -> tuple[str, ...]:
     """The size ranges in which a configuration gains, by what is seen so far; at least one."""
     found = gain.by_range
     least = math.log1p(minimum_gain) / 2
-    worth = [label for label, e in found.items() if e.mean > max(least, doubt(e))]
+    worth = [label for label, e in found.items() if e.mean > max(least, error_bound(e))]
     best = max(found, key=lambda label: found[label].mean, default=None)
     return tuple(worth) or ((best,) if best is not None else ())
 
@@ -256,18 +269,20 @@ def in_play(gain: Effects, minimum_gain: float) -> tuple[str, ...]:
 def is_hopeless(gain: Effects, minimum_gain: float) -> bool:
     """Whether fresh runs speak against any gain that is worth it, in every size range."""
     return gain.blocks >= _FEWEST and all(
-        e.mean + doubt(e) < math.log1p(minimum_gain) for e in gain.by_range.values()
+        e.mean + error_bound(e) < math.log1p(minimum_gain) for e in gain.by_range.values()
     )
 
 
-def judge(lost: Mapping[str, Effects], gain: Effects, labels: Sequence[str]) -> Judgement:
+def judge_variables(
+    lost: Mapping[str, Effects], gain: Effects, labels: Sequence[str]
+) -> VariableJudgement:
     """Sorts variables by what is lost without each, in the ranges with a gain.
 
     The error of an effect is taken from all variables together, which differ little in noise:
     a handful of blocks is too few to know it for each.
     """
     if not lost or min(e.blocks for e in lost.values()) < _FEWEST:
-        return Judgement(frozenset(), frozenset(), tuple(lost))
+        return VariableJudgement(frozenset(), frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(labels))
     needed, idle, best = set(), set(), {}
     for name, effect in lost.items():
@@ -276,8 +291,8 @@ def judge(lost: Mapping[str, Effects], gain: Effects, labels: Sequence[str]) -> 
             one = effect.by_range[label]
             error, freedom = _pooled([other.by_range[label] for other in lost.values()])
             error /= math.sqrt(one.pairs)
-            reach = quantile(1 - _PASSENGER / comparisons, freedom) * error
-            surely = quantile(1 - _PASSENGER / (comparisons * _JUDGEMENTS), freedom) * error
+            reach = t_quantile(1 - _PASSENGER / comparisons, freedom) * error
+            surely = t_quantile(1 - _PASSENGER / (comparisons * _JUDGEMENTS), freedom) * error
             low = max(low, one.mean - surely)
             high = high and one.mean + reach < _SMALL_SHARE * gain.by_range[label].mean
             mean = max(mean, one.mean)
@@ -287,7 +302,7 @@ def judge(lost: Mapping[str, Effects], gain: Effects, labels: Sequence[str]) -> 
         elif high:
             idle.add(name)
     unclear = sorted(lost.keys() - needed - idle, key=lambda name: -best[name])
-    return Judgement(frozenset(needed), frozenset(idle), tuple(unclear))
+    return VariableJudgement(frozenset(needed), frozenset(idle), tuple(unclear))
 
 
 def _pooled(found: Sequence[Estimate]) -> tuple[float, float]:
@@ -329,17 +344,17 @@ class Shortfall:
         return self.lost + self.error < (1 - GAIN_KEPT) * self.gain
 
 
-def shortfall(
+def measure_shortfall(
     blocks: Blocks,
     large: Configuration,
     small: Configuration,
     ranges: Sequence[SizeRange],
     labels: Sequence[str],
-    speeds: Speeds,
+    speeds: MachineStates,
 ) -> Shortfall | None:
     """Compares a smaller configuration with a larger one; ``None`` with too few blocks."""
-    lost = effects(blocks, small, large, ranges, speeds)
-    gain = effects(blocks, DEFAULT, large, ranges, speeds)
+    lost = measure_effects(blocks, small, large, ranges, speeds)
+    gain = measure_effects(blocks, DEFAULT, large, ranges, speeds)
     known = [label for label in labels if label in lost.by_range and label in gain.by_range]
     if not known or lost.blocks < _FEWEST:
         return None
@@ -347,9 +362,11 @@ def shortfall(
     worst = max(known, key=lambda label: lost.by_range[label].mean)
     found = lost.by_range[worst]
     whole = gain.by_range[worst]
-    return Shortfall(found.mean, found.error, doubt(found), whole.mean, doubt(whole), lost.blocks)
+    return Shortfall(
+        found.mean, found.error, error_bound(found), whole.mean, error_bound(whole), lost.blocks
+    )
 
 
-def doubt(found: Estimate, of: int = 1) -> float:
+def error_bound(found: Estimate, of: int = 1) -> float:
     """How far a mean of few blocks may be wrong on one side, or any of so many means."""
-    return quantile(1 - (1 - _SURE) / max(1, of), found.freedom) * found.error
+    return t_quantile(1 - (1 - _SURE) / max(1, of), found.freedom) * found.error

@@ -10,7 +10,7 @@ from itertools import pairwise
 from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
 from commtune.tuner.confirm import Comparison
 from commtune.tuner.plan import Plan
-from commtune.tuner.points import overall
+from commtune.tuner.points import overall_points
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
@@ -26,7 +26,7 @@ class Range:
     sizes: tuple[int, ...]
 
 
-def ranges(plan: Plan, comparison: Comparison) -> list[Range]:
+def find_ranges(plan: Plan, comparison: Comparison) -> list[Range]:
     """Cuts the sizes into ranges with a configuration each, as few as the evidence supports.
 
     Neighbouring sizes share a range where one configuration is as good as the best at all of
@@ -70,7 +70,7 @@ def _usable(
             or (here == {DEFAULT} and _is_neutral(configuration, size, comparison, plan))
             for here, size in zip(good, sizes, strict=True)
         )
-        points = overall(comparison.points.get(configuration, ()))
+        points = overall_points(comparison.points.get(configuration, ()))
         gain = math.fsum(math.log(points[size].gain.ratio) for size in sizes if size in points)
         # Sizes between, each a little slower, may add up to more than is gained.
         if fits and (configuration.is_default or gain > 0):
@@ -82,7 +82,7 @@ def _is_neutral(
     configuration: Configuration, size: int, comparison: Comparison, plan: Plan
 ) -> bool:
     """Whether nothing speaks against a configuration at a size where it shows no gain."""
-    point = overall(comparison.points.get(configuration, ())).get(size)
+    point = overall_points(comparison.points.get(configuration, ())).get(size)
     harmless = is_unharmed(configuration, (size,), comparison, plan.tolerance)
     return harmless and point is not None and point.gain.high >= 1
 
@@ -95,7 +95,7 @@ def is_unharmed(
     Nor may it look slower than that at a machine speed with enough pairs to say so.
     """
     known = comparison.points.get(configuration, ())
-    points = overall(known)
+    points = overall_points(known)
     hurt = {
         p.bytes
         for p in known
@@ -116,7 +116,7 @@ def good_at(size: int, comparison: Comparison, minimum_gain: float) -> set[Confi
     faster = {
         configuration: point
         for configuration, points in comparison.points.items()
-        if (point := overall(points).get(size)) and point.verdict is Verdict.FASTER
+        if (point := overall_points(points).get(size)) and point.verdict is Verdict.FASTER
     }
     best = max((point.gain.low for point in faster.values()), default=0.0)
     good = {c for c, p in faster.items() if p.gain.high * (1 + minimum_gain) >= best}
@@ -130,11 +130,11 @@ def _smallest(gains: Mapping[Configuration, float]) -> Configuration:
     return min(near, key=lambda c: (len(c), -round(gains[c], 3), c.key))
 
 
-def everywhere(plan: Plan, comparison: Comparison) -> Configuration | None:
+def best_single(plan: Plan, comparison: Comparison) -> Configuration | None:
     """The configuration that saves most and hurts no size beyond the tolerance, if one does."""
     found: dict[Configuration, float] = {}
     for configuration, points in comparison.points.items():
-        sound = overall(points)
+        sound = overall_points(points)
         measured = sound.keys() == set(plan.workload.sizes)
         unharmed = is_unharmed(configuration, tuple(sound), comparison, plan.tolerance)
         faster = any(p.verdict is Verdict.FASTER for p in sound.values())
@@ -178,9 +178,9 @@ def trade_off(
     """What one environment for all sizes loses against one per size range, in plain data."""
     ranged = {size: 1.0 for part in cut for size in part.sizes}
     for part in cut:
-        points = overall(comparison.points.get(part.configuration, ()))
+        points = overall_points(comparison.points.get(part.configuration, ()))
         ranged.update({s: points[s].gain.ratio for s in part.sizes if s in points})
-    sound = overall(comparison.points.get(one, ())) if one is not None else {}
+    sound = overall_points(comparison.points.get(one, ())) if one is not None else {}
     single = {size: point.gain.ratio for size, point in sound.items()}
     lost = {
         str(size): 1 - single[size] / ratio if size in single else None
@@ -200,20 +200,20 @@ def _over_all(gains: Mapping[int, float], plan: Plan, comparison: Comparison) ->
     default_s = {
         size: point.default_s
         for points in comparison.points.values()
-        for size, point in overall(points).items()
+        for size, point in overall_points(points).items()
     }
     measured = default_s.keys() >= ratios.keys()
     return math.exp(_mean_gain(ratios, default_s, plan.messages if measured else {}))
 
 
-def boundaries(cut: Sequence[Range], comparison: Comparison) -> list[dict[str, object]]:
+def range_boundaries(cut: Sequence[Range], comparison: Comparison) -> list[dict[str, object]]:
     """What decided each border between ranges: both configurations on both sides of it."""
     found = []
     for left, right in pairwise(cut):
         sides = []
         for size in (left.sizes[-1], right.sizes[0]):
             for configuration in dict.fromkeys((left.configuration, right.configuration)):
-                point = overall(comparison.points.get(configuration, ())).get(size)
+                point = overall_points(comparison.points.get(configuration, ())).get(size)
                 if point is not None:
                     gain = point.gain
                     sides.append(

@@ -10,15 +10,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from commtune.errors import UnknownName
-from commtune.model import GUARD_NAMES, Configuration
-from commtune.nearest import quoted
+from commtune.model import PROTECTED_NAMES, Configuration
+from commtune.nearest import quote_value
 from commtune.quantities import QuantityError
-from commtune.slurm_templates.planning import pinned
+from commtune.slurm_templates.planning import pinned_variables
 from commtune.spaces import Document, Parameter, Space, Value, condition_text
 from commtune.spaces.building import as_value
 from commtune.systems import System
-from commtune.systems.baselines import PREFIX, NamedSet, baseline, baselines
-from commtune.tuner.baselines_space import NO_EFFECT, Grown, grown
+from commtune.systems.baselines import (
+    PREFIX,
+    ReferenceSettings,
+    all_reference_settings,
+    find_reference_settings,
+)
+from commtune.tuner.baselines_space import NO_EFFECT, GrownSpace, grow_space
 
 #: Takes the sets that are for the campaign's system and library.
 AUTO = "auto"
@@ -98,14 +103,14 @@ def as_listed(written: object) -> object:
         return (AUTO,)
     if isinstance(written, str) or written is None:
         raise QuantityError(
-            f"{quoted(written)} is no list of baselines", hint="write auto, or [NAME, NAME]"
+            f"{quote_value(written)} is no list of baselines", hint="write auto, or [NAME, NAME]"
         )
     return written
 
 
-def chosen(
+def choose_sets(
     document: Document, names: tuple[str, ...], system: System | None, library: str
-) -> tuple[NamedSet, ...]:
+) -> tuple[ReferenceSettings, ...]:
     """The sets that the file asks for.
 
     Raises:
@@ -118,15 +123,17 @@ def chosen(
                 ("baselines",),
                 hint="add `system: NAME`, or name sets: commtune systems baselines",
             )
-        return tuple(one for one in baselines().values() if one.is_for(system.name, library))
+        return tuple(
+            one for one in all_reference_settings().values() if one.is_for(system.name, library)
+        )
     found = {name.removeprefix(PREFIX): _named(document, i, name) for i, name in enumerate(names)}
     return tuple(found.values())
 
 
-def _named(document: Document, index: int, name: str) -> NamedSet:
+def _named(document: Document, index: int, name: str) -> ReferenceSettings:
     where = ("baselines", index)
     try:
-        found = baseline(name)
+        found = find_reference_settings(name)
     except UnknownName as error:
         raise document.error(error.message, where, hint=error.hint) from error
     if found.baseline.unfit:
@@ -138,12 +145,12 @@ def _named(document: Document, index: int, name: str) -> NamedSet:
     return found
 
 
-def fitted(
-    sets: tuple[NamedSet, ...],
+def fit_sets(
+    sets: tuple[ReferenceSettings, ...],
     space: Space,
     system: System | None,
     guards: Collection[str],
-    larger: Grown | None = None,
+    larger: GrownSpace | None = None,
 ) -> tuple[TriedFirst, ...]:
     """What a campaign can try of each set.
 
@@ -151,47 +158,47 @@ def fitted(
         guards: variables that pass unchanged from the environment to every run.
         larger: what the space got for them, and why it did not get the rest.
     """
-    larger = larger or Grown(space)
+    larger = larger or GrownSpace(space)
     barred, reasons = _guarded(system, guards), dict(larger.reasons)
     for one in sets:
         for variable, reader in one.elsewhere.items():
             if (variable, one.settings[variable]) in reasons:
                 reasons[variable, one.settings[variable]] = f"in no catalogue ({reader})"
     unmet = replace(larger, reasons=reasons)
-    return tuple(fit(one.name, one.settings, space, barred, unmet) for one in sets)
+    return tuple(fit_set(one.name, one.settings, space, barred, unmet) for one in sets)
 
 
 def space_for(
-    sets: tuple[NamedSet, ...],
+    sets: tuple[ReferenceSettings, ...],
     space: Space,
     system: System | None,
     guards: Collection[str],
     *,
     one_node: bool,
-) -> Grown:
+) -> GrownSpace:
     """The space with what the sets need of it, before the campaign opts in, narrows and pins.
 
     Args:
         guards: variables that pass unchanged from the environment to every run.
         one_node: that the campaign is on one node.
     """
-    barred = {**_guarded(system, guards), **pinned(system, {space.library})}
-    return grown(space, [one.settings for one in sets], barred, one_node=one_node)
+    barred = {**_guarded(system, guards), **pinned_variables(system, {space.library})}
+    return grow_space(space, [one.settings for one in sets], barred, one_node=one_node)
 
 
 def _guarded(system: System | None, guards: Collection[str]) -> dict[str, str]:
     """Variables that no configuration may set, and why."""
-    found = dict.fromkeys(GUARD_NAMES, "keeps hardware safe, so that nothing searches it")
+    found = dict.fromkeys(PROTECTED_NAMES, "keeps hardware safe, so that nothing searches it")
     found |= dict.fromkeys(guards, "passes unchanged from your environment")
     return found | (dict.fromkeys(system.guard, f"guarded on {system.name}") if system else {})
 
 
-def fit(
+def fit_set(
     name: str,
     settings: Mapping[str, str],
     space: Space,
     barred: Mapping[str, str],
-    larger: Grown | None = None,
+    larger: GrownSpace | None = None,
 ) -> TriedFirst:
     """The largest part of a set that is a configuration of a space, as its variables come.
 
@@ -199,7 +206,7 @@ def fit(
         barred: variables that no configuration may set, and why.
         larger: what the space got for the set, and why it did not get the rest.
     """
-    larger = larger or Grown(space)
+    larger = larger or GrownSpace(space)
     written, unmet = settings, larger.reasons
     settings = {v: larger.meant.get((v, value), value) for v, value in written.items()}
     reasons: dict[str, str] = {}
@@ -248,7 +255,11 @@ def _undeclared(space: Space, variable: str, value: str, why: str) -> str:
     """Why no parameter that is searched has a variable; nothing where one has."""
     if variable in space.pinned:
         same = space.pinned[variable] == value
-        return _EVERYWHERE if same else f"pinned to {quoted(space.pinned[variable])} in every run"
+        return (
+            _EVERYWHERE
+            if same
+            else f"pinned to {quote_value(space.pinned[variable])} in every run"
+        )
     if any(variable in parameter.variables for parameter in space.parameters):
         return ""
     for parameter in space.left_out.values():
@@ -268,8 +279,11 @@ def _refused(space: Space, parameter: Parameter, wanted: str) -> str:
     return f"the space {space.name} has other values of {parameter.name} ({legal})"
 
 
-def remarks(
-    sets: tuple[NamedSet, ...], tried: tuple[TriedFirst, ...], system: System | None, library: str
+def set_remarks(
+    sets: tuple[ReferenceSettings, ...],
+    tried: tuple[TriedFirst, ...],
+    system: System | None,
+    library: str,
 ) -> tuple[str, ...]:
     """What is to be said of the sets before the campaign runs."""
     if not sets:
@@ -285,7 +299,7 @@ def remarks(
     return tuple(said)
 
 
-def _warnings(one: NamedSet, system: System | None, library: str) -> list[str]:
+def _warnings(one: ReferenceSettings, system: System | None, library: str) -> list[str]:
     found = one.baseline
     said = [
         f"baseline {one.name}: {v} is yours to set: {what}" for v, what in found.fill_in.items()

@@ -14,8 +14,8 @@ from commtune.quantities import QuantityError, parse_bytes
 from commtune.spaces import Document, Kind, Parameter, Risk, Space
 from commtune.spaces.building import as_value
 from commtune.spaces.customizing import in_order
-from commtune.spaces.facts import Fact, completed
-from commtune.spaces.needs import Known, with_needs
+from commtune.spaces.facts import CatalogueFact, complete_document
+from commtune.spaces.needs import KnownParameters, with_needs
 from commtune.spaces.parameter import Restricted
 from commtune.tuner.baselines_rules import with_value_in_rules
 
@@ -38,7 +38,7 @@ _NOWHERE = Document(None, error_class=SpaceError)
 
 
 @dataclass(frozen=True)
-class Grown:
+class GrownSpace:
     """A space with what sets need.
 
     Attributes:
@@ -58,13 +58,13 @@ class Grown:
         return f"note: for its baselines, the search also has {', '.join(kept)}" if kept else ""
 
 
-def grown(
+def grow_space(
     space: Space,
     sets: Iterable[Mapping[str, str]],
     barred: Collection[str],
     *,
     one_node: bool,
-) -> Grown:
+) -> GrownSpace:
     """The space with what sets need, as far as the catalogues say that it is legal.
 
     Args:
@@ -103,25 +103,27 @@ def grown(
         except DocumentError as error:
             reasons |= {(name, value): error.message for value in values}
     space = _with_conditions(space, new, facts, reasons)
-    return Grown(space, tuple(one for one in added if one not in reasons), reasons, meant)
+    return GrownSpace(space, tuple(one for one in added if one not in reasons), reasons, meant)
 
 
-def _facts(library: str) -> dict[str, Fact]:
+def _facts(library: str) -> dict[str, CatalogueFact]:
     """What the catalogues of a library, and of what it sends by, say of variables."""
-    from commtune.spaces.catalogue import libraries, load_catalogue  # long files
+    from commtune.spaces.catalogue import list_libraries, load_catalogue  # long files
 
-    facts: dict[str, Fact] = {}
+    facts: dict[str, CatalogueFact] = {}
     for one in (library, *_BELOW.get(library, ())):
-        if one in libraries():
+        if one in list_libraries():
             catalogue = load_catalogue(one)
             facts |= {
-                n: Fact(catalogue, v) for n, v in catalogue.variables.items() if n not in facts
+                n: CatalogueFact(catalogue, v)
+                for n, v in catalogue.variables.items()
+                if n not in facts
             }
     return facts
 
 
 def _meant(
-    settings: Iterable[tuple[str, str]], facts: Mapping[str, Fact]
+    settings: Iterable[tuple[str, str]], facts: Mapping[str, CatalogueFact]
 ) -> dict[tuple[str, str], str]:
     """What the library takes old spellings for: a search has the value once, by its name."""
     known = {item: _fact(facts, item[0]) for item in settings}
@@ -132,20 +134,20 @@ def _meant(
     }
 
 
-def _fact(facts: Mapping[str, Fact], name: str) -> Fact | None:
+def _fact(facts: Mapping[str, CatalogueFact], name: str) -> CatalogueFact | None:
     """What is said of a variable, also by another of its names."""
     known = _described_as(facts, name)
     return facts[known] if known else None
 
 
-def _described_as(facts: Mapping[str, Fact], name: str) -> str:
+def _described_as(facts: Mapping[str, CatalogueFact], name: str) -> str:
     """The name by which a variable is described; empty where it is not."""
     if name in facts:
         return name
     return next((n for n, fact in facts.items() if name in fact.variable.aliases), "")
 
 
-def _doubled(facts: Mapping[str, Fact], name: str, owners: Collection[str]) -> str:
+def _doubled(facts: Mapping[str, CatalogueFact], name: str, owners: Collection[str]) -> str:
     """Why a variable would be set twice."""
     known = _described_as(facts, name)
     return f"another name of {known}, which the space has" if known in owners else ""
@@ -181,7 +183,7 @@ def _unfit(variable: Variable, *, one_node: bool) -> str:
     return ""
 
 
-def _illegal(fact: Fact, value: str) -> str:
+def _illegal(fact: CatalogueFact, value: str) -> str:
     """Why the catalogue doesn't say that a value is legal; empty where it does."""
     variable, limits = fact.variable, fact.variable.range
     special = limits.also if limits is not None else []
@@ -207,7 +209,7 @@ def _parsed(text: str) -> int:
     return int(text) if text.lstrip("-").isdigit() else parse_bytes(text)
 
 
-def _number(fact: Fact, value: str) -> int | None:
+def _number(fact: CatalogueFact, value: str) -> int | None:
     plain = value.lstrip("-").isdigit()
     if not plain and not (fact.variable.type == "bytes" and fact.catalogue.suffixes):
         return None
@@ -217,7 +219,9 @@ def _number(fact: Fact, value: str) -> int | None:
         return None
 
 
-def _written(name: str, values: list[str], facts: Mapping[str, Fact]) -> Mapping[str, object]:
+def _written(
+    name: str, values: list[str], facts: Mapping[str, CatalogueFact]
+) -> Mapping[str, object]:
     """A parameter of single values, as a space file with the catalogue's facts has it."""
     whole = all(value.lstrip("-").isdigit() and str(int(value)) == value for value in values)
     written: dict[str, object] = {"name": name, "kind": "integer" if whole else "choice"}
@@ -226,18 +230,18 @@ def _written(name: str, values: list[str], facts: Mapping[str, Fact]) -> Mapping
     if set(values) <= set(fact.variable.restricted):
         written |= {"opt_in": True, "restricted": []}
     data = Document({"parameters": [written]}, error_class=SpaceError)
-    filled: Mapping[str, object] = completed(data, {name: fact})["parameters"][0]
+    filled: Mapping[str, object] = complete_document(data, {name: fact})["parameters"][0]
     return filled
 
 
 def _with_conditions(
     space: Space,
     names: Iterable[str],
-    facts: Mapping[str, Fact],
+    facts: Mapping[str, CatalogueFact],
     reasons: dict[tuple[str, str], str],
 ) -> Space:
     """The space with what its new parameters need as conditions, without those that never act."""
-    known = Known({**space.declared}, space.pinned)
+    known = KnownParameters({**space.declared}, space.pinned)
     for name in names:
         parameter = space.declared.get(name)
         if parameter is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from commtune.model import BATCHED, Backend, Operation, OwnBenchmark
-from commtune.nearest import quoted
+from commtune.nearest import quote_value
 from commtune.spaces import Document, Text
 from commtune.tuner.campaign_values import Part, Words
 from commtune.tuner.pattern_file import check_pattern_file
@@ -193,7 +193,7 @@ def _named(document: Document, part: BenchmarkPart, name: str) -> Operation:
             return Operation(f"own:{part.name}")
         except ValueError as error:
             raise document.error(
-                f"{quoted(part.name)} can't name a benchmark",
+                f"{quote_value(part.name)} can't name a benchmark",
                 ("benchmark", "name"),
                 hint="use letters, digits and . _ -, 58 at most; begin with a letter or digit",
             ) from error
@@ -209,7 +209,7 @@ def _check_program(
     # On a cluster, modules may bring it where jobs run.
     if not found and not on_slurm:
         raise document.error(
-            f"there is no program {quoted(program)}",
+            f"there is no program {quote_value(program)}",
             ("benchmark", "command"),
             hint="commands are started in the campaign file's folder; write a path, or put it "
             "on PATH",

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from commtune.model import DEFAULT, BlockPlan, Configuration, Outcome
-from commtune.tuner.evidence import Cell, RunView, times
-from commtune.tuner.speeds import Speeds
+from commtune.tuner.evidence import Cell, RunView, median_times
+from commtune.tuner.speeds import MachineStates
 from commtune.tuner.stats import FEWEST_PAIRS
 
 #: More blocks than this change no verdict that matters.
@@ -73,13 +73,17 @@ def complete_blocks(blocks: Blocks, candidates: Sequence[Configuration]) -> int:
     return sum(members <= block.keys() for block in blocks)
 
 
-def lacks_pairs(blocks: Blocks, candidates: Sequence[Configuration], speeds: Speeds) -> bool:
+def lacks_pairs(
+    blocks: Blocks, candidates: Sequence[Configuration], speeds: MachineStates
+) -> bool:
     """Whether some candidate has too few pairs at a machine speed that comes up often.
 
     Looks at what the speeds were, never at how fast a candidate was: so going on for it is no
     peeking at results.
     """
-    cells = [cell for block in blocks for run in block.values() for cell in times(run, speeds)]
+    cells = [
+        cell for block in blocks for run in block.values() for cell in median_times(run, speeds)
+    ]
     often = {
         name
         for name in speeds.names
@@ -87,14 +91,14 @@ def lacks_pairs(blocks: Blocks, candidates: Sequence[Configuration], speeds: Spe
     }
     return any(
         len(found.get((size, name), ())) < FEWEST_PAIRS
-        for found in (pairs(blocks, DEFAULT, candidate, speeds) for candidate in candidates)
+        for found in (pair_times(blocks, DEFAULT, candidate, speeds) for candidate in candidates)
         if found  # of one that fails every time there will be no pairs
         for size, name in {cell for cell in cells if cell[1] in often}
     )
 
 
-def pairs(
-    blocks: Blocks, one: Configuration, other: Configuration, speeds: Speeds
+def pair_times(
+    blocks: Blocks, one: Configuration, other: Configuration, speeds: MachineStates
 ) -> dict[Cell, Pairs]:
     """Times (seconds) of two configurations, by size and speed, block by block.
 
@@ -104,12 +108,12 @@ def pairs(
     for block in blocks:
         both = [block.get(one), block.get(other)]
         if all(run is not None and run.outcome is Outcome.OK for run in both):
-            first, second = times(block[one], speeds), times(block[other], speeds)
+            first, second = median_times(block[one], speeds), median_times(block[other], speeds)
             for cell in first.keys() & second.keys():
                 found[cell].append((first[cell], second[cell]))
     return found
 
 
-def logs(found: Pairs) -> list[float]:
+def log_ratios(found: Pairs) -> list[float]:
     """Log ratios of pairs."""
     return [math.log(one / other) for one, other in found]

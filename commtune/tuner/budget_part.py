@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from commtune.spaces import Document, Whole, format_seconds
-from commtune.tuner.campaign_values import Amount, Part, Seconds, within
+from commtune.tuner.campaign_values import Amount, Part, Seconds, require_within
 from commtune.tuner.plan import Budget
 
 #: The phases, and how they share what nobody divided otherwise.
@@ -18,11 +18,11 @@ class BudgetPart(Part):
     search: Seconds = 50.0
     ablation: Seconds = 20.0
     confirmation: Seconds = 30.0
-    trials: Annotated[Whole, within(1, 2**31 - 1, "1 or more")] | None = None
+    trials: Annotated[Whole, require_within(1, 2**31 - 1, "1 or more")] | None = None
     node_hours: Amount | None = None
 
 
-def budget(document: Document, part: BudgetPart, nodes: int) -> Budget:
+def budget_of(document: Document, part: BudgetPart, nodes: int) -> Budget:
     """What may be spent; times that nobody gave follow from node-hours where there are some.
 
     Args:

@@ -9,26 +9,26 @@ from typing import Any
 from commtune.model import DEFAULT, Configuration, Execution, Profile
 from commtune.tuner.ablating import AblationPhase
 from commtune.tuner.ablation import Ablation
-from commtune.tuner.conclusion import conclude, detectable_gains
+from commtune.tuner.conclusion import detectable_gains, draw_conclusion
 from commtune.tuner.confirm import Comparison
 from commtune.tuner.confirming import ConfirmationPhase
 from commtune.tuner.crediting import as_ablated, as_executed
 from commtune.tuner.looks import Decision
 from commtune.tuner.plan import Plan
 from commtune.tuner.ports import Reporter
-from commtune.tuner.profiles import recommend
+from commtune.tuner.profiles import recommend_profiles
 from commtune.tuner.runner import Runner
 from commtune.tuner.search import Origin
 from commtune.tuner.searching import SearchPhase
 from commtune.tuner.session import Session
-from commtune.tuner.speeds import Speeds
+from commtune.tuner.speeds import MachineStates
 
 #: Each candidate costs a run in every block, and every comparison widens all intervals.
 MOST_CANDIDATES = 3
 
 
 @dataclass(frozen=True)
-class Report:
+class CampaignResult:
     """What a campaign came to.
 
     Attributes:
@@ -43,7 +43,7 @@ class Report:
 
     profiles: tuple[Profile, ...]
     comparison: Comparison
-    speeds: Speeds
+    speeds: MachineStates
     trials: int
     runs: int
     benchmark_s: float
@@ -72,7 +72,7 @@ class Campaign:
         self._ablation = AblationPhase(self._session, self._search.ranges)
         self._confirmation = ConfirmationPhase(self._session)
 
-    def run(self) -> Report:
+    def run(self) -> CampaignResult:
         """Goes on from wherever the campaign stands, to its end."""
         clock = self.runner.clock
         started = clock()
@@ -91,7 +91,7 @@ class Campaign:
         profiles = [] if oversubscribed else self._profiles(decision, comparison, ablations)
         self.runner.store.save_profiles(self.runner.campaign_id, profiles)
         conclusion = self._conclude(decision, comparison, ablations)
-        return Report(
+        return CampaignResult(
             profiles=tuple(profiles),
             comparison=comparison,
             speeds=self.runner.evidence.speeds(),
@@ -139,7 +139,7 @@ class Campaign:
         simulated = self.runner.benchmark.simulated
 
         def made(guards: Mapping[Configuration, Any]) -> list[Profile]:
-            return recommend(
+            return recommend_profiles(
                 self._plan,
                 comparison,
                 guards,
@@ -156,7 +156,7 @@ class Campaign:
     ) -> dict[str, Any]:
         campaign_id = self.runner.campaign_id
         executions: Sequence[Execution] = self.runner.store.executions(campaign_id)
-        found = conclude(
+        found = draw_conclusion(
             self._plan,
             self.runner.evidence,
             decision,

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from commtune.errors import CampaignError, UnknownName
 from commtune.model import Aggressor, Configuration, Operation
-from commtune.nearest import quoted
-from commtune.slurm_templates import Wish
+from commtune.nearest import quote_value
+from commtune.slurm_templates import JobRequest
 from commtune.spaces import (
     CustomizationDocument,
     Document,
@@ -26,17 +26,17 @@ from commtune.spaces import (
     load_document,
     load_space,
     parse_document,
-    validated,
+    validate_document,
 )
 from commtune.systems import System
-from commtune.systems.baselines import NamedSet
+from commtune.systems.baselines import ReferenceSettings
 from commtune.tuner import baselines_part
-from commtune.tuner.baselines_space import Grown
+from commtune.tuner.baselines_space import GrownSpace
 from commtune.tuner.benchmark_part import BenchmarkPart, found_words, own_benchmark, with_benchmark
-from commtune.tuner.budget_part import BudgetPart, budget
-from commtune.tuner.campaign_values import Level, Seconds, Share, within
+from commtune.tuner.budget_part import BudgetPart, budget_of
+from commtune.tuner.campaign_values import Level, Seconds, Share, require_within
 from commtune.tuner.plan import Plan
-from commtune.tuner.refused import KeyRefused
+from commtune.tuner.refused import InvalidKey
 from commtune.tuner.shapes import check_operation
 from commtune.tuner.slurm_part import (
     AggressorPart,
@@ -47,8 +47,8 @@ from commtune.tuner.slurm_part import (
     wish_of,
     with_pins,
 )
-from commtune.tuner.timing_part import TimingPart, timing
-from commtune.tuner.workload_part import WorkloadPart, parse_sizes, rounded_words, workload
+from commtune.tuner.timing_part import TimingPart, timing_of
+from commtune.tuner.workload_part import WorkloadPart, parse_sizes, rounded_words, workload_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -56,7 +56,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 def _campaign_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise QuantityError(
-            f"{quoted(name)} can't name a campaign",
+            f"{quote_value(name)} can't name a campaign",
             hint="use letters, digits and . _ -, 64 at most; begin with a letter or digit",
         )
     return name
@@ -73,11 +73,11 @@ def _messages(written: object) -> dict[int, float]:
     for size, count in written.items():
         sizes = parse_sizes(size)
         if len(sizes) != 1:
-            raise QuantityError(f"{quoted(size)} is no one size", hint="a line for each size")
+            raise QuantityError(f"{quote_value(size)} is no one size", hint="a line for each size")
         is_number = isinstance(count, int | float) and not isinstance(count, bool)
         if not (is_number and 0 < count < math.inf):
             raise QuantityError(
-                f"{quoted(count)} is no number of messages", hint="write a number above 0"
+                f"{quote_value(count)} is no number of messages", hint="write a number above 0"
             )
         (bytes_,) = sizes
         found[bytes_] = found.get(bytes_, 0.0) + count
@@ -95,7 +95,7 @@ class CampaignFile(CustomizationDocument):
     workload: WorkloadPart = WorkloadPart()
     timing: TimingPart = TimingPart()
     budget: BudgetPart = BudgetPart()
-    seed: Annotated[Whole, within(0, 2**31 - 1)] = 1
+    seed: Annotated[Whole, require_within(0, 2**31 - 1)] = 1
     minimum_gain: Share = 0.02
     tolerance: Share = 0.05
     confidence: Level = 0.95
@@ -139,7 +139,7 @@ class CampaignSpec:
     mpi: str
     guard_variables: tuple[str, ...] = ()
     mpi_line: int | None = None
-    slurm: Wish | None = None
+    slurm: JobRequest | None = None
     system: System | None = None
     file: Path | None = None
     space_line: int | None = None
@@ -170,7 +170,7 @@ def parse_campaign(text: str, folder: Path) -> CampaignSpec:
 
 
 def _spec(document: Document, folder: Path) -> CampaignSpec:
-    file = with_benchmark(document, validated(document, CampaignFile))
+    file = with_benchmark(document, validate_document(document, CampaignFile))
     part = file.workload
     system = system_of(document, file.system, folder)
     wish = wish_of(document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder)
@@ -182,7 +182,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
     guards = _guard_variables(document, file, plan.space)
-    tried = baselines_part.fitted(sets, space, system, file.guard_variables, larger)
+    tried = baselines_part.fit_sets(sets, space, system, file.guard_variables, larger)
     remarks = _of_baselines(file, sets, tried, system, space, larger)
     rounded, ran = rounded_words(plan.workload), found_words(own, on_slurm=wish is not None)
     return CampaignSpec(
@@ -202,13 +202,13 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
 
 def _with_baselines(
     document: Document, file: CampaignFile, folder: Path, system: System | None
-) -> tuple[tuple[NamedSet, ...], Grown]:
+) -> tuple[tuple[ReferenceSettings, ...], GrownSpace]:
     """The named sets that are tried first, and the space as extended by the file and for them."""
     space = _named_space(document, file.space, folder)
     space = space.customized(extend=file.extend, document=document)
     if file.baselines is None:
-        return (), Grown(space)
-    sets = baselines_part.chosen(document, file.baselines, system, space.library)
+        return (), GrownSpace(space)
+    sets = baselines_part.choose_sets(document, file.baselines, system, space.library)
     guards = file.guard_variables
     one_node = file.workload.nodes == 1 and not file.workload.emulate_nodes
     return sets, baselines_part.space_for(sets, space, system, guards, one_node=one_node)
@@ -216,16 +216,16 @@ def _with_baselines(
 
 def _of_baselines(
     file: CampaignFile,
-    sets: tuple[NamedSet, ...],
+    sets: tuple[ReferenceSettings, ...],
     tried: tuple[baselines_part.TriedFirst, ...],
     system: System | None,
     space: Space,
-    larger: Grown,
+    larger: GrownSpace,
 ) -> tuple[str, ...]:
     """What is to be said of the named sets."""
     if file.baselines is None:
         return ()
-    said = baselines_part.remarks(sets, tried, system, space.library)
+    said = baselines_part.set_remarks(sets, tried, system, space.library)
     words = larger.words(space)
     return (*said, words) if words else said
 
@@ -239,13 +239,13 @@ def _in_order(
 
 
 def _plan(document: Document, file: CampaignFile, space: Space, folder: Path) -> Plan:
-    measured = workload(document, file.workload, folder, on_slurm=file.slurm is not None)
+    measured = workload_of(document, file.workload, folder, on_slurm=file.slurm is not None)
     return Plan(
         name=file.name,
         space=space,
         workload=measured,
-        timing=timing(document, file.timing, measured),
-        budget=budget(document, file.budget, file.workload.nodes),
+        timing=timing_of(document, file.timing, measured),
+        budget=budget_of(document, file.budget, file.workload.nodes),
         seed=file.seed,
         minimum_gain=file.minimum_gain,
         tolerance=file.tolerance,
@@ -311,7 +311,7 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
             )
         try:
             check_operation(guard, file.workload.backend, "guard_operations")
-        except KeyRefused as refused:
+        except InvalidKey as refused:
             at = ("guard_operations", index)
             raise document.error(refused.message, at, hint=refused.hint) from refused
     return tuple(dict.fromkeys(file.guard_operations))

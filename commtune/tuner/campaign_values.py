@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from commtune.errors import UserError
-from commtune.nearest import quoted
-from commtune.slurm_templates.quoting import directive
+from commtune.nearest import quote_value
+from commtune.slurm_templates.quoting import quote_directive
 from commtune.spaces import (
     QuantityError,
     Text,
@@ -31,7 +31,7 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def within(low: float, high: float, words: str = "") -> AfterValidator:
+def require_within(low: float, high: float, words: str = "") -> AfterValidator:
     """Both ends are legal; ``words`` says so where the numbers themselves wouldn't."""
 
     def check(value: float) -> float:
@@ -48,7 +48,7 @@ def _share(low: float, words: str) -> Callable[[Any], float]:
     def parse(written: Any) -> float:
         share = parse_percent(written)
         if not low <= share < 1:
-            raise QuantityError(f"{quoted(written)} is out of range", hint=words)
+            raise QuantityError(f"{quote_value(written)} is out of range", hint=words)
         return share
 
     return parse
@@ -57,7 +57,7 @@ def _share(low: float, words: str) -> Callable[[Any], float]:
 def _seconds(written: Any) -> float:
     seconds = parse_seconds(written)
     if seconds == 0:
-        raise QuantityError(f"{quoted(written)} is no time at all", hint="write it like 60s")
+        raise QuantityError(f"{quote_value(written)} is no time at all", hint="write it like 60s")
     return seconds
 
 
@@ -65,9 +65,13 @@ def _amount(written: Any) -> float:
     try:
         number = float(exact_text(written))
     except ValueError as e:
-        raise QuantityError(f"{quoted(written)} is not a number", hint="write it in digits") from e
+        raise QuantityError(
+            f"{quote_value(written)} is not a number", hint="write it in digits"
+        ) from e
     if not 0 < number < float("inf"):
-        raise QuantityError(f"{quoted(written)} is out of range", hint="write a number above 0")
+        raise QuantityError(
+            f"{quote_value(written)} is out of range", hint="write a number above 0"
+        )
     return number
 
 
@@ -79,7 +83,7 @@ def _words(written: Any) -> tuple[str, ...]:
         return tuple(shlex.split(text))
     except ValueError as e:
         raise QuantityError(
-            f"{quoted(text)} can't be split into words: {str(e).lower()}",
+            f"{quote_value(text)} can't be split into words: {str(e).lower()}",
             hint="close the quotes, or write a list of words",
         ) from e
 
@@ -91,7 +95,7 @@ def _nodes(written: Any) -> tuple[str, ...]:
 
 def _option(text: str) -> str:
     try:
-        return str(directive(text)) if text else text
+        return str(quote_directive(text)) if text else text
     except UserError as e:
         raise QuantityError(e.message, hint=e.hint) from e
 

@@ -28,13 +28,13 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.blocks import Pairs, logs
-from commtune.tuner.evidence import Cell, Evidence, times
+from commtune.tuner.blocks import Pairs, log_ratios
+from commtune.tuner.evidence import Cell, Evidence, median_times
 from commtune.tuner.ports import Benchmark, Progress, Reporter
 from commtune.tuner.runner import FreshRun, first_limit, time_limit
 from commtune.tuner.session import is_disturbed
-from commtune.tuner.speeds import ALL, Speeds, fit
-from commtune.tuner.stats import FEWEST_PAIRS, combined, corrected_level, interval
+from commtune.tuner.speeds import ALL, MachineStates, fit_states
+from commtune.tuner.stats import FEWEST_PAIRS, combine_strata, corrected_level, interval_of_ratio
 
 #: A side that failed so often and never worked won't.
 _MOST_FAILURES = 3
@@ -44,7 +44,7 @@ _MOST_LOST = 5
 _MOST_REPEATS, _REPEATS_FLOOR, _REPEATS_SHARE = 2, 10, 0.1
 
 
-class Side(StrEnum):
+class Arm(StrEnum):
     """One of the two."""
 
     A = "A"
@@ -68,12 +68,12 @@ class Difference:
     a_s: float
     b_s: float
     ratio: Interval
-    faster: Side | None
+    faster: Arm | None
     hidden: float | None
 
 
 @dataclass(frozen=True)
-class Versus:
+class PairwiseResult:
     """What came of a comparison.
 
     Attributes:
@@ -88,10 +88,10 @@ class Versus:
 
     differences: tuple[Difference, ...]
     blocks: int
-    failures: Mapping[Side, Mapping[Outcome, int]]
-    details: Mapping[Side, tuple[str, str]]
+    failures: Mapping[Arm, Mapping[Outcome, int]]
+    details: Mapping[Arm, tuple[str, str]]
     level: float
-    speeds: Speeds
+    speeds: MachineStates
     oversubscribed: bool
     repeats: int
     lost: Mapping[Outcome, int] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Versus:
 
 
 @dataclass
-class Contest:
+class PairwiseComparison:
     """Runs two configurations against each other.
 
     Attributes:
@@ -108,7 +108,7 @@ class Contest:
     """
 
     benchmark: Benchmark
-    sides: Mapping[Side, Configuration]
+    sides: Mapping[Arm, Configuration]
     workload: Workload
     timing: Timing
     time_s: float
@@ -117,12 +117,12 @@ class Contest:
     seed: int = 1
     clock: Callable[[], float] = time.monotonic
     evidence: Evidence = field(default_factory=Evidence)
-    blocks: list[dict[Side, FreshRun]] = field(default_factory=list)
+    blocks: list[dict[Arm, FreshRun]] = field(default_factory=list)
     _repeats: int = 0
     _lost: Counter[Outcome] = field(default_factory=Counter)
     _lost_in_a_row: int = 0
 
-    def run(self) -> Versus:
+    def run(self) -> PairwiseResult:
         """Makes blocks until the time is over, or a side has shown that it does not work.
 
         Raises:
@@ -141,19 +141,19 @@ class Contest:
 
     def _is_over(self, used_s: float) -> bool:
         made = len(self.blocks)
-        if any(self._is_failing(side) for side in Side):
+        if any(self._is_failing(side) for side in Arm):
             return True
         # A block that would end past the time is not begun.
         pace = used_s / (made + self._lost.total()) if made else 0.0
         return made >= FEWEST_PAIRS and used_s + pace > self.time_s
 
-    def _is_failing(self, side: Side) -> bool:
+    def _is_failing(self, side: Arm) -> bool:
         outcomes = [block[side].outcome for block in self.blocks]
         return len(outcomes) >= _MOST_FAILURES and Outcome.OK not in outcomes
 
     def _make_block(self, started: float) -> None:
         number = len(self.blocks) + self._lost.total()
-        order = list(Side)
+        order = list(Arm)
         random.Random(f"{self.seed}:{number}").shuffle(order)
         members = {}
         for position, side in enumerate(order):
@@ -175,7 +175,7 @@ class Contest:
                 hint="once that is mended, type the same command again",
             )
 
-    def _run(self, side: Side, block: int, position: int) -> FreshRun:
+    def _run(self, side: Arm, block: int, position: int) -> FreshRun:
         """A run, made again a few times at most if others used the cores meanwhile."""
         run = self._run_once(side, block, position)
         for _ in range(_MOST_REPEATS):
@@ -187,7 +187,7 @@ class Contest:
             run = self._run_once(side, block, position)
         return run
 
-    def _run_once(self, side: Side, block: int, position: int) -> FreshRun:
+    def _run_once(self, side: Arm, block: int, position: int) -> FreshRun:
         request = RunRequest(
             run_id=uuid.uuid4().hex,
             configuration=self.sides[side],
@@ -221,14 +221,14 @@ class Contest:
             )
         )
 
-    def _versus(self, interrupted: bool) -> Versus:
-        speeds = fit(self.evidence.canaries(Phase.VERIFY))
+    def _versus(self, interrupted: bool) -> PairwiseResult:
+        speeds = fit_states(self.evidence.canaries(Phase.VERIFY))
         level = corrected_level(self.level, len(self.workload.sizes))
         failed = {
             side: [b[side] for b in self.blocks if b[side].outcome is not Outcome.OK]
-            for side in Side
+            for side in Arm
         }
-        return Versus(
+        return PairwiseResult(
             differences=differences(self.blocks, speeds, level, self.level),
             blocks=len(self.blocks),
             failures={s: Counter(run.outcome for run in runs) for s, runs in failed.items()},
@@ -247,7 +247,7 @@ class Contest:
 
 
 def differences(
-    blocks: Sequence[Mapping[Side, FreshRun]], speeds: Speeds, level: float, alone: float
+    blocks: Sequence[Mapping[Arm, FreshRun]], speeds: MachineStates, level: float, alone: float
 ) -> tuple[Difference, ...]:
     """What blocks say, by size; with several machine speeds, of each of these besides.
 
@@ -267,11 +267,11 @@ def differences(
     return tuple(said)
 
 
-def _pairs(blocks: Sequence[Mapping[Side, FreshRun]], speeds: Speeds) -> dict[Cell, Pairs]:
+def _pairs(blocks: Sequence[Mapping[Arm, FreshRun]], speeds: MachineStates) -> dict[Cell, Pairs]:
     found: defaultdict[Cell, Pairs] = defaultdict(list)
     for block in blocks:
         if all(run.outcome is Outcome.OK for run in block.values()):
-            a, b = times(block[Side.A], speeds), times(block[Side.B], speeds)
+            a, b = median_times(block[Arm.A], speeds), median_times(block[Arm.B], speeds)
             for cell in a.keys() & b.keys():
                 found[cell].append((a[cell], b[cell]))
     return found
@@ -279,7 +279,9 @@ def _pairs(blocks: Sequence[Mapping[Side, FreshRun]], speeds: Speeds) -> dict[Ce
 
 def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> Difference:
     together = [pair for part in parts for pair in part]
-    ratio = interval(combined([logs(part) for part in parts]), level, len(together))
+    ratio = interval_of_ratio(
+        combine_strata([log_ratios(part) for part in parts]), level, len(together)
+    )
     known = ratio.pairs >= FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
     return Difference(
         bytes=size,
@@ -292,7 +294,7 @@ def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> 
     )
 
 
-def _faster(ratio: Interval) -> Side | None:
+def _faster(ratio: Interval) -> Arm | None:
     if ratio.low > 1:
-        return Side.B
-    return Side.A if ratio.high < 1 else None
+        return Arm.B
+    return Arm.A if ratio.high < 1 else None

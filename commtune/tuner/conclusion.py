@@ -16,16 +16,16 @@ from typing import Any
 from commtune.model import Execution, Outcome, Phase, PointEvidence, Verdict
 from commtune.quantities import format_bytes
 from commtune.tuner.ablation import Ablation
-from commtune.tuner.answers import everywhere, ranges, trade_off
+from commtune.tuner.answers import best_single, find_ranges, trade_off
 from commtune.tuner.confirm import Comparison, Rules, more_pairs
 from commtune.tuner.crediting import is_credited
-from commtune.tuner.evidence import Cell, Evidence, times
+from commtune.tuner.evidence import Cell, Evidence, median_times
 from commtune.tuner.looks import LOOK_SHARES, Decision, error_share
 from commtune.tuner.plan import Plan
-from commtune.tuner.points import overall
+from commtune.tuner.points import overall_points
 from commtune.tuner.session import is_disturbed
 from commtune.tuner.speeds import ALL
-from commtune.tuner.stats import FEWEST_PAIRS, blocks_to_decide, detectable
+from commtune.tuner.stats import FEWEST_PAIRS, blocks_to_decide, detectable_gain
 
 #: A drift over less time than this is mostly noise.
 _SHORTEST_DRIFT_S = 600.0
@@ -33,7 +33,7 @@ _SHORTEST_DRIFT_S = 600.0
 _SAYS_NOTHING = 9.0
 
 
-def conclude(
+def draw_conclusion(
     plan: Plan,
     evidence: Evidence,
     decision: Decision,
@@ -69,8 +69,8 @@ def conclude(
             "ablation_s": plan.budget.ablation_s,
             "confirmation_s": plan.budget.confirmation_s,
         },
-        "spent": spent(evidence),
-        "noise": noise(evidence),
+        "spent": time_spent(evidence),
+        "noise": default_noise(evidence),
         "confirmed": _confirmed(decision, comparison, rules),
         "ablations": [ablation.plain() for ablation in ablations],
         "answers": _answers(plan, comparison),
@@ -87,7 +87,7 @@ def conclude(
     }
 
 
-def spent(evidence: Evidence) -> dict[str, dict[str, float]]:
+def time_spent(evidence: Evidence) -> dict[str, dict[str, float]]:
     """Runs and wall seconds by phase, the failed, the lost and the disturbed ones apart."""
     found: dict[str, dict[str, float]] = {}
     for run in evidence.runs:
@@ -102,13 +102,13 @@ def spent(evidence: Evidence) -> dict[str, dict[str, float]]:
     return found
 
 
-def noise(evidence: Evidence) -> list[dict[str, Any]]:
+def default_noise(evidence: Evidence) -> list[dict[str, Any]]:
     """How much runs of the default differ from one another, by size and machine speed."""
     speeds = evidence.speeds()
     found: defaultdict[Cell, list[tuple[float, float]]] = defaultdict(list)
     for run in evidence.good(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM):
         if run.configuration.is_default:
-            for cell, value in times(run, speeds).items():
+            for cell, value in median_times(run, speeds).items():
                 found[cell].append((run.started_at, math.log(value)))
     by_size: defaultdict[int, int] = defaultdict(int)
     for (size, _), values in found.items():
@@ -173,7 +173,7 @@ def _point_plain(point: PointEvidence, more: int | None) -> dict[str, Any]:
 
 
 def _answers(plan: Plan, comparison: Comparison) -> dict[str, Any]:
-    cut, one = ranges(plan, comparison), everywhere(plan, comparison)
+    cut, one = find_ranges(plan, comparison), best_single(plan, comparison)
     traded = trade_off(plan, comparison, cut, one)
     return {
         "one": None
@@ -201,7 +201,7 @@ def _answers(plan: Plan, comparison: Comparison) -> dict[str, Any]:
 
 
 def _gains(points: Sequence[PointEvidence]) -> dict[str, float]:
-    return {str(size): point.gain.ratio for size, point in overall(points).items()}
+    return {str(size): point.gain.ratio for size, point in overall_points(points).items()}
 
 
 def detectable_gains(
@@ -215,14 +215,16 @@ def detectable_gains(
     planned = decision.looks[-1].planned if decision.looks else decision.blocks
     by_size: defaultdict[int, list[tuple[bool, float]]] = defaultdict(list)
     for place, (candidate, estimates) in enumerate(comparison.estimates.items()):
-        points = overall(comparison.points[candidate])
+        points = overall_points(comparison.points[candidate])
         made = decision.made(place)
         # Not every block gives a pair: the two runs may have met different machine speeds.
         times = max(1.0, planned / made) if made else 1.0
         for size, found in estimates.items():
             if found is not None and found.pairs >= FEWEST_PAIRS:
                 error = found.error / math.sqrt(times)
-                gain = detectable(error, found.freedom * times, rules.each, rules.minimum_gain)
+                gain = detectable_gain(
+                    error, found.freedom * times, rules.each, rules.minimum_gain
+                )
                 is_open = points[size].verdict is not Verdict.DEFAULT
                 by_size[size].append((is_open, gain))
     gains = {size: max(values)[1] for size, values in sorted(by_size.items())}
@@ -243,11 +245,11 @@ def more_runs(
     faster = {
         size
         for points in comparison.points.values()
-        for size, point in overall(points).items()
+        for size, point in overall_points(points).items()
         if point.verdict is Verdict.FASTER
     }
     for place, candidate in enumerate(decision.candidates):
-        for size, point in overall(comparison.points[candidate]).items():
+        for size, point in overall_points(comparison.points[candidate]).items():
             estimate = comparison.estimates[candidate][size]
             is_open = point.verdict is Verdict.UNDECIDED and size not in faster
             if estimate is None or not is_open or point.gain.ratio <= 1 + rules.minimum_gain:

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean, median
 
 from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Verdict
-from commtune.tuner.blocks import Blocks, Pairs, logs, pairs
-from commtune.tuner.speeds import ALL, Speeds
+from commtune.tuner.blocks import Blocks, Pairs, log_ratios, pair_times
+from commtune.tuner.speeds import ALL, MachineStates
 from commtune.tuner.stats import (
     FEWEST_PAIRS,
     Estimate,
     blocks_to_decide,
-    combined,
+    combine_strata,
     corrected_level,
     half_width,
-    interval,
-    verdict,
+    interval_of_ratio,
+    judge_interval,
 )
 
 #: A candidate is given up when the blocks left would decide it with less than this probability.
@@ -72,16 +72,16 @@ class Rules:
 
 
 def compare_one(
-    blocks: Blocks, candidate: Configuration, operation: str, speeds: Speeds, rules: Rules
+    blocks: Blocks, candidate: Configuration, operation: str, speeds: MachineStates, rules: Rules
 ) -> tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]:
     """Compares a candidate with the default: its points, and the estimates behind them."""
     by_size: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
-    for (size, speed), found in pairs(blocks, DEFAULT, candidate, speeds).items():
+    for (size, speed), found in pair_times(blocks, DEFAULT, candidate, speeds).items():
         by_size[size][speed] = found
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
     for size, parts in sorted(by_size.items()):
-        estimates[size] = combined([logs(found) for found in parts.values()])
+        estimates[size] = combine_strata([log_ratios(found) for found in parts.values()])
         points += _points(operation, size, parts, estimates[size], rules)
     return tuple(points), estimates
 
@@ -100,7 +100,7 @@ def _points(
         for speed, found in sorted(parts.items())
         if speed != ALL
     ]
-    said = verdict(gain, rules.minimum_gain)
+    said = judge_interval(gain, rules.minimum_gain)
     if said is Verdict.FASTER and any(_warns(point, rules) for point in by_speed):
         said = Verdict.UNDECIDED
     default, tuned = _medians(together)
@@ -111,15 +111,15 @@ def _point(
     operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
 ) -> PointEvidence:
     """What one machine speed says: an interval by itself, which no claim is made from."""
-    gain = _interval(combined([logs(found)]), found, rules.level)
-    said = verdict(gain, rules.minimum_gain)
+    gain = _interval(combine_strata([log_ratios(found)]), found, rules.level)
+    said = judge_interval(gain, rules.minimum_gain)
     return PointEvidence(operation, size, speed, *_medians(found), gain, said, share)
 
 
 def _interval(found: Estimate | None, of: Pairs, level: float) -> Interval:
     """The interval of a ratio; with too few pairs for one, the ratio that they had."""
-    gain = interval(found, level, len(of))
-    return gain if found is not None else replace(gain, ratio=math.exp(fmean(logs(of))))
+    gain = interval_of_ratio(found, level, len(of))
+    return gain if found is not None else replace(gain, ratio=math.exp(fmean(log_ratios(of))))
 
 
 def _warns(point: PointEvidence, rules: Rules) -> bool:
@@ -143,7 +143,7 @@ def is_settled(points: Sequence[PointEvidence], sizes: Sequence[int]) -> bool:
 
 
 @dataclass(frozen=True)
-class Course:
+class ConfirmationProgress:
     """How far a confirmation is.
 
     Attributes:
@@ -159,7 +159,9 @@ class Course:
 
 
 def stop_reason(
-    estimates: Mapping[int, Estimate | None], points: Sequence[PointEvidence], course: Course
+    estimates: Mapping[int, Estimate | None],
+    points: Sequence[PointEvidence],
+    course: ConfirmationProgress,
 ) -> str:
     """Why a candidate needs no further blocks; empty where it does."""
     if is_settled(points, course.sizes):
@@ -185,7 +187,7 @@ def _may_harm(point: PointEvidence, rules: Rules) -> bool:
     return point.gain.low < 1 - rules.tolerance <= point.gain.high
 
 
-def _is_futile(estimate: Estimate | None, course: Course) -> bool:
+def _is_futile(estimate: Estimate | None, course: ConfirmationProgress) -> bool:
     """Whether the blocks left would hardly show a gain at this size."""
     made, planned, rules = course.made, course.planned, course.last
     if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:

@@ -18,9 +18,16 @@ from commtune.tuner.blocks import (
     planned_blocks,
     whole_blocks,
 )
-from commtune.tuner.confirm import Comparison, Course, Rules, compare_one, is_settled, stop_reason
+from commtune.tuner.confirm import (
+    Comparison,
+    ConfirmationProgress,
+    Rules,
+    compare_one,
+    is_settled,
+    stop_reason,
+)
 from commtune.tuner.evidence import of_operation
-from commtune.tuner.flights import fly
+from commtune.tuner.flights import run_blocks
 from commtune.tuner.looks import Decision, Look, error_share
 from commtune.tuner.session import Session, Timer
 
@@ -159,7 +166,7 @@ class ConfirmationPhase:
             return block_order(candidates, self._plan.seed, runner.blocks)
 
         if candidates:
-            fly(self._session, next_block, phase, timer, operations=operations)
+            run_blocks(self._session, next_block, phase, timer, operations=operations)
 
     def _look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
         """Looks at the blocks: who is done, and how many blocks there will be for the others."""
@@ -175,7 +182,7 @@ class ConfirmationPhase:
         stopped: dict[int, str] = {}
         # First those that are decided whatever comes: their runs may save one of the others.
         for only_settled in (True, False):
-            course = Course(sizes, final, made, made if last else planned)
+            course = ConfirmationProgress(sizes, final, made, made if last else planned)
             for candidate, (points, estimates) in found.items():
                 why = stop_reason(estimates, points, course)
                 if why and (not only_settled or is_settled(points, sizes)):

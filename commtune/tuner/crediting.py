@@ -7,8 +7,13 @@ from dataclasses import replace
 
 from commtune.model import DEFAULT, Configuration, Execution
 from commtune.spaces import Space
-from commtune.tuner.ablation import Ablation, units, without
-from commtune.tuner.executed import at_default, credited, effective, group
+from commtune.tuner.ablation import Ablation, parameter_units, without_parameters
+from commtune.tuner.executed import (
+    at_default,
+    credited_configuration,
+    effective_configuration,
+    group_executions,
+)
 from commtune.tuner.session import Session
 
 
@@ -26,7 +31,7 @@ def as_executed(
         return configuration
     if not is_credited(session.plan.space, execution):
         session.reporter.say(f"not credited as asked: {configuration}: {execution.why}")
-        rest = credited(execution)
+        rest = credited_configuration(execution)
         if rest == configuration or session.plan.space.check(rest):
             return DEFAULT
         return as_executed(session, rest, known)
@@ -42,9 +47,9 @@ def is_credited(space: Space, execution: Execution) -> bool:
     So they may where what had no effect can't be left out, as a part of a choice of several
     variables: it changes nothing, such as switching off what a library was built without.
     """
-    rest = effective(execution)
+    rest = effective_configuration(execution)
     return execution.followed.is_credited or (
-        rest == credited(execution) and bool(space.check(rest))
+        rest == credited_configuration(execution) and bool(space.check(rest))
     )
 
 
@@ -55,15 +60,17 @@ def _plain(session: Session, execution: Execution) -> list[Configuration]:
         return []
     space = session.plan.space
     asked = execution.configuration.keys()
-    needless = at_default(execution, default) | (asked - effective(execution).keys())
+    needless = at_default(execution, default) | (asked - effective_configuration(execution).keys())
     names = [
         name
-        for name in units(space, execution.configuration)
-        if (rest := without(space, execution.configuration, [name])) is not None
+        for name in parameter_units(space, execution.configuration)
+        if (rest := without_parameters(space, execution.configuration, [name])) is not None
         and asked - rest.keys() <= needless
     ]
-    together = without(space, execution.configuration, names) if len(names) > 1 else None
-    each = [without(space, execution.configuration, [name]) for name in names]
+    together = (
+        without_parameters(space, execution.configuration, names) if len(names) > 1 else None
+    )
+    each = [without_parameters(space, execution.configuration, [name]) for name in names]
     return [one for one in (together, *each) if one is not None]
 
 
@@ -72,7 +79,7 @@ def _became(
 ) -> Configuration:
     by_key = {one.key: one for one in (DEFAULT, *simpler)}
     traces = [found for one in by_key.values() if (found := session.trace(one))]
-    became = group([*traces, execution])[-1].became
+    became = group_executions([*traces, execution])[-1].became
     return by_key.get(became or "", execution.configuration)
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Protocol
 
 from commtune.model import Configuration, Outcome, Phase
-from commtune.tuner.speeds import MIXED, Speeds, fit
+from commtune.tuner.speeds import MIXED, MachineStates, fit_states
 
 
 class SizeView(Protocol):
@@ -124,7 +124,7 @@ class Evidence:
     made_again: int = 0
     _by_phase: dict[Phase, list[RunView]] = field(default_factory=dict)
     _last: dict[tuple[int, int], str] = field(default_factory=dict)
-    _speeds: Speeds = field(default_factory=Speeds)
+    _speeds: MachineStates = field(default_factory=MachineStates)
     _fitted_at: int = 0
 
     def add(self, run: RunView) -> None:
@@ -152,7 +152,7 @@ class Evidence:
         """Seconds that runs of these phases took, failed ones included."""
         return math.fsum(r.wall_s for phase in phases for r in self.of(phase))
 
-    def speeds(self, *, anew: bool = False) -> Speeds:
+    def speeds(self, *, anew: bool = False) -> MachineStates:
         """The machine speeds seen so far, while the tuned operation was measured.
 
         Guard operations come after the comparison, and must not change it when it is made again.
@@ -163,7 +163,7 @@ class Evidence:
         """
         if anew or len(self.runs) > self._fitted_at * _REFIT + _REFIT_RUNS or not self._fitted_at:
             canaries = self.canaries(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
-            self._speeds = fit(canaries[:: len(canaries) // _MOST_CANARIES + 1])
+            self._speeds = fit_states(canaries[:: len(canaries) // _MOST_CANARIES + 1])
             self._fitted_at = len(self.runs)
         return self._speeds
 
@@ -181,7 +181,7 @@ class Evidence:
 Cell = tuple[int, str]
 
 
-def times(run: RunView, speeds: Speeds) -> dict[Cell, float]:
+def median_times(run: RunView, speeds: MachineStates) -> dict[Cell, float]:
     """Median seconds of a run by size and speed; sizes during which the speed flipped are out."""
     cells = {
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s for m in run.measurements
@@ -189,20 +189,22 @@ def times(run: RunView, speeds: Speeds) -> dict[Cell, float]:
     return {cell: value for cell, value in cells.items() if cell[1] != MIXED}
 
 
-def baseline(runs: Iterable[RunView], speeds: Speeds) -> dict[Cell, float]:
+def default_times(runs: Iterable[RunView], speeds: MachineStates) -> dict[Cell, float]:
     """Median over the default's runs, by size and speed, seconds."""
     found: defaultdict[Cell, list[float]] = defaultdict(list)
     for run in runs:
         if run.configuration.is_default:
-            for cell, value in times(run, speeds).items():
+            for cell, value in median_times(run, speeds).items():
                 found[cell].append(value)
     return {cell: median(values) for cell, values in found.items()}
 
 
-def log_gains(run: RunView, speeds: Speeds, reference: Mapping[Cell, float]) -> dict[Cell, float]:
+def log_gains(
+    run: RunView, speeds: MachineStates, reference: Mapping[Cell, float]
+) -> dict[Cell, float]:
     """log(default/run) by size and speed, where the default was measured at that speed."""
     return {
         cell: math.log(reference[cell] / value)
-        for cell, value in times(run, speeds).items()
+        for cell, value in median_times(run, speeds).items()
         if cell in reference
     }

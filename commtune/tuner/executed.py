@@ -80,7 +80,7 @@ def settings_of(execution: Execution) -> dict[str, Setting]:
     return {setting.name: setting for setting in settings}
 
 
-def executed(
+def judge_execution(
     configuration: Configuration,
     operation: str,
     settings: Sequence[Setting],
@@ -100,7 +100,7 @@ def executed(
         said=(*lines, *(NOTE + line for line in notes)),
         why="; ".join(_reason(s) for s in asked if s.told not in (Told.HELD, Told.UNKNOWN)),
     )
-    left = effective(execution)
+    left = effective_configuration(execution)
     return execution if left == configuration else replace(execution, became=left.key)
 
 
@@ -124,7 +124,7 @@ def _reason(setting: Setting) -> str:
     return f"{setting.name}={setting.asked}: the library holds {setting.held}{why}"
 
 
-def effective(execution: Execution) -> Configuration:
+def effective_configuration(execution: Execution) -> Configuration:
     """The configuration that ran: without the variables that had no effect.
 
     A variable that holds another value than asked for stays, as how to ask for that value is
@@ -140,14 +140,14 @@ def effective(execution: Execution) -> Configuration:
     )
 
 
-def credited(execution: Execution) -> Configuration:
+def credited_configuration(execution: Execution) -> Configuration:
     """What results may be put down to: without what was ignored and without what was replaced.
 
     What it would take to ask for a value that the library put in another's place isn't known, so
     such a variable is left out here, and the rest has to be measured without it.
     """
     settings = settings_of(execution)
-    kept = effective(execution).items()
+    kept = effective_configuration(execution).items()
     replaced = {name for name, setting in settings.items() if setting.told is Told.REPLACED}
     return Configuration({name: value for name, value in kept if name not in replaced})
 
@@ -170,7 +170,7 @@ def at_default(execution: Execution, default: Execution) -> frozenset[str]:
     )
 
 
-def group(executions: Iterable[Execution]) -> tuple[Execution, ...]:
+def group_executions(executions: Iterable[Execution]) -> tuple[Execution, ...]:
     """The same executions, each that behaves as another, simpler one marked with its key.
 
     Two behave the same where the library holds the same values of all variables that have an

@@ -24,7 +24,7 @@ def _nobody(run: RunView) -> None:
     del run
 
 
-def fly(
+def run_blocks(
     session: Session,
     next_block: NextBlock,
     phase: Phase,
@@ -95,7 +95,7 @@ def _together(
             tell(run)
 
 
-def copies(count: int, order: Callable[[], Iterable[Configuration]]) -> NextBlock:
+def repeat_blocks(count: int, order: Callable[[], Iterable[Configuration]]) -> NextBlock:
     """So many blocks of the same configurations, each in an order of its own."""
     left = count
 

@@ -37,7 +37,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.speeds import MIXED, Speeds, fit
+from commtune.tuner.speeds import MIXED, MachineStates, fit_states
 
 FORMAT, VERSION = "commtune-grid", 1
 _PER_SECOND = 1e9  # nanoseconds, so that most times need no exponent
@@ -139,10 +139,10 @@ class Grid:
         return max((run.started_s + run.wall_s for run in self.runs), default=0.0)
 
     @cached_property
-    def speeds(self) -> Speeds:
+    def speeds(self) -> MachineStates:
         """The machine speeds of the whole recording."""
         sizes = (size for run in self.runs if run.outcome is Outcome.OK for size in run.sizes)
-        return fit([size.canary_s for size in sizes if size.canary_s is not None])
+        return fit_states([size.canary_s for size in sizes if size.canary_s is not None])
 
     def runs_of(self, configuration: Configuration) -> tuple[RecordedRun, ...]:
         """The recorded runs of a configuration, in order."""
@@ -171,7 +171,7 @@ class Grid:
                 yield from run.sizes
 
 
-def recorded(
+def recorded_run(
     configuration: int, started_s: float, result: RunResult, detail: str = ""
 ) -> RecordedRun:
     """A run's result as a recording keeps it."""
@@ -227,7 +227,7 @@ def _line(data: Mapping[str, Any]) -> str:
     return json.dumps(data, separators=(",", ":")) + "\n"
 
 
-def pack(lines: Iterable[str]) -> bytes:
+def pack_lines(lines: Iterable[str]) -> bytes:
     """Lines as a gzip file that depends on nothing else: no name, no time of packing."""
     packed = BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, compresslevel=9, mtime=0) as file:

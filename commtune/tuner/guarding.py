@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commtune.errors import CampaignError
-from commtune.model import GUARD_NAMES
+from commtune.model import PROTECTED_NAMES
 
 if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
     from pathlib import Path
@@ -25,13 +25,15 @@ if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
 _ABOUT = {("NCCL_NVLS_ENABLE", "0"): (("NCCL_ALGO", "nvls"), ("RCCL_ALGO", "nvls"))}
 
 
-def guards_of(spec_guards: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, str]:
+def protected_settings(
+    spec_guards: tuple[str, ...], environment: Mapping[str, str]
+) -> dict[str, str]:
     """The guard variables that are set, with their values.
 
     Args:
         spec_guards: further names, from a campaign and the description of its system.
     """
-    names = dict.fromkeys([*spec_guards, *GUARD_NAMES])
+    names = dict.fromkeys([*spec_guards, *PROTECTED_NAMES])
     return {name: environment[name] for name in names if name in environment}
 
 
@@ -53,14 +55,14 @@ def check_pins(
             )
 
 
-def guarded(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
+def apply_protected(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
     """The campaign with its space cut by the guard variables that are set, and what is to say.
 
     Raises:
         CampaignError: the campaign pins a guard variable to another value.
     """
     space, said = spec.plan.space, list(spec.remarks)
-    guards = guards_of(spec.guard_variables, environment)
+    guards = protected_settings(spec.guard_variables, environment)
     check_pins(space.pinned, guards, spec.file)
     for name, value in guards.items():
         space = _without(space, name, value, said)
@@ -89,9 +91,9 @@ def first_within(
         if name is None:
             said.append(f"note: {configuration} is not tried first: {why}")
             continue
-        from commtune.tuner.baselines_part import fit  # slow, and rarely needed
+        from commtune.tuner.baselines_part import fit_set  # slow, and rarely needed
 
-        part = fit(name, configuration, space, {})
+        part = fit_set(name, configuration, space, {})
         said.append(f"note: in the space that is left, {part.words}")
         kept += [part.configuration] if part.configuration else []
     return tuple(dict.fromkeys(kept)), said
@@ -127,10 +129,10 @@ def _without_values(space: Space, name: str, word: str, guard: str, said: list[s
 
 def _without_idle(space: Space, guard: str, value: str, said: list[str]) -> Space:
     """The space without what a guard leaves without effect, by the catalogue."""
-    from commtune.spaces import cut, idle_under  # needed only where a guard is set
+    from commtune.spaces import idle_under, remove_parameters  # needed only where a guard is set
 
     idle = idle_under(space, guard, value) if value else ()  # empty: as if it were not set
-    smaller = cut(space, idle) if idle else space
+    smaller = remove_parameters(space, idle) if idle else space
     gone = [name for name in space.by_name if name not in smaller.by_name]
     if gone:
         said.append(

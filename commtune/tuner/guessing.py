@@ -14,7 +14,7 @@ import numpy as np
 
 from commtune.model import Configuration
 from commtune.spaces import Space
-from commtune.tuner.ablation import without
+from commtune.tuner.ablation import without_parameters
 from commtune.tuner.importance import design_of, drawn_in
 
 #: A value is proposed when its effect is so many standard errors above 0 ...
@@ -28,7 +28,7 @@ _FEWEST_RUNS = 20
 Assignment = Mapping[str, str | None]
 
 
-def guess(
+def screen_parameters(
     space: Space,
     configuration: Configuration,
     assignments: Sequence[Assignment],
@@ -81,10 +81,10 @@ def _only(
     """The configuration with only the chosen parameters, and those that they can't do without."""
     wanted = set(chosen)
     for name in reversed(names):
-        lacking = without(space, configuration, [name])
+        lacking = without_parameters(space, configuration, [name])
         kept = space.assignment(lacking) if lacking is not None else {}
         if name not in wanted and any(kept.get(one) is None for one in wanted):
             wanted.add(name)
     out = [name for name in names if name not in wanted]
-    small = without(space, configuration, out) if out else None
+    small = without_parameters(space, configuration, out) if out else None
     return small if small is not None and not small.is_default else configuration

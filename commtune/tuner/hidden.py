@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from commtune import text
 from commtune.model import PointEvidence
-from commtune.tuner.points import overall
+from commtune.tuner.points import overall_points
 
 #: An interval that allows for a gain as large says nothing.
 _HOPELESS = 9.0
 
 
-def hidden(
+def describe_detectability(
     sizes: Sequence[int],
     points: Sequence[PointEvidence],
     minimum_gain: float,
@@ -29,9 +29,9 @@ def hidden(
         found: by size, the gain that the confirmation would have found in 9 of 10 cases.
     """
     compared = {point.bytes for point in points} & set(sizes)
-    known = {size: point for size, point in overall(points).items() if size in sizes}
+    known = {size: point for size, point in overall_points(points).items() if size in sizes}
     could = _found(sizes, found)
-    at = f"at {text.size(sizes[0])}" if len(sizes) == 1 else ""
+    at = f"at {text.format_size(sizes[0])}" if len(sizes) == 1 else ""
     if not compared:
         # Fresh runs had shown nothing before.
         return could and f"no candidate kept a gain in fresh runs{at and f' {at}'}; {could}"
@@ -45,7 +45,7 @@ def hidden(
         return f"no candidate gains {minimum_gain:.0%} {where}"
     if gain > _HOPELESS:
         return (
-            f"nothing is known at {text.size(most)}: too noisy; make more runs, on a quieter "
+            f"nothing is known at {text.format_size(most)}: too noisy; make more runs, on a quieter "
             "machine"
         )
     # Of what was compared only: nobody knows what a configuration does that was never tried.
@@ -58,7 +58,7 @@ def hidden(
 
 def is_ruled_out(size: int, points: Sequence[PointEvidence], minimum_gain: float) -> bool:
     """Whether no candidate that was compared at a size gains as much as asked for."""
-    point = overall(points).get(size)
+    point = overall_points(points).get(size)
     return point is not None and point.gain.high - 1 < minimum_gain
 
 
@@ -75,4 +75,4 @@ def _found(sizes: Sequence[int], found: Mapping[int, float]) -> str:
 
 def _of(size: int, sizes: Sequence[int]) -> str:
     """Of which size a number is, where there are several."""
-    return f" at {text.size(size)}" if len(sizes) > 1 else ""
+    return f" at {text.format_size(size)}" if len(sizes) > 1 else ""

@@ -60,7 +60,7 @@ class Importance:
         return self.spread > self.noise
 
 
-def importance(
+def variable_importance(
     assignments: Sequence[Assignment], log_times: Sequence[float], *, seed: int = 0
 ) -> list[Importance]:
     """Importance of every variable with two values that were tried often enough.

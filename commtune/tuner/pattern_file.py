@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from commtune.errors import CampaignError
-from commtune.nearest import nearest, quoted
+from commtune.nearest import find_nearest, quote_value
 
 #: Statements whose bodies are a module's own.
 _INSIDE = (ast.If, ast.Try, ast.With, ast.For, ast.While)
@@ -65,9 +65,9 @@ def _check_named(
     bound = set(_bound(statements))
     if kind not in bound and "*" not in bound:
         names = [one.name for one in classes]
-        known = nearest(kind, names)
+        known = find_nearest(kind, names)
         there = f"nearest: {known}" if known else f"classes there: {', '.join(names) or 'none'}"
-        raise CampaignError(f"there is no class {quoted(kind)}", file=path, hint=there)
+        raise CampaignError(f"there is no class {quote_value(kind)}", file=path, hint=there)
     named = [one for one in classes if one.name == kind]
     if named and not named[-1].bases and not named[-1].decorator_list:
         raise CampaignError(

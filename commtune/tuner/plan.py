@@ -68,13 +68,13 @@ class Plan:
     @property
     def beside(self) -> str:
         """What runs stand beside, for people; empty where nothing is there on purpose."""
-        return text.beside(self.aggressor) if self.aggressor else ""
+        return text.describe_aggressor(self.aggressor) if self.aggressor else ""
 
     @property
     def emulated(self) -> str:
         """That nodes are emulated, for people; empty where they aren't. Never with ``beside``."""
         nodes = self.workload.emulated_nodes
-        return text.emulated(nodes) if nodes else ""
+        return text.describe_emulated(nodes) if nodes else ""
 
     def comparable(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:
         """What must stay the same for results to be compared, as plain data.

@@ -9,12 +9,12 @@ from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS
 
 
-def overall(points: Sequence[PointEvidence]) -> dict[int, PointEvidence]:
+def overall_points(points: Sequence[PointEvidence]) -> dict[int, PointEvidence]:
     """The points over all machine speeds, by size, if they rest on enough pairs."""
     return {p.bytes: p for p in points if p.speed == ALL and p.gain.pairs >= FEWEST_PAIRS}
 
 
-def telling(points: Sequence[PointEvidence]) -> list[PointEvidence]:
+def displayed_points(points: Sequence[PointEvidence]) -> list[PointEvidence]:
     """The points over all machine speeds, and beside them those of single speeds that say more.
 
     A single speed says more where at least two have enough pairs; where one has nearly all of

@@ -14,10 +14,10 @@ from commtune.model import (
     JobRecord,
     Measurement,
     Outcome,
-    Piece,
     Profile,
     RunRequest,
     RunResult,
+    SubMeasurement,
 )
 from commtune.tuner.evidence import RunView
 
@@ -150,7 +150,7 @@ class Records(Protocol):
     @property
     def measurements(self) -> tuple[Measurement, ...]: ...
     @property
-    def pieces(self) -> tuple[Piece, ...]: ...
+    def pieces(self) -> tuple[SubMeasurement, ...]: ...
     @property
     def mismatch(self) -> str: ...
     @property

@@ -7,18 +7,18 @@ from typing import Any
 
 from commtune.model import Configuration, PointEvidence, Profile, Verdict
 from commtune.tuner.ablation import Ablation
-from commtune.tuner.answers import Range, boundaries, everywhere, ranges
+from commtune.tuner.answers import Range, best_single, find_ranges, range_boundaries
 from commtune.tuner.confirm import Comparison
-from commtune.tuner.hidden import hidden
+from commtune.tuner.hidden import describe_detectability
 from commtune.tuner.plan import Plan
-from commtune.tuner.points import overall
+from commtune.tuner.points import overall_points
 from commtune.tuner.stats import corrected_level
 
 ALL_SIZES = "all-sizes"
 Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
 
 
-def recommend(
+def recommend_profiles(
     plan: Plan,
     comparison: Comparison,
     guards: Guards,
@@ -33,11 +33,11 @@ def recommend(
     them), and one environment for all sizes, if one is faster somewhere and, within the plan's
     tolerance, nowhere slower.
     """
-    cut = ranges(plan, comparison)
-    whole = everywhere(plan, comparison)
+    cut = find_ranges(plan, comparison)
+    whole = best_single(plan, comparison)
     if whole is not None and len(cut) > 1:
         cut = [*cut, Range(whole, tuple(sorted(plan.workload.sizes)))]
-    borders = boundaries(ranges(plan, comparison), comparison)
+    borders = range_boundaries(find_ranges(plan, comparison), comparison)
     return [
         _profile(plan, comparison, part, guards, ablations, borders, detectable or {}, simulated)
         for part in cut
@@ -116,7 +116,7 @@ def _evidence(comparison: Comparison, part: Range) -> tuple[PointEvidence, ...]:
 
 def _most_open(points: Sequence[PointEvidence], size: int) -> tuple[bool, float]:
     """Orders candidates at a size: those with enough pairs first, then by what is possible."""
-    sound = overall(points).get(size)
+    sound = overall_points(points).get(size)
     return (sound is not None, sound.gain.high if sound else 0.0)
 
 
@@ -128,7 +128,7 @@ def _verdict(part: Range, comparison: Comparison) -> Verdict:
         point is not None and point.verdict is Verdict.DEFAULT
         for points in comparison.points.values()
         for size in part.sizes
-        for point in [overall(points).get(size)]
+        for point in [overall_points(points).get(size)]
     ]
     return Verdict.DEFAULT if said and all(said) else Verdict.UNDECIDED
 
@@ -145,6 +145,6 @@ def _note(
     open_ = (
         ""
         if not part.configuration.is_default
-        else hidden(part.sizes, points, plan.minimum_gain, detectable)
+        else describe_detectability(part.sizes, points, plan.minimum_gain, detectable)
     )
     return "\n".join(filter(None, [said, open_]))

@@ -20,7 +20,7 @@ _DOUBT = 1.5
 MOST_RUNS = 8
 
 
-def contenders(board: Scoreboard, label: str, most: int | None = None) -> list[Configuration]:
+def find_contenders(board: Scoreboard, label: str, most: int | None = None) -> list[Configuration]:
     """The configurations that may be the best of a size range, the most promising first."""
     spread = board.spread(label)
     scores = {
@@ -36,7 +36,7 @@ def contenders(board: Scoreboard, label: str, most: int | None = None) -> list[C
     return racing[:most]
 
 
-def surest(board: Scoreboard, label: str, enough: int) -> list[Configuration]:
+def find_surest(board: Scoreboard, label: str, enough: int) -> list[Configuration]:
     """The best configuration of a size range, if there is one.
 
     It is the best of those with so many runs, unless one with fewer is ahead of it beyond doubt.
@@ -59,7 +59,7 @@ def to_repeat(board: Scoreboard, labels: Sequence[str], most: int) -> list[Confi
     """The configurations whose next run would tell most, from all ranges in turn."""
     queues = [
         sorted(
-            (c for c in contenders(board, label) if board.scores[c][label].runs < MOST_RUNS),
+            (c for c in find_contenders(board, label) if board.scores[c][label].runs < MOST_RUNS),
             key=partial(_hope, board, label),
             reverse=True,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class KeyRefused(Exception):
+class InvalidKey(Exception):
     """What is asked for can't be done.
 
     Attributes:

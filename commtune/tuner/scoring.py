@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from statistics import stdev
 
 from commtune.model import Configuration, Phase
-from commtune.tuner.evidence import Cell, Evidence, RunView, baseline, log_gains
-from commtune.tuner.speeds import Speeds
+from commtune.tuner.evidence import Cell, Evidence, RunView, default_times, log_gains
+from commtune.tuner.speeds import MachineStates
 
 #: A speed with fewer observations of a size than this says too little to be centred on.
 _FEW = 10
@@ -71,7 +71,7 @@ class Scoreboard:
     """
 
     ranges: tuple[SizeRange, ...]
-    speeds: Speeds = field(default_factory=Speeds)
+    speeds: MachineStates = field(default_factory=MachineStates)
     _reference: Mapping[Cell, float] = field(default_factory=dict)
     _level: Mapping[Cell, float] = field(default_factory=dict)
     scores: dict[Configuration, dict[str, Score]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Scoreboard:
         """Works all scores out again from everything measured."""
         runs = list(evidence.good(Phase.SEARCH))
         self.speeds = evidence.speeds()
-        self._reference = baseline(runs, self.speeds)
+        self._reference = default_times(runs, self.speeds)
         self._level = self._good_levels(runs)
         self.scores = {}
         self._default = {}

@@ -11,9 +11,9 @@ from itertools import takewhile
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
 from commtune.tuner.blocks import block_order
 from commtune.tuner.evidence import RunView
-from commtune.tuner.flights import NextBlock, copies, fly
-from commtune.tuner.guessing import guess
-from commtune.tuner.racing import MOST_RUNS, contenders, surest, to_repeat
+from commtune.tuner.flights import NextBlock, repeat_blocks, run_blocks
+from commtune.tuner.guessing import screen_parameters
+from commtune.tuner.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
 from commtune.tuner.scoring import Scoreboard, SizeRange, split_ranges
 from commtune.tuner.search import Item, Origin, Proposal, Search
 from commtune.tuner.session import Session, Timer
@@ -71,7 +71,7 @@ class SearchPhase:
         self._repeat_finalists(timer)
 
     def _fly(self, next_block: NextBlock, timer: Timer) -> None:
-        fly(self._session, next_block, Phase.SEARCH, timer, tell=self._tell, planned=False)
+        run_blocks(self._session, next_block, Phase.SEARCH, timer, tell=self._tell, planned=False)
 
     def take_up(self) -> None:
         """Makes the search, knowing what was measured so far."""
@@ -85,7 +85,7 @@ class SearchPhase:
         if lacking <= 0:
             return
         if self._runner.batches:  # one job, not four
-            self._fly(copies(1, lambda: [DEFAULT] * lacking), timer)
+            self._fly(repeat_blocks(1, lambda: [DEFAULT] * lacking), timer)
             return
         for _ in range(lacking):
             run = self._session.run(DEFAULT, Phase.SEARCH, self._runner.new_block(), timer)
@@ -101,7 +101,7 @@ class SearchPhase:
             self._search.remember(configuration)
         if untried:
             order = block_order(untried, self._plan.seed, self._runner.blocks)
-            self._fly(copies(1, lambda: order), timer)
+            self._fly(repeat_blocks(1, lambda: order), timer)
 
     def _new_search(self) -> Search:
         return Search(
@@ -230,7 +230,7 @@ class SearchPhase:
             if self._is_stale():
                 self._refresh_board()
 
-        fly(self._session, next_block, Phase.SEARCH, timer, tell=tell, planned=False)
+        run_blocks(self._session, next_block, Phase.SEARCH, timer, tell=tell, planned=False)
 
     def _runs_of(self, configuration: Configuration) -> int:
         scores = self._board.scores.get(configuration, {})
@@ -247,7 +247,9 @@ class SearchPhase:
             if label in (score := self._board.score(run))
         ]
         assignments = [self._plan.space.assignment(run.configuration) for run, _ in runs]
-        return guess(self._plan.space, configuration, assignments, [value for _, value in runs])
+        return screen_parameters(
+            self._plan.space, configuration, assignments, [value for _, value in runs]
+        )
 
     def winners(self, most: int) -> list[Configuration]:
         """The best of each range over all speeds, then at each speed; few, so as to have power.
@@ -257,7 +259,7 @@ class SearchPhase:
         """
         self._board.rebuild(self._runner.evidence)
         labels = [size_range.label for size_range in reversed(self._ranges)]
-        found = [c for label in labels for c in surest(self._board, label, _ENOUGH_RUNS)]
+        found = [c for label in labels for c in find_surest(self._board, label, _ENOUGH_RUNS)]
         for speed in self._board.speeds.names:
             for label in labels:
                 found += self._board.best_at(label, speed, fewest_runs=2)
@@ -265,7 +267,7 @@ class SearchPhase:
 
     def _finalists(self, most: int) -> list[Configuration]:
         """The few of each range that may still be its best."""
-        found = [c for r in self._ranges for c in contenders(self._board, r.label, most)]
+        found = [c for r in self._ranges for c in find_contenders(self._board, r.label, most)]
         return list(dict.fromkeys(found))
 
 

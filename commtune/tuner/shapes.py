@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.errors import CampaignError
-from commtune.model import Backend, Direction, Flow, Matrix, Operation, Shape
+from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters
 from commtune.model.operations import IN_PYTHON
 from commtune.model.shapes import ACTIVE, GROUPED, MIXED
-from commtune.nearest import quoted
-from commtune.tuner.refused import KeyRefused
+from commtune.nearest import quote_value
+from commtune.tuner.refused import InvalidKey
 
 #: Messages of a matrix; rank 0 sends their text to all others.
 _MOST_MESSAGES = 100_000
@@ -35,7 +35,7 @@ _MECHANISMS = ("inside", "between", "assemble")
 
 
 @dataclass(frozen=True)
-class Asked:
+class PatternFields:
     """What is written of a shape; ``None`` where nothing is.
 
     Attributes:
@@ -74,12 +74,12 @@ def matrix_path(written: str | None, folder: Path) -> Path | None:
         return folder / Path(written).expanduser()
     except RuntimeError as error:
         home = Path(written).parts[0]
-        raise KeyRefused(
+        raise InvalidKey(
             "matrix", f"{home} is nobody's home folder here", f"write ./{home} for such a folder"
         ) from error
 
 
-def shape_of(asked: Asked) -> Shape:
+def pattern_of(asked: PatternFields) -> PatternParameters:
     """The shape that is asked for.
 
     Raises:
@@ -88,7 +88,7 @@ def shape_of(asked: Asked) -> Shape:
     """
     _check_keys(asked)
     content = _content(asked)
-    return Shape(
+    return PatternParameters(
         group_size=_group_size(asked),
         active=_active(asked),
         direction=str(asked.direction or Direction.OUTBOUND),
@@ -100,7 +100,7 @@ def shape_of(asked: Asked) -> Shape:
     )
 
 
-def backend_of(asked: Asked) -> Backend:
+def backend_of(asked: PatternFields) -> Backend:
     """The backend of the workload: as written, else one that keys of some messages name.
 
     Raises:
@@ -129,57 +129,57 @@ def check_operation(operation: Operation, backend: Backend, key: str) -> None:
         KeyRefused: with those that it has.
     """
     if not operation.is_own and not backend.does(operation):
-        raise KeyRefused(
+        raise InvalidKey(
             key,
             f"the backend {backend} does not know the operation {operation}",
             f"it knows {', '.join(IN_PYTHON)}",
         )
 
 
-def _check_mechanism(asked: Asked, key: str, value: Backend, backend: Backend) -> None:
+def _check_mechanism(asked: PatternFields, key: str, value: Backend, backend: Backend) -> None:
     if not value.is_native or not backend.is_native:
         other = value if not value.is_native else backend
-        raise KeyRefused(
+        raise InvalidKey(
             key, f"{other} knows no two backends", "they are for commtune's own benchmark"
         )
     if value.memory != backend.memory:
-        raise KeyRefused(
+        raise InvalidKey(
             key,
             f"{value} works on {value.memory} memory, and the backend {backend} on "
             f"{backend.memory} memory",
             f"write backend: {value}, or name backends for {backend.memory} memory",
         )
     if value is Backend.XCCL and backend is not Backend.XCCL:
-        raise KeyRefused(
+        raise InvalidKey(
             key,
             f"results with xccl are bound to its version, and the backend is {backend}",
             "write backend: xccl",
         )
     if key == "between" and asked.nodes > 1 and value in (Backend.IPC_PUT, Backend.IPC_GET):
-        raise KeyRefused(
+        raise InvalidKey(
             key, f"{value} can't reach another node", "write between: xccl or mpi-device"
         )
 
 
-def _check_keys(asked: Asked) -> None:
+def _check_keys(asked: PatternFields) -> None:
     operation = asked.operation
     for key, takers in _TAKEN_BY.items():
         if getattr(asked, key) is not None and operation not in takers:
             word = {"window": "window of messages", "matrix": "matrix file"}.get(key, key)
-            raise KeyRefused(
+            raise InvalidKey(
                 key,
                 f"{operation} has no {word}",
                 f"take it out, or write operation: {' or '.join(takers)}",
             )
     if operation is Operation.MATRIX and asked.matrix is None:
-        raise KeyRefused(
+        raise InvalidKey(
             "matrix",
             "a matrix needs its file",
             "write matrix: FILE, with a line 'FROM TO BYTES' for each message",
         )
 
 
-def _group_size(asked: Asked) -> int:
+def _group_size(asked: PatternFields) -> int:
     """Ranks of a group; a default that fits, where none is written."""
     operation, ranks, each = asked.operation, asked.ranks, asked.ranks // asked.nodes
     if operation not in GROUPED:
@@ -187,7 +187,7 @@ def _group_size(asked: Asked) -> int:
     legal = _legal_groups(operation, ranks, asked.nodes)
     if not legal:
         need = "an even number of ranks" if operation is Operation.STRIPING else "2 ranks or more"
-        raise KeyRefused(
+        raise InvalidKey(
             "ranks",
             f"{operation} is between groups of ranks, and {ranks} ranks don't make them",
             f"write {need}",
@@ -198,7 +198,7 @@ def _group_size(asked: Asked) -> int:
             return legal[-1]
         return each if asked.nodes > 1 and each in legal else legal[0]
     if size not in legal:
-        raise KeyRefused("group_size", _why_not(asked, size), _nearest(legal, size))
+        raise InvalidKey("group_size", _why_not(asked, size), _nearest(legal, size))
     return size
 
 
@@ -213,7 +213,7 @@ def _legal_groups(operation: Operation, ranks: int, nodes: int) -> list[int]:
     ]
 
 
-def _why_not(asked: Asked, size: int) -> str:
+def _why_not(asked: PatternFields, size: int) -> str:
     ranks, each = asked.ranks, asked.ranks // asked.nodes
     if asked.operation is Operation.STRIPING:
         return f"striping is between 2 groups, and {size} is not half of {ranks} ranks"
@@ -236,39 +236,39 @@ def _listed(numbers: list[int]) -> str:
     return ", ".join([*shown, "..."] if len(numbers) > len(shown) else shown)
 
 
-def _active(asked: Asked) -> int:
+def _active(asked: PatternFields) -> int:
     active = asked.active or 1
     size = _group_size(asked)
     if active > size:
-        raise KeyRefused(
+        raise InvalidKey(
             "active", f"{active} active ranks are more than a group of {size}", f"nearest: {size}"
         )
     return active
 
 
-def _content(asked: Asked) -> Matrix | None:
+def _content(asked: PatternFields) -> Matrix | None:
     if asked.matrix is None:
         return None
     try:
         found = asked.matrix.stat()
         # Devices and pipes have no size, and some never end.
         if not stat.S_ISREG(found.st_mode) and not asked.matrix.is_dir():
-            raise KeyRefused(
+            raise InvalidKey(
                 "matrix", f"the matrix file {asked.matrix} is no file", "lines: FROM TO BYTES"
             )
         if found.st_size > _LARGEST_FILE:
-            raise KeyRefused(
+            raise InvalidKey(
                 "matrix",
                 f"the matrix file {asked.matrix} is longer than 16 MiB",
                 f"{_MOST_MESSAGES:,} messages are the most",
             )
         text = asked.matrix.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise KeyRefused(
+        raise InvalidKey(
             "matrix", f"the matrix file {asked.matrix} is no text", "lines: FROM TO BYTES"
         ) from error
     except OSError as error:
-        raise KeyRefused(
+        raise InvalidKey(
             "matrix",
             f"the matrix file {asked.matrix} can't be read: {(error.strerror or '').lower()}",
             "in a campaign, paths start at the campaign file's folder",
@@ -309,7 +309,7 @@ def _flow(words: list[str], file: Path, line: int, ranks: int) -> Flow:
         is_sound, start, end, amount = False, 0, 0, 0.0
     if not is_sound:
         raise CampaignError(
-            f"{quoted(' '.join(words))} is no message", file=file, line=line, hint=hint
+            f"{quote_value(' '.join(words))} is no message", file=file, line=line, hint=hint
         )
     if max(start, end) >= ranks:
         raise CampaignError(

@@ -11,10 +11,10 @@ from pydantic import Field
 from commtune.errors import DocumentError, UnknownName
 from commtune.model import Aggressor, AggressorPattern
 from commtune.quantities import format_bytes
-from commtune.slurm_templates import Code, Placement, Wish
-from commtune.slurm_templates.launching import launch
-from commtune.slurm_templates.planning import check_wish, pinned
-from commtune.slurm_templates.wish import Launcher, Mpi, WishRefused
+from commtune.slurm_templates import JobRequest, Placement, ShellCode
+from commtune.slurm_templates.launching import launch_words
+from commtune.slurm_templates.planning import check_request, pinned_variables
+from commtune.slurm_templates.wish import InvalidRequest, Launcher, Mpi
 from commtune.spaces import Document, Space, Text, Truth, Whole
 from commtune.systems import System, load_system
 from commtune.tuner.campaign_values import (
@@ -25,7 +25,7 @@ from commtune.tuner.campaign_values import (
     Seconds,
     Span,
     Words,
-    within,
+    require_within,
 )
 
 #: Fields of a wish that are called otherwise in the file.
@@ -44,8 +44,8 @@ class SlurmPart(Part):
     constraint: Option = ""
     reservation: Option = ""
     gres: Option = ""
-    gpus_per_node: Annotated[Whole, within(0, 1024)] = 0
-    cpus_per_rank: Annotated[Whole, within(0, 4096)] = 0
+    gpus_per_node: Annotated[Whole, require_within(0, 1024)] = 0
+    cpus_per_rank: Annotated[Whole, require_within(0, 4096)] = 0
     memory: Option = ""
     exclusive: Truth | None = None
     launcher: Launcher = ""
@@ -60,7 +60,7 @@ class SlurmPart(Part):
     before: Text = ""
     after: Text = ""
     templates: Text = ""
-    jobs: Annotated[Whole, within(1, 1000)] = 4
+    jobs: Annotated[Whole, require_within(1, 1000)] = 4
     placement: Placement = "any"
     exclude: Nodes = ()
     time: Seconds | None = Field(default=None, description="length of an allocation")
@@ -71,8 +71,8 @@ class AggressorPart(Part):
     """Traffic on purpose, on further nodes of each job, beside what is measured."""
 
     pattern: AggressorPattern
-    nodes: Annotated[Whole, within(1, 4096)]
-    ranks_per_node: Annotated[Whole, within(1, 1024)] = 1
+    nodes: Annotated[Whole, require_within(1, 4096)]
+    ranks_per_node: Annotated[Whole, require_within(1, 1024)] = 1
     message: Bytes = 128 * 1024
     burst: Span = 0.0
     pause: Span = 0.0
@@ -119,7 +119,7 @@ def wish_of(
     nodes: int,
     ranks: int,
     folder: Path,
-) -> Wish | None:
+) -> JobRequest | None:
     """What the campaign asks of Slurm; ``None`` where it doesn't run there.
 
     Raises:
@@ -138,10 +138,10 @@ def wish_of(
     part = part or SlurmPart()
     values = {_RENAMED.get(name, name): getattr(part, name) for name in SlurmPart.model_fields}
     values |= {"nodes": nodes, "ranks_per_node": ranks // nodes}
-    values |= {"before": Code(part.before), "after": Code(part.after)}
+    values |= {"before": ShellCode(part.before), "after": ShellCode(part.after)}
     values |= {"templates": _templates(document, part.templates, folder)}
     values |= {"container": _image(part.container, folder)}
-    return Wish(**values)
+    return JobRequest(**values)
 
 
 def with_pins(document: Document, space: Space, system: System | None) -> Space:
@@ -163,7 +163,7 @@ def with_pins(document: Document, space: Space, system: System | None) -> Space:
                 hint=f"leave it to the site: pin: {{{found}: unset}}" if found
                 else "take it out of the pins",
             )  # fmt: skip
-    pins = pinned(system, {space.library})
+    pins = pinned_variables(system, {space.library})
     for name, value in pins.items():
         _check_pin(document, space, system, name, value, searched.get(name))
     return replace(space, pinned={**space.pinned, **pins}) if pins else space
@@ -173,7 +173,7 @@ def check_asked(
     document: Document,
     part: SlurmPart | None,
     system: System | None,
-    wish: Wish | None,
+    wish: JobRequest | None,
     aggressor: Aggressor | None,
 ) -> None:
     """Refuses what the system, or the launcher, doesn't allow.
@@ -191,14 +191,14 @@ def check_asked(
         )
     nodes = wish.nodes + (aggressor.nodes if aggressor else 0)
     try:
-        check_wish(system, replace(wish, nodes=nodes), wish.time_s)
-        launch(system, wish, ("program",), first_node=0 if aggressor else None)
-    except WishRefused as error:
+        check_request(system, replace(wish, nodes=nodes), wish.time_s)
+        launch_words(system, wish, ("program",), first_node=0 if aggressor else None)
+    except InvalidRequest as error:
         raise document.error(error.message, _place(error.key), hint=error.hint) from error
 
 
 def aggressor_of(
-    document: Document, part: AggressorPart | None, wish: Wish | None
+    document: Document, part: AggressorPart | None, wish: JobRequest | None
 ) -> Aggressor | None:
     """The traffic that the file asks for.
 

@@ -25,7 +25,7 @@ _LEAST_SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class Speeds:
+class MachineStates:
     """Which speed a measurement had.
 
     Attributes:
@@ -49,7 +49,7 @@ class Speeds:
         return _NAMES[len(self.thresholds_s) + 1]
 
 
-def fit(canaries_s: Sequence[float]) -> Speeds:
+def fit_states(canaries_s: Sequence[float]) -> MachineStates:
     """Finds two or three speeds in canary round trips (seconds), or one where there are not more.
 
     Otsu's threshold on the logarithms: the split with the least variance inside the two sides,
@@ -59,14 +59,14 @@ def fit(canaries_s: Sequence[float]) -> Speeds:
     logs = sorted(math.log(value) for value in canaries_s if value > 0)
     split = _split(logs)
     if split is None or not _is_speed(logs, split, len(logs)):
-        return Speeds()
+        return MachineStates()
     sides = [logs[:split], logs[split:]]
     again = [_split(side) for side in sides]
     thresholds = [_between(logs, split)]
     for side, inner in zip(sides, again, strict=True):
         if inner is not None and len(thresholds) < 2 and _is_speed(side, inner, len(logs)):
             thresholds.append(_between(side, inner))
-    return Speeds(tuple(sorted(thresholds)))
+    return MachineStates(tuple(sorted(thresholds)))
 
 
 def _is_speed(side: Sequence[float], split: int, total: int) -> bool:

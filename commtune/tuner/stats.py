@@ -58,7 +58,7 @@ def corrected_level(level: float, comparisons: int) -> float:
     return 1 - (1 - level) / max(1, comparisons)
 
 
-def estimate(logs: Sequence[float]) -> Estimate | None:
+def estimate_ratio(logs: Sequence[float]) -> Estimate | None:
     """The trimmed mean of log ratios, or ``None`` for fewer than two."""
     ordered = sorted(logs)
     count = len(ordered)
@@ -71,12 +71,12 @@ def estimate(logs: Sequence[float]) -> Estimate | None:
     return Estimate(math.fsum(kept) / len(kept), error, len(kept) - 1, count)
 
 
-def combined(strata: Sequence[Sequence[float]]) -> Estimate | None:
+def combine_strata(strata: Sequence[Sequence[float]]) -> Estimate | None:
     """One estimate over strata of log ratios, each with the share that it has of all pairs.
 
     A stratum of one pair has no error of its own and is left out.
     """
-    found = [part for part in map(estimate, strata) if part is not None]
+    found = [part for part in map(estimate_ratio, strata) if part is not None]
     if len(found) <= 1:
         return found[0] if found else None
     total = sum(part.pairs for part in found)
@@ -91,19 +91,19 @@ def combined(strata: Sequence[Sequence[float]]) -> Estimate | None:
 
 def half_width(found: Estimate, level: float) -> float:
     """How far the interval of a log ratio reaches to either side."""
-    within = quantile((1 + level) / 2, found.freedom) * found.error
+    within = t_quantile((1 + level) / 2, found.freedom) * found.error
     return math.hypot(within, _NORMAL_95 * SITTING_SPREAD * found.mean)
 
 
 @lru_cache(maxsize=4096)
-def quantile(probability: float, freedom: float) -> float:
+def t_quantile(probability: float, freedom: float) -> float:
     """Student's t quantile."""
     from scipy.special import stdtrit  # 0.1 s to import; only a tuning process needs it
 
     return float(stdtrit(freedom, probability))
 
 
-def interval(found: Estimate | None, level: float, pairs: int | None = None) -> Interval:
+def interval_of_ratio(found: Estimate | None, level: float, pairs: int | None = None) -> Interval:
     """The interval of a ratio; one that reaches everywhere where nothing is known.
 
     Args:
@@ -126,7 +126,7 @@ def _winsorized_squares(ordered: Sequence[float], cut: int) -> float:
     return math.fsum((value - mean) ** 2 for value in drawn)
 
 
-def verdict(gain: Interval, minimum_gain: float) -> Verdict:
+def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
     """What an interval says of a gain of at least ``minimum_gain`` (0.02 is 2 %)."""
     if gain.pairs < FEWEST_PAIRS:
         return Verdict.UNDECIDED
@@ -145,13 +145,13 @@ def blocks_to_decide(
     """
     distance = abs(found.mean - math.log1p(minimum_gain))
     allowance = _NORMAL_95 * SITTING_SPREAD * abs(found.mean)
-    reach = quantile((1 + level) / 2, max(30.0, found.freedom)) + quantile(chance, 1e6)
+    reach = t_quantile((1 + level) / 2, max(30.0, found.freedom)) + t_quantile(chance, 1e6)
     spread = found.error * math.sqrt(found.pairs)
     room = distance - allowance
     return math.inf if room <= 0 else max(found.pairs, (reach * spread / room) ** 2)
 
 
-def detectable(
+def detectable_gain(
     error: float, freedom: float, level: float, minimum_gain: float, chance: float = 0.9
 ) -> float:
     """The gain that would have been found with probability ``chance`` (0.1 is 10 %).
@@ -160,6 +160,6 @@ def detectable(
         error: standard error of a log ratio.
         level: level of the interval that has to lie above the minimum gain.
     """
-    reach = (quantile((1 + level) / 2, freedom) + quantile(chance, 1e6)) * error
+    reach = (t_quantile((1 + level) / 2, freedom) + t_quantile(chance, 1e6)) * error
     logarithm = (math.log1p(minimum_gain) + reach) / (1 - _NORMAL_95 * SITTING_SPREAD)
     return math.exp(min(logarithm, 700)) - 1

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.errors import EnvironmentFault
-from commtune.tuner.grids import Grid, RecordedRun, head_lines, load_grid, pack, run_line
+from commtune.tuner.grids import Grid, RecordedRun, head_lines, load_grid, pack_lines, run_line
 
 _HEAD_LINES = 2
 
 
 @dataclass
-class Tape:
+class Recorder:
     """The two files of a recording; the packed one appears when all is recorded.
 
     Attributes:
@@ -57,7 +57,7 @@ class Tape:
         beside = self.part.with_name(f"{self.part.name}.new")
         with _writing(self.part):
             try:
-                beside.write_text("".join(lines(grid)), encoding="utf-8")
+                beside.write_text("".join(recording_lines(grid)), encoding="utf-8")
                 beside.replace(self.part)
             finally:
                 beside.unlink(missing_ok=True)
@@ -69,13 +69,13 @@ class Tape:
 
     def finish(self) -> None:
         """Packs the recording, and takes the file beside it away."""
-        packed = pack(lines(load_grid(self.part)))
+        packed = pack_lines(recording_lines(load_grid(self.part)))
         with _writing(self.out):
             self.out.write_bytes(packed)
             self.part.unlink()
 
 
-def lines(grid: Grid) -> list[str]:
+def recording_lines(grid: Grid) -> list[str]:
     """All lines of a recording."""
     head = head_lines(grid.header, grid.configurations)
     return [*head, *(run_line(run, grid.header.workload.sizes) for run in grid.runs)]

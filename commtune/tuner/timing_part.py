@@ -8,8 +8,8 @@ from pydantic import Field
 
 from commtune.model import BATCHED, BLOCKING, DEVICE, WALL, Backend, Timing, Workload
 from commtune.spaces import Document, Truth, Whole
-from commtune.tuner.campaign_values import Part, Seconds, Share, within
-from commtune.tuner.refused import KeyRefused
+from commtune.tuner.campaign_values import Part, Seconds, Share, require_within
+from commtune.tuner.refused import InvalidKey
 
 #: Operations of a batch, as in nccl-tests; and the most of one.
 DEFAULT_BATCH, LARGEST_BATCH = 20, 100_000
@@ -19,13 +19,13 @@ MODES, TIMERS = (BLOCKING, BATCHED), (WALL, DEVICE)
 class TimingPart(Part):
     """How long each size is measured in a run."""
 
-    warmup: Annotated[Whole, within(0, 10_000)] = 5
-    min_samples: Annotated[Whole, within(3, 100_000)] = 10
-    max_samples: Annotated[Whole, within(3, 100_000)] = 200
+    warmup: Annotated[Whole, require_within(0, 10_000)] = 5
+    min_samples: Annotated[Whole, require_within(3, 100_000)] = 10
+    max_samples: Annotated[Whole, require_within(3, 100_000)] = 200
     relative_ci: Share = 0.01
     time_cap: Seconds = 0.05
     mode: Literal["blocking", "batched"] = "blocking"
-    operations: Annotated[Whole, within(1, LARGEST_BATCH)] = Field(
+    operations: Annotated[Whole, require_within(1, LARGEST_BATCH)] = Field(
         default=DEFAULT_BATCH, description="of a batch, with mode: batched"
     )
     timer: Literal["wall", "device"] = "wall"
@@ -34,7 +34,7 @@ class TimingPart(Part):
     )
 
 
-def timing(document: Document, part: TimingPart, workload: Workload) -> Timing:
+def timing_of(document: Document, part: TimingPart, workload: Workload) -> Timing:
     """How long a campaign measures each size of its workload.
 
     Raises:
@@ -59,7 +59,7 @@ def timing(document: Document, part: TimingPart, workload: Workload) -> Timing:
     )
     try:
         check_timing(found, workload, is_counted="operations" in part.model_fields_set)
-    except KeyRefused as refused:
+    except InvalidKey as refused:
         at = ("timing", refused.key)
         raise document.error(refused.message, at, hint=refused.hint) from refused
     return found
@@ -76,13 +76,13 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
     """
     is_batched = timing.mode == BATCHED
     if not is_batched and is_counted:
-        raise KeyRefused(
+        raise InvalidKey(
             "operations",
             "operations are counted for batches only",
             "add `mode: batched`, or take it out",
         )
     if (is_batched or timing.timer == DEVICE) and workload.shape.backends:
-        raise KeyRefused(
+        raise InvalidKey(
             "mode" if is_batched else "timer",
             "with backends inside, between or assemble there is no one stream to enqueue on",
             "take it out, or take these out of the workload",
@@ -90,7 +90,7 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
     if workload.backend != Backend.XCCL:
         _check_plain(timing, workload.backend)
     if timing.graph and not is_batched:
-        raise KeyRefused(
+        raise InvalidKey(
             "graph",
             "a graph is a recorded batch, and each operation is waited for",
             "add `mode: batched`, or take it out",
@@ -100,19 +100,19 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
 def _check_plain(timing: Timing, backend: str) -> None:
     """Sees that nothing is asked for that only a library with a stream of the GPU can do."""
     if timing.timer == DEVICE:
-        raise KeyRefused(
+        raise InvalidKey(
             "timer",
             f"the backend {backend} has no clock on the device",
             "write timer: wall, or measure with backend: xccl",
         )
     if timing.graph:
-        raise KeyRefused(
+        raise InvalidKey(
             "graph",
             f"the backend {backend} can't be recorded as a graph",
             "take it out, or measure with backend: xccl",
         )
     if timing.mode == BATCHED:
-        raise KeyRefused(
+        raise InvalidKey(
             "mode",
             f"the backend {backend} enqueues nothing, so there are no batches",
             "take it out, or measure with backend: xccl",

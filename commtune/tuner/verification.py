@@ -17,7 +17,7 @@ from enum import StrEnum
 from commtune.errors import UserError
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
 from commtune.tuner.confirm import Rules, more_pairs
-from commtune.tuner.points import overall
+from commtune.tuner.points import overall_points
 from commtune.tuner.speeds import ALL
 from commtune.tuner.stats import FEWEST_PAIRS, Estimate, blocks_to_decide
 
@@ -25,7 +25,7 @@ from commtune.tuner.stats import FEWEST_PAIRS, Estimate, blocks_to_decide
 OTHER_SHARES = 0.1
 
 
-class Finding(StrEnum):
+class VerificationVerdict(StrEnum):
     """What a verification says of a size, or of a profile."""
 
     HOLDS = "holds"
@@ -58,7 +58,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class SizeFinding:
+class SizeVerification:
     """What today's blocks say of one size.
 
     Attributes:
@@ -69,7 +69,7 @@ class SizeFinding:
     """
 
     bytes: int
-    finding: Finding
+    finding: VerificationVerdict
     stated: Interval | None
     point: PointEvidence | None
     more: int | None = None
@@ -93,7 +93,7 @@ def claim_of(profile: Profile, sizes: Sequence[int]) -> Claim:
     points = [p for p in profile.points if p.operation == profile.operation]
     stated = {
         size: point
-        for size, point in overall(points).items()
+        for size, point in overall_points(points).items()
         if size in inside and point.verdict is Verdict.FASTER
     }
     if not stated:
@@ -150,26 +150,28 @@ def _mean(values: Sequence[tuple[float, float]]) -> float:
     return math.exp(math.fsum(weight * math.log(value) for weight, value in values) / total)
 
 
-def judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> Finding:
+def judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> VerificationVerdict:
     """What an interval of today says of a stated gain."""
     if today.pairs < FEWEST_PAIRS:
-        return Finding.UNDECIDED
+        return VerificationVerdict.UNDECIDED
     if today.high < 1:
-        return Finding.WORSE
+        return VerificationVerdict.WORSE
     if today.high < 1 + minimum_gain:
-        return Finding.GONE
+        return VerificationVerdict.GONE
     if today.low <= 1:
-        return Finding.UNDECIDED
-    return Finding.WEAKER if today.high < stated.low else Finding.HOLDS
+        return VerificationVerdict.UNDECIDED
+    return VerificationVerdict.WEAKER if today.high < stated.low else VerificationVerdict.HOLDS
 
 
-def judge_promised(today: Interval, tolerance: float) -> Finding:
+def judge_promised(today: Interval, tolerance: float) -> VerificationVerdict:
     """What an interval of today says of the promise of no harm."""
     if today.pairs < FEWEST_PAIRS:
-        return Finding.UNDECIDED
+        return VerificationVerdict.UNDECIDED
     if today.high < 1 - tolerance:
-        return Finding.WORSE
-    return Finding.HOLDS if today.low >= 1 - tolerance else Finding.UNDECIDED
+        return VerificationVerdict.WORSE
+    return (
+        VerificationVerdict.HOLDS if today.low >= 1 - tolerance else VerificationVerdict.UNDECIDED
+    )
 
 
 def judge_sizes(
@@ -177,7 +179,7 @@ def judge_sizes(
     points: Sequence[PointEvidence],
     estimates: Mapping[int, Estimate | None],
     rules: Rules,
-) -> tuple[SizeFinding, ...]:
+) -> tuple[SizeVerification, ...]:
     """What today's blocks say of every size of the claim."""
     today = {p.bytes: p for p in points if p.speed == ALL}
     return tuple(
@@ -193,18 +195,18 @@ def _judge_size(
     points: Sequence[PointEvidence],
     estimate: Estimate | None,
     rules: Rules,
-) -> SizeFinding:
+) -> SizeVerification:
     stated = stated_today(claim, size, points)
     if point is None:
-        return SizeFinding(size, Finding.UNDECIDED, stated, None)
+        return SizeVerification(size, VerificationVerdict.UNDECIDED, stated, None)
     if stated is None:
         finding = judge_promised(point.gain, rules.tolerance)
     else:
         finding = judge_claimed(stated, point.gain, rules.minimum_gain)
-        if finding is Finding.HOLDS and _is_hurt_at_a_speed(point, rules):
-            finding = Finding.UNDECIDED
-    more = _more(estimate, stated, rules) if finding is Finding.UNDECIDED else None
-    return SizeFinding(size, finding, stated, point, more)
+        if finding is VerificationVerdict.HOLDS and _is_hurt_at_a_speed(point, rules):
+            finding = VerificationVerdict.UNDECIDED
+    more = _more(estimate, stated, rules) if finding is VerificationVerdict.UNDECIDED else None
+    return SizeVerification(size, finding, stated, point, more)
 
 
 def _is_hurt_at_a_speed(point: PointEvidence, rules: Rules) -> bool:
@@ -221,34 +223,36 @@ def _more(estimate: Estimate | None, stated: Interval | None, rules: Rules) -> i
     return None if math.isinf(needed) else math.ceil(needed - estimate.pairs)
 
 
-def judge_profile(sizes: Sequence[SizeFinding], rules: Rules) -> Finding:
+def judge_profile(sizes: Sequence[SizeVerification], rules: Rules) -> VerificationVerdict:
     """What the sizes together say of the profile.
 
     One size that is surely slower makes it worse. It holds if no size speaks against it and the
     gain over all claimed sizes together is there: a size whose interval is too wide to say
     anything by itself does not spoil what the others show.
     """
-    if any(size.finding is Finding.WORSE for size in sizes):
-        return Finding.WORSE
+    if any(size.finding is VerificationVerdict.WORSE for size in sizes):
+        return VerificationVerdict.WORSE
     claimed = [size for size in sizes if size.stated is not None]
     found, together = {size.finding for size in claimed}, _together(claimed, rules)
-    still = bool(found & {Finding.HOLDS, Finding.WEAKER})
-    if not still and together in (Finding.GONE, Finding.WORSE):
+    still = bool(found & {VerificationVerdict.HOLDS, VerificationVerdict.WEAKER})
+    if not still and together in (VerificationVerdict.GONE, VerificationVerdict.WORSE):
         return together
-    less = bool(found & {Finding.WEAKER, Finding.GONE}) or together in (
-        Finding.WEAKER, Finding.GONE, Finding.WORSE
+    less = bool(found & {VerificationVerdict.WEAKER, VerificationVerdict.GONE}) or together in (
+        VerificationVerdict.WEAKER, VerificationVerdict.GONE, VerificationVerdict.WORSE
     )  # fmt: skip
-    if less and (still or together in (Finding.HOLDS, Finding.WEAKER)):
-        return Finding.WEAKER
-    holds = together is Finding.HOLDS and not any(_looks_harmful(s, rules) for s in sizes)
-    return Finding.HOLDS if holds else Finding.UNDECIDED
+    if less and (still or together in (VerificationVerdict.HOLDS, VerificationVerdict.WEAKER)):
+        return VerificationVerdict.WEAKER
+    holds = together is VerificationVerdict.HOLDS and not any(
+        _looks_harmful(s, rules) for s in sizes
+    )
+    return VerificationVerdict.HOLDS if holds else VerificationVerdict.UNDECIDED
 
 
-def _together(claimed: Sequence[SizeFinding], rules: Rules) -> Finding:
+def _together(claimed: Sequence[SizeVerification], rules: Rules) -> VerificationVerdict:
     """The claimed sizes as one: where all intervals are right, so is the mean of their ends."""
     both = [(s.stated, s.point.gain) for s in claimed if s.stated is not None and s.point]
     if len(both) < len(claimed) or any(gain.low <= 0 for _, gain in both):
-        return Finding.UNDECIDED
+        return VerificationVerdict.UNDECIDED
     stated = _mean_interval([one for one, _ in both])
     return judge_claimed(stated, _mean_interval([gain for _, gain in both]), rules.minimum_gain)
 
@@ -262,26 +266,29 @@ def _mean_interval(gains: Sequence[Interval]) -> Interval:
     )
 
 
-def _looks_harmful(size: SizeFinding, rules: Rules) -> bool:
+def _looks_harmful(size: SizeVerification, rules: Rules) -> bool:
     """Whether a size that promises no harm, undecided as it is, rather looks like harm."""
-    if size.stated is not None or size.finding is not Finding.UNDECIDED:
+    if size.stated is not None or size.finding is not VerificationVerdict.UNDECIDED:
         return False
     return size.point is None or size.point.gain.ratio < 1 - rules.tolerance
 
 
-def is_clear(sizes: Sequence[SizeFinding], rules: Rules) -> bool:
+def is_clear(sizes: Sequence[SizeVerification], rules: Rules) -> bool:
     """Whether more blocks would change nothing, so that an early look may be the last.
 
     A gain that was found again, but lower than stated so far, is looked at longer: it may turn
     out weaker.
     """
-    if judge_profile(sizes, rules) is Finding.WORSE:
+    if judge_profile(sizes, rules) is VerificationVerdict.WORSE:
         return True
-    return all(s.finding is not Finding.UNDECIDED and not _may_be_weaker(s, rules) for s in sizes)
+    return all(
+        s.finding is not VerificationVerdict.UNDECIDED and not _may_be_weaker(s, rules)
+        for s in sizes
+    )
 
 
-def _may_be_weaker(size: SizeFinding, rules: Rules) -> bool:
-    if size.stated is None or size.point is None or size.finding is not Finding.HOLDS:
+def _may_be_weaker(size: SizeVerification, rules: Rules) -> bool:
+    if size.stated is None or size.point is None or size.finding is not VerificationVerdict.HOLDS:
         return False
     gain = size.point.gain
     return gain.low <= 1 + rules.minimum_gain or gain.ratio < size.stated.low

@@ -23,15 +23,15 @@ from commtune.tuner.blocks import (
 )
 from commtune.tuner.confirm import Rules, compare_one
 from commtune.tuner.evidence import Evidence, RunView
-from commtune.tuner.flights import copies, fly
+from commtune.tuner.flights import repeat_blocks, run_blocks
 from commtune.tuner.looks import Decision
 from commtune.tuner.runner import FreshRun
 from commtune.tuner.session import Session, Timer
-from commtune.tuner.speeds import Speeds, fit
+from commtune.tuner.speeds import MachineStates, fit_states
 from commtune.tuner.verification import (
     Claim,
-    Finding,
-    SizeFinding,
+    SizeVerification,
+    VerificationVerdict,
     is_clear,
     judge_profile,
     judge_sizes,
@@ -61,8 +61,8 @@ class Verification:
         oversubscribed: more ranks than cores: such times say nothing.
     """
 
-    finding: Finding
-    sizes: tuple[SizeFinding, ...]
+    finding: VerificationVerdict
+    sizes: tuple[SizeVerification, ...]
     points: tuple[PointEvidence, ...]
     level: float
     blocks: int
@@ -72,7 +72,7 @@ class Verification:
     lost: Mapping[Outcome, int]
     detail: str
     run_s: float
-    speeds: Speeds
+    speeds: MachineStates
     then: Mapping[str, float]
     now: Mapping[str, float]
     oversubscribed: bool
@@ -80,7 +80,7 @@ class Verification:
     @property
     def more(self) -> int | None:
         """About how many more blocks would decide the undecided size that is nearest to it."""
-        open_ = [s for s in self.sizes if s.finding is Finding.UNDECIDED]
+        open_ = [s for s in self.sizes if s.finding is VerificationVerdict.UNDECIDED]
         known = [s.more for s in open_ if s.more is not None]
         return max(1, min(known)) if known else None
 
@@ -162,9 +162,11 @@ class VerifyPhase:
         while self._made() < due and not self._is_failing():
             if self._timer.left() <= 0 and self._tried() >= FEWEST_BLOCKS:
                 return
-            wanted = copies(min(self._session.width, max(1, due - self._made())), self._order)
+            wanted = repeat_blocks(
+                min(self._session.width, max(1, due - self._made())), self._order
+            )
             before = self._runner.blocks
-            fly(self._session, wanted, Phase.VERIFY, self._timer)
+            run_blocks(self._session, wanted, Phase.VERIFY, self._timer)
             if self._runner.blocks == before:  # no node-hours are left
                 return
 
@@ -210,12 +212,12 @@ class VerifyPhase:
             share=self._decision.shares[self._look],
         )
 
-    def _speeds(self) -> Speeds:
+    def _speeds(self) -> MachineStates:
         """The machine's speeds, by the campaign's runs and today's."""
         earlier = self._known.canaries(*_EARLIER)
-        return fit([*earlier, *self._runner.evidence.canaries(Phase.VERIFY)])
+        return fit_states([*earlier, *self._runner.evidence.canaries(Phase.VERIFY)])
 
-    def _judged(self) -> tuple[tuple[SizeFinding, ...], tuple[PointEvidence, ...]]:
+    def _judged(self) -> tuple[tuple[SizeVerification, ...], tuple[PointEvidence, ...]]:
         operation, rules = self._claim.operation, self._rules()
         points, estimates = compare_one(
             self._blocks(), self._claim.configuration, operation, self._speeds(), rules
@@ -227,10 +229,10 @@ class VerifyPhase:
         failed = [run for run in self._tuned() if run.outcome is not Outcome.OK]
         finding, speeds = judge_profile(sizes, self._rules()), self._speeds()
         if stopped == "failing":
-            finding = Finding.WORSE
+            finding = VerificationVerdict.WORSE
         oversubscribed = any(run.oversubscribed for run in self._fresh())
         return Verification(
-            finding=Finding.UNDECIDED if oversubscribed else finding,
+            finding=VerificationVerdict.UNDECIDED if oversubscribed else finding,
             sizes=sizes,
             points=points,
             level=self._rules().each,
@@ -255,7 +257,7 @@ def _evidence(runs: Sequence[RunView]) -> Evidence:
     return found
 
 
-def shares(canaries_s: Sequence[float], speeds: Speeds) -> dict[str, float]:
+def shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, float]:
     """The share of core-to-core round trips (seconds) at each machine speed."""
     found = Counter(speeds.name(canary, canary) for canary in canaries_s)
     return {name: found[name] / len(canaries_s) for name in speeds.names if canaries_s}

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from commtune.model import Backend, Direction, Operation, Workload
-from commtune.nearest import quoted
+from commtune.nearest import quote_value
 from commtune.spaces import Document, QuantityError, Text, Truth, Whole, format_bytes, parse_bytes
-from commtune.tuner.campaign_values import Part, within
-from commtune.tuner.refused import KeyRefused
-from commtune.tuner.shapes import Asked, backend_of, matrix_path, shape_of
+from commtune.tuner.campaign_values import Part, require_within
+from commtune.tuner.refused import InvalidKey
+from commtune.tuner.shapes import PatternFields, backend_of, matrix_path, pattern_of
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
@@ -96,11 +96,11 @@ def _element_bytes(dtype: str, backend: Backend) -> int:
 def _size_range(written: str) -> tuple[int, ...]:
     match = re.fullmatch(r"\s*(\S+)\s*\.\.\s*(\S+)(?:\s+x\s*(\d+))?\s*", written)
     if match is None:
-        raise QuantityError(f"{quoted(written)} is no range of sizes", hint=_SIZES_HINT)
+        raise QuantityError(f"{quote_value(written)} is no range of sizes", hint=_SIZES_HINT)
     low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
     if not (0 < low <= high <= LARGEST_SIZE) or factor < 2:
         raise QuantityError(
-            f"{quoted(written)} holds no sizes",
+            f"{quote_value(written)} holds no sizes",
             hint="sizes go up, from 1 B to 1 GiB, by a factor of 2 or more",
         )
     sizes = []
@@ -114,24 +114,24 @@ class WorkloadPart(Part):
     """What is measured."""
 
     operation: Annotated[Operation, BeforeValidator(parse_operation)] = Operation.ALLREDUCE
-    ranks: Annotated[Whole, within(1, MOST_RANKS, RANKS_WORDS)] = Field(
+    ranks: Annotated[Whole, require_within(1, MOST_RANKS, RANKS_WORDS)] = Field(
         default=2, description="MPI processes, on all nodes together"
     )
-    nodes: Annotated[Whole, within(1, MOST_RANKS)] = 1
+    nodes: Annotated[Whole, require_within(1, MOST_RANKS)] = 1
     sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
     dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
     reduction: Literal["sum", "max"] = "sum"
     backend: Backend = Backend.MPI_HOST
-    emulate_nodes: Annotated[Whole, within(2, 4096)] | None = Field(
+    emulate_nodes: Annotated[Whole, require_within(2, 4096)] | None = Field(
         default=None, description="groups of ranks that NCCL takes for different nodes"
     )
-    window: Annotated[Whole, within(1, 4096)] | None = Field(
+    window: Annotated[Whole, require_within(1, 4096)] | None = Field(
         default=None, description="of stream: messages under way together"
     )
-    group_size: Annotated[Whole, within(1, 4096)] | None = Field(
+    group_size: Annotated[Whole, require_within(1, 4096)] | None = Field(
         default=None, description="of rail, asymmetric, symmetric, striping: ranks of a group"
     )
-    active: Annotated[Whole, within(1, 4096)] | None = Field(
+    active: Annotated[Whole, require_within(1, 4096)] | None = Field(
         default=None, description="of rail, asymmetric, symmetric: ranks of a group that send"
     )
     direction: Direction | None = Field(
@@ -152,7 +152,9 @@ class WorkloadPart(Part):
     )
 
 
-def workload(document: Document, part: WorkloadPart, folder: Path, *, on_slurm: bool) -> Workload:
+def workload_of(
+    document: Document, part: WorkloadPart, folder: Path, *, on_slurm: bool
+) -> Workload:
     """What a campaign measures.
 
     Args:
@@ -181,8 +183,8 @@ def workload(document: Document, part: WorkloadPart, folder: Path, *, on_slurm: 
     emulated = _emulated_nodes(document, part, on_slurm=on_slurm)
     try:
         asked = _asked(part, folder, emulated or part.nodes)
-        backend, shape = backend_of(asked), shape_of(asked)
-    except KeyRefused as refused:
+        backend, shape = backend_of(asked), pattern_of(asked)
+    except InvalidKey as refused:
         raise document.error(
             refused.message, ("workload", refused.key), hint=refused.hint
         ) from refused
@@ -201,9 +203,9 @@ def workload(document: Document, part: WorkloadPart, folder: Path, *, on_slurm: 
     )
 
 
-def _asked(part: WorkloadPart, folder: Path, nodes: int) -> Asked:
+def _asked(part: WorkloadPart, folder: Path, nodes: int) -> PatternFields:
     given = part.model_fields_set
-    return Asked(
+    return PatternFields(
         operation=part.operation,
         ranks=part.ranks,
         nodes=nodes,

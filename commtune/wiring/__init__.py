@@ -1,34 +1,34 @@
 """Builds the objects from settings: the only package that knows all adapters."""
 
-from commtune.wiring.campaigns import LOOK_AT, replay, tune
-from commtune.wiring.controlling import controlled, database, held
+from commtune.wiring.campaigns import LOOK_AT, replay_campaign, tune_campaign
+from commtune.wiring.controlling import controlled_campaign, held_campaign, opened_database
 from commtune.wiring.fitting import (
     check_library,
-    fitted,
-    here,
+    fit_campaign,
+    fit_to_environment,
     is_version_in,
     library_words,
     preset_for,
 )
 from commtune.wiring.programs import (
-    bench,
     build_for,
     by_hand,
-    find,
+    find_named_mpi,
     prepare_benchmark,
     prepare_pinned,
     program_for,
-    watching,
+    run_once,
+    watch_variables,
 )
 from commtune.wiring.recognizing import system_hint
 from commtune.wiring.slurm import (
-    cancel,
+    cancel_campaign,
     example_script,
     jobs_now,
     more_on_slurm,
     slurm_campaign,
     steps_on_slurm,
-    submit,
+    submit_campaign,
     test_script,
 )
 from commtune.wiring.versions import begun_with, versions_again
@@ -36,33 +36,33 @@ from commtune.wiring.versions import begun_with, versions_again
 __all__ = [
     "LOOK_AT",
     "begun_with",
-    "bench",
     "build_for",
     "by_hand",
-    "cancel",
+    "cancel_campaign",
     "check_library",
-    "controlled",
-    "database",
+    "controlled_campaign",
     "example_script",
-    "find",
-    "fitted",
-    "held",
-    "here",
+    "find_named_mpi",
+    "fit_campaign",
+    "fit_to_environment",
+    "held_campaign",
     "is_version_in",
     "jobs_now",
     "library_words",
     "more_on_slurm",
+    "opened_database",
     "prepare_benchmark",
     "prepare_pinned",
     "preset_for",
     "program_for",
-    "replay",
+    "replay_campaign",
+    "run_once",
     "slurm_campaign",
     "steps_on_slurm",
-    "submit",
+    "submit_campaign",
     "system_hint",
     "test_script",
-    "tune",
+    "tune_campaign",
     "versions_again",
-    "watching",
+    "watch_variables",
 ]

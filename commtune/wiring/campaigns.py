@@ -6,21 +6,21 @@ from functools import partial
 from math import fsum
 
 from commtune.cluster.machine import describe_machine
-from commtune.db.describing import describe
+from commtune.db.describing import describe_campaign
 from commtune.db.engine import Database
 from commtune.db.location import shown_url
 from commtune.errors import EnvironmentFault, NoAnswer, UnknownName
 from commtune.kernels.asking import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
-from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
 from commtune.tuner.ports import Reporter
 from commtune.tuner.replay import ReplayBenchmark, check_plan
 from commtune.tuner.runner import Runner
-from commtune.wiring.controlling import controlled
-from commtune.wiring.fitting import cut_to_versions, fitted
-from commtune.wiring.on_slurm import OnSlurm, follows, in_allocation
+from commtune.wiring.controlling import controlled_campaign
+from commtune.wiring.fitting import cut_to_versions, fit_campaign
+from commtune.wiring.on_slurm import OnSlurm, follows_allocation, in_allocation
 from commtune.wiring.programs import by_hand, prepare_benchmark
 from commtune.wiring.recognizing import system_hint
 from commtune.wiring.records import record_of, replayed_record, runs_folder, slurm_record
@@ -39,21 +39,21 @@ LOOK_AT = (
 _NODES_SAID = 4
 
 
-def tune(
+def tune_campaign(
     spec: CampaignSpec,
     mpi: MpiInstallation,
     opened: Database,
     reporter: Reporter,
     *,
     take_over: bool,
-) -> Report:
+) -> CampaignResult:
     """Runs a campaign, or goes on with it, and returns what it came to.
 
     Raises:
         CampaignChanged: the stored campaign of this name asks another question.
         CampaignLocked: another controller works on it.
     """
-    spec = fitted(spec, mpi, partial(begun_with, opened.whole_url, spec.plan.name))
+    spec = fit_campaign(spec, mpi, partial(begun_with, opened.whole_url, spec.plan.name))
     plan = spec.plan
     for remark in spec.remarks:
         reporter.say(remark)
@@ -63,7 +63,10 @@ def tune(
     folder = runs_folder(plan.name)
     benchmark = prepare_benchmark(mpi, plan.space, plan.workload, folder, spec.guard_variables)
     record = record_of(spec, mpi, machine, folder)
-    with controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
+    with controlled_campaign(opened, record, reporter, take_over=take_over) as (
+        store,
+        campaign_id,
+    ):
         hand = by_hand(benchmark, plan.workload, plan.timing)
         return Campaign(
             plan, Runner(plan, campaign_id, benchmark, store, by_hand=hand), reporter
@@ -77,7 +80,7 @@ def _tune_on_slurm(
     reporter: Reporter,
     *,
     take_over: bool,
-) -> Report:
+) -> CampaignResult:
     """The same on Slurm: inside of an allocation by steps, elsewhere by jobs."""
     plan, on = spec.plan, slurm_campaign(spec, mpi, reporter.say)
     if hint := system_hint(on):
@@ -85,8 +88,11 @@ def _tune_on_slurm(
     record = slurm_record(on)
     if on.key:
         _check_stored(plan.name, opened)
-    take_over = take_over or follows()
-    with controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
+    take_over = take_over or follows_allocation()
+    with controlled_campaign(opened, record, reporter, take_over=take_over) as (
+        store,
+        campaign_id,
+    ):
         book = store.job_book(campaign_id)
         reporter.say(_whereabouts(on))
         if on.allocation is None:
@@ -107,7 +113,7 @@ def _check_stored(campaign: str, opened: Database) -> None:
         EnvironmentFault: it doesn't; whatever it measured, nobody would find.
     """
     try:
-        describe(opened.whole_url, campaign)
+        describe_campaign(opened.whole_url, campaign)
     except (UnknownName, NoAnswer) as error:
         raise EnvironmentFault(
             f"on this node, {shown_url(opened.whole_url)} is not the database that the job was "
@@ -129,9 +135,9 @@ def _whereabouts(on: OnSlurm) -> str:
     return f"on cluster {on.site.name}: runs are steps of job {job}, on {named}"
 
 
-def replay(
+def replay_campaign(
     spec: CampaignSpec, grid: Grid, opened: Database, reporter: Reporter, *, take_over: bool
-) -> Report:
+) -> CampaignResult:
     """Runs a campaign on a recording, marked as such, or goes on with it.
 
     Budgets are recorded seconds; in truth it takes far less.
@@ -147,7 +153,10 @@ def replay(
     check_plan(grid, plan)
     benchmark = ReplayBenchmark(grid, plan.seed)
     record = replayed_record(spec, grid)
-    with controlled(opened, record, reporter, take_over=take_over) as (store, campaign_id):
+    with controlled_campaign(opened, record, reporter, take_over=take_over) as (
+        store,
+        campaign_id,
+    ):
         # The recording's time goes on where an earlier session left it.
         benchmark.clock.now = fsum(run.wall_s for run in store.runs(campaign_id))
         runner = Runner(plan, campaign_id, benchmark, store, clock=benchmark.clock)

@@ -15,7 +15,7 @@ from commtune.tuner.ports import Reporter
 
 
 @contextmanager
-def database(option: str | None) -> Iterator[Database]:
+def opened_database(option: str | None) -> Iterator[Database]:
     """The database, opened and closed again."""
     opened = open_database(database_url(option))
     try:
@@ -25,7 +25,7 @@ def database(option: str | None) -> Iterator[Database]:
 
 
 @contextmanager
-def controlled(
+def controlled_campaign(
     opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
 ) -> Iterator[tuple[Store, int]]:
     """The store and the campaign's number in it, while we are its one controller."""
@@ -45,7 +45,7 @@ def controlled(
 
 
 @contextmanager
-def held(
+def held_campaign(
     opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
 ) -> Iterator[tuple[Store, int]]:
     """As ``controlled``, for more runs only: settings and state of the campaign stay."""

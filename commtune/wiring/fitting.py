@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from commtune.errors import CampaignError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
-from commtune.spaces import Space, cut_to
+from commtune.spaces import Space, cut_space_to_versions
 from commtune.tuner.campaign_file import CampaignSpec
-from commtune.tuner.guarding import check_pins, first_within, guarded, guards_of
+from commtune.tuner.guarding import apply_protected, check_pins, first_within, protected_settings
 from commtune.wiring.gpus import libraries_of
 from commtune.wiring.guards import guards_here
 from commtune.wiring.versions import Begun, with_versions
@@ -91,7 +91,9 @@ def _found(space: Space, backend: str, mpi: MpiInstallation) -> Mapping[str, str
         return {"nccl": ""}
 
 
-def fitted(spec: CampaignSpec, mpi: MpiInstallation, begun: Begun = lambda: None) -> CampaignSpec:
+def fit_campaign(
+    spec: CampaignSpec, mpi: MpiInstallation, begun: Begun = lambda: None
+) -> CampaignSpec:
     """The campaign with its space cut to what the libraries found read, and what is to say of it.
 
     What is measured and stored is the cut space. Fitting it again changes nothing.
@@ -115,7 +117,7 @@ def fitted(spec: CampaignSpec, mpi: MpiInstallation, begun: Begun = lambda: None
 
 def cut_to_versions(spec: CampaignSpec, versions: Mapping[str, str]) -> CampaignSpec:
     """The campaign with its space cut to versions of libraries, and what is to say of that."""
-    space, said = cut_to(spec.plan.space, versions)
+    space, said = cut_space_to_versions(spec.plan.space, versions)
     first, gone = first_within(spec, space, "the version found does not read it")
     changed = replace(spec, plan=replace(spec.plan, space=space, first=first))
     return _saying(changed, [*said, *gone])
@@ -158,16 +160,16 @@ def _version_warning(space: Space, version: str) -> str:
     )
 
 
-def here(spec: CampaignSpec) -> CampaignSpec:
+def fit_to_environment(spec: CampaignSpec) -> CampaignSpec:
     """The campaign as it can be run in this environment, with what is to say of that.
 
     Raises:
         CampaignError: it pins what this environment guards.
     """
     # Those that the nodes of a job alone have don't cut its space, but bind its runs as well.
-    bound = guards_of(spec.guard_variables, os.environ)
+    bound = protected_settings(spec.guard_variables, os.environ)
     check_pins(spec.plan.space.pinned, bound, spec.file)
-    return guarded(spec, guards_here(spec.guard_variables))
+    return apply_protected(spec, guards_here(spec.guard_variables))
 
 
 def is_version_in(version: str, versions: str) -> bool:

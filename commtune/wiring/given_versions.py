@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commtune.errors import UserError
-from commtune.nearest import quoted
+from commtune.nearest import quote_value
 
 #: What is believed in the place of asking: ``ucx=1.20.1,libfabric=2.5``. Empty: none is known.
 GIVEN_VARIABLE = "COMMTUNE_LIBRARY_VERSIONS"
@@ -25,7 +25,7 @@ def handed_over(versions: Mapping[str, str] | None) -> dict[str, str]:
     return {GIVEN_VARIABLE: ",".join(f"{name}={versions[name]}" for name in sorted(versions))}
 
 
-def given(environment: Mapping[str, str]) -> dict[str, str] | None:
+def given_versions(environment: Mapping[str, str]) -> dict[str, str] | None:
     """The versions that are to be believed; ``None`` where nobody gave any.
 
     Raises:
@@ -38,7 +38,7 @@ def given(environment: Mapping[str, str]) -> dict[str, str] | None:
     for name, _, version in pairs:
         if name not in ASKED or not version[:1].isdigit():
             raise UserError(
-                f"{GIVEN_VARIABLE}: {quoted(f'{name}={version}')} is no version",
+                f"{GIVEN_VARIABLE}: {quote_value(f'{name}={version}')} is no version",
                 hint=f"LIBRARY=VERSION, separated by commas; libraries: {', '.join(ASKED)}",
             )
     return {name: version for name, _, version in pairs}

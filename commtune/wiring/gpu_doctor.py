@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 
 from commtune import process
-from commtune.cluster.doctor import Finding, Status
+from commtune.cluster.doctor import Check, Status
 from commtune.cluster.machine import Machine
 from commtune.errors import MissingComponent
 from commtune.kernels.toolchains import Toolchain, why_no_xccl
@@ -23,42 +23,44 @@ _BUILT_WITH = re.compile(
 _HAS_UCX = re.compile(r"mca:pml:ucx:version")
 
 
-def backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Finding]:
+def check_backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Check]:
     """Each backend, or why it is waived."""
-    yield Finding("backend", Status.OK, f"{Backend.MPI_HOST}: MPI over host memory")
+    yield Check("backend", Status.OK, f"{Backend.MPI_HOST}: MPI over host memory")
     if not machine.gpus:
-        yield Finding("backend", Status.OK, "those on GPUs are waived: no GPU is here")
+        yield Check("backend", Status.OK, "those on GPUs are waived: no GPU is here")
         return
     toolchain, why = toolchain_of("auto", ())
     if toolchain is None:
         names = ", ".join(backend for backend in Backend if backend.uses_gpu)
-        yield Finding("backend", Status.WARNING, f"{names}: waived: {why}")
+        yield Check("backend", Status.WARNING, f"{names}: waived: {why}")
         return
     compiler = f"{str(toolchain.kind).upper()} {toolchain.version}, {toolchain.compiler}"
-    yield Finding("toolchain", Status.OK, compiler)
+    yield Check("toolchain", Status.OK, compiler)
     yield _xccl(toolchain)
     staged = f"{Backend.MPI_STAGED}, {Backend.IPC_PUT}, {Backend.IPC_GET}: can be built"
-    yield Finding("backend", Status.OK, staged)
+    yield Check("backend", Status.OK, staged)
     if mpi is not None:
         yield _device(mpi)
 
 
-def _xccl(toolchain: Toolchain) -> Finding:
+def _xccl(toolchain: Toolchain) -> Check:
     found = toolchain.xccl
     if found is None:
         what = f"{Backend.XCCL}: waived: {why_no_xccl(toolchain)}"
-        return Finding("backend", Status.WARNING, what)
-    return Finding(
+        return Check("backend", Status.WARNING, what)
+    return Check(
         "backend", Status.OK, f"{Backend.XCCL}: {found.name} {found.version}, {found.library}"
     )
 
 
-def _device(mpi: MpiInstallation) -> Finding:
+def _device(mpi: MpiInstallation) -> Check:
     name = f"{mpi.flavour} {mpi.version}"
-    return Finding("backend", Status.OK, f"{Backend.MPI_DEVICE}: {name}: {aware(mpi, os.environ)}")
+    return Check(
+        "backend", Status.OK, f"{Backend.MPI_DEVICE}: {name}: {is_gpu_aware(mpi, os.environ)}"
+    )
 
 
-def aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
+def is_gpu_aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
     """Whether an MPI takes pointers to GPU memory, as far as it says."""
     if mpi.flavour is not MpiFlavour.OPENMPI:
         return "it doesn't say whether it takes GPU memory; if it doesn't, runs crash"
@@ -66,7 +68,7 @@ def aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
     if program is None:
         return "there is no ompi_info that says whether it takes GPU memory"
     try:
-        done = process.run(
+        done = process.run_process(
             [program, "--parsable", "--all"],
             environment={**environment, **mpi.environment},
             timeout_s=_LIMIT_S,
@@ -74,10 +76,10 @@ def aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
         )
     except MissingComponent as missing:
         return missing.message
-    return words(done.output)
+    return gpu_words(done.output)
 
 
-def words(ompi_info: str) -> str:
+def gpu_words(ompi_info: str) -> str:
     """What ``ompi_info --parsable --all`` says of GPUs."""
     if _BUILT_WITH.search(ompi_info):
         return "built with support for GPU memory"

@@ -65,7 +65,9 @@ def toolchain_of(gpu: str, architectures: Sequence[str]) -> tuple[Toolchain | No
         return None, f"{missing.message}; {missing.hint}"
 
 
-def waived(toolchain: Toolchain | None, why: str, built: Mapping[str, str]) -> dict[str, str]:
+def waived_backends(
+    toolchain: Toolchain | None, why: str, built: Mapping[str, str]
+) -> dict[str, str]:
     """The backends that an executable lacks, each with the reason.
 
     Args:
@@ -113,7 +115,7 @@ def check_launch(workload: Workload, environment: Mapping[str, str]) -> None:
         MissingComponent, UserError: too few GPUs; or nodes can't be emulated.
     """
     if Backend(workload.backend).uses_gpu:
-        gpus.require(_machine().gpus, environment, workload.ranks)
+        gpus.require_gpus(_machine().gpus, environment, workload.ranks)
     if workload.emulated_nodes and HOST_ID in environment:
         raise UserError(
             f"{HOST_ID}={environment[HOST_ID]} is set in this environment, so that nodes can't be "

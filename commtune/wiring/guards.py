@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from commtune.tuner.guarding import guards_of
+from commtune.tuner.guarding import protected_settings
 
 #: In a job that ``commtune submit`` made: names of the guard variables that were set there.
 SET_VARIABLE = "COMMTUNE_GUARDS"
@@ -20,7 +20,7 @@ def guards_here(names: Sequence[str]) -> dict[str, str]:
     Args:
         names: further ones, from a campaign and the description of its system.
     """
-    found = guards_of(tuple(names), os.environ)
+    found = protected_settings(tuple(names), os.environ)
     told = os.environ.get(SET_VARIABLE)
     if told is None:
         return found

@@ -16,34 +16,34 @@ from typing import Any
 from commtune.cluster.launch import base_environment, command_path
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.slurm.allocation import Allocation, this_allocation, topology_of
-from commtune.cluster.slurm.beside import Beside, whole
+from commtune.cluster.slurm.beside import AggressorLaunch, request_with_aggressor
 from commtune.cluster.slurm.block_jobs import BlockJobs
 from commtune.cluster.slurm.failed_nodes import FailedNodes
 from commtune.cluster.slurm.folders import JobFolder
-from commtune.cluster.slurm.handing_in import HandingIn
-from commtune.cluster.slurm.queries import Patience, Queue
-from commtune.cluster.slurm.results import Reader
+from commtune.cluster.slurm.handing_in import Submitter
+from commtune.cluster.slurm.queries import PollBackoff, Queue
+from commtune.cluster.slurm.results import ResultReader
 from commtune.cluster.slurm.scripts import Scripts, time_limit_of_job
 from commtune.cluster.slurm.site import Site
-from commtune.cluster.slurm.spending import Spending
-from commtune.cluster.slurm.steps import Steps, beside_aggressor, srun
-from commtune.cluster.slurm.stopping import Stopping
+from commtune.cluster.slurm.spending import NodeHourAccount
+from commtune.cluster.slurm.steps import Steps, srun_launcher, with_aggressor
+from commtune.cluster.slurm.stopping import StopPolicy
 from commtune.cluster.slurm.submitting import Submission, clean_environment
 from commtune.cluster.slurm.succession import (
     AFTER_VARIABLE,
     KEY_VARIABLE,
+    AllocationChain,
     AllocationScript,
-    Succession,
 )
 from commtune.cluster.slurm.tracer import Tracer
-from commtune.cluster.slurm.watching import Watch
+from commtune.cluster.slurm.watching import JobMonitor
 from commtune.errors import UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
 from commtune.kernels.programs import AnyProgram
 from commtune.model import DEFAULT, MpiInstallation, RunRequest
-from commtune.slurm_templates import Wish
+from commtune.slurm_templates import JobRequest
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.ports import JobBook
 from commtune.tuner.runner import first_limit
@@ -70,7 +70,7 @@ class OnSlurm:
     """
 
     spec: CampaignSpec
-    wish: Wish
+    wish: JobRequest
     mpi: MpiInstallation
     program: AnyProgram
     site: Site
@@ -107,13 +107,13 @@ class OnSlurm:
         """Blocks as jobs."""
         wish, plan = self.wish, self.spec.plan
         queue, accounting = Queue(self._outside), self.site.accounting
-        patience = Patience(plan.seed, shortest_s=wish.poll_s)
+        patience = PollBackoff(plan.seed, shortest_s=wish.poll_s)
         handing_in = self._handing_in(book, queue, patience)
         system = self.spec.system
         return BlockJobs(
             folder=self.folder / "jobs",
             scripts=self.scripts(),
-            reader=Reader(
+            reader=ResultReader(
                 program=self.program,
                 environment=self._variables,
                 watched=self.program.env_names,
@@ -131,7 +131,7 @@ class OnSlurm:
             ),
             book=book,
             handing_in=handing_in,
-            watch=Watch(
+            watch=JobMonitor(
                 queue=queue,
                 accounting=accounting,
                 patience=patience,
@@ -139,14 +139,16 @@ class OnSlurm:
                 say=self.say,
                 changed=lambda flight: book.put_job(flight.job),
             ),
-            spending=Spending(book, self._nodes, plan.budget.node_hours, accounting, time.time),
-            stopping=Stopping(queue, handing_in.submission, self._failed_nodes, self.say),
+            spending=NodeHourAccount(
+                book, self._nodes, plan.budget.node_hours, accounting, time.time
+            ),
+            stopping=StopPolicy(queue, handing_in.submission, self._failed_nodes, self.say),
             most_in_flight=wish.jobs,
             glance_s=min(1.0, wish.poll_s),
             alive=alive,
         )
 
-    def steps(self, succession: Succession | None) -> Steps:
+    def steps(self, succession: AllocationChain | None) -> Steps:
         """Runs as steps of the allocation that we are in.
 
         Args:
@@ -168,14 +170,16 @@ class OnSlurm:
             program = replace(program, path=command_path(os.environ, self.mpi))
         base = dict(os.environ) if self.key else _of_slurm(base_environment(os.environ, self.mpi))
         beside, first_node = self._beside, 0 if self._beside else None
-        launcher = srun(system, self.wish, self._libraries, str(self.mpi.launcher), first_node)
+        launcher = srun_launcher(
+            system, self.wish, self._libraries, str(self.mpi.launcher), first_node
+        )
         inner = LocalBenchmark(
             mpi=self.mpi,
             program=program,
             environment={**base, **self._variables},
             watched=program.env_names,
             folder=self._records,
-            launcher=beside_aggressor(launcher, beside, self._records) if beside else launcher,
+            launcher=with_aggressor(launcher, beside, self._records) if beside else launcher,
         )
         is_group = bool(system and system.jobs.switches == "group")
         worked = partial(succession.worked, allocation) if succession else _nothing
@@ -190,7 +194,7 @@ class OnSlurm:
             ),
             worked=worked,
             failed_nodes=self._failed_nodes,
-            patience=Patience(self.spec.plan.seed, shortest_s=self.wish.poll_s),
+            patience=PollBackoff(self.spec.plan.seed, shortest_s=self.wish.poll_s),
             say=self.say,
             beside=beside,
         )
@@ -235,7 +239,7 @@ class OnSlurm:
         return AllocationScript(
             campaign=self.spec.plan.name,
             system=self.spec.system,
-            wish=whole(self.wish, self.spec.aggressor),
+            wish=request_with_aggressor(self.wish, self.spec.aggressor),
             command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
             folder=self.folder / "jobs",
             time_s=self.wish.time_s or self._whole_s(),
@@ -247,11 +251,11 @@ class OnSlurm:
             },
         )
 
-    def succession(self, book: JobBook, database: str = "") -> Succession:
+    def succession(self, book: JobBook, database: str = "") -> AllocationChain:
         """Submits allocations, one after the other."""
         queue = Queue(self._outside)
-        patience = Patience(self.spec.plan.seed, shortest_s=self.wish.poll_s)
-        return Succession(
+        patience = PollBackoff(self.spec.plan.seed, shortest_s=self.wish.poll_s)
+        return AllocationChain(
             self.allocation_script(database),
             book,
             self._handing_in(book, queue, patience),
@@ -292,15 +296,15 @@ class OnSlurm:
 
     @property
     def _nodes(self) -> int:
-        return whole(self.wish, self.spec.aggressor).nodes
+        return request_with_aggressor(self.wish, self.spec.aggressor).nodes
 
     @property
-    def _beside(self) -> Beside | None:
+    def _beside(self) -> AggressorLaunch | None:
         aggressor = self.spec.aggressor
         if aggressor is None:
             return None
         assert isinstance(self.program, NativeProgram)  # campaign files are checked for it
-        return Beside(
+        return AggressorLaunch(
             aggressor=aggressor,
             system=self.spec.system,
             wish=self.wish,
@@ -316,8 +320,8 @@ class OnSlurm:
         together_s = budget.search_s + budget.ablation_s + budget.confirmation_s
         return min(_LONGEST_S, _ROOM * together_s + _ROOM_S)
 
-    def _handing_in(self, book: JobBook, queue: Queue, patience: Patience) -> HandingIn:
-        return HandingIn(
+    def _handing_in(self, book: JobBook, queue: Queue, patience: PollBackoff) -> Submitter:
+        return Submitter(
             submission=self.submission,
             queue=queue,
             accounting=self.site.accounting,
@@ -368,7 +372,7 @@ def on_slurm(
     )
 
 
-def follows() -> bool:
+def follows_allocation() -> bool:
     """Whether we were started by a job that waited for another allocation of the campaign."""
     return bool(os.environ.get(AFTER_VARIABLE))
 

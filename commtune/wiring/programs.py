@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from commtune.cluster.launch import base_environment, command_path, local
+from commtune.cluster.launch import base_environment, command_path, local_launcher
 from commtune.cluster.local import LocalBenchmark
 from commtune.cluster.mpi import find_mpi
 from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import Built, backends_of, provide
+from commtune.kernels.build import BuiltBenchmark, backends_of, provide_benchmark
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
 from commtune.model import (
@@ -29,7 +29,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import Space
-from commtune.tuner.guarding import check_pins, guards_of
+from commtune.tuner.guarding import check_pins, protected_settings
 from commtune.wiring.gpus import check_launch, require_backend, shown_names, toolchain_for
 from commtune.wiring.records import Folders
 
@@ -43,10 +43,10 @@ def build_for(
     log: Path | None = None,
     *,
     again: bool = False,
-) -> tuple[Built, dict[str, str]]:
+) -> tuple[BuiltBenchmark, dict[str, str]]:
     """The benchmark, built if it wasn't, and its backends; see ``backends_of``."""
     cache = Folders.of_user().cache
-    found = provide(mpi, cache, toolchain=toolchain, log=log, again=again)
+    found = provide_benchmark(mpi, cache, toolchain=toolchain, log=log, again=again)
     return found, backends_of(found.executable)
 
 
@@ -133,9 +133,9 @@ def prepare_pinned(
 ) -> LocalBenchmark:
     """The same from what a database knows of a space: its pins and its variables' names."""
     check_launch(workload, os.environ)
-    check_pins(pinned, guards_of(tuple(guards), os.environ))
+    check_pins(pinned, protected_settings(tuple(guards), os.environ))
     on_gpu = Backend(workload.backend).uses_gpu
-    safe = tuple(guards_of(tuple(guards), os.environ)) if on_gpu else ()
+    safe = tuple(protected_settings(tuple(guards), os.environ)) if on_gpu else ()
     return LocalBenchmark(
         mpi=mpi,
         program=program_for(
@@ -144,7 +144,7 @@ def prepare_pinned(
         environment={**base_environment(os.environ, mpi, guards), **pinned},
         watched=watched,
         folder=folder,
-        launcher=local(mpi, bound=not on_gpu, emulated_nodes=workload.emulated_nodes),
+        launcher=local_launcher(mpi, bound=not on_gpu, emulated_nodes=workload.emulated_nodes),
     )
 
 
@@ -160,7 +160,7 @@ def program_for(
     return other or _native(mpi, workload, names)
 
 
-def watching(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:
+def watch_variables(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:
     """The same benchmark, with other variables watched: for settings that no space declares."""
     program = benchmark.program
     if isinstance(program, AnyProgram):
@@ -169,7 +169,7 @@ def watching(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:
     return replace(benchmark, program=program, watched=tuple(names))
 
 
-def bench(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -> RunResult:
+def run_once(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -> RunResult:
     """One run of the benchmark, not stored."""
     return benchmark.measure(request, time_limit_s)
 
@@ -202,6 +202,6 @@ def by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> st
     return f"run it by hand: cd {shlex.quote(folder)} && {shown}"
 
 
-def find(named: str) -> MpiInstallation:
+def find_named_mpi(named: str) -> MpiInstallation:
     """Finds an MPI; see ``cluster.mpi.find_mpi``."""
     return find_mpi(named)

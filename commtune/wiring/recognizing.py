@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from commtune.cluster.looking import clues_here
-from commtune.systems import load_system, systems
-from commtune.systems.recognizing import recognize, surest
+from commtune.cluster.looking import collect_clues
+from commtune.systems import list_systems, load_system
+from commtune.systems.recognizing import recognize_system, surest_matches
 from commtune.wiring.on_slurm import OnSlurm
 
 
@@ -17,8 +17,8 @@ def system_hint(on: OnSlurm) -> str:
     """
     if on.spec.system is not None or on.key:
         return ""
-    known = [load_system(name) for name in systems()]
-    found = surest(recognize(clues_here(os.environ, on.site.name), known))
+    known = [load_system(name) for name in list_systems()]
+    found = surest_matches(recognize_system(collect_clues(os.environ, on.site.name), known))
     if len(found) != 1 or found[0].system.retired:
         return ""
     name, why = found[0].system.name, found[0].by[0]

@@ -14,16 +14,16 @@ import platformdirs
 
 from commtune.cluster.machine import Machine, describe_machine
 from commtune.db.answers import LIBRARIES
-from commtune.db.codec import plain
+from commtune.db.codec import to_json_value
 from commtune.db.describing import CampaignDescription
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.kernels.programs import files_of, sources_of
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload, content_key
-from commtune.slurm_templates import Wish
+from commtune.slurm_templates import JobRequest
 from commtune.spaces import Space
 from commtune.systems import FABRIC, fabric_of
 from commtune.systems.findings import DESCRIBED
-from commtune.text import emulated
+from commtune.text import describe_emulated
 from commtune.tuner.campaign_file import CampaignSpec
 from commtune.tuner.grids import Grid
 from commtune.tuner.plan import Plan
@@ -169,7 +169,7 @@ def record_of_today(
     workload = Workload.of_plain(stored.what["workload"])
     return CampaignRecord(
         name=stored.name,
-        what=plain({**stored.what, **_surroundings(mpi, machine, guards, workload)}),
+        what=to_json_value({**stored.what, **_surroundings(mpi, machine, guards, workload)}),
         settings=stored.settings,
         space=stored.space,
         space_key=stored.what["space"]["content"],
@@ -259,7 +259,7 @@ def _nonzero(**values: int) -> dict[str, int]:
     return {name: value for name, value in values.items() if value}
 
 
-def _of_slurm(spec: CampaignSpec, wish: Wish) -> dict[str, Any]:
+def _of_slurm(spec: CampaignSpec, wish: JobRequest) -> dict[str, Any]:
     """Of what is asked of Slurm, what may change; the file says the rest to who measures more."""
     file = str(spec.file.resolve()) if spec.file else None
     return {"exclude": list(wish.exclude), "file": file}
@@ -274,7 +274,7 @@ def _system(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:
         return SystemRecord(machine.fingerprint(), name, machine.shape())
     shape = {**machine.shape(), "emulated_nodes": emulated_nodes}
     key = content_key({"machine": machine.fingerprint(), "emulated_nodes": emulated_nodes})
-    return SystemRecord(key, f"{name} ({emulated(emulated_nodes)})", shape)
+    return SystemRecord(key, f"{name} ({describe_emulated(emulated_nodes)})", shape)
 
 
 def _stack(

@@ -64,7 +64,7 @@ def steps_on_slurm(on: OnSlurm, watched: Sequence[str], folder: Path) -> Steps:
     return replace(on, program=program, folder=folder).steps(None)
 
 
-def submit(on: OnSlurm, opened: Database) -> JobRecord:
+def submit_campaign(on: OnSlurm, opened: Database) -> JobRecord:
     """Submits an allocation in which the campaign runs; returns its record, with its number.
 
     Raises:
@@ -130,7 +130,7 @@ def test_script(on: OnSlurm, script: str) -> str:
         return on.submission.test_only(file, folder=Path(folder))
 
 
-def cancel(campaign_id: int, opened: Database) -> Cancelled:
+def cancel_campaign(campaign_id: int, opened: Database) -> Cancelled:
     """Ends what of a campaign is with Slurm.
 
     Raises:

@@ -17,8 +17,8 @@ from pathlib import Path
 from commtune.cluster.launch import base_environment
 from commtune.cluster.machine import describe_machine
 from commtune.db.answers import LIBRARIES
-from commtune.db.codec import plain
-from commtune.db.describing import CampaignDescription, describe, header
+from commtune.db.codec import to_json_value
+from commtune.db.describing import CampaignDescription, benchmark_header, describe_campaign
 from commtune.errors import CommtuneError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import (
@@ -31,7 +31,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.tuner.campaign_file import CampaignSpec
-from commtune.wiring.given_versions import ASKED, CUT_TO, given
+from commtune.wiring.given_versions import ASKED, CUT_TO, given_versions
 from commtune.wiring.programs import prepare_pinned
 
 #: Starting a library on a large node takes seconds; a launcher that hangs is waited for as long.
@@ -65,9 +65,9 @@ def begun_with(url: str, name: str) -> Mapping[str, str] | None:
     working kept the question from being answered as well, and such a campaign may begin anew.
     """
     try:
-        stored = describe(url, name)
+        stored = describe_campaign(url, name)
         cut: Mapping[str, str] | None = None if stored.simulated else stored.space.get(CUT_TO)
-        return cut if cut or header(url, stored.id) is not None else None
+        return cut if cut or benchmark_header(url, stored.id) is not None else None
     except CommtuneError:
         return None  # whoever opens the database next is told
 
@@ -137,9 +137,9 @@ def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping
     known: Mapping[str, str] = stored.stack.description.get(LIBRARIES, {})
     if not known:
         return {}
-    told = given(os.environ)
+    told = given_versions(os.environ)
     if told is None:
-        if plain(describe_machine().shape()) != stored.what["machine"]:
+        if to_json_value(describe_machine().shape()) != stored.what["machine"]:
             return dict(known)
         workload = Workload.of_plain(stored.what["workload"])
         pinned, guards = stored.space.get("pinned", {}), tuple(stored.what.get("guards", {}))
@@ -150,14 +150,14 @@ def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping
 
 def libraries_named(names: Collection[str]) -> list[str]:
     """The libraries that can be asked which read variables of these names."""
-    from commtune.spaces.catalogue import prefixes  # reads files
+    from commtune.spaces.catalogue import variable_prefixes  # reads files
 
-    return [one for one in ASKED if any(name.startswith(prefixes(one)) for name in names)]
+    return [one for one in ASKED if any(name.startswith(variable_prefixes(one)) for name in names)]
 
 
 def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
     """All versions that can be had."""
-    told = given(os.environ)
+    told = given_versions(os.environ)
     if told is not None:
         return _Answer(told, given=True)
     if spec.slurm is None:

@@ -12,8 +12,8 @@ from commtune.cluster.gpu_links import (
     REMOTE,
     STATUS,
     TOPOLOGY,
-    look_closer,
-    nvlinks,
+    find_nvlinks,
+    inspect_gpus,
     parse_matrix,
     parse_query,
     parse_remote,
@@ -91,7 +91,7 @@ def test_links_and_their_ends() -> None:
 
 
 def test_two_gpus_whose_ends_are_a_switch() -> None:
-    found = nvlinks(
+    found = find_nvlinks(
         addresses(2), H200_TOPOLOGY, status(2, 18), remote([SWITCH] * 18, [SWITCH] * 18)
     )
     assert [[(b["to"], b["links"], b["link_Bps"]) for b in own] for own in found] == [
@@ -101,7 +101,7 @@ def test_two_gpus_whose_ends_are_a_switch() -> None:
 
 def test_fewer_links_than_pairs_need_lead_to_a_switch() -> None:
     rows = [" ".join("X" if a == b else "NV18" for b in range(4)) for a in range(4)]
-    for own in nvlinks(addresses(4), matrix(rows), status(4, 18), ""):
+    for own in find_nvlinks(addresses(4), matrix(rows), status(4, 18), ""):
         assert [(b["to"], b["links"]) for b in own] == [("switch", 18)]
 
 
@@ -112,7 +112,7 @@ def test_direct_links(told: bool) -> None:
     pci = addresses(4)
     ends = [[f"0000{p}".upper() for p in pci if p != own for _ in range(4)] for own in pci]
     said = remote(*ends) if told else ""
-    found = nvlinks(pci, matrix(rows), status(4, 12, "25.781 GB/s"), said)
+    found = find_nvlinks(pci, matrix(rows), status(4, 12, "25.781 GB/s"), said)
     assert [(b["to"], b["pci"], b["links"], b["link_Bps"]) for b in found[1]] == [
         ("gpu", pci[0], 4, 25e9), ("gpu", pci[2], 4, 25e9), ("gpu", pci[3], 4, 25e9),
     ]  # fmt: skip
@@ -123,7 +123,9 @@ def test_links_to_processors_are_none_between_gpus() -> None:
     pci = addresses(2)
     ends = [["00000004:04:00.0"] * 3 + [f"0000{pci[1]}"] * 3,
             ["00000004:05:00.0"] * 3 + [f"0000{pci[0]}"] * 3]  # fmt: skip
-    found = nvlinks(pci, matrix(["X NV3", "NV3 X"]), status(2, 6, "25.781 GB/s"), remote(*ends))
+    found = find_nvlinks(
+        pci, matrix(["X NV3", "NV3 X"]), status(2, 6, "25.781 GB/s"), remote(*ends)
+    )
     assert [(b["to"], b["links"]) for own in found for b in own] == [("gpu", 3), ("gpu", 3)]
 
 
@@ -133,13 +135,13 @@ def test_links_to_processors_are_none_between_gpus() -> None:
      ("53.125 GB/s", 50e9), ("100 GB/s", 100e9)],
 )  # fmt: skip
 def test_speeds_as_links_are_sold(said: str, sold: float) -> None:
-    found = nvlinks(addresses(2), H200_TOPOLOGY, status(2, 18, said), "")
+    found = find_nvlinks(addresses(2), H200_TOPOLOGY, status(2, 18, said), "")
     assert found[0][0]["link_Bps"] == sold
 
 
 @pytest.mark.parametrize(("topology", "speeds"), [("", status(2, 18)), (H200_TOPOLOGY, "")])
 def test_without_links_nothing_is_made_up(topology: str, speeds: str) -> None:
-    assert nvlinks(addresses(2), topology, speeds, "") == [(), ()]
+    assert find_nvlinks(addresses(2), topology, speeds, "") == [(), ()]
 
 
 def recorded(arguments: Sequence[str]) -> str:
@@ -157,7 +159,7 @@ def write(root: Path, path: str, text: str) -> None:
 def test_two_h200(tmp_path: Path) -> None:
     for number in (6, 7):
         write(tmp_path, f"sys/bus/pci/devices/0000:00:0{number}.0/numa_node", "0\n")
-    seen = look_closer([H200, H200], tmp_path, recorded)
+    seen = inspect_gpus([H200, H200], tmp_path, recorded)
     assert seen and seen.fabric
     assert (seen.vendor, seen.model, seen.count) == ("nvidia", "NVIDIA H200", 2)
     assert (seen.memory, seen.numa) == (143771 * 2**20, (0, 0))
@@ -167,13 +169,13 @@ def test_two_h200(tmp_path: Path) -> None:
 
 def test_numa_nodes_that_the_kernel_does_not_know(tmp_path: Path) -> None:
     write(tmp_path, "sys/bus/pci/devices/0000:00:06.0/numa_node", "-1\n")
-    seen = look_closer([H200, H200], tmp_path, recorded)
+    seen = inspect_gpus([H200, H200], tmp_path, recorded)
     assert seen and seen.numa == ()
 
 
 def test_a_job_with_one_of_several(tmp_path: Path) -> None:
     write(tmp_path, "sys/bus/pci/devices/0000:00:06.0/numa_node", "0\n")
-    seen = look_closer([H200] * 4, tmp_path, recorded)
+    seen = inspect_gpus([H200] * 4, tmp_path, recorded)
     assert seen and (seen.count, seen.visible, seen.memory) == (4, 2, 143771 * 2**20)
     assert (seen.numa, seen.fabric) == ((), None)
 
@@ -182,7 +184,7 @@ def test_without_nvidia_smi_the_drivers_files_say_where(tmp_path: Path) -> None:
     for number, node in ((6, 0), (7, 1)):
         write(tmp_path, f"proc/driver/nvidia/gpus/0000:00:0{number}.0/information", "Model: H200")
         write(tmp_path, f"sys/bus/pci/devices/0000:00:0{number}.0/numa_node", f"{node}\n")
-    seen = look_closer([H200, H200], tmp_path, lambda _: "")
+    seen = inspect_gpus([H200, H200], tmp_path, lambda _: "")
     assert seen and (seen.numa, seen.memory, seen.fabric) == ((0, 1), None, None)
 
 
@@ -220,7 +222,7 @@ def mi250x_node(root: Path) -> None:
 
 def test_eight_dies_of_mi250x(tmp_path: Path) -> None:
     mi250x_node(tmp_path)
-    seen = look_closer([Gpu("amd", "gfx90a", "6.3")] * 8, tmp_path, lambda _: "")
+    seen = inspect_gpus([Gpu("amd", "gfx90a", "6.3")] * 8, tmp_path, lambda _: "")
     assert seen and seen.fabric
     assert (seen.count, seen.memory) == (8, 68702699520)
     assert seen.numa == (0, 0, 1, 1, 2, 2, 3, 3)
@@ -232,9 +234,9 @@ def test_kernels_that_name_no_bandwidth_name_no_links(tmp_path: Path) -> None:
     mi250x_node(tmp_path)
     for file in tmp_path.glob("sys/class/kfd/kfd/topology/nodes/*/io_links/*/properties"):
         file.write_text(file.read_text().replace("50000", "0"))
-    seen = look_closer([Gpu("amd", "gfx90a", "6.3")] * 8, tmp_path, lambda _: "")
+    seen = inspect_gpus([Gpu("amd", "gfx90a", "6.3")] * 8, tmp_path, lambda _: "")
     assert seen and seen.fabric is None
 
 
 def test_no_gpu(tmp_path: Path) -> None:
-    assert look_closer([], tmp_path, recorded) is None
+    assert inspect_gpus([], tmp_path, recorded) is None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from commtune.cluster.gpus import Gpu, parse_nvidia_smi, require, visible
+from commtune.cluster.gpus import Gpu, count_visible, parse_nvidia_smi, require_gpus
 from commtune.errors import MissingComponent, UserError
 
 H200 = Gpu("nvidia", "NVIDIA H200", "580.95.05")
@@ -34,23 +34,23 @@ def test_what_nvidia_smi_prints() -> None:
     ],
 )
 def test_lists_of_visible_gpus(environment: Mapping[str, str], count: int) -> None:
-    assert visible([H200] * 4, environment) == count
+    assert count_visible([H200] * 4, environment) == count
 
 
 def test_amd_has_lists_of_its_own() -> None:
-    assert visible([MI250] * 8, {"ROCR_VISIBLE_DEVICES": "0,1,2,3"}) == 4
-    assert visible([MI250] * 8, {"HIP_VISIBLE_DEVICES": "0"}) == 1
-    assert visible([], {"CUDA_VISIBLE_DEVICES": "0"}) == 0
+    assert count_visible([MI250] * 8, {"ROCR_VISIBLE_DEVICES": "0,1,2,3"}) == 4
+    assert count_visible([MI250] * 8, {"HIP_VISIBLE_DEVICES": "0"}) == 1
+    assert count_visible([], {"CUDA_VISIBLE_DEVICES": "0"}) == 0
 
 
 def test_a_rank_needs_a_gpu() -> None:
-    require([H200] * 2, {}, 2)
+    require_gpus([H200] * 2, {}, 2)
     with pytest.raises(UserError) as few:
-        require([H200] * 4, {"CUDA_VISIBLE_DEVICES": "0,1"}, 4)
+        require_gpus([H200] * 4, {"CUDA_VISIBLE_DEVICES": "0,1"}, 4)
     assert few.value.message == (
         "4 ranks need 4 GPUs, one each, and 2 of 4 can be used here (CUDA_VISIBLE_DEVICES=0,1)"
     )
     assert few.value.hint == "ask for at most 2 ranks"
     with pytest.raises(MissingComponent) as none:
-        require([], {}, 2)
+        require_gpus([], {}, 2)
     assert "no GPU" in none.value.message

@@ -70,7 +70,7 @@ def test_ranks_of_emulated_nodes_are_one_world(name: str, tmp_path: Path) -> Non
         '${PMI_SIZE:-$OMPI_COMM_WORLD_SIZE}: $NCCL_HOSTID"\n'
     )
     script.chmod(0o755)
-    done = process.run(
+    done = process.run_process(
         mpi_command(mpi, 4, [str(script)], bound=False, emulated_nodes=2),
         environment=base_environment(os.environ, mpi),
         timeout_s=60,
@@ -137,7 +137,7 @@ def test_open_mpi_4_starts_ranks_where_there_is_no_ssh(tmp_path: Path) -> None:
     mpi = replace(found, launcher=launcher)
     environment = base_environment({"HOME": "/root", "PATH": str(tmp_path)}, mpi)
 
-    done = process.run(
+    done = process.run_process(
         mpi_command(mpi, 2, ["/bin/echo", "here"]), environment=environment, timeout_s=60
     )
 

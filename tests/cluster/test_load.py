@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from commtune import process
-from commtune.cluster.load import Snapshot, between, parse_cores, snapshot
+from commtune.cluster.load import LoadSnapshot, load_between, parse_cores, read_load
 
 _HZ = os.sysconf("SC_CLK_TCK")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
-def taken(at_s: float, own_s: float, *cores: list[float]) -> Snapshot:
+def taken(at_s: float, own_s: float, *cores: list[float]) -> LoadSnapshot:
     """Counters at a moment; each core's columns in seconds, in the kernel's order."""
     lines = [
         f"cpu{number} " + " ".join(str(round(value * _HZ)) for value in columns)
         for number, columns in enumerate(cores)
     ]
-    return Snapshot(parse_cores("\n".join(["cpu 9 9 9", *lines, "intr 5 6"])), own_s, at_s)
+    return LoadSnapshot(parse_cores("\n".join(["cpu 9 9 9", *lines, "intr 5 6"])), own_s, at_s)
 
 
 IDLE = [100.0, 20.0, 30.0, 500.0, 4.0, 0.0, 2.0, 1.0, 50.0, 0.0]
@@ -57,18 +57,18 @@ def test_what_is_not_our_own_is_others(
     own_s: float, first: dict[str, float], second: dict[str, float], share: float, stolen: float
 ) -> None:
     before = taken(1000.0, 7.0, IDLE, IDLE)
-    found = between(before, taken(1002.0, 7.0 + own_s, more(**first), more(**second)))
+    found = load_between(before, taken(1002.0, 7.0 + own_s, more(**first), more(**second)))
     assert found is not None
     assert (found.share, found.stolen) == pytest.approx((share, stolen))
 
 
 def test_interrupts_that_nobody_is_charged_for_are_nobodys() -> None:
-    charged = between(
+    charged = load_between(
         taken(0.0, 0.0, IDLE), taken(2.0, 1.0, more(user=0.5, softirq=1.0, idle=0.5))
     )
     before = [*IDLE[:5], 3.0, *IDLE[6:]]
     after = more(user=1.0, irq=3.5, softirq=0.5)
-    apart = between(taken(0.0, 0.0, before), taken(2.0, 1.0, after))
+    apart = load_between(taken(0.0, 0.0, before), taken(2.0, 1.0, after))
     assert charged is not None and charged.share == pytest.approx(0.25)
     assert apart is not None and apart.share == 0.0
 
@@ -83,7 +83,7 @@ def test_old_kernels_and_offline_cores_are_read() -> None:
 
 def test_only_our_cores_count(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text("cpu0 100 0 0 900\ncpu1 700 0 0 300\ncpu2 1 0 0 9\n")
-    found = snapshot(tmp_path, [1])
+    found = read_load(tmp_path, [1])
     assert found is not None
     assert {number: core.busy for number, core in found.cores.items()} == {1: 700}
 
@@ -94,16 +94,16 @@ def test_only_our_cores_count(tmp_path: Path) -> None:
 def test_what_cannot_be_told_is_not_guessed(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "stat").write_text(text)
-    assert snapshot(tmp_path, [1]) is None
-    assert between(None, snapshot()) is None
-    assert between(snapshot(), None) is None
+    assert read_load(tmp_path, [1]) is None
+    assert load_between(None, read_load()) is None
+    assert load_between(read_load(), None) is None
 
 
 def test_counters_that_stand_still_say_nothing() -> None:
     # As where a sandbox makes them up.
     still = [0.0] * 8
-    assert between(taken(0.0, 1.0, still), taken(2.0, 3.0, still)) is None
-    assert between(taken(0.0, 1.0, IDLE), taken(0.0, 1.0, more(user=1.0))) is None
+    assert load_between(taken(0.0, 1.0, still), taken(2.0, 3.0, still)) is None
+    assert load_between(taken(0.0, 1.0, IDLE), taken(0.0, 1.0, more(user=1.0))) is None
 
 
 @pytest.fixture
@@ -127,10 +127,10 @@ def burner(one_core: None) -> Iterator[None]:
 
 def run(script: str) -> tuple[float, float]:
     """Runs a shell script as runs are; the share of others, and the run's own share."""
-    before = snapshot()
-    process.run(["/bin/sh", "-c", script], environment=_ENVIRONMENT, timeout_s=20)
-    after = snapshot()
-    found = between(before, after)
+    before = read_load()
+    process.run_process(["/bin/sh", "-c", script], environment=_ENVIRONMENT, timeout_s=20)
+    after = read_load()
+    found = load_between(before, after)
     assert found is not None and before is not None and after is not None
     return found.share, (after.own_s - before.own_s) / (after.at_s - before.at_s)
 

@@ -16,10 +16,10 @@ import pytest
 from left_over import living, wait_until_living
 
 from commtune import process
-from commtune.cluster.judging import judge, strange_environment
+from commtune.cluster.judging import judge_run, strange_environment
 from commtune.cluster.launch import Launcher
 from commtune.cluster.local import LocalBenchmark
-from commtune.kernels.records import Records, read
+from commtune.kernels.records import Records, read_records
 from commtune.model import (
     Configuration,
     Measurement,
@@ -126,7 +126,7 @@ def measured(size: int, wrong: int = 0) -> Measurement:
 def test_how_a_run_ended(
     found: Records, ended: process.Completed, outcome: Outcome, detail: str
 ) -> None:
-    assert judge(found, ended, 2.5) == (outcome, detail)
+    assert judge_run(found, ended, 2.5) == (outcome, detail)
 
 
 def _header(*environments: dict[str, str]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class _Script:
         return ["/bin/sh", "-c", self.script, "sh", str(records), request.run_id]
 
     def read(self, records: Path, request: RunRequest) -> Records:
-        return read(records, request)
+        return read_records(records, request)
 
 
 @dataclass(frozen=True)

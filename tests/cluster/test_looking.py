@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.looking import clues_here, look
+from commtune.cluster.looking import collect_clues, inspect_machine
 from commtune.spaces import parse_document
 from commtune.systems import build_system
-from commtune.systems.drafting import draft
+from commtune.systems.drafting import draft_description
 
 QUERY = "NVIDIA H200, 143771, 00000000:00:06.0\nNVIDIA H200, 143771, 00000000:00:07.0\n"
 TOPOLOGY = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-31\nGPU1\tNV18\t X \t0-31\n"
@@ -71,7 +71,7 @@ def node(tmp_path: Path) -> Path:
 
 
 def test_a_recorded_node(node: Path) -> None:
-    seen = look({}, node, nvidia_smi)
+    seen = inspect_machine({}, node, nvidia_smi)
     assert (seen.sockets, seen.cores, seen.numa_nodes) == (2, 4, 2)
     assert seen.memory == 131981020 * 1024
     assert seen.gpus and seen.gpus.fabric
@@ -89,7 +89,7 @@ def test_a_recorded_node(node: Path) -> None:
 
 
 def test_a_recorded_node_is_described(node: Path) -> None:
-    page = draft("recorded", look({}, node, nvidia_smi), date(2026, 11, 22))
+    page = draft_description("recorded", inspect_machine({}, node, nvidia_smi), date(2026, 11, 22))
     system = build_system(parse_document(page.text))
     assert system.network.fabric == "InfiniBand NDR"
     assert [link.pairs for link in system.links] == ["all"]
@@ -97,9 +97,9 @@ def test_a_recorded_node_is_described(node: Path) -> None:
 
 
 def test_an_empty_tree_is_described_too(tmp_path: Path) -> None:
-    seen = look({}, tmp_path)
+    seen = inspect_machine({}, tmp_path)
     assert (seen.processor, seen.gpus, seen.ports) == ("unknown", None, ())
-    build_system(parse_document(draft("empty", seen, date(2026, 11, 22)).text))
+    build_system(parse_document(draft_description("empty", seen, date(2026, 11, 22)).text))
 
 
 def test_slingshot(tmp_path: Path) -> None:
@@ -110,14 +110,14 @@ def test_slingshot(tmp_path: Path) -> None:
         write(tmp_path, "drivers/cxi_ss1/x", "")
         (tmp_path / f"{device}/device").mkdir()
         (tmp_path / f"{device}/device/driver").symlink_to(tmp_path / "drivers/cxi_ss1")
-    ports = look({}, tmp_path).network_ports
+    ports = inspect_machine({}, tmp_path).network_ports
     assert [port.name for port in ports] == ["hsn0", "hsn1", "hsn2", "hsn3"]
     assert (ports[0].model, ports[0].bandwidth) == ("HPE Slingshot 11", 25e9)
     assert ports[0].network == "Slingshot 11"
 
 
 def test_this_machine() -> None:
-    seen = look(os.environ)
+    seen = inspect_machine(os.environ)
     assert seen.cores <= (os.cpu_count() or 1)
     assert seen.memory > 2**28
     assert seen.clues.host.partition(".")[0] == socket.gethostname().partition(".")[0]
@@ -125,6 +125,6 @@ def test_this_machine() -> None:
 
 
 def test_a_job_knows_its_cluster() -> None:
-    assert clues_here({"SLURM_CLUSTER_NAME": "here"}, "").cluster == "here"
-    assert clues_here({"SLURM_CLUSTER_NAME": "here"}, "there").cluster == "there"
-    assert clues_here({}, "").cluster == ""
+    assert collect_clues({"SLURM_CLUSTER_NAME": "here"}, "").cluster == "here"
+    assert collect_clues({"SLURM_CLUSTER_NAME": "here"}, "there").cluster == "there"
+    assert collect_clues({}, "").cluster == ""

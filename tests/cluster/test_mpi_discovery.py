@@ -25,11 +25,11 @@ from mpi_texts import (
 )
 
 from commtune import process
-from commtune.cluster.launch import local
+from commtune.cluster.launch import local_launcher
 from commtune.cluster.mpi import (
-    Identity,
+    MpiIdentity,
     find_mpi,
-    identify,
+    identify_mpi,
     include_folders,
     parse_header,
     parse_launcher,
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
 
 
 @pytest.mark.parametrize(("text", "wanted"), LAUNCHERS)
-def test_a_launcher_is_recognized(text: str, wanted: Identity) -> None:
+def test_a_launcher_is_recognized(text: str, wanted: MpiIdentity) -> None:
     assert parse_launcher(text) == wanted
 
 
@@ -66,7 +66,7 @@ def test_an_unknown_launcher_is_not_guessed(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "wanted"), HEADERS)
-def test_a_header_is_recognized(text: str, wanted: Identity) -> None:
+def test_a_header_is_recognized(text: str, wanted: MpiIdentity) -> None:
     assert parse_header(text) == wanted
 
 
@@ -164,7 +164,7 @@ def test_cray_mpich_is_started_by_srun(bare: Path) -> None:
     assert (found.flavour, found.version) == (MpiFlavour.CRAY, "8.1.29.4")
     assert found.launcher == bare / "path/srun"
     with pytest.raises(MissingComponent, match="started by srun, in jobs") as error:
-        local(found)
+        local_launcher(found)
     assert "slurm: {}" in error.value.hint
 
 
@@ -257,11 +257,11 @@ def test_a_real_wheel_compiles_and_runs_with_what_it_is_said_to_need(
     assert mpi.version == WHEELS[name].version
     (tmp_path / "t.cpp").write_text(PROGRAM)
     environment = {"PATH": os.defpath, "HOME": str(tmp_path), **mpi.environment}
-    compiled = process.run(
+    compiled = process.run_process(
         [mpi.compiler, "-o", "t", "t.cpp"], environment=environment, timeout_s=60, cwd=tmp_path
     )
     assert compiled.ok, compiled.output
-    ran = process.run(
+    ran = process.run_process(
         [mpi.launcher, "-n", "2", "./t"], environment=environment, timeout_s=60, cwd=tmp_path
     )
     assert ran.ok, ran.output
@@ -272,6 +272,6 @@ def test_a_real_wheel_compiles_and_runs_with_what_it_is_said_to_need(
 def test_debians_mpis_are_told_apart_side_by_side(flavour: str) -> None:
     compiler = Path(f"/usr/bin/mpicxx.{flavour}")
     require_component(f"Debian's {flavour}", compiler.is_file())
-    found = identify(compiler, "path")
+    found = identify_mpi(compiler, "path")
     assert found.flavour == flavour
     assert found.launcher == Path(f"/usr/bin/mpiexec.{flavour}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from commtune.cluster.judging import during, judge_content
+from commtune.cluster.judging import failed_operations, judge_content
 from commtune.kernels.records import Records
 from commtune.model import DEFAULT, Measurement, Operation, Outcome, RunRequest, Timing, Workload
 
@@ -45,14 +45,14 @@ def test_sizes_of_one_operation_do_not_stand_for_those_of_another() -> None:
     [(0, " (at broadcast)"), (2, " (at alltoall)"), (5, " (at ring)"), (6, "")],
 )
 def test_a_failed_run_says_at_which_operation(done: int, where: str) -> None:
-    assert during(_SEVERAL, _records(_ALL[:done])) == where
+    assert failed_operations(_SEVERAL, _records(_ALL[:done])) == where
 
 
 def test_wrong_elements_are_those_of_an_operation() -> None:
-    assert during(_SEVERAL, _records(_ALL, wrong="alltoall")) == " (at alltoall)"
-    assert during(_SEVERAL, _records(_ALL, wrong="")) == " (at broadcast)"
+    assert failed_operations(_SEVERAL, _records(_ALL, wrong="alltoall")) == " (at alltoall)"
+    assert failed_operations(_SEVERAL, _records(_ALL, wrong="")) == " (at broadcast)"
 
 
 def test_nothing_is_said_of_a_run_of_one_operation_or_before_the_first() -> None:
-    assert during(_ALONE, _records([])) == ""
-    assert during(_SEVERAL, Records()) == ""
+    assert failed_operations(_ALONE, _records([])) == ""
+    assert failed_operations(_SEVERAL, Records()) == ""

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from commtune.cluster.shared_memory import sweep
+from commtune.cluster.shared_memory import remove_stale_segments
 
 
 def test_only_unused_segments_of_mpi_are_removed(tmp_path: Path) -> None:
@@ -21,13 +21,13 @@ def test_only_unused_segments_of_mpi_are_removed(tmp_path: Path) -> None:
 
     with (tmp_path / "mpich_shm_used").open("r+b") as file:
         mapped = mmap.mmap(file.fileno(), 4096)
-    removed = sweep(since, tmp_path)
+    removed = remove_stale_segments(since, tmp_path)
 
     assert removed == 3
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"database", "mpich_shm_used", "mpich_shm_old"}
     mapped.close()
-    assert sweep(since, tmp_path) == 1
+    assert remove_stale_segments(since, tmp_path) == 1
 
 
 def test_a_file_that_another_process_holds_open_stays(tmp_path: Path) -> None:
@@ -39,6 +39,6 @@ def test_a_file_that_another_process_holds_open_stays(tmp_path: Path) -> None:
     )
     assert holder.stdout is not None
     holder.stdout.readline()
-    assert sweep(0.0, tmp_path) == 0
+    assert remove_stale_segments(0.0, tmp_path) == 0
     holder.communicate()
-    assert sweep(0.0, tmp_path) == 1
+    assert remove_stale_segments(0.0, tmp_path) == 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from commtune.cluster.judging import judge_content
-from commtune.cluster.slowed import slowed
+from commtune.cluster.slowed import find_throttled_ranks
 from commtune.kernels.records import Records
 from commtune.model import DEFAULT, Measurement, Operation, Outcome, RunRequest, Timing, Workload
 
@@ -21,7 +21,7 @@ def footer(*ranks: tuple[Any, Any]) -> dict[str, Any]:
 
 
 def test_why_and_on_which_rank() -> None:
-    said = slowed(
+    said = find_throttled_ranks(
         footer(
             (state(), state()),
             (state("power-cap"), state("power-cap", "hardware-thermal")),
@@ -45,7 +45,7 @@ def test_why_and_on_which_rank() -> None:
     ],
 )
 def test_nothing_is_said_of_what_is_fine_or_unknown(said: dict[str, Any] | None) -> None:
-    assert slowed(said) == ""
+    assert find_throttled_ranks(said) == ""
 
 
 def test_a_run_whose_gpus_were_slowed_is_still_a_good_one() -> None:

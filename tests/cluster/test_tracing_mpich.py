@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 from tracing_runs import Bench, traced_on
 
-from commtune.cluster.tracing.library import Evidence
+from commtune.cluster.tracing.library import TraceEvidence
 from commtune.cluster.tracing.mpich import MPICH
 from commtune.model import DEFAULT, Configuration, Followed, Operation
-from commtune.tuner.executed import Told, at_default, effective, group, settings_of
+from commtune.tuner.executed import (
+    Told,
+    at_default,
+    effective_configuration,
+    group_executions,
+    settings_of,
+)
 
 _ALGORITHM = "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"
 _DEVICE = "MPIR_CVAR_DEVICE_COLLECTIVES"
@@ -32,7 +38,7 @@ def test_a_setting_that_is_taken(bench: Bench) -> None:
     assert settings[_ALGORITHM].held != settings_of(default)[_ALGORITHM].held
     assert set(ring.fingerprints) == {8, 4096}
     assert all(ring.fingerprints[size] != default.fingerprints[size] for size in (8, 4096))
-    assert [e.became for e in group([default, ring])] == [None, None]
+    assert [e.became for e in group_executions([default, ring])] == [None, None]
 
 
 def test_what_the_library_holds_anyway_is_the_default(bench: Bench) -> None:
@@ -40,7 +46,7 @@ def test_what_the_library_holds_anyway_is_the_default(bench: Bench) -> None:
     own = settings_of(bench({}, {cells: "8"})[0])[cells].held
     assert own is not None
     default, spelled_out, other = bench({}, {cells: own}, {cells: "8"})
-    assert group([default, spelled_out])[1].became == DEFAULT.key
+    assert group_executions([default, spelled_out])[1].became == DEFAULT.key
     assert at_default(spelled_out, default) == {cells}
     assert own != "8"
     assert at_default(other, default) == frozenset()
@@ -53,7 +59,7 @@ def test_a_misspelled_name_is_the_default(bench: Bench) -> None:
         "MPIR_CVAR_ALLREDUCE_INTRA_ALGORYTHM is ignored: the library has no such variable"
     )
     assert wrong.fingerprints == default.fingerprints
-    assert group([wrong, default])[0].became == DEFAULT.key
+    assert group_executions([wrong, default])[0].became == DEFAULT.key
 
 
 def test_a_second_name_of_a_variable_is_not_accused(bench: Bench) -> None:
@@ -72,7 +78,7 @@ def test_other_libraries_variables_can_not_be_told_of(bench: Bench) -> None:
 
 def test_the_default_value_in_words_of_its_own_is_the_default(bench: Bench) -> None:
     executions = bench({}, {_BUFFER: "32768"})
-    assert group(executions)[1].became == DEFAULT.key
+    assert group_executions(executions)[1].became == DEFAULT.key
     assert executions[1].followed is Followed.EXECUTED
 
 
@@ -84,7 +90,7 @@ def test_an_algorithm_that_can_not_be_used_is_not_credited(bench: Bench) -> None
         f"{_POSIX}=release_gather has no effect: MPICH says that it can't be used here; "
         "it chose itself"
     )
-    assert effective(execution) == Configuration({_BUFFER: "999999999"})
+    assert effective_configuration(execution) == Configuration({_BUFFER: "999999999"})
     assert execution.fingerprints == default.fingerprints
 
 
@@ -120,8 +126,10 @@ def test_variables_that_a_space_searches_are_left_to_it(bench: Bench) -> None:
     assert name not in settings_of(default)
 
 
-def _evidence(output: Sequence[str], configuration: dict[str, str], **operations: int) -> Evidence:
-    return Evidence(
+def _evidence(
+    output: Sequence[str], configuration: dict[str, str], **operations: int
+) -> TraceEvidence:
+    return TraceEvidence(
         Configuration(configuration),
         Operation.ALLREDUCE,
         tuple(configuration),
@@ -176,7 +184,7 @@ def test_without_the_library_to_look_into_nobody_is_accused(tmp_path: Path) -> N
     name = "MPIR_CVAR_NOPE"
     assert not MPICH.is_missing(name, _evidence([], {name: "1"}))
     library = tmp_path / "libmpi.so.12"
-    evidence = Evidence(DEFAULT, Operation.ALLREDUCE, (name,), files=(library,))
+    evidence = TraceEvidence(DEFAULT, Operation.ALLREDUCE, (name,), files=(library,))
     assert not MPICH.is_missing(name, evidence)  # can't be read
     library.write_bytes(b"\0MPIR_CVAR_NOPE_NOT\0")
     assert MPICH.is_missing(name, evidence)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from commtune.cluster.tracing.libraries import library_of
-from commtune.cluster.tracing.library import Evidence, Verdict, judge
-from commtune.cluster.tracing.nccl import DIAGNOSING, NCCL, Log, parse, trace
-from commtune.cluster.tracing.nccl_choices import Choice
+from commtune.cluster.tracing.library import TraceEvidence, TraceVerdict, judge_settings
+from commtune.cluster.tracing.nccl import DIAGNOSING, NCCL, NcclLog, parse_log, trace_log
+from commtune.cluster.tracing.nccl_choices import NcclChoice
 from commtune.model import (
     DEFAULT,
     Backend,
@@ -19,17 +19,17 @@ from commtune.model import (
     MpiFlavour,
     Operation,
 )
-from commtune.tuner.executed import DID, Told, group, settings_of
+from commtune.tuner.executed import DID, Told, group_executions, settings_of
 
 _LOGS = Path(__file__).parent / "nccl_logs"
 
 
-def log(name: str) -> Log:
-    return parse((_LOGS / f"{name}.txt").read_text())
+def log(name: str) -> NcclLog:
+    return parse_log((_LOGS / f"{name}.txt").read_text())
 
 
 def traced(name: str, **configuration: str) -> Execution:
-    return trace(Configuration(configuration), Operation.ALLREDUCE, log(name))
+    return trace_log(Configuration(configuration), Operation.ALLREDUCE, log(name))
 
 
 def test_the_default_is_read_whole() -> None:
@@ -38,8 +38,8 @@ def test_the_default_is_read_whole() -> None:
     assert found.read == {"NCCL_NVLS_ENABLE": "0"}
     assert found.channels == 24
     assert found.transports == ("P2P/CUMEM",)
-    assert found.choices[0] == Choice("AllReduce", 1024, "RING", "LL", 1)
-    assert found.choices[7] == Choice("AllReduce", 2**28, "RING", "SIMPLE", 24)
+    assert found.choices[0] == NcclChoice("AllReduce", 1024, "RING", "LL", 1)
+    assert found.choices[7] == NcclChoice("AllReduce", 2**28, "RING", "SIMPLE", 24)
     assert [c.function for c in found.choices] == ["AllReduce"] * 8 + [
         "ReduceScatter",
         "Broadcast",
@@ -126,17 +126,17 @@ def test_executions_tell_what_ran() -> None:
 
 
 def test_a_configuration_that_chose_as_the_default_is_kept_apart_where_doubt_is() -> None:
-    default = trace(DEFAULT, Operation.ALLREDUCE, log("default"))
+    default = trace_log(DEFAULT, Operation.ALLREDUCE, log("default"))
     misspelled = traced("misspelled-name", NCCL_ALG0="Ring")
     assert settings_of(misspelled)["NCCL_ALG0"].told is Told.UNKNOWN
-    assert [e.became for e in group([default, misspelled])] == [None, None]
+    assert [e.became for e in group_executions([default, misspelled])] == [None, None]
 
 
-def listened(name: str, operation: Operation, **configuration: str) -> Verdict:
+def listened(name: str, operation: Operation, **configuration: str) -> TraceVerdict:
     asked = Configuration(configuration)
     output = (_LOGS / f"{name}.txt").read_text()
     names = ("NCCL_BUFFSIZE", *configuration)
-    return NCCL.listen(Evidence(asked, operation, names, output=output))
+    return NCCL.listen(TraceEvidence(asked, operation, names, output=output))
 
 
 def test_a_run_of_ours_is_judged_by_the_same_words() -> None:
@@ -158,22 +158,22 @@ def test_sends_and_receives_have_channels_for_each_peer() -> None:
 
 
 def test_a_rank_that_saw_something_else_is_told() -> None:
-    evidence = Evidence(
+    evidence = TraceEvidence(
         Configuration({"NCCL_ALGO": "Ring"}),
         Operation.ALLREDUCE,
         ("NCCL_ALGO",),
         seen=({"NCCL_ALGO": "Ring"}, {}),
         output=(_LOGS / "ring.txt").read_text(),
     )
-    settings, _ = judge(NCCL, evidence)
+    settings, _ = judge_settings(NCCL, evidence)
     assert settings[0].told is Told.REPLACED
     assert "rank 1 saw nothing" in settings[0].why
 
 
 def test_noise_is_passed_over() -> None:
-    assert parse("") == Log()
-    assert parse("Hello\nNCCL INFO\n: [0] NCCL INFO x\n\x00\xff\n") == Log()
-    assert parse("h:1:2 [0] NCCL INFO AllReduce: 12 Bytes") == Log()
+    assert parse_log("") == NcclLog()
+    assert parse_log("Hello\nNCCL INFO\n: [0] NCCL INFO x\n\x00\xff\n") == NcclLog()
+    assert parse_log("h:1:2 [0] NCCL INFO AllReduce: 12 Bytes") == NcclLog()
 
 
 def test_the_environment_that_makes_it_talk() -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.cluster.tracing.nccl import Log, parse, trace
-from commtune.cluster.tracing.nccl_choices import Choice
+from commtune.cluster.tracing.nccl import NcclLog, parse_log, trace_log
+from commtune.cluster.tracing.nccl_choices import NcclChoice
 from commtune.model import Configuration, Execution, Followed, Operation
 from commtune.tuner.executed import DID, Told, settings_of
 
@@ -57,14 +57,14 @@ def named(function: str, algorithm: str, protocol: str) -> str:
     )
 
 
-def log(tag: str, *lines: str, **read: str) -> Log:
+def log(tag: str, *lines: str, **read: str) -> NcclLog:
     values = [f"n:1:1 [0] NCCL INFO {k} set by environment to {v}" for k, v in read.items()]
-    return parse("\n".join([_HEADERS[tag], *values, *lines]))
+    return parse_log("\n".join([_HEADERS[tag], *values, *lines]))
 
 
 def traced(tag: str, *lines: str, **configuration: str) -> Execution:
     found = log(tag, *lines, **configuration)
-    return trace(Configuration(configuration), Operation.ALLREDUCE, found)
+    return trace_log(Configuration(configuration), Operation.ALLREDUCE, found)
 
 
 def test_a_header_of_each_form_is_read() -> None:
@@ -125,7 +125,7 @@ def test_what_other_lines_tell_stays(tag: str) -> None:
     assert traced(tag, NCCL_BUFFSIZE="2097152").followed is Followed.EXECUTED
     found = log(tag, "n:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by environment to 4.")
     asked = Configuration({"NCCL_BUFFSIZE": "4M"})
-    assert trace(asked, Operation.ALLREDUCE, found).followed is Followed.REPLACED
+    assert trace_log(asked, Operation.ALLREDUCE, found).followed is Followed.REPLACED
 
 
 def test_numbers_mean_what_the_release_says() -> None:
@@ -171,10 +171,10 @@ def test_a_choice_without_a_name_is_of_the_calls_before_it() -> None:
         unnamed(0, 2, 8192),
     )
     assert found.choices == (
-        Choice("Broadcast", 1024, "RING", "LL"),
-        Choice("AllReduce", 2048, "TREE", "LL128"),
-        Choice("AllReduce", 4096, "TREE", "SIMPLE"),
-        Choice("AllReduce", 8192, "TREE", "SIMPLE"),
+        NcclChoice("Broadcast", 1024, "RING", "LL"),
+        NcclChoice("AllReduce", 2048, "TREE", "LL128"),
+        NcclChoice("AllReduce", 4096, "TREE", "SIMPLE"),
+        NcclChoice("AllReduce", 8192, "TREE", "SIMPLE"),
     )
     # Sends and receives have no choices.
     (beside,) = log("2.21.5", call("Send"), call("AllReduce"), unnamed(1, 0)).choices
@@ -208,7 +208,7 @@ def test_rccl_may_take_another_algorithm_for_an_allreduce_after_its_line(tag: st
     assert traced(tag, *lines, NCCL_PROTO="LL").followed is Followed.REPLACED
     gathered = log(tag, call("AllGather"), unnamed(1, 2), NCCL_ALGO="Ring")
     asked = Configuration({"NCCL_ALGO": "Ring"})
-    assert trace(asked, Operation.ALLGATHER, gathered).followed is Followed.EXECUTED
+    assert trace_log(asked, Operation.ALLGATHER, gathered).followed is Followed.EXECUTED
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_call_that_something_else_did_is_in_doubt(line: str) -> None:
 def test_words_after_the_channels_do_no_harm() -> None:
     # In sources after v2.30.7-1.
     found = log("2.30.7", named("AllReduce", "RING", "LL") + " cgaClusterSize 4")
-    assert found.choices == (Choice("AllReduce", 1024, "RING", "LL", 4),)
+    assert found.choices == (NcclChoice("AllReduce", 1024, "RING", "LL", 4),)
     unknown = traced("2.24.3", named("AllReduce", "Unknown", "LL"), NCCL_ALGO="Ring")
     assert unknown.followed is Followed.UNKNOWN
 
@@ -255,7 +255,7 @@ def test_words_after_the_channels_do_no_harm() -> None:
     ],
 )
 def test_ways_between_ranks_in_other_forms(line: str, way: str) -> None:
-    assert parse(f"n:1:1 [0] NCCL INFO {line}").transports == (way,)
+    assert parse_log(f"n:1:1 [0] NCCL INFO {line}").transports == (way,)
 
 
 @pytest.mark.parametrize(

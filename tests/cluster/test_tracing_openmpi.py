@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tracing_runs import Bench, traced_on
 
-from commtune.cluster.tracing.library import Evidence, Verdict, judge
+from commtune.cluster.tracing.library import TraceEvidence, TraceVerdict, judge_settings
 from commtune.cluster.tracing.openmpi import OPENMPI
 from commtune.model import DEFAULT, Configuration, Followed, Operation
-from commtune.tuner.executed import Told, group
+from commtune.tuner.executed import Told, group_executions
 
 _RULES = "OMPI_MCA_coll_tuned_use_dynamic_rules"
 _ALGORITHM = "OMPI_MCA_coll_tuned_allreduce_algorithm"
@@ -31,7 +31,7 @@ def test_an_algorithm_counts_only_under_dynamic_rules(bench: Bench) -> None:
         {_ALGORITHM: "ring", _RULES: "true"},
         ranks=4,
     )
-    default, alone, ruled, spelled = group(traces)
+    default, alone, ruled, spelled = group_executions(traces)
     assert alone.followed is Followed.IGNORED
     assert alone.became == DEFAULT.key
     assert alone.why == (f"{_ALGORITHM}=4 has no effect: it counts only under {_RULES}=1")
@@ -55,7 +55,7 @@ def test_what_is_misspelled_or_not_loaded_or_not_in_use_is_ignored(bench: Bench)
         {"OMPI_MCA_coll_han_bcast_segsize": "1000"},
         {"OMPI_MCA_pml": "ob1", "OMPI_MCA_pml_ucx_priority": "9"},
     )
-    _, misspelled, not_used, not_loaded = group(traces)
+    _, misspelled, not_used, not_loaded = group_executions(traces)
     assert misspelled.followed is not_used.followed is Followed.IGNORED
     assert misspelled.became == not_used.became == DEFAULT.key
     assert "the component han is not in use" in not_used.why
@@ -66,7 +66,7 @@ def test_what_is_misspelled_or_not_loaded_or_not_in_use_is_ignored(bench: Bench)
 def test_sizes_are_read_as_open_mpi_reads_them(bench: Bench) -> None:
     executions = bench({}, {"OMPI_MCA_btl_sm_eager_limit": "4k"})
     assert executions[1].followed is Followed.EXECUTED
-    assert group(executions)[1].became == DEFAULT.key  # whose limit is 4096
+    assert group_executions(executions)[1].became == DEFAULT.key  # whose limit is 4096
 
 
 def test_what_the_launcher_may_read_is_not_accused(bench: Bench) -> None:
@@ -78,9 +78,9 @@ def _log(*lines: str) -> str:
     return "\n".join(f"[node0:7] {line}" for line in lines)
 
 
-def _evidence(output: str, controls: dict[str, Any], **configuration: str) -> Evidence:
+def _evidence(output: str, controls: dict[str, Any], **configuration: str) -> TraceEvidence:
     names = tuple(configuration)
-    return Evidence(
+    return TraceEvidence(
         Configuration(configuration),
         Operation.ALLREDUCE,
         names,
@@ -89,8 +89,8 @@ def _evidence(output: str, controls: dict[str, Any], **configuration: str) -> Ev
     )
 
 
-def _told(evidence: Evidence) -> dict[str, Told]:
-    settings, _ = judge(OPENMPI, evidence)
+def _told(evidence: TraceEvidence) -> dict[str, Told]:
+    settings, _ = judge_settings(OPENMPI, evidence)
     return {setting.name: setting.told for setting in settings}
 
 
@@ -134,13 +134,13 @@ def test_variables_of_components_that_no_communicator_uses(
 
 def test_without_a_log_nothing_is_said_of_components() -> None:
     assert _told(_evidence("", {_HAN: _SEVEN}, **{_HAN: "7"})) == {_HAN: Told.HELD}
-    assert OPENMPI.listen(_evidence("torn [node0:7] select: compo", {})) == Verdict()
+    assert OPENMPI.listen(_evidence("torn [node0:7] select: compo", {})) == TraceVerdict()
 
 
 def test_ranks_that_hold_or_saw_other_values() -> None:
     name = "OMPI_MCA_btl_sm_eager_limit"
     control = {name: _SEVEN}
-    evidence = Evidence(
+    evidence = TraceEvidence(
         Configuration({name: "7"}),
         Operation.ALLREDUCE,
         (name,),
@@ -148,12 +148,12 @@ def test_ranks_that_hold_or_saw_other_values() -> None:
         differing=frozenset({name}),
     )
     assert _told(evidence) == {name: Told.UNKNOWN}
-    seen = Evidence(
+    seen = TraceEvidence(
         Configuration({name: "7"}),
         Operation.ALLREDUCE,
         (name,),
         seen=({name: "7"}, {}),
         controls=control,
     )
-    (setting,), _ = judge(OPENMPI, seen)
+    (setting,), _ = judge_settings(OPENMPI, seen)
     assert (setting.told, setting.why) == (Told.REPLACED, "rank 1 saw nothing")

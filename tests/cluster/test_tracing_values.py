@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from commtune.cluster.tracing.values import agrees
+from commtune.cluster.tracing.values import holds_value
 
 _TRUTH = {"kind": "integer", "value": "1", "word": "true", "words": ["false", "true"]}
 _ALGORITHM = {"kind": "integer", "value": "4", "word": "ring", "words": ["ignore", "ring", "tree"]}
@@ -55,11 +55,11 @@ def _integer(value: str) -> dict[str, Any]:
 def test_types_are_known_and_doubt_is_doubt(
     asked: str, control: dict[str, Any], same: bool | None
 ) -> None:
-    assert agrees(asked, control) is same
+    assert holds_value(asked, control) is same
 
 
 @pytest.mark.parametrize(
     ("asked", "same"), [("4k", True), ("4K", True), ("1m", False), ("k", None), ("4kb", None)]
 )
 def test_suffixes(asked: str, same: bool | None) -> None:
-    assert agrees(asked, _integer("4096"), suffixes=True) is same
+    assert holds_value(asked, _integer("4096"), suffixes=True) is same

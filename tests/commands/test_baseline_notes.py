@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.commands.sides import notes
-from commtune.systems.baselines import baseline
+from commtune.commands.sides import set_notes
+from commtune.systems.baselines import find_reference_settings
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,6 @@ from commtune.systems.baselines import baseline
     [("cray-mpich", False), ("mpich", True), ("openmpi", True)],
 )
 def test_a_set_for_another_library_is_said(library: str, said: bool) -> None:
-    found = list(notes(baseline("lumi-docs-mpi"), [library]))
+    found = list(set_notes(find_reference_settings("lumi-docs-mpi"), [library]))
     message = f"baseline:lumi-docs-mpi is for cray-mpich, and these runs use {library}"
     assert [line.startswith(message) for line in found] == [True] * said

@@ -10,12 +10,12 @@ from commtune.commands.bench import (
     Settings,
     ShapeFlags,
     TimingFlags,
-    headline,
+    describe_run,
     limit_s,
     request_of,
 )
 from commtune.errors import UserError
-from commtune.model import Backend, Shape
+from commtune.model import Backend, PatternParameters
 
 _ASKED = Settings("allreduce", 2, "8", (), "auto", "float32", "0.05s")
 
@@ -77,7 +77,7 @@ def test_a_command_is_for_campaigns() -> None:
 def test_flags_of_patterns_make_a_shape() -> None:
     flags = ShapeFlags(group_size=2, active=2, direction="bidirectional", rotate="yes")
     workload = request_of(replace(_ASKED, op="rail", ranks=4, shape=flags)).workload
-    assert workload.shape == Shape(group_size=2, active=2, direction="bidirectional")
+    assert workload.shape == PatternParameters(group_size=2, active=2, direction="bidirectional")
     assert workload.rotate
     assert workload.words == (
         "rail of float32, groups of 2, 2 of each active, bidirectional, "
@@ -164,9 +164,11 @@ def test_flags_that_do_not_fit_are_refused_by_their_names(
 )
 def test_operations_are_timed_as_campaigns_time_them(flags: TimingFlags, words: str) -> None:
     request = request_of(replace(_ASKED, backend="xccl", timing=flags))
-    assert headline(request, "mpich 5.0.2") == f"allreduce, 2 ranks, xccl, mpich 5.0.2, {words}"
+    assert (
+        describe_run(request, "mpich 5.0.2") == f"allreduce, 2 ranks, xccl, mpich 5.0.2, {words}"
+    )
     plain = replace(_ASKED, timing=TimingFlags("blocking", None, "wall", "no"))
-    assert headline(request_of(plain), "mpich 5.0.2") == "allreduce, 2 ranks, mpich 5.0.2"
+    assert describe_run(request_of(plain), "mpich 5.0.2") == "allreduce, 2 ranks, mpich 5.0.2"
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from commtune.model import (
     MpiFlavour,
     MpiInstallation,
     Operation,
-    Piece,
+    PatternParameters,
     RunRequest,
     RunResult,
-    Shape,
+    SubMeasurement,
     Timing,
     Workload,
 )
@@ -52,12 +52,12 @@ def request(workload: Workload) -> RunRequest:
 
 def test_every_size_without_a_canary_is_disturbed() -> None:
     gone = [measured(size, canary_s=None) for size in (8, 1024)]
-    said = bench_remarks.disturbed(ALLREDUCE, run_of(*gone))
+    said = bench_remarks.disturbance(ALLREDUCE, run_of(*gone))
     assert said == (
         "other load disturbs these times: two neighbours did not run at the same time before "
         "2 of 2 measurements"
     )
-    assert bench_remarks.disturbed(ALLREDUCE, run_of(measured(8))) == ""
+    assert bench_remarks.disturbance(ALLREDUCE, run_of(measured(8))) == ""
 
 
 @pytest.mark.parametrize(
@@ -73,18 +73,20 @@ def test_where_there_is_no_canary_its_absence_says_nothing(
     workload: Workload, header: Any
 ) -> None:
     result = run_of(measured(8, canary_s=None), header=header)
-    assert bench_remarks.disturbed(workload, result) == ""
+    assert bench_remarks.disturbance(workload, result) == ""
 
 
 def test_a_median_far_above_the_minimum_is_named_of_pairs_too() -> None:
     far = measured(8, median_s=8e-3, min_s=1e-6)
-    pairs = run_of(pieces=(Piece(far, "", (0, 1)), Piece(measured(8), "", (1, 0))))
-    said = bench_remarks.disturbed(replace(ALLREDUCE, operation=Operation.PAIRS), pairs)
+    pairs = run_of(
+        pieces=(SubMeasurement(far, "", (0, 1)), SubMeasurement(measured(8), "", (1, 0)))
+    )
+    said = bench_remarks.disturbance(replace(ALLREDUCE, operation=Operation.PAIRS), pairs)
     assert said.endswith(": at 8 B the median is 8000 times the minimum")
 
 
 def test_with_too_few_cores_that_is_said_and_nothing_of_others() -> None:
-    (said,) = bench_remarks.lines(
+    (said,) = bench_remarks.run_remarks(
         ALLREDUCE, run_of(measured(8, canary_s=None), oversubscribed=True)
     )
     assert said.startswith("more ranks than cores")
@@ -99,7 +101,7 @@ def test_with_too_few_cores_that_is_said_and_nothing_of_others() -> None:
         (Workload(Operation.STREAM, (8,), 2), {8: 64 * 8}, ""),
         (Workload(Operation.STREAM, (8,), 2, window=4), {8: 32}, ""),
         (
-            Workload(Operation.RAIL, (8,), 4, shape=Shape(2, 2, "bidirectional")),
+            Workload(Operation.RAIL, (8,), 4, shape=PatternParameters(2, 2, "bidirectional")),
             {8: 32},
             "",
         ),
@@ -112,7 +114,7 @@ def test_sizes_that_were_moved_as_others(
     workload: Workload, totals: dict[int, int], said: str
 ) -> None:
     result = run_of(*(measured(size, bytes_total=total) for size, total in totals.items()))
-    found = bench_remarks.rounded(workload, result)
+    found = bench_remarks.rounded_sizes(workload, result)
     assert found.startswith(said) and bool(found) == bool(said)
 
 
@@ -121,7 +123,7 @@ def test_a_misspelt_variable_is_named() -> None:
     request = given.request(
         configuration=Configuration({"OMPI_MCA_coll_tuned_use_dynamic_rulse": "1", "MINE": "2"})
     )
-    (said,) = bench_remarks.of_settings(request, mpi, run_of())
+    (said,) = bench_remarks.settings_remarks(request, mpi, run_of())
     assert said.startswith("-x: OMPI_MCA_coll_tuned_use_dynamic_rulse is not known here; perhaps")
 
 
@@ -151,7 +153,7 @@ def test_what_a_run_cost_goes_apart() -> None:
 def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
     workload = replace(ALLREDUCE, backend=Backend.XCCL)
     result = run_of(measured(8, busbw=1e9), measured(1024, busbw=2e9), header=_GPUS)
-    plain: Any = bench_plain.plain(request(workload), result, ["a remark"])
+    plain: Any = bench_plain.run_data(request(workload), result, ["a remark"])
     small, large = plain["measurements"]
     assert (plain["timing"]["mode"], plain["timing"]["operations"]) == ("batched", 20)
     assert not {"algbw", "busbw"} & set(small)  # a name says its unit, and there is one of each
@@ -163,18 +165,18 @@ def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
         ["a remark"],
     )
     whole = shares.nominal_of_run(workload, result)
-    header = bench_tables.table(workload, result, {}, whole).splitlines()[0]
+    header = bench_tables.run_table(workload, result, {}, whole).splitlines()[0]
     assert "of nominal" in header
-    unknown: Any = bench_plain.plain(request(ALLREDUCE), run_of(measured(8)), [])
+    unknown: Any = bench_plain.run_data(request(ALLREDUCE), run_of(measured(8)), [])
     assert unknown["of_nominal"] is None
     assert unknown["measurements"][0]["share_of_nominal"] is None
-    assert "of nominal" not in bench_tables.table(ALLREDUCE, run_of(measured(8)), {})
+    assert "of nominal" not in bench_tables.run_table(ALLREDUCE, run_of(measured(8)), {})
 
 
 def test_the_share_of_a_pair_is_of_its_own_links() -> None:
     workload = replace(ALLREDUCE, operation=Operation.PAIRS, backend=Backend.XCCL)
-    result = run_of(pieces=(Piece(measured(8, algbw=1e9), "", (0, 1)),), header=_GPUS)
-    plain: Any = bench_plain.plain(request(workload), result, [])
+    result = run_of(pieces=(SubMeasurement(measured(8, algbw=1e9), "", (0, 1)),), header=_GPUS)
+    plain: Any = bench_plain.run_data(request(workload), result, [])
     (piece,) = plain["pieces"]
     assert [set(n) for n in plain["nominal"]] == 2 * [{"pair", "nominal_Bps"}]
     nominal = next(n["nominal_Bps"] for n in plain["nominal"] if n["pair"] == [0, 1])
@@ -187,11 +189,11 @@ def test_the_share_of_a_pair_is_of_its_own_links() -> None:
      (0.5, "0.500 B/s")],
 )  # fmt: skip
 def test_bandwidths_have_a_unit_that_fits(bytes_per_s: float, words: str) -> None:
-    assert text.bandwidth(bytes_per_s) == words
+    assert text.format_bandwidth(bytes_per_s) == words
 
 
 @pytest.mark.parametrize(
     ("value", "words"), [(8.003e-6, "0.00000800"), (0.0, "0.00"), (12.34, "12.3")]
 )
 def test_numbers_have_three_digits_and_no_exponent(value: float, words: str) -> None:
-    assert text.three(value) == words
+    assert text.format_number(value) == words

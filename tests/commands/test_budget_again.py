@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from commtune.commands.flags import again
+from commtune.commands.flags import database_flag
 from commtune.commands.tune import _again, with_budget
 
 LARGER = ["--search", "5min", "--ablate", "2min", "--confirm", "3min"]
@@ -30,5 +30,5 @@ def test_no_password_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "postgresql://ann:secret@host/name"
     monkeypatch.setattr(sys, "argv", ["commtune", "tune", "--db", url, f"--db={url}"])
     assert "secret" not in _again(None, None, "commtune", url)
-    assert again(url) == " --db 'postgresql://ann:***@host/name'"
-    assert again(None) == ""
+    assert database_flag(url) == " --db 'postgresql://ann:***@host/name'"
+    assert database_flag(None) == ""

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 
-from commtune.cluster.doctor import Finding, Status
-from commtune.commands.environment_check import check_environment, versions
-from commtune.commands.mending import commands
+from commtune.cluster.doctor import Check, Status
+from commtune.commands.environment_check import check_environment, installed_versions
+from commtune.commands.mending import fix_commands
 from commtune.model import MpiFlavour, MpiInstallation
 
 NCCL = {"nccl": "2.30.7"}
@@ -23,13 +23,11 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(home: Path, *, libraries: dict[str, str] = NCCL, **variables: str) -> list[Finding]:
+def found(home: Path, *, libraries: dict[str, str] = NCCL, **variables: str) -> list[Check]:
     return among(home, variables, libraries)
 
 
-def among(
-    home: Path, variables: dict[str, str], libraries: dict[str, str] = NCCL
-) -> list[Finding]:
+def among(home: Path, variables: dict[str, str], libraries: dict[str, str] = NCCL) -> list[Check]:
     environment = {"HOME": str(home), "PATH": "/usr/bin", **variables}
     findings = list(check_environment(environment, libraries, home / "etc"))
     assert {f.area for f in findings} <= {"environment"}
@@ -166,8 +164,11 @@ def test_what_they_say_differently_is_said_of_each(home: Path) -> None:
 def test_versions_of_what_was_found() -> None:
     at = Path("/opt/impi")
     mpi = MpiInstallation(MpiFlavour.INTEL, "2021.18.1", at, at / "mpicxx", at / "mpiexec")
-    assert versions(mpi, ("RCCL", "2.27.7")) == {"intel-mpi": "2021.18.1", "rccl": "2.27.7"}
-    assert versions(None, None) == {}
+    assert installed_versions(mpi, ("RCCL", "2.27.7")) == {
+        "intel-mpi": "2021.18.1",
+        "rccl": "2.27.7",
+    }
+    assert installed_versions(None, None) == {}
 
 
 def test_the_command_says_it_with_the_way_to_mend_it(tmp_path: Path) -> None:
@@ -226,13 +227,13 @@ def test_a_misspelled_variable_does_not_overwrite_the_right_one(tmp_path: Path) 
 
 
 def test_what_is_taken_away_is_not_corrected() -> None:
-    def finding(mend: str, status: Status = Status.WARNING) -> Finding:
-        return Finding("environment", status, "x", mend)
+    def finding(mend: str, status: Status = Status.WARNING) -> Check:
+        return Check("environment", status, "x", mend)
 
     general = [finding("apt-get install g++", Status.MISSING), finding("unset A B C D 'E F'")]
     general += [finding("mv a b; c", Status.OK), finding("export COMMTUNE_DB=sqlite:////x")]
     of_variables = ["export A=8", "unset A", "export N='x; y'; unset B", "export N=z; unset C"]
-    assert commands(general, [finding(mend) for mend in of_variables]) == [
+    assert fix_commands(general, [finding(mend) for mend in of_variables]) == [
         "apt-get install g++",
         "export COMMTUNE_DB=sqlite:////x",
         "unset A",

@@ -10,7 +10,7 @@ from command_line import CommandLine
 
 from commtune.commands import explain
 from commtune.errors import UnknownName
-from commtune.spaces.catalogue import libraries, load_catalogue
+from commtune.spaces.catalogue import list_libraries, load_catalogue
 
 
 def said(name: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -148,7 +148,7 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_names_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    for library in libraries():
+    for library in list_libraries():
         file = load_catalogue(library)
         for name in [*list(file.variables)[::50], *file.not_variables]:
             asked = name.replace("*", "X")

@@ -8,7 +8,7 @@ from commtune.commands.compare_asked import Flags, workload_asked
 from commtune.db.answers import StackRecord, SystemRecord
 from commtune.db.describing import CampaignDescription
 from commtune.errors import UserError
-from commtune.model import Backend, Operation, Shape, Workload
+from commtune.model import Backend, Operation, PatternParameters, Workload
 
 
 def test_without_flags_it_is_an_allreduce_on_the_host() -> None:
@@ -44,7 +44,12 @@ def test_groups_of_a_profile_lie_within_emulated_nodes(
     emulated: int, flags: Flags, message: str
 ) -> None:
     rail = Workload(
-        Operation.RAIL, (8,), 8, backend=Backend.XCCL, emulated_nodes=emulated, shape=Shape(4)
+        Operation.RAIL,
+        (8,),
+        8,
+        backend=Backend.XCCL,
+        emulated_nodes=emulated,
+        shape=PatternParameters(4),
     )
     with pytest.raises(UserError) as caught:
         workload_asked(flags, stored(rail))
@@ -54,7 +59,7 @@ def test_groups_of_a_profile_lie_within_emulated_nodes(
 
 
 def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
-    rail = Workload(Operation.RAIL, (8,), 24, backend=Backend.XCCL, shape=Shape(3))
+    rail = Workload(Operation.RAIL, (8,), 24, backend=Backend.XCCL, shape=PatternParameters(3))
     assert workload_asked(Flags(emulate_nodes=4), stored(rail)).emulated_nodes == 4
     with pytest.raises(UserError, match="--emulate-nodes: groups of 3 lie across") as caught:
         workload_asked(Flags(emulate_nodes=3), stored(rail))

@@ -18,7 +18,7 @@ from commtune import text
 from commtune.commands import best, compare
 from commtune.db.engine import open_database
 from commtune.db.store import Store
-from commtune.export import render
+from commtune.export import render_profile
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -29,7 +29,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.comparing import Contest, Side
+from commtune.tuner.comparing import Arm, PairwiseComparison
 
 #: What a single pair says.
 OPEN = Interval(1.3, 0.0, math.inf, 1)
@@ -61,7 +61,7 @@ def test_only_what_json_has_no_word_for_becomes_null() -> None:
     ],
 )
 def test_a_wide_interval_is_shown_if_it_says_which_is_faster(gain: Interval, said: str) -> None:
-    assert text.ratio(gain) == said
+    assert text.format_ratio(gain) == said
 
 
 def test_best_prints_json_of_a_single_pair(
@@ -82,20 +82,22 @@ def test_export_writes_json_of_a_single_pair() -> None:
     profile = export_documents.DOCUMENT.profile
     points = (*profile.points, replace(profile.points[-1], gain=OPEN))
     document = replace(export_documents.DOCUMENT, profile=replace(profile, points=points))
-    assert '"high": null' in render("json", document)
-    strict(render("json", document))
+    assert '"high": null' in render_profile("json", document)
+    strict(render_profile("json", document))
 
 
 @pytest.mark.parametrize("slow_share", [0.0, 0.4])
 def test_rows_of_one_machine_speed_are_told_from_those_together(slow_share: float) -> None:
     clock = VirtualClock()
     machine = SyntheticBenchmark(lambda *_: 1e-6, clock, slow_share=slow_share)
-    sides = {Side.A: DEFAULT, Side.B: Configuration({"OTHER": "1"})}
+    sides = {Arm.A: DEFAULT, Arm.B: Configuration({"OTHER": "1"})}
     workload = Workload(Operation.ALLREDUCE, (8, 65536))
-    found = Contest(machine, sides, workload, Timing(), 12.0, QuietReporter(), clock=clock).run()
+    found = PairwiseComparison(
+        machine, sides, workload, Timing(), 12.0, QuietReporter(), clock=clock
+    ).run()
     mpi = MpiInstallation(MpiFlavour.MPICH, "5.0.2", Path("/"), Path("/c"), Path("/l"))
-    names = {Side.A: "default", Side.B: "OTHER=1"}
+    names = {Arm.A: "default", Arm.B: "OTHER=1"}
     question = compare.Question(names, sides, workload, Timing(), mpi, 12.0)
-    said = compare.summary(question, found)
+    said = compare.comparison_summary(question, found)
     assert ("95 % each" in said) is ("slow" in said) is bool(slow_share)
-    strict(json.dumps(text.without_infinities(compare.plain(question, found))))
+    strict(json.dumps(text.without_infinities(compare.comparison_data(question, found))))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commtune.cluster.doctor import settings_in_environment
+from commtune.cluster.doctor import check_environment_settings
 from commtune.commands.environment_check import check_environment
-from commtune.commands.mending import commands
+from commtune.commands.mending import fix_commands
 
 
 def proposed(home: Path, **variables: str) -> list[str]:
     """The commands for variables that are set."""
-    general = [settings_in_environment(variables)]
+    general = [check_environment_settings(variables)]
     found = check_environment({"HOME": str(home), **variables}, {}, home)
-    return commands(general, found, variables)
+    return fix_commands(general, found, variables)
 
 
 def test_a_misspelled_guard_does_not_replace_the_real_one(tmp_path: Path) -> None:

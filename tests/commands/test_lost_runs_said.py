@@ -7,25 +7,25 @@ from typing import Any, cast
 
 from commtune.commands import compare, verify
 from commtune.model import Outcome
-from commtune.tuner.comparing import Side, Versus
-from commtune.tuner.speeds import Speeds
-from commtune.tuner.verification import Finding
+from commtune.tuner.comparing import Arm, PairwiseResult
+from commtune.tuner.speeds import MachineStates
+from commtune.tuner.verification import VerificationVerdict
 from commtune.tuner.verifying import Verification
 
 
-def versus(**changes: Any) -> Versus:
+def versus(**changes: Any) -> PairwiseResult:
     nothing: dict[str, Any] = {
-        "differences": (), "blocks": 9, "failures": {Side.A: {}, Side.B: {}}, "details": {},
-        "level": 0.95, "speeds": Speeds(()), "oversubscribed": False, "repeats": 0,
+        "differences": (), "blocks": 9, "failures": {Arm.A: {}, Arm.B: {}}, "details": {},
+        "level": 0.95, "speeds": MachineStates(()), "oversubscribed": False, "repeats": 0,
     }  # fmt: skip
-    return Versus(**{**nothing, **changes})
+    return PairwiseResult(**{**nothing, **changes})
 
 
 def verification(**changes: Any) -> Verification:
     nothing: dict[str, Any] = {
-        "finding": Finding.HOLDS, "sizes": (), "points": (), "level": 0.95, "blocks": 9,
+        "finding": VerificationVerdict.HOLDS, "sizes": (), "points": (), "level": 0.95, "blocks": 9,
         "planned": 9, "stopped": "clear", "failures": {}, "lost": {}, "detail": "", "run_s": 1.0,
-        "speeds": Speeds(()), "then": {}, "now": {}, "oversubscribed": False,
+        "speeds": MachineStates(()), "then": {}, "now": {}, "oversubscribed": False,
     }  # fmt: skip
     return Verification(**{**nothing, **changes})
 
@@ -52,8 +52,8 @@ def test_what_was_lost_is_said_and_nobody_is_blamed() -> None:
 def test_failures_stand_beside_it() -> None:
     failed = versus(
         lost={Outcome.CANCELLED: 1},
-        failures={Side.A: {}, Side.B: {Outcome.CRASHED: 2}},
-        details={Side.B: ("signal 11", "")},
+        failures={Arm.A: {}, Arm.B: {Outcome.CRASHED: 2}},
+        details={Arm.B: ("signal 11", "")},
     )
     lost, crashed = compare._remarks(failed)
     assert lost.endswith("1 cancelled")

@@ -17,7 +17,7 @@ from commtune.commands import best, status
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.errors import CampaignChanged
-from commtune.export import formats, render
+from commtune.export import list_formats, render_profile
 from commtune.model import Aggressor, AggressorPattern, Verdict
 
 NOISE = Aggressor(AggressorPattern.INCAST, nodes=2, ranks_per_node=2)
@@ -42,7 +42,7 @@ def stored(store: Store, name: str, aggressor: Aggressor | None, **changes: Any)
     note = changes.pop("note", "")
     if aggressor is not None:
         record = replace(record, what={**record.what, "aggressor": aggressor.plain()})
-        note = f"measured {text.beside(aggressor)}\n{note}"
+        note = f"measured {text.describe_aggressor(aggressor)}\n{note}"
     campaign_id = store.open_campaign(record).id
     store.add_trial(campaign_id, 1, given.TUNED, "user")
     store.save_profiles(campaign_id, [given.profile(note=note, **changes)])
@@ -65,7 +65,7 @@ def answer(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     ],
 )
 def test_it_has_words_and_is_stored_as_plain_data(aggressor: Aggressor, words: str) -> None:
-    assert text.beside(aggressor) == words
+    assert text.describe_aggressor(aggressor) == words
     assert Aggressor.of_plain(json.loads(json.dumps(aggressor.plain()))) == aggressor
 
 
@@ -107,8 +107,8 @@ def test_best_prefers_what_was_measured_without(
 @pytest.mark.parametrize(
     ("note", "preferred"),
     [
-        (text.emulated(2), "plain"),
-        (f"{text.emulated(2)}; pattern: x", "plain"),
+        (text.describe_emulated(2), "plain"),
+        (f"{text.describe_emulated(2)}; pattern: x", "plain"),
         ("pattern: x", "odd"),
     ],
 )
@@ -129,11 +129,11 @@ def test_why_nothing_is_known_stands_apart_from_it(
     assert noise == f"measured {WORDS}"
 
 
-@pytest.mark.parametrize("name", formats())
+@pytest.mark.parametrize("name", list_formats())
 def test_exported_files_tell_of_it(name: str) -> None:
     note = f"measured {WORDS}\nand more"
     document = replace(DOCUMENT, profile=replace(DOCUMENT.profile, note=note))
-    exported = render(name, document)
+    exported = render_profile(name, document)
     assert exported.count(f"measured {WORDS}") == 1
     assert "and more" in exported
 

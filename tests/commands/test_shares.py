@@ -16,8 +16,8 @@ from commtune.commands import best, shares, status
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.model import Backend, Operation, Outcome, RunResult, Verdict, Workload
-from commtune.systems import FABRIC, Question, bus_bandwidth, fabric_of, load_system
-from commtune.text import percent
+from commtune.systems import FABRIC, NominalQuestion, bus_bandwidth, fabric_of, load_system
+from commtune.text import format_percent
 
 MIB = 1 << 20
 LEONARDO = {FABRIC: fabric_of(load_system("leonardo")).plain()}
@@ -142,7 +142,7 @@ def test_best_says_what_share_its_answer_reaches(
     best.run(question, url, json_output=False)
     words = capsys.readouterr().out
     reached = MIB / taken_s * 2 * 7 / 8 / 87.5e9
-    assert f"{percent(reached)} of nominal 87.5 GB/s by hierarchical" in words
+    assert f"{format_percent(reached)} of nominal 87.5 GB/s by hierarchical" in words
     assert ("  with it: " if verdict == "faster" else "  the default: ") in words
     best.run(question, url, json_output=True)
     (row,) = json.loads(capsys.readouterr().out)
@@ -203,25 +203,25 @@ def test_a_single_run_is_compared_with_what_its_driver_names() -> None:
 def test_bus_bandwidth_is_counted_as_the_benchmark_counts(
     operation: str, ranks: int, factor: float
 ) -> None:
-    found = bus_bandwidth(Question(operation, ranks), 1000, 1e-6)
+    found = bus_bandwidth(NominalQuestion(operation, ranks), 1000, 1e-6)
     assert found == pytest.approx(factor * 1e9)
 
 
 @pytest.mark.parametrize(
     ("question", "factor"),
     [
-        (Question("stream", 2), None),
-        (Question("stream", 2, window=8), 8),
-        (Question("rail", 8, group_size=4, active=3), 3),
-        (Question("symmetric", 8, group_size=4, active=3, direction="bidirectional"), 6),
-        (Question("asymmetric", 8, group_size=4, active=1, direction="omnidirectional"), 2),
-        (Question("rail", 8), None),
-        (Question("matrix", 4), None),
-        (Question("matrix", 4, flows=((0, 1, 4.0), (2, 3, 1.0))), 1.25),
-        (Question("striping", 4, group_size=2), 1),
+        (NominalQuestion("stream", 2), None),
+        (NominalQuestion("stream", 2, window=8), 8),
+        (NominalQuestion("rail", 8, group_size=4, active=3), 3),
+        (NominalQuestion("symmetric", 8, group_size=4, active=3, direction="bidirectional"), 6),
+        (NominalQuestion("asymmetric", 8, group_size=4, active=1, direction="omnidirectional"), 2),
+        (NominalQuestion("rail", 8), None),
+        (NominalQuestion("matrix", 4), None),
+        (NominalQuestion("matrix", 4, flows=((0, 1, 4.0), (2, 3, 1.0))), 1.25),
+        (NominalQuestion("striping", 4, group_size=2), 1),
     ],
 )
-def test_bandwidth_of_patterns(question: Question, factor: float | None) -> None:
+def test_bandwidth_of_patterns(question: NominalQuestion, factor: float | None) -> None:
     """CommBench's: what crosses the border of the first group, in and out."""
     found = bus_bandwidth(question, 1000, 1e-6)
     assert found == (None if factor is None else pytest.approx(factor * 1e9))

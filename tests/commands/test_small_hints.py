@@ -10,10 +10,10 @@ import pytest
 from commtune.commands.export import _write
 from commtune.commands.progress import LineReporter
 from commtune.commands.report import _places
-from commtune.commands.sides import read_side, remarks_on
+from commtune.commands.sides import read_operand, remarks_on
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation
-from commtune.nearest import nearest
+from commtune.nearest import find_nearest
 from commtune.tuner.campaign_file import load_campaign, parse_campaign
 from commtune.tuner.ports import Progress
 
@@ -29,7 +29,7 @@ from commtune.tuner.ports import Progress
     ],
 )
 def test_names_of_other_benchmarks_are_understood(word: str, meant: str) -> None:
-    assert nearest(word, list(Operation)) == meant
+    assert find_nearest(word, list(Operation)) == meant
 
 
 def test_an_operation_is_not_named_as_its_own_guard() -> None:
@@ -74,7 +74,7 @@ def test_one_trial_is_one_trial() -> None:
 
 
 def test_what_compare_is_given_is_held_against_the_catalogue() -> None:
-    (said,) = remarks_on(read_side("NCCL_PROTOO=LL", None), {"nccl": "2.28.9"})
+    (said,) = remarks_on(read_operand("NCCL_PROTOO=LL", None), {"nccl": "2.28.9"})
     assert said == "NCCL_PROTOO is not known here; perhaps NCCL_PROTO is meant"
-    assert not remarks_on(read_side("NCCL_PROTO=LL NOTHING=1", None), {"nccl": "2.28.9"})
-    assert not remarks_on(read_side("default", None), {})
+    assert not remarks_on(read_operand("NCCL_PROTO=LL NOTHING=1", None), {"nccl": "2.28.9"})
+    assert not remarks_on(read_operand("default", None), {})

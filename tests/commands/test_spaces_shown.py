@@ -9,7 +9,7 @@ import pytest
 
 from commtune.commands import spaces as command
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces import load_space, parse_document, presets
+from commtune.spaces import list_presets, load_space, parse_document
 from commtune.systems import build_system, load_system
 
 SPACE = """\
@@ -32,20 +32,20 @@ parameters:
 
 
 def shown(name: str, capsys: pytest.CaptureFixture[str]) -> str:
-    command.show(name, json_output=False)
+    command.show_space(name, json_output=False)
     return capsys.readouterr().out
 
 
 def test_spaces_for_a_library(capsys: pytest.CaptureFixture[str]) -> None:
-    command.show_all("oneccl", json_output=True)
+    command.show_spaces("oneccl", json_output=True)
     found = [space["name"] for space in json.loads(capsys.readouterr().out)]
     assert found == ["oneccl", "oneccl-quick", "oneccl-thorough"]
-    command.show_all(None, json_output=False)
+    command.show_spaces(None, json_output=False)
     said = capsys.readouterr().out
-    assert said.count("\n") == len(presets()) + 3
+    assert said.count("\n") == len(list_presets()) + 3
     assert "commtune spaces show NAME" in said
     with pytest.raises(UnknownName) as error:
-        command.show_all("ncl", json_output=False)
+        command.show_spaces("ncl", json_output=False)
     assert error.value.hint == "nearest: nccl"
 
 

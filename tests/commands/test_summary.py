@@ -12,13 +12,13 @@ from made_up_runs import MadeUpRun
 
 from commtune.commands import summary
 from commtune.model import DEFAULT, Outcome, Phase, Profile, Verdict
-from commtune.tuner.campaign import Report
+from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.campaign_file import parse_campaign
-from commtune.tuner.conclusion import spent
+from commtune.tuner.conclusion import time_spent
 from commtune.tuner.confirm import Comparison
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.plan import Plan
-from commtune.tuner.speeds import Speeds
+from commtune.tuner.speeds import MachineStates
 
 
 def after(*outcomes: Outcome) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def after(*outcomes: Outcome) -> dict[str, Any]:
     for number, outcome in enumerate(outcomes):
         phase = Phase.SEARCH if number % 2 else Phase.CONFIRM
         evidence.add(MadeUpRun(DEFAULT, number, outcome=outcome, phase=phase))
-    return {"spent": spent(evidence)}
+    return {"spent": time_spent(evidence)}
 
 
 def test_lost_runs_are_counted_apart_from_failed_ones() -> None:
@@ -66,7 +66,7 @@ def test_runs_at_the_same_time_take_longer_than_the_campaign(
     benchmark_s: float, said: str
 ) -> None:
     nothing = cast("Comparison", None)  # nothing looks at it here
-    report = Report((), nothing, Speeds(), 1, 1, benchmark_s, 100.0)
+    report = CampaignResult((), nothing, MachineStates(), 1, 1, benchmark_s, 100.0)
     assert summary._time(report) == said
 
 
@@ -75,9 +75,11 @@ def plan(workload: str) -> Plan:
     return parse_campaign(text, Path.cwd()).plan
 
 
-def report(*profiles: Profile, searched: int = 14, later: int = 3) -> Report:
+def report(*profiles: Profile, searched: int = 14, later: int = 3) -> CampaignResult:
     nothing = cast("Comparison", None)  # nothing looks at it here
-    return Report(profiles, nothing, Speeds(), searched + 1, 60, 1.0, 1.0, later_trials=later)
+    return CampaignResult(
+        profiles, nothing, MachineStates(), searched + 1, 60, 1.0, 1.0, later_trials=later
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from seen_machines import A100_NODE, LOGIN_NODE
 
-from commtune.commands.system_detect import answer
-from commtune.systems.seen import Clues, Seen
+from commtune.commands.system_detect import detect_system
+from commtune.systems.seen import Clues, SeenMachine
 
 #: Nobody names the machine; its shape is all that there is.
 NAMELESS = replace(A100_NODE, clues=Clues("somewhere"))
@@ -32,9 +32,9 @@ def own(folder: Path, recognized: str, **changes: str) -> str:
     return str(folder / "ours.yaml")
 
 
-def said(seen: Seen, *names: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def said(seen: SeenMachine, *names: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     try:
-        answer(seen, names, json_output=False, program="commtune")
+        detect_system(seen, names, json_output=False, program="commtune")
     except SystemExit as end:
         return int(str(end.code)), capsys.readouterr().out
     return 0, capsys.readouterr().out
@@ -108,7 +108,7 @@ def test_two_that_fit_equally_are_both_told(
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        answer(NAMELESS, (), json_output=True, program="commtune")
+        detect_system(NAMELESS, (), json_output=True, program="commtune")
     found = json.loads(capsys.readouterr().out)
     assert (found["recognized"], found["host"]) == ([], "somewhere")
     assert [one["name"] for one in found["systems"]] == ["leonardo"]

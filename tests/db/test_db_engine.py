@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, event, text
 from sqlalchemy.pool import NullPool
 
 from commtune.db import engine
-from commtune.db.engine import Database, open_database, upgrade
+from commtune.db.engine import Database, open_database, upgrade_database
 from commtune.db.location import VERSION_TABLE
 from commtune.db.store import Store
 from commtune.errors import DatabaseFault
@@ -87,7 +87,7 @@ def test_another_schema_is_refused(own_url: str, revision: str, words: str, hint
     assert hint in refusal.value.hint and not refusal.value.transient
     if words == "newer schema":
         with pytest.raises(DatabaseFault, match=words):
-            upgrade(own_url)
+            upgrade_database(own_url)
 
 
 def test_somebody_elses_database_is_left_alone(own_url: str) -> None:
@@ -95,7 +95,7 @@ def test_somebody_elses_database_is_left_alone(own_url: str) -> None:
     with pytest.raises(DatabaseFault, match="holds other tables"):
         open_database(own_url)
     with pytest.raises(DatabaseFault, match="holds other tables"):
-        upgrade(own_url)
+        upgrade_database(own_url)
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:

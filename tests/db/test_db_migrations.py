@@ -21,7 +21,7 @@ from sqlalchemy.pool import NullPool
 
 import commtune.db
 from commtune.db import queries
-from commtune.db.engine import open_database, upgrade
+from commtune.db.engine import open_database, upgrade_database
 from commtune.db.location import SCHEMA, VERSION_TABLE
 from commtune.db.store import Store
 from commtune.db.tables import Base
@@ -85,7 +85,7 @@ def test_down_and_up_again(own_url: str) -> None:
         command.downgrade(config, "base")
         left = set(inspect(connection).get_table_names())
     assert left == {VERSION_TABLE}
-    upgrade(own_url)
+    upgrade_database(own_url)
     with alembic(own_url) as (_, connection):
         assert difference(connection) == []
 
@@ -93,7 +93,7 @@ def test_down_and_up_again(own_url: str) -> None:
 def test_upgrading_what_is_new_changes_nothing(url: str) -> None:
     database = open_database(url)
     Store(database).open_campaign(given.campaign())
-    upgrade(url)
+    upgrade_database(url)
     assert [summary.name for summary in Store(database).campaigns()] == ["shm"]
     database.close()
 
@@ -130,8 +130,8 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     with (
         pytest.raises(DatabaseFault, match="older schema") if dump.stem < SCHEMA else nullcontext()
     ):
-        queries.best(url, "allreduce", 1024)
-    upgrade(url)
+        queries.best_profiles(url, "allreduce", 1024)
+    upgrade_database(url)
     with alembic(url) as (_, connection):
         assert difference(connection) == []
     database = open_database(url)
@@ -143,7 +143,7 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     assert len(store.samples("r1", 8)) == run.measurements[0].n_samples
     assert store.open_runs(summary.id) == [given.request("r2")]
     assert store.decision(summary.id) == {"blocks": 5}
-    assert queries.profile(url, "allreduce-large").profile == given.profile()
+    assert queries.load_profile(url, "allreduce-large").profile == given.profile()
     has_course = dump.stem >= "r0002"
     assert run.other_load == (0.25 if has_course else None)
     assert store.blocks(summary.id) == ([given.block()] if has_course else [])

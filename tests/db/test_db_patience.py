@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from commtune.db import engine, location
 from commtune.db.engine import Database, open_database
-from commtune.db.patience import Patience
+from commtune.db.patience import BusyRetry
 from commtune.db.store import Store
 from commtune.errors import DatabaseFault, UserError
 
@@ -93,7 +93,7 @@ def test_ctrl_c_ends_a_wait_for_good(file: Database) -> None:
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt
 
-    patience = Patience(60, interrupt)
+    patience = BusyRetry(60, interrupt)
     child = holder(file)
     with pytest.raises(KeyboardInterrupt), file.write(patience):
         pass
@@ -130,12 +130,12 @@ def test_other_faults_are_not_waited_for(file: Database) -> None:
             connection.exec_driver_sql("SELECT 1 FROM nowhere")
 
     with pytest.raises(OperationalError, match="no such table"):
-        Patience(60).with_busy(attempt, file.url)
+        BusyRetry(60).with_busy(attempt, file.url)
     assert len(calls) == 1
 
 
 def test_what_fails_inside_a_write_is_not_made_again(file: Database) -> None:
-    with pytest.raises(DatabaseFault, match="missing"), file.write(Patience(60)) as connection:
+    with pytest.raises(DatabaseFault, match="missing"), file.write(BusyRetry(60)) as connection:
         connection.exec_driver_sql("DELETE FROM nowhere")
     with file.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() == 0

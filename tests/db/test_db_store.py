@@ -21,7 +21,7 @@ from commtune.model import (
     Operation,
     Outcome,
     Phase,
-    Piece,
+    SubMeasurement,
     Timing,
     Workload,
 )
@@ -246,9 +246,9 @@ def test_parts_of_an_operation_are_kept_by_run_and_pairs_are_not(
     for run in ("r1", "r2", "r3"):
         store.start_run(campaign_id, given.request(run), "s1")
     pieces = (
-        Piece(given.measurement(8, 2e-6), "split", None),
-        Piece(given.measurement(1024, 3e-6), "split", None),
-        Piece(given.measurement(8, 1e-6), "", (0, 1)),
+        SubMeasurement(given.measurement(8, 2e-6), "split", None),
+        SubMeasurement(given.measurement(1024, 3e-6), "split", None),
+        SubMeasurement(given.measurement(8, 1e-6), "", (0, 1)),
     )
     store.finish_run(campaign_id, given.result("r1", pieces=pieces), "allreduce")
     store.finish_run(campaign_id, given.result("r2"), "allreduce")

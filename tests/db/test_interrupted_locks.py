@@ -14,19 +14,19 @@ from struck_statements import struck
 from commtune.db.engine import Database, open_database
 from commtune.db.records import CampaignRecord
 from commtune.db.store import Store
-from commtune.wiring.controlling import controlled, held
+from commtune.wiring.controlling import controlled_campaign, held_campaign
 
 Begin = Callable[[Database, CampaignRecord], AbstractContextManager[tuple[Store, int]]]
 
 
 def begun(database: Database, record: CampaignRecord) -> AbstractContextManager[tuple[Store, int]]:
-    return controlled(database, record, QuietReporter(), take_over=False)
+    return controlled_campaign(database, record, QuietReporter(), take_over=False)
 
 
 def verified(
     database: Database, record: CampaignRecord
 ) -> AbstractContextManager[tuple[Store, int]]:
-    return held(database, record, QuietReporter(), take_over=False)
+    return held_campaign(database, record, QuietReporter(), take_over=False)
 
 
 @pytest.mark.parametrize("begin", [begun, verified])

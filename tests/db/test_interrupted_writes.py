@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from commtune.db import engine
 from commtune.db.engine import open_database
-from commtune.db.patience import Patience
+from commtune.db.patience import BusyRetry
 from commtune.errors import DatabaseFault
 from commtune.interrupts import Interrupts
 
@@ -39,7 +39,7 @@ def test_who_handles_it_can_write(tmp_path: Path) -> None:
             connection.execute(text(written))
     except KeyboardInterrupt:
         # With a transaction left open by the one before this would wait for itself, in vain.
-        with database.write(Patience(wait_s=0)) as connection:
+        with database.write(BusyRetry(wait_s=0)) as connection:
             connection.execute(text(written))
     else:
         pytest.fail("the interrupt got lost")
@@ -61,12 +61,12 @@ def test_a_wait_for_another_program_can_be_interrupted(
         os.kill(os.getpid(), signal.SIGINT)
 
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(KeyboardInterrupt), database.write(Patience(wait_s=60, say=struck)):
+    with pytest.raises(KeyboardInterrupt), database.write(BusyRetry(wait_s=60, say=struck)):
         pass
     assert len(said) == 1
     # Also where a run is settled, which holds them back by itself.
     with pytest.raises(KeyboardInterrupt), Interrupts():
-        with suppress(DatabaseFault), database.write(Patience(wait_s=1, say=struck)):
+        with suppress(DatabaseFault), database.write(BusyRetry(wait_s=1, say=struck)):
             pass
         pytest.fail("it was held back")
     assert len(said) == 2

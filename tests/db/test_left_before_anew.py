@@ -14,7 +14,7 @@ from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.model import DEFAULT, JobStage, Outcome
 from commtune.process import MARKER
-from commtune.wiring.controlling import controlled
+from commtune.wiring.controlling import controlled_campaign
 
 
 @pytest.mark.parametrize("job", [False, True])
@@ -30,7 +30,10 @@ def test_its_processes_are_ended_and_it_is_marked(tmp_path: Path, job: bool) -> 
     left = subprocess.Popen(["sleep", "100"], env={**os.environ, MARKER: run_id})
     try:
         corrected = given.campaign(what={"operation": "ring"})
-        with controlled(database, corrected, QuietReporter(), take_over=False) as (_, number):
+        with controlled_campaign(database, corrected, QuietReporter(), take_over=False) as (
+            _,
+            number,
+        ):
             assert number != earlier
         assert [run.outcome for run in store.runs(earlier)] == [Outcome.INTERRUPTED] * (not job)
         assert (left.poll() is None) is job

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from commtune.cli import app
-from commtune.spaces import load_space, presets
+from commtune.spaces import list_presets, load_space
 from commtune.tuner.campaign_file import CampaignFile, load_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -184,6 +184,6 @@ def test_campaign_in_the_reference_loads(tmp_path: Path) -> None:
 
 def test_shipped_spaces_are_in_the_space_reference() -> None:
     text = (DOCS / "spaces.md").read_text(encoding="utf-8")
-    missing = [name for name in presets() if f"`{name}`" not in text]
+    missing = [name for name in list_presets() if f"`{name}`" not in text]
     assert not missing
     assert load_space("mpich-host-allreduce").count() > 1000

@@ -9,7 +9,7 @@ from command_line import CACHE, CommandLine
 from components import require_component
 from mpi_fixture import session_mpi
 
-from commtune.kernels.build import build
+from commtune.kernels.build import build_benchmark
 from commtune.model import MpiInstallation
 
 
@@ -25,7 +25,7 @@ def mpi() -> MpiInstallation:
 @pytest.fixture(scope="session")
 def executable(mpi: MpiInstallation) -> Path:
     """The native benchmark, where the command line looks for it."""
-    return build(mpi, CACHE / "commtune")
+    return build_benchmark(mpi, CACHE / "commtune")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.runner import Runner
 
@@ -77,7 +77,7 @@ class FaultyProgram:
 class Ended:
     """What a campaign left: its report, its runs by configuration, and what it said."""
 
-    report: Report
+    report: CampaignResult
     runs: dict[Configuration, list[StoredRun]]
     said: list[str]
     database: Database

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import SMALL, CommandLine
 
-from commtune.systems.baselines import baselines
+from commtune.systems.baselines import all_reference_settings
 
 EAGER = "alcf-aurora-mpich-eager"
 WORKLOAD = ("--mpi", "wheel:mpich", "--sizes", "8", "--time", "1s")
@@ -22,9 +22,9 @@ def here(tmp_path: Path) -> CommandLine:
 def test_all_are_listed(here: CommandLine) -> None:
     said = here("systems", "baselines")
     assert (said.code, said.err) == (0, "")
-    assert all(name in said.out for name in baselines())
+    assert all(name in said.out for name in all_reference_settings())
     found = json.loads(here("systems", "baselines", "--json").out)
-    assert [one["name"] for one in found] == list(baselines())
+    assert [one["name"] for one in found] == list(all_reference_settings())
 
 
 def test_those_of_a_system_in_full(here: CommandLine) -> None:

@@ -18,7 +18,7 @@ from commtune.db import queries
 from commtune.db.engine import Database, open_database
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.store import Store
-from commtune.export import render
+from commtune.export import render_profile
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.records import Records
 from commtune.model import (
@@ -150,8 +150,8 @@ def test_both_guards_are_measured_by_every_launch(guarding: Guarding) -> None:
     profile = replace(PROFILE, configuration=_GOOD, guards=points)
     guarding.store.save_profiles(guarding.campaign_id, [profile])
     (kept,) = guarding.store.profiles("guarded")
-    stored_profile = queries.profile(guarding.database.whole_url, str(kept.id)).profile
-    exported = json.loads(render("json", replace(DOCUMENT, profile=stored_profile)))
+    stored_profile = queries.load_profile(guarding.database.whole_url, str(kept.id)).profile
+    exported = json.loads(render_profile("json", replace(DOCUMENT, profile=stored_profile)))
     assert {g["operation"] for g in exported["profile"]["guards"]} == {"broadcast", "stream"}
     guarding.database.close()
 

@@ -146,7 +146,7 @@ def test_a_pattern_that_fails_is_run_by_hand(commtune: CommandLine) -> None:
     failed = commtune("tune", "campaign.yaml")
     assert failed.code == 3
     by_hand = failed.err.partition("run it by hand: ")[2].strip()
-    ended = process.run(
+    ended = process.run_process(
         ["sh", "-c", by_hand], environment=dict(os.environ), timeout_s=60.0, whole_output=True
     )
     assert "no attribute 'length'" in ended.output

@@ -14,11 +14,11 @@ import pytest
 from command_line import SMALL, CommandLine, wait_until
 from recorded_grids import GRIDS
 
-from commtune.commands.record import count_of_runs, order
+from commtune.commands.record import count_of_runs, run_order
 from commtune.model import DEFAULT
-from commtune.tuner.grids import pack
+from commtune.tuner.grids import pack_lines
 from commtune.tuner.replay import load_grid
-from commtune.tuner.tape import lines
+from commtune.tuner.tape import recording_lines
 
 RECORDING = GRIDS / "mpich-allreduce.jsonl.gz"
 SAID = "replayed from the recording mpich-allreduce: says nothing of this machine"
@@ -55,7 +55,7 @@ def recorded_campaign() -> str:
 
 
 def test_every_round_holds_every_configuration_and_the_default_among_every_eight() -> None:
-    made = list(order(20, 3, seed=7))
+    made = list(run_order(20, 3, seed=7))
     assert len(made) == count_of_runs(20, 3)
     rest = made[4:]
     assert made[:4] == [0] * 4
@@ -67,13 +67,13 @@ def test_every_round_holds_every_configuration_and_the_default_among_every_eight
 
 
 def test_more_rounds_begin_like_fewer() -> None:
-    more = list(order(20, 5, seed=7))
-    assert more[: count_of_runs(20, 2)] == list(order(20, 2, seed=7))
-    assert more != list(order(20, 5, seed=8))
+    more = list(run_order(20, 5, seed=7))
+    assert more[: count_of_runs(20, 2)] == list(run_order(20, 2, seed=7))
+    assert more != list(run_order(20, 5, seed=8))
 
 
 def test_the_default_alone_can_be_recorded() -> None:
-    assert list(order(0, 3, seed=1)) == [0] * count_of_runs(0, 3) == [0] * 7
+    assert list(run_order(0, 3, seed=1)) == [0] * count_of_runs(0, 3) == [0] * 7
 
 
 # Replaying; needs no MPI
@@ -168,7 +168,7 @@ def test_without_a_file_the_recorded_campaign_is_replayed(tmp_path: Path) -> Non
     )  # fmt: skip
     grid = load_grid(RECORDING)
     header = replace(grid.header, campaign=grid.header.campaign + BUDGET)
-    (tmp_path / "short.gz").write_bytes(pack(lines(replace(grid, header=header))))
+    (tmp_path / "short.gz").write_bytes(pack_lines(recording_lines(replace(grid, header=header))))
     said = line("tune", "--replay", "short.gz")
     assert said.code == 0, said.err
     assert line.query("SELECT name FROM campaigns") == [("mpich-allreduce-replayed",)]
@@ -218,7 +218,7 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
     assert said.out == (
         f"wrote tiny.jsonl.gz: {count_of_runs(others, 6)} runs of {others + 1} configurations\n"
     )
-    assert [run.configuration for run in grid.runs] == list(order(others, 6, seed=1))
+    assert [run.configuration for run in grid.runs] == list(run_order(others, 6, seed=1))
     starts = [run.started_s for run in grid.runs]
     assert starts == sorted(starts)
     assert grid.span_s < 3 * sum(run.wall_s for run in grid.runs)

@@ -10,7 +10,7 @@ import pytest
 from command_line import CommandLine
 from slurm_cluster import Cluster
 
-from commtune.systems import System, load_system, systems
+from commtune.systems import System, list_systems, load_system
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def on_slurm(tmp_path: Path, shared_slurm: Cluster) -> CommandLine:
 
 def marked() -> tuple[System, str, str]:
     """A shipped description that is known by a variable, with its name and value."""
-    for name in systems():
+    for name in list_systems():
         system = load_system(name)
         known = system.recognized
         if known and known.environment and not system.retired:

@@ -14,7 +14,7 @@ from export_documents import nasty_values, with_values
 
 from commtune import process
 from commtune.errors import ExportRefused
-from commtune.export import render
+from commtune.export import render_profile
 
 #: A program that prints its environment with NUL after each entry, whatever the locale.
 _PRINT = f'{sys.executable} -I -c \'import os; os.write(1, b"<<<" + ' + (
@@ -48,7 +48,7 @@ def environment_after(
     file = folder / "script"
     file.write_text(script + _PRINT + "\n")
     base = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", **more}
-    done = process.run(
+    done = process.run_process(
         [*arguments, file], environment=base, timeout_s=60, cwd=folder, whole_output=True
     )
     assert "<<<" in done.output, done.output
@@ -67,7 +67,7 @@ def carried_by(format: str, values: dict[str, str]) -> dict[str, str]:
 
     def accepted(name: str) -> bool:
         try:
-            render(format, with_values({name: values[name]}))
+            render_profile(format, with_values({name: values[name]}))
         except ExportRefused as refusal:
             assert name in refusal.message
             return False
@@ -85,7 +85,7 @@ def test_a_shell_gets_every_value_exactly_and_runs_none(
     require_component(shell, shutil.which(loader.arguments[0]) is not None)
     values = nasty_values(str(tmp_path / "canary"))
     file = tmp_path / loader.file_name
-    file.write_text(render(loader.format, with_values(values)))
+    file.write_text(render_profile(loader.format, with_values(values)))
     script = loader.lines.format(file=file)
     found, _ = environment_after(loader.arguments, script, tmp_path, LC_ALL=locale)
     assert_same(found, values)
@@ -125,7 +125,7 @@ def module_file(format: str, folder: Path, values: dict[str, str]) -> Path:
     place = folder / "modules"
     place.mkdir()
     name = "profile.lua" if format == "lmod" else "profile"
-    (place / name).write_text(render(format, with_values(values)))
+    (place / name).write_text(render_profile(format, with_values(values)))
     return place
 
 
@@ -183,7 +183,7 @@ def test_two_profiles_are_never_loaded_together(system: str, tmp_path: Path) -> 
     format, line = SYSTEMS[system]
     path = module_file(format, tmp_path, {"FIRST": "1"})
     other = "another.lua" if format == "lmod" else "another"
-    (path / other).write_text(render(format, with_values({"SECOND": "2"})))
+    (path / other).write_text(render_profile(format, with_values({"SECOND": "2"})))
     script = line("bash", "load profile") + line("bash", "load another")
     found, _ = environment_after(MODULE_SHELLS["bash"], script, tmp_path, MODULEPATH=str(path))
     # Lmod replaces the first, Environment Modules refuses the second.
@@ -208,12 +208,12 @@ def test_tclsh_reads_the_module_file_without_a_module_system(tmp_path: Path) -> 
     require_component("tclsh", shutil.which("tclsh") is not None)
     values = carried_by("tcl", nasty_values(str(tmp_path / "canary")))
     file = tmp_path / "profile"
-    file.write_text(render("tcl", with_values(values)))
+    file.write_text(render_profile("tcl", with_values(values)))
     commands = "proc module-whatis {text} {}\nproc setenv {name value} {set ::env($name) $value}\n"
     script = f"{commands}source {file}\nModulesHelp\nexec >@stdout {_TCL_PRINT}\n"
     (tmp_path / "script").write_text(script)
     base = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
-    done = process.run(
+    done = process.run_process(
         ["tclsh", tmp_path / "script"], environment=base, timeout_s=60, whole_output=True
     )
     body = done.output.partition("<<<")[2].rpartition(">>>")[0]
@@ -228,17 +228,17 @@ def test_the_env_file_is_read_literally_line_by_line(tmp_path: Path) -> None:
     values = carried_by("env", nasty_values(str(tmp_path / "canary")))
     refused = set(nasty_values("")) - set(values)
     assert refused == {n for n, v in nasty_values("").items() if "\n" in v or "\r" in v}
-    lines = render("env", with_values(values)).removesuffix("\n").split("\n")
+    lines = render_profile("env", with_values(values)).removesuffix("\n").split("\n")
     read = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
     assert read == values
 
 
 def test_a_shell_reads_an_env_file_of_plain_values_the_same(tmp_path: Path) -> None:
     values = {"A": "2097152", "B": "CMA,sm:x/y-z_1.5@%+", "C": ""}
-    text = render("env", with_values(values))
+    text = render_profile("env", with_values(values))
     assert "NOT for systemd" not in text
     (tmp_path / "profile").write_text(text)
     script = f"set -a\n. {tmp_path / 'profile'}\n"
     found, _ = environment_after(("dash",), script, tmp_path)
     assert_same(found, values)
-    assert "NOT for systemd" in render("env", with_values({"A": "two words"}))
+    assert "NOT for systemd" in render_profile("env", with_values({"A": "two words"}))

@@ -12,7 +12,7 @@ import pytest
 from export_documents import DOCUMENT, GOOD_GUARDS, HURT, PROFILE, UNCLEAR, with_values
 
 from commtune.errors import ExportRefused, UnknownName
-from commtune.export import ExportDocument, formats, render
+from commtune.export import ExportDocument, list_formats, render_profile
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -23,19 +23,19 @@ def with_guards(*guards: PointEvidence) -> ExportDocument:
     return replace(DOCUMENT, profile=replace(PROFILE, guards=guards))
 
 
-@pytest.mark.parametrize("format", formats())
+@pytest.mark.parametrize("format", list_formats())
 def test_the_whole_file_is_as_recorded(format: str) -> None:
     """COMMTUNE_WRITE_GOLDEN=1 writes the files anew; look at the difference before committing."""
-    text = render(format, DOCUMENT)
+    text = render_profile(format, DOCUMENT)
     file = GOLDEN / f"profile.{format}"
     if os.environ.get("COMMTUNE_WRITE_GOLDEN") == "1":
         file.write_text(text)
     assert text == file.read_text()
 
 
-@pytest.mark.parametrize("format", formats())
+@pytest.mark.parametrize("format", list_formats())
 def test_every_file_says_where_it_comes_from_and_what_it_is_for(format: str) -> None:
-    text = render(format, DOCUMENT)
+    text = render_profile(format, DOCUMENT)
     for words in (
         "allreduce, 256 KiB to 1 MiB", "Campaign first, 2026-01-02", "laptop", "faa162548b462f89",
         "mpich 5.0.2 (wheel)", "2 ranks, 1 node", "alltoall, broadcast", "For allreduce in that",
@@ -44,74 +44,79 @@ def test_every_file_says_where_it_comes_from_and_what_it_is_for(format: str) -> 
         assert words in text
 
 
-@pytest.mark.parametrize("format", formats())
+@pytest.mark.parametrize("format", list_formats())
 def test_no_file_unsets_what_the_profile_leaves_unset(format: str) -> None:
     document = replace(DOCUMENT, unset=("SOMEBODYS_OWN",))
-    lines = [line for line in render(format, document).splitlines() if "SOMEBODYS_OWN" in line]
+    lines = [
+        line for line in render_profile(format, document).splitlines() if "SOMEBODYS_OWN" in line
+    ]
     assert lines
     assert all(
         "nothing here unsets" in line or line.strip() == '"SOMEBODYS_OWN"' for line in lines
     )
 
 
-@pytest.mark.parametrize("format", formats())
+@pytest.mark.parametrize("format", list_formats())
 @pytest.mark.parametrize("verdict", [Verdict.DEFAULT, Verdict.UNDECIDED])
 def test_a_profile_without_a_gain_is_refused(format: str, verdict: Verdict) -> None:
     document = replace(DOCUMENT, profile=replace(PROFILE, verdict=verdict))
     with pytest.raises(ExportRefused, match="not faster") as refusal:
-        render(format, document, allow_unguarded=True)
+        render_profile(format, document, allow_unguarded=True)
     assert "keep the default" in refusal.value.hint
 
 
-@pytest.mark.parametrize("format", formats())
+@pytest.mark.parametrize("format", list_formats())
 def test_an_empty_configuration_is_refused_whatever_its_verdict(format: str) -> None:
     document = replace(DOCUMENT, profile=replace(PROFILE, configuration=DEFAULT))
     with pytest.raises(ExportRefused, match="nothing to export"):
-        render(format, document)
+        render_profile(format, document)
 
 
-@pytest.mark.parametrize("format", formats())
+@pytest.mark.parametrize("format", list_formats())
 def test_a_simulated_profile_is_refused(format: str) -> None:
     document = replace(DOCUMENT, profile=replace(PROFILE, simulated=True))
     with pytest.raises(ExportRefused, match="simulated"):
-        render(format, document, allow_unguarded=True)
+        render_profile(format, document, allow_unguarded=True)
 
 
-@pytest.mark.parametrize("format", formats())
+@pytest.mark.parametrize("format", list_formats())
 @pytest.mark.parametrize("name", ["", "1A", "A B", "A=B", "A-B", "A;touch x", "Ä", "A\nB", "A\n"])
 def test_a_name_that_is_none_is_refused(format: str, name: str) -> None:
     with pytest.raises(ExportRefused) as refusal:
-        render(format, with_values({name: "1"}))
+        render_profile(format, with_values({name: "1"}))
     assert repr(name) in refusal.value.message
 
 
-@pytest.mark.parametrize("format", formats())
+@pytest.mark.parametrize("format", list_formats())
 @pytest.mark.parametrize("value", ["a\0b", "\udc80"])
 def test_a_value_that_no_environment_holds_is_refused(format: str, value: str) -> None:
     with pytest.raises(ExportRefused, match="value of THE_NAME"):
-        render(format, with_values({"THE_NAME": value}))
+        render_profile(format, with_values({"THE_NAME": value}))
 
 
 def test_a_pinned_value_is_checked_like_the_profiles_own() -> None:
     with pytest.raises(ExportRefused, match="value of PINNED"):
-        render("env", replace(DOCUMENT, pinned={"PINNED": "two\nlines"}))
+        render_profile("env", replace(DOCUMENT, pinned={"PINNED": "two\nlines"}))
 
 
 def test_the_profiles_value_wins_over_a_pinned_one() -> None:
     document = replace(with_values({"A": "tuned"}), pinned={"A": "pinned", "B": "pinned"})
-    assert json.loads(render("json", document))["environment"] == {"B": "pinned", "A": "tuned"}
+    assert json.loads(render_profile("json", document))["environment"] == {
+        "B": "pinned",
+        "A": "tuned",
+    }
 
 
 def test_an_unknown_format_lists_the_known_ones() -> None:
     with pytest.raises(UnknownName, match="'yaml'") as error:
-        render("yaml", DOCUMENT)
-    assert all(name in error.value.hint for name in formats())
+        render_profile("yaml", DOCUMENT)
+    assert all(name in error.value.hint for name in list_formats())
 
 
 @pytest.mark.parametrize("format", MODULES)
 def test_a_module_without_guards_is_refused_with_the_lines_that_add_them(format: str) -> None:
     with pytest.raises(ExportRefused, match="no other operation was measured") as refusal:
-        render(format, with_guards())
+        render_profile(format, with_guards())
     assert "guard_operations: [broadcast, alltoall]" in refusal.value.hint
 
 
@@ -122,18 +127,18 @@ def test_a_benchmark_of_ones_own_is_not_told_to_measure_what_it_can_not(
     document = with_guards()
     document = replace(document, profile=replace(document.profile, **own))  # type: ignore[arg-type]
     with pytest.raises(ExportRefused) as refusal:
-        render("lmod", document)
+        render_profile("lmod", document)
     assert "guard_operations" not in refusal.value.hint
     assert "--allow-unguarded" in refusal.value.hint
     with pytest.raises(ExportRefused) as refusal:
-        render("lmod", with_guards(HURT))
+        render_profile("lmod", with_guards(HURT))
     assert "--allow-unguarded" in refusal.value.hint
 
 
 @pytest.mark.parametrize("format", MODULES)
 def test_the_tuned_operation_is_no_guard_of_itself(format: str) -> None:
     with pytest.raises(ExportRefused, match="no other operation"):
-        render(format, with_guards(replace(GOOD_GUARDS[0], operation="allreduce")))
+        render_profile(format, with_guards(replace(GOOD_GUARDS[0], operation="allreduce")))
 
 
 @pytest.mark.parametrize("format", MODULES)
@@ -144,28 +149,28 @@ def test_one_bad_guard_among_good_ones_refuses_a_module(
     format: str, bad: PointEvidence, words: str
 ) -> None:
     with pytest.raises(ExportRefused, match=words):
-        render(format, with_guards(*GOOD_GUARDS, bad))
+        render_profile(format, with_guards(*GOOD_GUARDS, bad))
 
 
 def test_the_tolerance_decides_what_counts_as_unharmed() -> None:
     document = with_guards(GOOD_GUARDS[0])  # low end 0.98
-    render("lmod", document, guard_tolerance=0.02)
+    render_profile("lmod", document, guard_tolerance=0.02)
     with pytest.raises(ExportRefused, match="not shown unharmed"):
-        render("lmod", document, guard_tolerance=0.01)
-    assert "at most 2 % slower" in render("lmod", document, guard_tolerance=0.02)
+        render_profile("lmod", document, guard_tolerance=0.01)
+    assert "at most 2 % slower" in render_profile("lmod", document, guard_tolerance=0.02)
 
 
 @pytest.mark.parametrize("format", MODULES)
 def test_an_unguarded_module_says_so_loudly_in_its_help(format: str) -> None:
-    text = render(format, with_guards(HURT), allow_unguarded=True)
+    text = render_profile(format, with_guards(HURT), allow_unguarded=True)
     assert "WARNING: NOT FOR GENERAL USE" in text
     assert "SLOWER: broadcast at 1 MiB" in text
-    assert "WARNING" not in render(format, DOCUMENT, allow_unguarded=True)
+    assert "WARNING" not in render_profile(format, DOCUMENT, allow_unguarded=True)
 
 
 @pytest.mark.parametrize("format", ["env", "sh", "csh", "fish", "json"])
 def test_other_forms_need_no_guards_but_say_that_there_are_none(format: str) -> None:
-    assert "No guard operations were measured" in render(format, with_guards())
+    assert "No guard operations were measured" in render_profile(format, with_guards())
 
 
 @pytest.mark.parametrize(
@@ -178,16 +183,16 @@ def test_other_forms_need_no_guards_but_say_that_there_are_none(format: str) -> 
 )
 def test_an_interval_that_says_nothing_is_no_number(gain: Interval, said: str) -> None:
     points = (replace(PROFILE.points[0], gain=gain, verdict=Verdict.UNDECIDED),)
-    assert said in render("sh", replace(DOCUMENT, profile=replace(PROFILE, points=points)))
+    assert said in render_profile("sh", replace(DOCUMENT, profile=replace(PROFILE, points=points)))
 
 
-@pytest.mark.parametrize("format", formats())
+@pytest.mark.parametrize("format", list_formats())
 def test_text_in_comments_cannot_leave_them(format: str) -> None:
     evil = "x\nexport EVIL=1\r\nsetenv EVIL 1\u2028]]\\"
     profile = replace(PROFILE, name=evil, note=evil)
     document = replace(DOCUMENT, profile=profile, campaign=evil, system=evil, stack=evil)
     starts = ("export EVIL", "setenv EVIL", "EVIL")
-    lines = render(format, document).splitlines()
+    lines = render_profile(format, document).splitlines()
     assert not [line for line in lines if line.startswith(starts)]
     assert not [line for line in lines if line.startswith(("#", "--")) and line.endswith("\\")]
 

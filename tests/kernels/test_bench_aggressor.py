@@ -24,7 +24,7 @@ from commtune import process
 from commtune.cluster.launch import base_environment, mpi_command
 from commtune.kernels.aggressor import AggressorReport, read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
-from commtune.kernels.records import read
+from commtune.kernels.records import read_records
 from commtune.model import (
     DEFAULT,
     Aggressor,
@@ -67,7 +67,7 @@ class Started:
 
     def ranks(self) -> list[int]:
         """Process numbers of its ranks."""
-        header = read(self.records).header
+        header = read_records(self.records).header
         assert header is not None
         return [rank["pid"] for rank in header["rank_info"]]
 
@@ -246,7 +246,7 @@ def test_ranks_that_wait_for_a_lost_one_go_by_themselves(start: Start) -> None:
 def test_wrong_arguments_exit_with_2_and_say_what_is_wrong(
     mpi: MpiInstallation, executable: Path, arguments: list[str], ranks: int, message: str
 ) -> None:
-    ended = process.run(
+    ended = process.run_process(
         mpi_command(mpi, ranks, [str(executable), "--mode=aggress", "--longest=5", *arguments]),
         environment=base_environment(os.environ, mpi),
         timeout_s=_LIMIT_S,
@@ -277,7 +277,7 @@ def sound(module_bench: RunBench) -> list[dict[str, Any]]:
         "id",
         longest_s=2.0,
     )
-    ended = process.run(
+    ended = process.run_process(
         mpi_command(module_bench.mpi, 2, arguments),
         environment=base_environment(os.environ, module_bench.mpi),
         timeout_s=_LIMIT_S,
@@ -335,7 +335,7 @@ def test_an_aggressor_is_no_answer_to_a_measurement(
     sound: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     request = RunRequest("id", DEFAULT, Workload(Operation.ALLTOALL, (8,)), Timing())
-    problems = read(_written(sound, tmp_path), request).problems
+    problems = read_records(_written(sound, tmp_path), request).problems
     assert "operation is 'None', asked for was 'alltoall'" in " ".join(problems)
 
 
@@ -345,6 +345,6 @@ def test_a_measured_run_has_no_traffic(
     run = run_bench("--op=allreduce", "--sizes=8")
     lines = [json.loads(line) for line in run.lines]
     lines.insert(1, sound[1])
-    assert read(_written(lines, tmp_path)).problems == (
+    assert read_records(_written(lines, tmp_path)).problems == (
         "line 2: traffic of a run that is no aggressor",
     )

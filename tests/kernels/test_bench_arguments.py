@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.judging import judge
-from commtune.kernels.bench import NativeProgram, arguments
+from commtune.cluster.judging import judge_run
+from commtune.kernels.bench import NativeProgram, bench_arguments
 from commtune.model import (
     DEFAULT,
     Backend,
     Operation,
     Outcome,
+    PatternParameters,
     RunRequest,
-    Shape,
     Timing,
     Workload,
 )
@@ -24,7 +24,7 @@ from commtune.process import Completed
 
 def words(workload: Workload, timing: Timing | None = None) -> list[str]:
     request = RunRequest("r", DEFAULT, workload, timing or Timing())
-    return arguments(Path("/bench"), request, Path("/records"), [])
+    return bench_arguments(Path("/bench"), request, Path("/records"), [])
 
 
 def test_host_memory_asks_for_no_gpu() -> None:
@@ -67,7 +67,7 @@ def test_guard_operations_have_no_window() -> None:
 
 
 def test_each_pattern_gets_what_it_uses_of_a_shape() -> None:
-    shape = Shape(4, 2, "bidirectional", inside="ipc-put", between="xccl", matrix="key",
+    shape = PatternParameters(4, 2, "bidirectional", inside="ipc-put", between="xccl", matrix="key",
                   assemble="ipc-get")  # fmt: skip
     grouped = ["--group-size=4", "--active=2", "--direction=bidirectional"]
     mixed = ["--inside=ipc-put", "--between=xccl"]
@@ -141,7 +141,7 @@ def test_another_library_than_that_of_the_build_is_a_mismatch(
     assert found.problems == ()
     assert found.mismatch.partition(":")[0] == word
     for exit_code in (0, 1):
-        outcome, detail = judge(found, Completed(exit_code, None, False, 1.0, ""), 60.0)
+        outcome, detail = judge_run(found, Completed(exit_code, None, False, 1.0, ""), 60.0)
         assert (outcome is Outcome.MISSING_PROGRAM) is bool(word)
         if ran and word:
             assert ran in detail and built in detail

@@ -10,7 +10,7 @@ import pytest
 from bench_runs import Ended, RunBench
 from jsonschema import Draft202012Validator
 
-from commtune.kernels.records import read
+from commtune.kernels.records import read_records
 
 _VALIDATOR = Draft202012Validator(
     json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
@@ -52,7 +52,7 @@ def test_every_record_says_what_the_aggressors_did(run_bench: RunBench, pattern:
         assert 0 < activity["active_s"] <= activity["traffic_s"] + 1e-9
     moved = sum(m["aggressors"]["bytes_moved"] for m in measurements)
     assert footer["aggressors"]["bytes_moved"] > moved
-    assert read(run.records).problems == ()
+    assert read_records(run.records).problems == ()
 
 
 def test_a_run_without_aggressors_says_nothing_of_them(run_bench: RunBench) -> None:

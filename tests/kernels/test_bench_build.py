@@ -15,7 +15,7 @@ from components import require_component
 
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
-from commtune.kernels.build import backends_of, build, provide
+from commtune.kernels.build import backends_of, build_benchmark, provide_benchmark
 from commtune.kernels.toolchains import find_toolchain
 from commtune.model import Backend, GpuKind, MpiInstallation
 
@@ -51,7 +51,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
         shutil.copy(_KERNELS / "src" / name, folder / "src")
     for name, text in _SMALL.items():
         (folder / "src" / name).write_text(text)
-    monkeypatch.setattr("commtune.kernels.build.sources", lambda: folder)
+    monkeypatch.setattr("commtune.kernels.build.source_folder", lambda: folder)
 
 
 @pytest.mark.usefixtures("small")
@@ -59,17 +59,17 @@ def test_two_builds_at_once_end_in_one_executable_that_is_kept(
     mpi: MpiInstallation, tmp_path: Path
 ) -> None:
     with ThreadPoolExecutor() as pool:
-        jobs = [pool.submit(build, mpi, tmp_path) for _ in range(2)]
+        jobs = [pool.submit(build_benchmark, mpi, tmp_path) for _ in range(2)]
         first, second = (job.result() for job in jobs)
     assert first == second
     assert [path.name for path in tmp_path.iterdir()] == [first.parent.name]
     made_ns = first.stat().st_mtime_ns
-    assert build(mpi, tmp_path) == first
+    assert build_benchmark(mpi, tmp_path) == first
     assert first.stat().st_mtime_ns == made_ns
 
 
 def test_the_executable_starts_without_library_path(executable: Path) -> None:
-    done = process.run([executable, "--version"], environment={}, timeout_s=10)
+    done = process.run_process([executable, "--version"], environment={}, timeout_s=10)
     assert done.ok, done.output
     assert executable.parent.name in done.output  # the build's key
 
@@ -80,10 +80,10 @@ def test_another_version_of_the_mpi_is_built_anew(
     cache = tmp_path / "cache"
     (cache / executable.parent.name).mkdir(parents=True)
     (cache / executable.parent.name / executable.name).touch()
-    assert build(mpi, cache).parent.name == executable.parent.name
+    assert build_benchmark(mpi, cache).parent.name == executable.parent.name
     failing = dataclasses.replace(mpi, version="0.0", compiler=_wrapper(tmp_path, "echo x"))
     with pytest.raises(BuildFailed):
-        build(failing, cache)
+        build_benchmark(failing, cache)
 
 
 def test_a_compiler_that_fails_is_quoted(mpi: MpiInstallation, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_compiler_that_fails_is_quoted(mpi: MpiInstallation, tmp_path: Path) -
     broken = dataclasses.replace(mpi, compiler=compiler)
     log = tmp_path / "log"
     with pytest.raises(BuildFailed, match=r"building the benchmark: cmake failed") as caught:
-        provide(broken, tmp_path / "cache", log=log)
+        provide_benchmark(broken, tmp_path / "cache", log=log)
     assert caught.value.hint
     assert "mpi.h is on strike" in log.read_text()
     assert list((tmp_path / "cache").iterdir()) == []
@@ -106,7 +106,7 @@ def test_no_compiler_says_the_command_that_mends_it(
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     missing = dataclasses.replace(mpi, compiler=_wrapper(tmp_path, "echo no c++ >&2; exit 127"))
     with pytest.raises(MissingComponent, match=r"no C\+\+ compiler") as caught:
-        build(missing, tmp_path / "cache")
+        build_benchmark(missing, tmp_path / "cache")
     assert caught.value.hint == "sudo apt-get install g++"
 
 
@@ -114,7 +114,7 @@ def test_a_cache_that_cant_be_written_is_named(mpi: MpiInstallation, tmp_path: P
     cache = tmp_path / "file"
     cache.touch()
     with pytest.raises(EnvironmentFault, match=f"can't build in {cache}"):
-        build(mpi, cache)
+        build_benchmark(mpi, cache)
 
 
 def test_the_compilers_variables_belong_to_the_key(
@@ -122,7 +122,7 @@ def test_the_compilers_variables_belong_to_the_key(
 ) -> None:
     monkeypatch.setenv("CXXFLAGS", "-not-a-flag")
     with pytest.raises(BuildFailed):
-        build(mpi, executable.parent.parent)
+        build_benchmark(mpi, executable.parent.parent)
     assert "CXXFLAGS" in os.environ
     assert list(tmp_path.iterdir()) == []
 
@@ -141,25 +141,25 @@ def test_a_build_from_before_tells_what_was_said_then(
     mpi: MpiInstallation, executable: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    found = provide(mpi, executable.parent.parent, log=log)
+    found = provide_benchmark(mpi, executable.parent.parent, log=log)
     assert (found.executable, found.is_new) == (executable, False)
     assert found.log.parent == executable.parent
     assert log.read_text() == found.log.read_text()
     assert "commtune-bench --version" in log.read_text()
     with pytest.raises(UserError, match="the log can't be written"):
-        provide(mpi, executable.parent.parent, log=tmp_path / "nowhere" / "log")
+        provide_benchmark(mpi, executable.parent.parent, log=tmp_path / "nowhere" / "log")
 
 
 @pytest.mark.usefixtures("small")
 def test_a_build_that_is_asked_for_again_takes_the_place_of_the_one_before(
     mpi: MpiInstallation, tmp_path: Path
 ) -> None:
-    key = build(mpi, tmp_path).parent
+    key = build_benchmark(mpi, tmp_path).parent
     for name in ("commtune-bench", "backends.txt", "build.log"):
         (key / name).write_text("of old")
-    again = provide(mpi, tmp_path, again=True)
+    again = provide_benchmark(mpi, tmp_path, again=True)
     assert (again.is_new, again.executable.parent) == (True, key)
-    assert process.run([again.executable, "--version"], environment={}, timeout_s=10).ok
+    assert process.run_process([again.executable, "--version"], environment={}, timeout_s=10).ok
     assert backends_of(again.executable)["mpi-host"] == ""
     assert again.log.read_text().startswith("$ ")
     assert list(tmp_path.iterdir()) == [key]
@@ -182,12 +182,12 @@ def test_cuda_and_nccl_of_python_packages(
     monkeypatch.setenv("CUDA_HOME", str(packages / "cu13"))
     monkeypatch.setenv("NCCL_HOME", str(packages / "nccl"))
     toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
-    without_gpu = build(mpi, tmp_path)
-    made = build(mpi, tmp_path, toolchain=toolchain)
+    without_gpu = build_benchmark(mpi, tmp_path)
+    made = build_benchmark(mpi, tmp_path, toolchain=toolchain)
     assert made.parent != without_gpu.parent
     assert backends_of(made) == {str(one): "" for one in Backend if one.is_native}
-    assert process.run([made, "--version"], environment={}, timeout_s=30).ok
-    assert build(mpi, tmp_path, toolchain=toolchain) == made
+    assert process.run_process([made, "--version"], environment={}, timeout_s=30).ok
+    assert build_benchmark(mpi, tmp_path, toolchain=toolchain) == made
 
 
 def test_cuda_without_nccl(
@@ -196,10 +196,10 @@ def test_cuda_without_nccl(
     monkeypatch.setenv("CUDA_HOME", str(_packages() / "cu13"))
     toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
     alone = dataclasses.replace(toolchain, xccl=None)
-    made = build(mpi, executable.parent.parent, toolchain=alone)
+    made = build_benchmark(mpi, executable.parent.parent, toolchain=alone)
     lacking = {name: why for name, why in backends_of(made).items() if why}
     assert lacking == {"xccl": "it was left out by COMMTUNE_XCCL=off"}
-    done = process.run([made, "--backends"], environment={}, timeout_s=30)
+    done = process.run_process([made, "--backends"], environment={}, timeout_s=30)
     assert "ipc-put" in done.output.split(), done.output
     assert "xccl" not in done.output.split(), done.output
 
@@ -218,7 +218,7 @@ def test_an_nccl_that_compiles_by_now_is_built_with(
     monkeypatch.setenv("NCCL_HOME", str(nccl))
     cache, log = tmp_path / "cache", tmp_path / "log"
     toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
-    first = provide(mpi, cache, toolchain=toolchain)
+    first = provide_benchmark(mpi, cache, toolchain=toolchain)
     why = backends_of(first.executable)["xccl"]
     assert re.search(r"doesn't compile and link: .*nccl\.h:1:\d+: .*error: nv/target/that", why), (
         why
@@ -226,15 +226,15 @@ def test_an_nccl_that_compiles_by_now_is_built_with(
     assert f"'nvidia-cuda-cccl~={'.'.join(toolchain.version.split('.')[:2])}.0'" in why
     assert "nv/target/that" in first.log.read_text()
 
-    second = provide(mpi, cache, toolchain=toolchain, log=log)
+    second = provide_benchmark(mpi, cache, toolchain=toolchain, log=log)
     assert (second.executable, second.is_new) == (first.executable, False)
     assert "nv/target/that" in log.read_text()
 
     header.write_text(whole)
-    third = provide(mpi, cache, toolchain=toolchain)
+    third = provide_benchmark(mpi, cache, toolchain=toolchain)
     assert (third.executable, third.is_new) == (first.executable, True)
     assert not any(backends_of(third.executable).values())
-    assert not provide(mpi, cache, toolchain=toolchain).is_new
+    assert not provide_benchmark(mpi, cache, toolchain=toolchain).is_new
 
 
 @pytest.mark.parametrize(("version", "is_refused"), [("11.3.109", True), ("11.4.48", False)])
@@ -246,6 +246,6 @@ def test_a_cuda_without_what_graphs_need_is_refused_in_words(
     cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     require_component("cmake", cmake is not None)
     program = [str(cmake), f"-DCMAKE_CUDA_COMPILER={nvcc}", "-P", str(_CUDA_CMAKE)]
-    done = process.run(program, environment={}, timeout_s=60)
+    done = process.run_process(program, environment={}, timeout_s=60)
     words = " ".join(done.output.split())
     assert (f"is of CUDA {version}, and 11.4 is the oldest" in words) is is_refused, words

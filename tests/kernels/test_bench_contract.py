@@ -15,7 +15,7 @@ from bench_runs import RunBench
 from jsonschema import Draft202012Validator
 
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.records import CONTRACT, read
+from commtune.kernels.records import CONTRACT, read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
 _SCHEMA = json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
@@ -192,4 +192,4 @@ def test_records_go_to_standard_output_without_a_file(run_bench: RunBench) -> No
     run = run_bench("--op=broadcast", "--sizes=8", "--records=")
     kinds = [json.loads(line)["record"] for line in run.completed.output.splitlines()]
     assert kinds == ["header", "measurement", "footer"]
-    assert read(run.records).header is None
+    assert read_records(run.records).header is None

@@ -8,8 +8,8 @@ import pytest
 from bench_runs import RunBench
 from late_limits import begin_when
 
-from commtune.kernels.bench import arguments
-from commtune.kernels.records import read
+from commtune.kernels.bench import bench_arguments
+from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
 _SIZES = "--sizes=8,1024,4096"
@@ -17,7 +17,7 @@ _SIZES = "--sizes=8,1024,4096"
 
 def test_wrong_data_is_found_counted_and_told(run_bench: RunBench) -> None:
     run = run_bench("--op=allreduce", _SIZES, "--fault=wrong@1024")
-    records = read(run.records)
+    records = read_records(run.records)
     assert run.completed.exit_code == 3
     assert records.problems == ()
     # Spoiled twice: after the first call and after the last.
@@ -31,7 +31,7 @@ def test_a_quick_end_loses_no_record_and_no_status(
     run_bench: RunBench, fault: str, status: int
 ) -> None:
     run = run_bench("--op=allreduce", _SIZES, f"--fault={fault}", "--end=quick")
-    records = read(run.records)
+    records = read_records(run.records)
     assert run.completed.exit_code == status
     assert records.problems == ()
     assert [m.bytes for m in records.measurements] == [8, 1024, 4096]
@@ -46,7 +46,7 @@ def test_without_the_check_nobody_sees_wrong_data(run_bench: RunBench) -> None:
 
 def test_a_crash_leaves_the_sizes_that_were_finished(run_bench: RunBench) -> None:
     run = run_bench("--op=allreduce", _SIZES, "--fault=crash@1024")
-    records = read(run.records)
+    records = read_records(run.records)
     assert run.completed.exit_code != 0
     assert [m.bytes for m in records.measurements] == [8]
     assert records.footer is None
@@ -60,7 +60,7 @@ def test_a_hang_leaves_the_sizes_that_were_finished(
     # The header, and the sizes before the one at which it hangs.
     begin_when(monkeypatch, lambda: file.exists() and file.read_text().count("\n") == 3)
     run = run_bench("--op=allreduce", _SIZES, "--fault=hang@4096", timeout_s=0.5)
-    records = read(run.records)
+    records = read_records(run.records)
     assert run.completed.timed_out
     assert [m.bytes for m in records.measurements] == [8, 1024]
     assert records.footer is None
@@ -71,7 +71,7 @@ def test_babble_is_a_problem_and_is_not_read_to_its_end(run_bench: RunBench) -> 
     run = run_bench("--op=allreduce", _SIZES, "--fault=babble@1024")
     assert run.completed.exit_code == 0
     assert run.records.stat().st_size > 64 * 2**20
-    records = read(run.records)
+    records = read_records(run.records)
     run.records.unlink()
     assert [m.bytes for m in records.measurements] == [8]
     assert records.footer is None
@@ -109,7 +109,7 @@ def test_another_number_of_ranks_than_expected_measures_nothing(
 
 def test_a_request_expects_its_ranks(run_bench: RunBench, executable: Path) -> None:
     request = RunRequest("id", DEFAULT, Workload(Operation.ALLREDUCE, (8,), ranks=3), Timing())
-    run = run_bench(*arguments(executable, request, run_bench.folder / "records", ())[1:])
+    run = run_bench(*bench_arguments(executable, request, run_bench.folder / "records", ())[1:])
     assert run.completed.exit_code == 4
 
 

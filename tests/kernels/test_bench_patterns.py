@@ -13,7 +13,7 @@ import pytest
 from bench_runs import Ended, RunBench
 from jsonschema import Draft202012Validator
 
-from commtune.kernels.records import read
+from commtune.kernels.records import read_records
 
 _VALIDATOR = Draft202012Validator(
     json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
@@ -127,7 +127,7 @@ def test_pairs_make_a_matrix(run_bench: RunBench) -> None:
     assert all(m["bytes_total"] == m["bytes"] for m in found)
     # Only the receiver of a pair has something to check: before and after the samples.
     assert [m["checked"] for m in found] == [2 * m["bytes"] // 4 for m in found]
-    records = read(run.records)
+    records = read_records(run.records)
     assert records.problems == ()
     assert records.measurements == ()
     assert [p.pair for p in records.pieces] == [(i, j) for i, j in ordered] * 2
@@ -218,7 +218,7 @@ def test_striping_is_measured_by_step_and_whole(run_bench: RunBench) -> None:
         assert part["algbw_Bps"] == pytest.approx(
             part["bytes_total"] / part["time_s"]["median"], rel=1e-6
         )
-    records = read(run.records)
+    records = read_records(run.records)
     assert records.problems == ()
     assert [m.bytes for m in records.measurements] == [4000, 4]
     assert [p.part for p in records.pieces] == ["split", "translate", "assemble", "kept-apart"] * 2

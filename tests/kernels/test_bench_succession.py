@@ -10,7 +10,7 @@ import pytest
 from bench_runs import RunBench
 from jsonschema import Draft202012Validator
 
-from commtune.kernels.records import read
+from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
 _VALIDATOR = Draft202012Validator(
@@ -45,7 +45,7 @@ def test_each_is_measured_and_checked_as_by_itself(run_bench: RunBench) -> None:
 
 def test_commtune_takes_no_such_run_for_its_own(run_bench: RunBench) -> None:
     run = run_bench("--op=allreduce", "--then=ring", "--sizes=8", *_FEW)
-    records = read(run.records)
+    records = read_records(run.records)
     assert [m.bytes for m in records.measurements] == [8]
     assert records.problems[0] == "line 3: a measurement of ring, which nobody asked for"
 
@@ -54,16 +54,16 @@ def test_what_was_asked_for_is_read_with_its_operation(run_bench: RunBench) -> N
     workload = Workload(Operation.STREAM, (8, 64), then=(Operation.RING, Operation.ALLTOALL))
     request = RunRequest("r", DEFAULT, workload, Timing())
     run = run_bench("--op=stream", "--then=ring,alltoall", "--sizes=8,64", "--run-id=r", *_FEW)
-    records = read(run.records, request)
+    records = read_records(run.records, request)
     assert records.problems == ()
     assert [(m.operation, m.bytes) for m in records.measurements] == [
         (name, size) for name in ("", "ring", "alltoall") for size in (8, 64)
     ]
     fewer = replace(request, workload=replace(workload, then=(Operation.RING,)))
-    problems = read(run.records, fewer).problems
+    problems = read_records(run.records, fewer).problems
     assert problems[0] == "line 6: a measurement of alltoall, which nobody asked for"
     doubled = [*run.lines[:4], run.lines[3], *run.lines[4:]]
     run.records.write_text("".join(f"{line}\n" for line in doubled))
-    assert read(run.records, request).problems == (
+    assert read_records(run.records, request).problems == (
         "line 5: a second measurement of ring of 8 bytes",
     )

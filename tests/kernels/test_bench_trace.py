@@ -14,7 +14,7 @@ from bench_runs import RunBench
 from jsonschema import Draft202012Validator
 
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.records import SizeTrace, read
+from commtune.kernels.records import SizeTrace, read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
 _VALIDATOR = Draft202012Validator(
@@ -174,4 +174,4 @@ def test_damage_is_a_problem_in_words(
     damage(records)
     file = tmp_path / "r"
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert problem in " ".join(read(file, _request()).problems)
+    assert problem in " ".join(read_records(file, _request()).problems)

@@ -13,7 +13,7 @@ from components import require_component
 
 from commtune import process
 from commtune.errors import EnvironmentFault
-from commtune.kernels.build import _put_in_place, _scratch, digest_of_sources, provide
+from commtune.kernels.build import _put_in_place, _scratch, digest_of_sources, provide_benchmark
 from commtune.kernels.build_key import build_key
 from commtune.kernels.toolchains import Toolchain, Xccl
 from commtune.model import GpuKind, MpiInstallation
@@ -25,7 +25,7 @@ _PARTS = ("commtune-bench", "backends.txt", "build.log")
 def _kept(mpi: MpiInstallation, cache: Path, toolchain: Toolchain) -> Path:
     """A build without NCCL, of a toolchain that has one."""
     environment = {**os.environ, **mpi.environment}
-    said = process.run([mpi.compiler, "--version"], environment=environment, timeout_s=30)
+    said = process.run_process([mpi.compiler, "--version"], environment=environment, timeout_s=30)
     folder = cache / build_key(mpi, toolchain, said.output, environment, digest_of_sources())
     folder.mkdir(parents=True)
     said_then = ("x", "mpi-host yes\nxccl no: it fails\n", "it failed\n")
@@ -46,11 +46,11 @@ def test_a_build_that_lacks_something_will_do_where_none_can_be_made(
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(tempfile, "mkdtemp", refuse)
-    found = provide(mpi, cache, toolchain=toolchain, log=log)
+    found = provide_benchmark(mpi, cache, toolchain=toolchain, log=log)
     assert (found.executable.parent, found.is_new) == (folder, False)
     assert log.read_text() == "it failed\n"
     with pytest.raises(EnvironmentFault, match=f"can't build in {cache}: Read-only file system"):
-        provide(mpi, cache, toolchain=toolchain, again=True)
+        provide_benchmark(mpi, cache, toolchain=toolchain, again=True)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_part_of_cuda_that_lacks_is_named_as_it_can_be_had(
         'message("${why}")\n'
     )
     program = Path(cmake.CMAKE_BIN_DIR) / "cmake"
-    done = process.run([program, "-P", script], environment={}, timeout_s=30)
+    done = process.run_process([program, "-P", script], environment={}, timeout_s=30)
     assert done.output.startswith(": nccl.h:1:2: fatal error: nv/target: No such file; "), done
     assert advice in done.output
 

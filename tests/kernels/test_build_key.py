@@ -49,7 +49,7 @@ def test_what_changes_a_wrappers_command_changes_the_key(wheel: str, name: str) 
     plain.pop(name, None)
     other = {**plain, name: "dbg"}
     shown = [
-        process.run([mpi.compiler, "-show"], environment=variables, timeout_s=30).output
+        process.run_process([mpi.compiler, "-show"], environment=variables, timeout_s=30).output
         for variables in (plain, other)
     ]
     if shown[0] != shown[1]:

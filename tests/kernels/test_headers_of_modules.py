@@ -33,7 +33,7 @@ def test_the_header_of_another_module_is_not_taken(tmp_path: Path, variable: str
     source = tmp_path / "source.cpp"
     source.write_text("#include <nccl.h>\n#include <only_there.h>\nint is = NCCL_MINOR;\n")
     environment = named_headers_first({**os.environ, variable: f":{other}/include"})
-    done = process.run(
+    done = process.run_process(
         [str(compiler), "-E", "-P", "-isystem", named / "include", source],
         environment=environment,
         timeout_s=30,

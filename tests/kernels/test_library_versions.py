@@ -19,7 +19,7 @@ from mpi_fixture import BUILT
 from commtune.cluster.launch import base_environment, mpi_command
 from commtune.cluster.mpi import find_mpi
 from commtune.errors import CommtuneError
-from commtune.kernels.build import build
+from commtune.kernels.build import build_benchmark
 from commtune.kernels.twin.libraries import library_versions
 from commtune.kernels.twin.program import libmpi_of
 from commtune.model import MpiInstallation
@@ -114,7 +114,7 @@ def test_loaded_libraries_say_their_versions(
 def test_the_version_is_that_of_the_copy_that_is_loaded(tmp_path: Path) -> None:
     # The wheels bring a newer UCX along; the system's MPICH has the system's.
     mpich = of_system("mpicxx.mpich")
-    run = RunBench(mpich, build(mpich, BUILT), tmp_path)("--op=allreduce", "--sizes=8")
+    run = RunBench(mpich, build_benchmark(mpich, BUILT), tmp_path)("--op=allreduce", "--sizes=8")
     assert header_of(run.records)["versions"]["ucx"] == system_ucx()
 
 

@@ -13,8 +13,8 @@ from bench_runs import RunBench
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commtune.kernels.records import read
-from commtune.model import DEFAULT, Operation, RunRequest, Shape, Timing, Workload
+from commtune.kernels.records import read_records
+from commtune.model import DEFAULT, Operation, PatternParameters, RunRequest, Timing, Workload
 
 _REQUEST = RunRequest("r-1", DEFAULT, Workload(Operation.ALLREDUCE, (8, 1024)), Timing())
 Document = list[dict[str, Any]]
@@ -33,7 +33,7 @@ def _written(path: Path, records: Document) -> Path:
 
 
 def test_a_sound_file_has_no_problems(sound: Document, tmp_path: Path) -> None:
-    records = read(_written(tmp_path / "r", sound), _REQUEST)
+    records = read_records(_written(tmp_path / "r", sound), _REQUEST)
     assert records.problems == ()
     assert [m.bytes for m in records.measurements] == [8, 1024]
     assert records.header == sound[0]
@@ -41,7 +41,7 @@ def test_a_sound_file_has_no_problems(sound: Document, tmp_path: Path) -> None:
 
 
 def test_what_stands_beside_the_times_is_read(sound: Document, tmp_path: Path) -> None:
-    records = read(_written(tmp_path / "r", sound), _REQUEST)
+    records = read_records(_written(tmp_path / "r", sound), _REQUEST)
     for written, m in zip(sound[1:3], records.measurements, strict=True):
         told = (m.first_call_s, m.rank_skew, m.bytes_total)
         assert told == (written["first_call_s"], written["rank_skew"], written["bytes_total"])
@@ -49,8 +49,8 @@ def test_what_stands_beside_the_times_is_read(sound: Document, tmp_path: Path) -
 
 
 def test_a_missing_file_is_empty_and_a_folder_is_a_problem(tmp_path: Path) -> None:
-    assert read(tmp_path / "none").problems == ()
-    assert "can't be read" in read(tmp_path).problems[0]
+    assert read_records(tmp_path / "none").problems == ()
+    assert "can't be read" in read_records(tmp_path).problems[0]
 
 
 def _set(index: int, *path: str, value: Any) -> Callable[[Document], None]:
@@ -118,7 +118,7 @@ def test_pieces_that_are_none_are_named(
     sound: Document, tmp_path: Path, words: dict[str, Any], problem: str
 ) -> None:
     records = [sound[0], {**sound[1], **words}, *sound[1:]]
-    read_back = read(_written(tmp_path / "r", records), _REQUEST)
+    read_back = read_records(_written(tmp_path / "r", records), _REQUEST)
     assert read_back.problems[0].startswith(f"line 2: {problem}")
     assert read_back.pieces == ()
 
@@ -133,7 +133,7 @@ def test_parts_and_pairs_are_never_taken_for_the_whole(sound: Document, tmp_path
     slow = _of_time(sound[1], 9.0)
     records = [sound[0], *({**slow, **piece} for piece in pieces), *sound[1:3]]
     records.append({**sound[3], "measurements": 6})
-    read_back = read(_written(tmp_path / "r", records), _REQUEST)
+    read_back = read_records(_written(tmp_path / "r", records), _REQUEST)
     assert read_back.problems == ()
     assert [m.bytes for m in read_back.measurements] == [8, 1024]
     assert all(m.median_s < 9 for m in read_back.measurements)
@@ -149,7 +149,7 @@ def test_a_piece_is_there_once_a_size(
     sound: Document, tmp_path: Path, words: dict[str, Any], name: str
 ) -> None:
     piece = {**sound[1], **words}
-    problems = read(_written(tmp_path / "r", [sound[0], piece, piece]), _REQUEST).problems
+    problems = read_records(_written(tmp_path / "r", [sound[0], piece, piece]), _REQUEST).problems
     assert problems == (f"line 3: a second measurement ({name}) of 8 bytes",)
 
 
@@ -163,7 +163,7 @@ def test_damage_is_named_with_its_line(
 ) -> None:
     records = copy.deepcopy(sound)
     damage(records)
-    problems = read(_written(tmp_path / "r", records), _REQUEST).problems
+    problems = read_records(_written(tmp_path / "r", records), _REQUEST).problems
     assert problems[0].startswith("line ")
     assert problem in problems[0]
 
@@ -172,7 +172,7 @@ def test_a_sound_record_survives_its_neighbours(sound: Document, tmp_path: Path)
     path = _written(tmp_path / "r", sound)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], "{oops", lines[1], "[1]", lines[2], lines[3], ""]))
-    records = read(path, _REQUEST)
+    records = read_records(path, _REQUEST)
     assert [m.bytes for m in records.measurements] == [8, 1024]
     assert records.problems == ("line 2: not JSON", "line 4: not a JSON object")
 
@@ -183,7 +183,7 @@ def test_cut_at_any_byte_it_keeps_what_was_whole(sound: Document, tmp_path: Path
     ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n")]
     for length in {0, 1, *range(0, len(content), 37), *ends, *(end - 1 for end in ends)}:
         path.write_bytes(content[:length])
-        records = read(path, _REQUEST)
+        records = read_records(path, _REQUEST)
         whole = sum(end <= length for end in ends)
         assert len(records.measurements) == max(0, min(2, whole - 1))
         assert (records.footer is not None) == (whole == 4)
@@ -194,7 +194,7 @@ def test_cut_at_any_byte_it_keeps_what_was_whole(sound: Document, tmp_path: Path
 def test_a_file_of_nonsense_is_given_up_early(tmp_path: Path) -> None:
     path = tmp_path / "r"
     path.write_text("nonsense\n" * 100_000)
-    problems = read(path).problems
+    problems = read_records(path).problems
     assert len(problems) == 11
     assert problems[-1] == "reading stopped here"
 
@@ -202,7 +202,7 @@ def test_a_file_of_nonsense_is_given_up_early(tmp_path: Path) -> None:
 def test_deeply_nested_json_is_a_problem_not_a_crash(tmp_path: Path) -> None:
     path = tmp_path / "r"
     path.write_text("[" * 200_000 + "\n")
-    assert read(path).problems == ("line 1: not JSON",)
+    assert read_records(path).problems == ("line 1: not JSON",)
 
 
 @settings(
@@ -212,7 +212,7 @@ def test_deeply_nested_json_is_a_problem_not_a_crash(tmp_path: Path) -> None:
 def test_no_content_raises(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "r"
     path.write_bytes(content)
-    records = read(path, _REQUEST)
+    records = read_records(path, _REQUEST)
     assert records.measurements == ()
     assert bool(records.problems) == bool(content)
 
@@ -225,14 +225,14 @@ def test_a_pattern_of_another_shape_answers_something_else(
     )
     records = [json.loads(line) for line in run.lines]
 
-    def problems(shape: Shape) -> tuple[str, ...]:
+    def problems(shape: PatternParameters) -> tuple[str, ...]:
         workload = Workload(Operation.RAIL, (8,), 4, shape=shape)
         request = RunRequest("r-1", DEFAULT, workload, Timing())
-        return read(_written(tmp_path / "r", records), request).problems
+        return read_records(_written(tmp_path / "r", records), request).problems
 
-    assert problems(Shape(2, 2)) == ()
-    assert problems(Shape(2, 1))[0] == "line 1: active is '2', asked for was 1"
-    other = problems(Shape(2, 2, "bidirectional"))[0]
+    assert problems(PatternParameters(2, 2)) == ()
+    assert problems(PatternParameters(2, 1))[0] == "line 1: active is '2', asked for was 1"
+    other = problems(PatternParameters(2, 2, "bidirectional"))[0]
     assert other == "line 1: direction is 'outbound', asked for was 'bidirectional'"
 
 
@@ -242,12 +242,12 @@ def test_striping_by_other_backends_answers_something_else(
     run = module_bench("--op=striping", "--sizes=8", "--run-id=r-1", "--assemble=mpi-host")
     records = [json.loads(line) for line in run.lines]
 
-    def problems(shape: Shape) -> tuple[str, ...]:
+    def problems(shape: PatternParameters) -> tuple[str, ...]:
         request = RunRequest(
             "r-1", DEFAULT, Workload(Operation.STRIPING, (8,), shape=shape), Timing()
         )
-        return read(_written(tmp_path / "r", records), request).problems
+        return read_records(_written(tmp_path / "r", records), request).problems
 
-    assert problems(Shape(assemble="mpi-host")) == ()
-    other = problems(Shape(assemble="mpi-staged"))[0]
+    assert problems(PatternParameters(assemble="mpi-host")) == ()
+    other = problems(PatternParameters(assemble="mpi-staged"))[0]
     assert other == "line 1: assemble is 'mpi-host', asked for was 'mpi-staged'"

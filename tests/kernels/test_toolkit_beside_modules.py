@@ -37,7 +37,7 @@ def test_header_and_runtime_are_those_of_the_toolkit_named(tmp_path: Path, kind:
         f"set(COMMTUNE_GPU_ARCHITECTURES {architecture})\n"
         f'include({_CMAKE}/{kind}.cmake)\nmessage("${{gpu_include}} ${{gpu_libraries}}")\n'
     )
-    done = process.run(
+    done = process.run_process(
         [Path(cmake.CMAKE_BIN_DIR) / "cmake", "-P", script],
         environment={"CMAKE_PREFIX_PATH": str(tmp_path / "loaded"), "PATH": "/usr/bin:/bin"},
         timeout_s=60,

@@ -20,7 +20,7 @@ _SAY_ARGUMENTS = "import json, sys; print(json.dumps(sys.argv[1:]))"
 
 
 def run(*arguments: str, timeout_s: float = 30.0, **others: object) -> process.Completed:
-    return process.run(arguments, environment={}, timeout_s=timeout_s, **others)  # type: ignore[arg-type]  # each test names the option it needs
+    return process.run_process(arguments, environment={}, timeout_s=timeout_s, **others)  # type: ignore[arg-type]  # each test names the option it needs
 
 
 def test_output_and_errors_come_together_in_order() -> None:
@@ -59,14 +59,16 @@ def test_the_environment_is_the_given_one_and_nothing_else(
 ) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "x")
     given = {"EMPTY": "", "SPACES": " a  b ", "LINES": "1\n2", "UMLAUT": "ä=ö"}
-    done = process.run(["/usr/bin/env", "-0"], environment=given, timeout_s=30)
+    done = process.run_process(["/usr/bin/env", "-0"], environment=given, timeout_s=30)
     assert sorted(done.output.rstrip("\0").split("\0")) == sorted(
         f"{name}={value}" for name, value in given.items()
     )
 
 
 def test_a_marker_is_the_only_variable_added() -> None:
-    done = process.run(["/usr/bin/env"], environment={"A": "1"}, timeout_s=30, marker="run7")
+    done = process.run_process(
+        ["/usr/bin/env"], environment={"A": "1"}, timeout_s=30, marker="run7"
+    )
     assert sorted(done.output.split()) == ["A=1", "COMMTUNE_RUN_ID=run7"]
 
 
@@ -103,7 +105,7 @@ def test_what_no_program_can_be_given_is_refused() -> None:
     with pytest.raises(UserError, match="embedded null byte in its arguments or environment"):
         run("/bin/true", "a\0b")
     with pytest.raises(UserError, match="embedded null byte in its arguments or environment"):
-        process.run(["/bin/true"], environment={"A": "a\0b"}, timeout_s=30)
+        process.run_process(["/bin/true"], environment={"A": "a\0b"}, timeout_s=30)
 
 
 def test_without_room_for_output_nothing_is_started(
@@ -164,9 +166,9 @@ def test_replace_becomes_the_program_or_says_that_it_is_missing() -> None:
         "process.replace(['sh', '-c', 'echo $A; exit 7'], {'A': 'b', 'PATH': '/usr/bin:/bin'})"
     )
     root = str(Path(process.__file__).parent.parent)
-    done = process.run(
+    done = process.run_process(
         [sys.executable, "-c", code], environment={"PYTHONPATH": root}, timeout_s=60
     )
     assert (done.exit_code, done.output) == (7, "b\n")
     with pytest.raises(MissingComponent, match="can't start nonexistent-program"):
-        process.replace(["nonexistent-program"], {"PATH": "/usr/bin"})
+        process.replace_process(["nonexistent-program"], {"PATH": "/usr/bin"})

@@ -69,7 +69,7 @@ def test_over_its_time_a_program_is_ended_with_all_it_started(
 ) -> None:
     program = [sys.executable, "-S", "-c", _TREES[kind], word]
     begin_when(monkeypatch, lambda: len(living(word)) >= _COUNTS.get(kind, 2))
-    done = process.run(program, environment={}, timeout_s=0.1, marker=marker)
+    done = process.run_process(program, environment={}, timeout_s=0.1, marker=marker)
     assert done.timed_out
     assert living(word) == {}
 
@@ -83,7 +83,7 @@ def test_what_a_program_leaves_behind_is_ended_with_it(kind: str, word: str) -> 
         "import time; time.sleep(0.4)\n"
     )
     program = [sys.executable, "-S", "-c", code, _TREES[kind], word]
-    done = process.run(program, environment={}, timeout_s=30)
+    done = process.run_process(program, environment={}, timeout_s=30)
     assert done.exit_code == 0 and not done.timed_out
     assert living(word) == {}
 
@@ -97,7 +97,7 @@ def test_processes_that_flee_from_number_to_number_are_caught(word: str) -> None
         "  if os.fork(): os._exit(0)\n"
     )
     program = [sys.executable, "-S", "-c", code, word]
-    assert process.run(program, environment={}, timeout_s=1.0).timed_out
+    assert process.run_process(program, environment={}, timeout_s=1.0).timed_out
     assert living(word) == {}
 
 
@@ -113,15 +113,15 @@ def test_a_launcher_that_is_ended_may_clean_up_first(
     program = [sys.executable, "-S", "-c", code, word, str(note)]
     begin_when(monkeypatch, (tmp_path / "ready").exists)
     monkeypatch.setattr(process, "_GRACE_S", 60.0)  # it needs no more than it takes
-    assert process.run(program, environment={}, timeout_s=0.1, cwd=tmp_path).timed_out
+    assert process.run_process(program, environment={}, timeout_s=0.1, cwd=tmp_path).timed_out
     assert note.read_text() == "clean"
 
 
 def test_children_that_others_started_are_left_alone(word: str) -> None:
     bystander = subprocess.Popen([sys.executable, "-S", "-c", _STAY, word])
     try:
-        process.run(["/bin/sleep", "600"], environment={}, timeout_s=0.2)
-        process.run(["/bin/true"], environment={}, timeout_s=30)
+        process.run_process(["/bin/sleep", "600"], environment={}, timeout_s=0.2)
+        process.run_process(["/bin/true"], environment={}, timeout_s=30)
         assert list(living(word)) == [bystander.pid]
     finally:
         bystander.kill()
@@ -132,7 +132,7 @@ def test_orphans_that_ended_by_themselves_are_collected() -> None:
     daemon = "(sleep 0.1 &) ; (true &) ; sleep 0.3"
     before = {child.pid for child in psutil.Process().children()}
     for _ in range(3):
-        assert process.run(["/bin/sh", "-c", daemon], environment={}, timeout_s=30).ok
+        assert process.run_process(["/bin/sh", "-c", daemon], environment={}, timeout_s=30).ok
     # Earlier tests kill controllers of their own, whose orphans come to this process as well.
     left = [child for child in psutil.Process().children() if child.pid not in before]
     assert left == []
@@ -145,7 +145,8 @@ def test_runs_in_several_threads_leave_each_other_alone() -> None:
         shell = ["/bin/sh", "-c", family]
         environment = {"PATH": "/usr/bin:/bin"}
         return [
-            process.run(shell, environment=environment, timeout_s=60).exit_code for _ in range(8)
+            process.run_process(shell, environment=environment, timeout_s=60).exit_code
+            for _ in range(8)
         ]
 
     with ThreadPoolExecutor(4) as pool:

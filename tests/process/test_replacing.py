@@ -21,7 +21,9 @@ _BECOME = (
 
 def test_no_signal_is_ignored_for_it() -> None:
     environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
-    done = process.run([sys.executable, "-c", _BECOME], environment=environment, timeout_s=30)
+    done = process.run_process(
+        [sys.executable, "-c", _BECOME], environment=environment, timeout_s=30
+    )
     ignored = int(done.output.split()[-1], 16)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         assert not ignored >> (number - 1) & 1, done.output
@@ -31,5 +33,5 @@ def test_where_it_is_missing_ours_are_ignored_as_before() -> None:
     numbers = (signal.SIGPIPE, signal.SIGXFSZ)
     before = [signal.getsignal(number) for number in numbers]
     with pytest.raises(MissingComponent):
-        process.replace(["nonexistent-program"], {"PATH": "/usr/bin"})
+        process.replace_process(["nonexistent-program"], {"PATH": "/usr/bin"})
     assert [signal.getsignal(number) for number in numbers] == before == [signal.SIG_IGN] * 2

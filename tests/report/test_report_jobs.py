@@ -14,15 +14,15 @@ from sqlalchemy import select, update
 from stored_campaigns import Made
 
 from commtune import text
-from commtune.db.describing import describe
+from commtune.db.describing import describe_campaign
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.db.tables import Campaign
 from commtune.model import DEFAULT, Aggressor, AggressorPattern, JobKind, JobStage, Outcome
 from commtune.report import course
-from commtune.report.page import compose, render
-from commtune.report.record import Record, read
-from commtune.report.scheduled import scheduled
+from commtune.report.page import compose_page, render_page
+from commtune.report.record import CampaignRecord, read_record
+from commtune.report.scheduled import scheduler_share
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def run(store: Store, campaign_id: int, name: str, **result: Any) -> None:
     store.finish_run(campaign_id, given.result(name, **result), "allreduce")
 
 
-def recorded(store: Store, url: str) -> Record:
+def recorded(store: Store, url: str) -> CampaignRecord:
     """All of the campaign."""
-    return read(store, url, describe(url, "made-up"))
+    return read_record(store, url, describe_campaign(url, "made-up"))
 
 
 def shown(page: str) -> str:
@@ -66,8 +66,8 @@ def shown(page: str) -> str:
 def test_a_campaign_on_this_machine_has_no_jobs(store: Store, url: str) -> None:
     campaign(store, node_hours=64)
     record = recorded(store, url)
-    assert scheduled(record) is None and course.losses(record) == ()
-    page = render(compose(record))
+    assert scheduler_share(record) is None and course.list_losses(record) == ()
+    page = render_page(compose_page(record))
     assert "Jobs and node-hours" not in page and 'href="#jobs"' not in page
     assert "that were lost" not in page
 
@@ -75,17 +75,17 @@ def test_a_campaign_on_this_machine_has_no_jobs(store: Store, url: str) -> None:
 def test_noise_on_purpose_is_said_with_what_it_was(store: Store, url: str) -> None:
     campaign_id = campaign(store)
     assert recorded(store, url).beside == ""
-    assert "Beside" not in shown(render(compose(recorded(store, url))))
+    assert "Beside" not in shown(render_page(compose_page(recorded(store, url))))
     plain = Aggressor(AggressorPattern.INCAST, 2).plain()
     with store.database.write() as connection:
         what = connection.execute(select(Campaign.what)).scalar_one()
         connection.execute(update(Campaign).values(what={**what, "aggressor": plain}))
     words = "Beside an aggressor: incast of 128 KiB from 2 ranks on 2 nodes"
-    assert f"{words}. Gains are" in shown(render(compose(recorded(store, url))))
+    assert f"{words}. Gains are" in shown(render_page(compose_page(recorded(store, url))))
     for number, rate in enumerate((11.1234, 0.9)):
         run(store, campaign_id, f"n{number}", header={"beside": {"gigabits_per_s": rate}})
     assert f"{words}; it sent 0.9 to 11.1 Gb/s during the runs" in shown(
-        render(compose(recorded(store, url)))
+        render_page(compose_page(recorded(store, url)))
     )
 
 
@@ -97,14 +97,14 @@ def test_lost_runs_are_apart_from_failed_ones(store: Store, url: str) -> None:
     run(store, campaign_id, "c", outcome=Outcome.NEVER_STARTED, wall_s=0.0, started_at=0.0)
     run(store, campaign_id, "d", outcome=Outcome.OUT_OF_MEMORY, wall_s=2.0)
     record = recorded(store, url)
-    found = {loss.outcome: loss for loss in course.losses(record)}
+    found = {loss.outcome: loss for loss in course.list_losses(record)}
     assert set(found) == {Outcome.NODE_FAILURE, Outcome.NEVER_STARTED}
     assert (found[Outcome.NODE_FAILURE].runs, found[Outcome.NODE_FAILURE].wall_s) == (2, 7.0)
-    assert Outcome.OUT_OF_MEMORY in {failure.outcome for failure in course.failures(record)}
-    then, now = (course.costs(r)[0] for r in (before, record))
+    assert Outcome.OUT_OF_MEMORY in {failure.outcome for failure in course.list_failures(record)}
+    then, now = (course.phase_costs(r)[0] for r in (before, record))
     assert (now.failed - then.failed, now.lost, now.lost_s) == (1, 3, 7.0)
     assert now.failed_s - then.failed_s == pytest.approx(2.0)
-    said = shown(render(compose(record)))
+    said = shown(render_page(compose_page(record)))
     assert re.search(
         r"cause runs configurations time said .* node-failure 2 1 7 s n7 is gone", said
     )
@@ -131,7 +131,7 @@ def test_jobs_say_what_they_used_and_came_to(store: Store, url: str) -> None:
     book.put_job(dead)
     book.put_job(given.job("next"))
     book.put_job(given.job("trace", kind=JobKind.TRACE, stage=JobStage.SUBMITTED, word="PENDING"))
-    found = scheduled(recorded(store, url))
+    found = scheduler_share(recorded(store, url))
     assert found is not None
     assert [(g.kind, g.came_to, g.jobs, g.node_hours, g.wait_s) for g in found.groups] == [
         ("block", "COMPLETED", 3, 1.5, 31.0),
@@ -140,7 +140,7 @@ def test_jobs_say_what_they_used_and_came_to(store: Store, url: str) -> None:
         ("trace", "PENDING, in flight", 1, 0.0, None),
     ]
     assert (found.jobs, found.node_hours, found.budget, found.excluded) == (6, 1.75, 64.0, ("n9",))
-    said = shown(render(compose(recorded(store, url))))
+    said = shown(render_page(compose_page(recorded(store, url))))
     assert "6 jobs used 1.75 of 64 node-hours. Left out: n9." in said
     assert "block COMPLETED 3 1.5 31 s" in said
     assert "block NODE_FAIL 1 0.25 – node n7 died" in said
@@ -153,11 +153,11 @@ def test_places_are_counted(store: Store, url: str) -> None:
     distances = ["same-switch", "same-switch", "different-groups", ""]
     for number, (nodes, distance) in enumerate(zip(places, distances, strict=True)):
         run(store, campaign_id, f"r{number}", nodes=nodes, distance=distance)
-    found = scheduled(recorded(store, url))
+    found = scheduler_share(recorded(store, url))
     assert found is not None
     assert (found.nodes, found.placed, found.jobs) == (5, 4, 0)
     assert found.distances == {"same-switch": 0.5, "different-groups": 0.25}
-    said = shown(render(compose(recorded(store, url))))
+    said = shown(render_page(compose_page(recorded(store, url))))
     assert (
         "The 4 runs whose nodes are known were made on 5 different nodes: 50 % with all nodes "
         "under one switch, 25 % with nodes in different groups of switches." in said
@@ -187,4 +187,4 @@ def test_time_outside_of_runs_that_may_overlap(
      (1234.4, "1,234")],
 )  # fmt: skip
 def test_node_hours_are_short(hours: float, said: str) -> None:
-    assert text.node_hours(hours) == said
+    assert text.format_node_hours(hours) == said

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from stored_campaigns import Made
 
-from commtune.db.describing import describe
+from commtune.db.describing import describe_campaign
 from commtune.db.engine import open_database
 from commtune.db.store import Store
-from commtune.report.page import Page, compose, render
-from commtune.report.record import read
+from commtune.report.page import Page, compose_page, render_page
+from commtune.report.record import read_record
 from commtune.systems import FABRIC, fabric_of, load_system
-from commtune.text import percent
+from commtune.text import format_percent
 
 pytest.importorskip("matplotlib")
 
@@ -30,9 +30,9 @@ def page_of(folder: Path, made: Made) -> tuple[Page, str]:
     database = open_database(url)
     store = Store(database)
     made.store(store)
-    page = compose(read(store, url, describe(url, made.name)))
+    page = compose_page(read_record(store, url, describe_campaign(url, made.name)))
     database.close()
-    return page, unescape(re.sub(r"<[^>]+>", "", render(page)))
+    return page, unescape(re.sub(r"<[^>]+>", "", render_page(page)))
 
 
 def header(links: list[dict[str, Any]], memory: str = "device") -> dict[str, Any]:
@@ -60,7 +60,7 @@ def test_a_described_system(tmp_path: Path) -> None:
     # The made-up runs have no bus factor: bus bandwidth is their size over their time.
     share = largest.bytes / seconds / nominal
     assert page.share(largest, seconds) == pytest.approx(share)
-    assert f"{percent(share)} → " in words
+    assert f"{format_percent(share)} → " in words
 
 
 def test_links_that_the_driver_named(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ from stored_campaigns import Made, nothing
 from stored_conclusions import TUNED
 
 from commtune.commands.report import run
-from commtune.db.describing import describe
+from commtune.db.describing import describe_campaign
 from commtune.db.engine import open_database
 from commtune.db.store import Store
-from commtune.errors import MissingComponent, NoAnswer, UnknownName, UserError, installing
-from commtune.report.page import compose, render
+from commtune.errors import MissingComponent, NoAnswer, UnknownName, UserError, install_command
+from commtune.report.page import compose_page, render_page
 from commtune.report.points import pairs_of
-from commtune.report.record import read
+from commtune.report.record import read_record
 
 Report = Callable[[Made], str]
 _VOID = {"meta", "br"}
@@ -285,7 +285,7 @@ def test_only_pairs_that_intervals_are_made_of_are_shown(
     database = open_database(url)
     store = Store(database)
     Made(trials=5, blocks=9, broken=True).store(store)
-    record = read(store, url, describe(url, "made-up"))
+    record = read_record(store, url, describe_campaign(url, "made-up"))
     database.close()
     pairs = pairs_of(record)
     assert {cell for _, cell in pairs} == {(size, "all") for size in Made().sizes}
@@ -296,11 +296,11 @@ def test_a_border_with_an_interval_that_says_nothing_has_no_number(url: str) -> 
     database = open_database(url)
     store = Store(database)
     Made(trials=5, blocks=9).store(store)
-    page = compose(read(store, url, describe(url, "made-up")))
+    page = compose_page(read_record(store, url, describe_campaign(url, "made-up")))
     database.close()
     (border,) = page.borders
     wild = replace(border.sides[0], ratio=0.54, low=0.003, high=109.1)
-    said = shown(render(replace(page, borders=(replace(border, sides=(wild,)),))))
+    said = shown(render_page(replace(page, borders=(replace(border, sides=(wild,)),))))
     part = said[said.index("Where the ranges part") : said.index("What could still be hidden")]
     assert "too noisy" in part and "109" not in part
 
@@ -309,11 +309,11 @@ def test_sizes_where_any_gain_may_be_hidden_are_named(url: str) -> None:
     database = open_database(url)
     store = Store(database)
     Made(trials=5, blocks=9).store(store)
-    record = read(store, url, describe(url, "made-up"))
+    record = read_record(store, url, describe_campaign(url, "made-up"))
     database.close()
     known = {s: g for s, g in record.conclusion.detectable.items() if s != 1024}
     conclusion = replace(record.conclusion, detectable=known)
-    said = shown(render(compose(replace(record, conclusion=conclusion))))
+    said = shown(render_page(compose_page(replace(record, conclusion=conclusion))))
     part = said[said.index("What could still be hidden") :]
     assert re.search(r"8 B ?3\.1 % .*1 KiB ?any: too noisy", part)
     assert said.count("any: too noisy") == 1
@@ -371,4 +371,4 @@ def test_without_matplotlib_the_remedy_is_said(
     # Whatever PATH's pip belongs to: this Python is the one that lacks it.
     assert raised.value.hint == f"{sys.executable} -m pip install 'commtune[plot]'"
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    assert installing("commtune[plot]") == "python -m pip install 'commtune[plot]'"
+    assert install_command("commtune[plot]") == "python -m pip install 'commtune[plot]'"

@@ -11,14 +11,14 @@ from stored_campaigns import Made
 from stored_conclusions import PASSENGER
 
 from commtune import text
-from commtune.db.describing import describe
+from commtune.db.describing import describe_campaign
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.model import Interval
-from commtune.report.conclusion import Conclusion, parse
+from commtune.report.conclusion import Conclusion, parse_conclusion
 from commtune.report.figures.evidence import _ticks
-from commtune.report.method import paragraphs
-from commtune.report.record import read
+from commtune.report.method import method_paragraphs
+from commtune.report.record import read_record
 
 
 @pytest.mark.parametrize(
@@ -27,21 +27,21 @@ from commtune.report.record import read
      (-0.004, "-0.4 %"), (0.00012, "0.01 %")],
 )  # fmt: skip
 def test_shares_have_two_digits(share: float, said: str) -> None:
-    assert text.percent(share) == said
+    assert text.format_percent(share) == said
 
 
 @pytest.mark.parametrize(
     ("level", "said"), [(0.95, "95%"), (0.999, "99.9%"), (1 - 1e-5, "99.999%"), (0.5, "50%")]
 )
 def test_no_confidence_is_said_to_be_a_certainty(level: float, said: str) -> None:
-    assert text.confidence(level) == said
+    assert text.format_confidence(level) == said
     assert said.replace("%", " % each") in text.each_by_itself(level)
     assert "%" not in text.each_by_itself(None)
 
 
 def test_no_conclusion_is_the_empty_one() -> None:
-    assert parse(None) == Conclusion()
-    assert parse({"version": 1}) == Conclusion()
+    assert parse_conclusion(None) == Conclusion()
+    assert parse_conclusion({"version": 1}) == Conclusion()
 
 
 def test_nulls_everywhere_are_taken() -> None:
@@ -50,10 +50,10 @@ def test_nulls_everywhere_are_taken() -> None:
         "detectable", "more", "not_followed", "set_aside",
     )  # fmt: skip
     nothing = dict.fromkeys(keys)
-    assert parse(nothing) == Conclusion()
+    assert parse_conclusion(nothing) == Conclusion()
     row = {"bytes": 8, "speed": None, "share": None, "spread": None, "runs": None,
            "drift_per_hour": None}  # fmt: skip
-    (noise,) = parse({"noise": [row]}).noise
+    (noise,) = parse_conclusion({"noise": [row]}).noise
     assert (noise.speed, noise.runs, noise.spread) == ("all", 0, None)
 
 
@@ -61,7 +61,9 @@ def test_open_ends_of_intervals_come_as_null() -> None:
     point = {"bytes": 8, "speed": "all", "ratio": 1.1, "low": None, "high": None, "pairs": 2}
     unknown = {**point, "ratio": None}
     single = {**point, "pairs": 1}
-    (confirmed,) = parse({"confirmed": [{"points": [point, unknown, single]}]}).confirmed
+    (confirmed,) = parse_conclusion(
+        {"confirmed": [{"points": [point, unknown, single]}]}
+    ).confirmed
     (effect,) = confirmed.effects
     assert effect.gain == Interval(1.1, 0.0, math.inf, 2)
 
@@ -71,7 +73,7 @@ def test_sizes_where_a_variable_helps_are_put_together() -> None:
     points = [{"bytes": size, "speed": "all", "ratio": r, "low": r - 0.05, "high": r + 0.05,
                "pairs": 9} for size, r in ratios.items()]  # fmt: skip
     row = {"names": ["A"], "values": {"A": "1"}, "kept": True, "points": points}
-    (ablation,) = parse({"ablations": [{"variables": [row]}]}).ablations
+    (ablation,) = parse_conclusion({"ablations": [{"variables": [row]}]}).ablations
     (variable,) = ablation.variables
     assert [(s.low, s.high, s.least, s.most) for s in variable.helps] == [
         (1024, 4096, 1.2, 1.3),
@@ -96,6 +98,6 @@ def test_what_later_phases_made_was_not_tried_by_the_search(tmp_path: Path) -> N
     store = Store(database)
     campaign_id = Made(trials=1, blocks=0).store(store)
     store.add_trial(campaign_id, 2, PASSENGER, "ablated")
-    said = "\n".join(paragraphs(read(store, url, describe(url, "made-up"))))
+    said = "\n".join(method_paragraphs(read_record(store, url, describe_campaign(url, "made-up"))))
     assert "The search tried 1 configuration besides the default." in said
     database.close()

@@ -10,25 +10,33 @@ from pathlib import Path
 import pytest
 from stored_campaigns import Made
 
-from commtune.commands.summary import summary
+from commtune.commands.summary import campaign_summary
 from commtune.commands.tune import _seen_again
-from commtune.db.describing import describe
+from commtune.db.describing import describe_campaign
 from commtune.db.engine import open_database
 from commtune.db.store import Store
 from commtune.model import Configuration, Interval
 from commtune.report.conclusion import Ablation, Conclusion, Confirmed, Effect, Variable
-from commtune.report.page import compose, render
-from commtune.report.record import read
-from commtune.report.seen_again import Again, Asked, Seen, _measured, plain, section, seen_again
-from commtune.systems.findings import DESCRIBED, findings
-from commtune.tuner.campaign import Report
+from commtune.report.page import compose_page, render_page
+from commtune.report.record import read_record
+from commtune.report.seen_again import (
+    CampaignSubject,
+    ReplicatedFinding,
+    Replication,
+    _measured,
+    replicate_findings,
+    replication_data,
+    replication_lines,
+)
+from commtune.systems.findings import DESCRIBED, all_findings
+from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.campaign_file import parse_campaign
 from commtune.tuner.confirm import Comparison
-from commtune.tuner.speeds import Speeds
+from commtune.tuner.speeds import MachineStates
 from commtune.tuner.stats import FEWEST_PAIRS
 from commtune.wiring.records import _settings
 
-ALPS = Asked("alps", "nccl", "allreduce", 2)
+ALPS = CampaignSubject("alps", "nccl", "allreduce", 2)
 GDR = {"NCCL_NET_GDR_LEVEL": "3"}
 NAME = "gdr-level-allreduce"  # 3 times as fast
 
@@ -47,79 +55,81 @@ def ablated(setting: dict[str, str], *effects: Effect) -> Conclusion:
     return Conclusion(ablations=(Ablation(before, before, 9, None, (variable,)),))
 
 
-def of(name: str, seen: tuple[Seen, ...]) -> Seen:
+def of(name: str, seen: tuple[ReplicatedFinding, ...]) -> ReplicatedFinding:
     return next(one for one in seen if one.named.name == name)
 
 
 @pytest.mark.parametrize(
     ("effects", "again"),
     [
-        ((effect(1.2, 1.4),), Again.SEEN),
-        ((effect(0.7, 0.9),), Again.OPPOSITE),
-        ((effect(0.9, 1.1),), Again.NOT_SEEN),
-        ((effect(0.9, 3.1),), Again.UNDECIDED),
-        ((effect(0.9, 1.1, 8), effect(1.2, 1.4, 64)), Again.SEEN),
-        ((effect(0.7, 0.9, 8), effect(1.2, 1.4, 64)), Again.BOTH),
-        ((effect(0.9, 1.1, 8), effect(0.9, float("inf"), 64)), Again.UNDECIDED),
-        ((effect(1.2, 1.4, speed="slow"),), Again.NOT_COVERED),
-        ((Effect(8, "all", Interval(2, 1.5, 3, FEWEST_PAIRS - 1)),), Again.NOT_COVERED),
-        ((), Again.NOT_COVERED),
+        ((effect(1.2, 1.4),), Replication.SEEN),
+        ((effect(0.7, 0.9),), Replication.OPPOSITE),
+        ((effect(0.9, 1.1),), Replication.NOT_SEEN),
+        ((effect(0.9, 3.1),), Replication.UNDECIDED),
+        ((effect(0.9, 1.1, 8), effect(1.2, 1.4, 64)), Replication.SEEN),
+        ((effect(0.7, 0.9, 8), effect(1.2, 1.4, 64)), Replication.BOTH),
+        ((effect(0.9, 1.1, 8), effect(0.9, float("inf"), 64)), Replication.UNDECIDED),
+        ((effect(1.2, 1.4, speed="slow"),), Replication.NOT_COVERED),
+        ((Effect(8, "all", Interval(2, 1.5, 3, FEWEST_PAIRS - 1)),), Replication.NOT_COVERED),
+        ((), Replication.NOT_COVERED),
     ],
 )
-def test_verdicts(effects: tuple[Effect, ...], again: Again) -> None:
-    assert of(NAME, seen_again(ALPS, confirmed(GDR, *effects))).again is again
-    assert of(NAME, seen_again(ALPS, ablated(GDR, *effects))).again is again
+def test_verdicts(effects: tuple[Effect, ...], again: Replication) -> None:
+    assert of(NAME, replicate_findings(ALPS, confirmed(GDR, *effects))).again is again
+    assert of(NAME, replicate_findings(ALPS, ablated(GDR, *effects))).again is again
 
 
 def test_the_same_setting_written_otherwise() -> None:
-    found = seen_again(ALPS, confirmed({"NCCL_NET_GDR_LEVEL": "PHB"}, effect(1.2, 1.4)))
-    assert of(NAME, found).again is Again.SEEN
+    found = replicate_findings(ALPS, confirmed({"NCCL_NET_GDR_LEVEL": "PHB"}, effect(1.2, 1.4)))
+    assert of(NAME, found).again is Replication.SEEN
 
 
 def test_a_setting_beside_others_is_no_evidence_for_it() -> None:
     both = confirmed({**GDR, "NCCL_ALGO": "Ring"}, effect(1.2, 1.4))
-    assert of(NAME, seen_again(ALPS, both)).again is Again.NOT_COVERED
+    assert of(NAME, replicate_findings(ALPS, both)).again is Replication.NOT_COVERED
     other = confirmed({"NCCL_NET_GDR_LEVEL": "PIX"}, effect(1.2, 1.4))
-    assert of(NAME, seen_again(ALPS, other)).again is Again.NOT_COVERED
+    assert of(NAME, replicate_findings(ALPS, other)).again is Replication.NOT_COVERED
 
 
 def test_what_is_set_in_every_run_is_not_covered() -> None:
-    found = seen_again(ALPS, confirmed(GDR, effect(1.2, 1.4)), GDR)
-    assert of(NAME, found).again is Again.NOT_COVERED
+    found = replicate_findings(ALPS, confirmed(GDR, effect(1.2, 1.4)), GDR)
+    assert of(NAME, found).again is Replication.NOT_COVERED
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        Asked("alps", "nccl", "alltoall", 2),
-        Asked("alps", "cray-mpich", "allreduce", 2),
+        CampaignSubject("alps", "nccl", "alltoall", 2),
+        CampaignSubject("alps", "cray-mpich", "allreduce", 2),
     ],
 )
-def test_other_operations_and_libraries_say_nothing(asked: Asked) -> None:
-    found = seen_again(asked, confirmed(GDR, effect(1.2, 1.4)))
-    assert of(NAME, found).again is Again.NOT_COVERED
+def test_other_operations_and_libraries_say_nothing(asked: CampaignSubject) -> None:
+    found = replicate_findings(asked, confirmed(GDR, effect(1.2, 1.4)))
+    assert of(NAME, found).again is Replication.NOT_COVERED
 
 
 def test_nodes_and_sizes_bound_a_finding() -> None:
     ignore = confirmed({"NCCL_IGNORE_CPU_AFFINITY": "1"}, effect(1.2, 1.4))
-    one = Asked("alps", "nccl", "allreduce", 1)
-    assert of("affinity-allreduce", seen_again(ALPS, ignore)).again is Again.SEEN
-    assert of("affinity-allreduce", seen_again(one, ignore)).again is Again.NOT_COVERED
+    one = CampaignSubject("alps", "nccl", "allreduce", 1)
+    assert of("affinity-allreduce", replicate_findings(ALPS, ignore)).again is Replication.SEEN
+    assert (
+        of("affinity-allreduce", replicate_findings(one, ignore)).again is Replication.NOT_COVERED
+    )
     block = confirmed({"MPICH_GPU_ALLREDUCE_BLK_SIZE": "134217728"}, effect(1.2, 1.4))
-    for nodes, again in ((1, Again.SEEN), (2, Again.NOT_COVERED)):
-        asked = Asked("alps", "cray-mpich", "allreduce", nodes)
-        assert of("allreduce-block", seen_again(asked, block)).again is again
-    asked = Asked("alps", "cray-mpich", "ping-pong", 1)
+    for nodes, again in ((1, Replication.SEEN), (2, Replication.NOT_COVERED)):
+        asked = CampaignSubject("alps", "cray-mpich", "allreduce", nodes)
+        assert of("allreduce-block", replicate_findings(asked, block)).again is again
+    asked = CampaignSubject("alps", "cray-mpich", "ping-pong", 1)
     small, large = effect(0.9, 1.1, 2048), effect(1.2, 1.4, 4096)
     found = of(
         "ipc-threshold",
-        seen_again(asked, confirmed({"MPICH_GPU_IPC_THRESHOLD": "1"}, small, large)),
+        replicate_findings(asked, confirmed({"MPICH_GPU_IPC_THRESHOLD": "1"}, small, large)),
     )
-    assert (found.again, [m.bytes for m in found.measured]) == (Again.NOT_SEEN, [2048])
+    assert (found.again, [m.bytes for m in found.measured]) == (Replication.NOT_SEEN, [2048])
 
 
 def test_sizes_below_the_least_do_not_count() -> None:
-    known = next(one.finding for one in findings() if one.name == NAME)
+    known = next(one.finding for one in all_findings() if one.name == NAME)
     found = known.model_copy(update={"least_bytes": 1024})
     measured = _measured(found, confirmed(GDR, effect(1.2, 1.4, 1023), effect(1.2, 1.4, 1024)))
     assert [one.bytes for one in measured] == [1024]
@@ -130,19 +140,19 @@ def test_what_is_confirmed_counts_before_ablation() -> None:
         confirmed=confirmed(GDR, effect(1.2, 1.4, 8)).confirmed,
         ablations=ablated(GDR, effect(0.7, 0.9, 8), effect(1.1, 1.2, 64)).ablations,
     )
-    found = of(NAME, seen_again(ALPS, both))
+    found = of(NAME, replicate_findings(ALPS, both))
     assert [(m.bytes, m.confirmed) for m in found.measured] == [(8, True), (64, False)]
-    assert found.again is Again.SEEN
+    assert found.again is Replication.SEEN
 
 
 def test_nothing_is_said_where_nothing_is_covered() -> None:
-    assert section(seen_again(ALPS, Conclusion()), "alps") == []
-    assert seen_again(Asked("mine", "nccl", "allreduce", 2), Conclusion()) == ()
+    assert replication_lines(replicate_findings(ALPS, Conclusion()), "alps") == []
+    assert replicate_findings(CampaignSubject("mine", "nccl", "allreduce", 2), Conclusion()) == ()
 
 
 def test_words() -> None:
-    seen = seen_again(ALPS, ablated(GDR, effect(1.2, 1.4)))
-    head, line, rest = section(seen, "alps")
+    seen = replicate_findings(ALPS, ablated(GDR, effect(1.2, 1.4)))
+    head, line, rest = replication_lines(seen, "alps")
     assert head == "What papers found on alps, and what this campaign measured"
     assert line.startswith(
         f"{NAME}: NCCL_NET_GDR_LEVEL=3 in allreduce, 3x there: seen again: 1 KiB 1.30x"
@@ -150,8 +160,10 @@ def test_words() -> None:
     assert line.endswith("(ablation)")
     assert rest.startswith("not covered: affinity-alltoall, affinity-allreduce, ")
     assert NAME not in rest
-    assert section(seen, "alps", "replayed")[0].endswith("(replayed: this says nothing of alps)")
-    (told,) = [one for one in plain(seen) if one["points"]]
+    assert replication_lines(seen, "alps", "replayed")[0].endswith(
+        "(replayed: this says nothing of alps)"
+    )
+    (told,) = [one for one in replication_data(seen) if one["points"]]
     assert (told["finding"], told["again"]) == (NAME, "seen again")
 
 
@@ -164,12 +176,12 @@ def page_words(
     store = Store(database)
     made = Made(trials=5, settings=settings, workload={"nodes": 2}, simulated=simulated)
     made.store(store)
-    campaign = describe(url, made.name)
+    campaign = describe_campaign(url, made.name)
     campaign = replace(campaign, space={**campaign.space, "library": "nccl"})
-    record = replace(read(store, url, campaign), conclusion=conclusion)
-    page = compose(record)
+    record = replace(read_record(store, url, campaign), conclusion=conclusion)
+    page = compose_page(record)
     database.close()
-    return unescape(re.sub(r"<[^>]+>", "", render(page)))
+    return unescape(re.sub(r"<[^>]+>", "", render_page(page)))
 
 
 def test_a_report_has_a_section_of_it(tmp_path: Path) -> None:
@@ -207,12 +219,14 @@ def test_the_end_of_a_campaign_says_the_same() -> None:
     points = [{"bytes": 1024, "speed": "all", "ratio": 1.3, "low": 1.2, "high": 1.4, "pairs": 9}]
     conclusion = {"confirmed": [{"configuration": GDR, "blocks": 9, "points": points}]}
     nothing = Comparison("allreduce", {}, {}, {}, {})
-    report = Report((), nothing, Speeds(()), 2, 9, 1.0, 1.0, conclusion=conclusion)
+    report = CampaignResult((), nothing, MachineStates(()), 2, 9, 1.0, 1.0, conclusion=conclusion)
     spec = parse_campaign(CAMPAIGN, Path.cwd())
     seen = _seen_again(spec, report)
-    assert of(NAME, seen).again is Again.SEEN
-    found = "\n".join(section(seen, "alps"))
-    said = summary(spec.plan, report, program="commtune", where="x", again="y", found=found)
+    assert of(NAME, seen).again is Replication.SEEN
+    found = "\n".join(replication_lines(seen, "alps"))
+    said = campaign_summary(
+        spec.plan, report, program="commtune", where="x", again="y", found=found
+    )
     assert f"\n{NAME}: " in said
     noisy = CAMPAIGN + "aggressor: {pattern: incast, nodes: 2}\n"
     assert _seen_again(parse_campaign(noisy, Path.cwd()), report) == ()

@@ -14,8 +14,8 @@ import pytest
 from hostile_values import NASTY
 from left_over import wait_until_gone, wait_until_living
 
-from commtune.slurm_templates import Beside
-from commtune.slurm_templates.beside import Presence, around, presence
+from commtune.slurm_templates import BackgroundCommand
+from commtune.slurm_templates.beside import Presence, launch_with, read_presence
 
 _UP = "echo is up; exec sleep 60"
 
@@ -39,8 +39,8 @@ class Pair:
     ) -> subprocess.Popen[bytes]:
         words = ("bash", "-c", beside, self.word)
         stop_file = str(self.folder / "stop") if stop else ""
-        asked = Beside(words, "is up", stop_file, limit_s)
-        launched = around(asked, str(self.output), variables or {}, command)
+        asked = BackgroundCommand(words, "is up", stop_file, limit_s)
+        launched = launch_with(asked, str(self.output), variables or {}, command)
         # What ignores SIGTERM is killed a second later, and not ten.
         sooner = [word.replace("--kill-after=10 ", "--kill-after=1 ") for word in launched]
         assert sooner != launched
@@ -62,7 +62,7 @@ class Pair:
 
     @property
     def presence(self) -> Presence:
-        return presence(self.output.read_text(errors="replace"))
+        return read_presence(self.output.read_text(errors="replace"))
 
 
 @pytest.fixture
@@ -140,8 +140,8 @@ def test_a_signal_ends_what_has_not_begun(pair: Pair) -> None:
 
 
 def test_nobody_said_anything_is_no_proof() -> None:
-    assert not presence("").was_there
-    assert not presence("commtune-bench: sending\n").was_there
+    assert not read_presence("").was_there
+    assert not read_presence("commtune-bench: sending\n").was_there
 
 
 def test_variables_reach_the_launch_alone_and_unchanged(pair: Pair) -> None:

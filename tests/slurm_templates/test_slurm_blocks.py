@@ -15,10 +15,17 @@ from left_over import living, wait_until_gone, wait_until_living
 from slurm_cluster import Cluster
 from slurm_scripts import shown, submitted
 
-from commtune.cluster.slurm.placement import Distance, ask_places, farthest, read_places
+from commtune.cluster.slurm.placement import Distance, ask_places, find_distance, read_places
 from commtune.errors import UserError
-from commtune.slurm_templates import Beside, Job, Step, Wish, launch, render_block
-from commtune.slurm_templates.beside import presence
+from commtune.slurm_templates import (
+    BackgroundCommand,
+    Job,
+    JobRequest,
+    Step,
+    launch_words,
+    render_block,
+)
+from commtune.slurm_templates.beside import read_presence
 
 pytestmark = pytest.mark.component("slurm")
 
@@ -33,14 +40,14 @@ class Block:
         self.place.mkdir()
         self.log = cluster.folder / f"{self.word}.out"
         self.job = Job(self.word, nodes, 1, 120, str(self.log))
-        self.wish = Wish(nodes=nodes)
+        self.wish = JobRequest(nodes=nodes)
 
     def step(
-        self, number: int, *command: str, limit_s: float = 30, beside: Beside | None = None,
+        self, number: int, *command: str, limit_s: float = 30, beside: BackgroundCommand | None = None,
         environment: dict[str, str] | None = None,
     ) -> Step:  # fmt: skip
         """A launch of a command; its word is in the command line of every rank."""
-        words = launch(None, self.wish, command)
+        words = launch_words(None, self.wish, command)
         output, ended = self.place / f"{number}.out", self.place / f"{number}.exit"
         return Step(
             words, str(output), str(ended), environment or {}, time_limit_s=limit_s, beside=beside
@@ -68,8 +75,8 @@ def test_nodes_say_where_they_stand(cluster: Cluster) -> None:
     cluster.until(submitted(cluster, script), "COMPLETED")
     topology = read_places(block.said("places"))
     assert set(topology.positions) == {"n1", "n2", "n3"}
-    assert farthest(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
-    assert farthest(topology.of(["n1", "n3"])) is Distance.SAME_GROUP
+    assert find_distance(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
+    assert find_distance(topology.of(["n1", "n3"])) is Distance.SAME_GROUP
     assert block.ended("0.exit")[0] == 0
 
 
@@ -188,8 +195,8 @@ def test_what_stands_beside_begins_before_and_is_ended_after(cluster: Cluster) -
     block = Block(cluster, nodes=2)
     block.wish = replace(block.wish, nodes=1)
     noise = "trap '' TERM; env; echo here it is; while :; do sleep 0.1; done"
-    words = launch(None, block.wish, ("sh", "-c", noise, block.word), first_node=1)
-    beside = Beside(words, sign="here it is", stop_file=str(block.place / "stop"))
+    words = launch_words(None, block.wish, ("sh", "-c", noise, block.word), first_node=1)
+    beside = BackgroundCommand(words, sign="here it is", stop_file=str(block.place / "stop"))
     file = block.place / "0.out.beside"
     finds = f"grep -q '^here it is' {file} && echo $SLURMD_NODENAME"
     steps = (
@@ -201,7 +208,7 @@ def test_what_stands_beside_begins_before_and_is_ended_after(cluster: Cluster) -
     other = re.findall(r"SLURMD_NODENAME=(.*)", block.said("0.out.beside"))
     assert other and other[0] != block.said("0.out").splitlines()[-1]
     assert "MINE=" not in block.said("0.out.beside")
-    assert presence(block.said("0.out.beside")).was_there
+    assert read_presence(block.said("0.out.beside")).was_there
     assert not (block.place / "stop").exists()
     assert not living(block.word)
 
@@ -210,23 +217,23 @@ def test_what_ended_too_early_says_so(cluster: Cluster) -> None:
     block = Block(cluster)
     word = str(block.place / "over")
     after_it = 'until [ -e "$0" ]; do sleep 0.05; done; sleep 0.5'
-    beside = Beside(("sh", "-c", ': >"$0"', word))
+    beside = BackgroundCommand(("sh", "-c", ': >"$0"', word))
     step = block.step(0, "sh", "-c", after_it, word, beside=beside)
     cluster.until(block.submit(step), "COMPLETED")
-    found = presence(block.said("0.out.beside"))
+    found = read_presence(block.said("0.out.beside"))
     assert found.why == "it ended before what it stood beside"
     assert block.ended("0.exit")[0] == 0
 
 
 def test_what_does_not_begin_is_not_run_beside(cluster: Cluster) -> None:
     block = Block(cluster)
-    beside = Beside(("sh", "-c", "echo no ranks; exit 4"), sign="sending")
+    beside = BackgroundCommand(("sh", "-c", "echo no ranks; exit 4"), sign="sending")
     steps = (block.step(0, "echo", "run", beside=beside), block.step(1, "echo", "after"))
     cluster.until(block.submit(*steps), "COMPLETED")
     assert [block.ended(f"{i}.exit")[0] for i in range(2)] == [125, 0]
     assert not (block.place / "0.out").exists()
     assert block.said("0.out.beside").startswith("no ranks\n")
-    assert presence(block.said("0.out.beside")).why == "it ended before it began its work"
+    assert read_presence(block.said("0.out.beside")).why == "it ended before it began its work"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +244,7 @@ def test_nasty_folders_get_all_files_and_run_nothing(cluster: Cluster, name: str
     block = Block(cluster, name=name)
     stop = f"{block.place}/stop"
     stays = 'echo up; while [ ! -e "$0" ]; do sleep 0.05; done'
-    beside = Beside(("sh", "-c", stays, stop), sign="up", stop_file=stop)
+    beside = BackgroundCommand(("sh", "-c", stays, stop), sign="up", stop_file=stop)
     step = block.step(0, "printf", "%s", name, beside=beside, environment={"A": name})
     cluster.until(block.submit(step), "COMPLETED")
     assert sorted(p.name for p in block.place.iterdir()) == [

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from commtune import process
 from commtune.errors import UserError
-from commtune.model import GUARD_NAMES
-from commtune.slurm_templates import Code, Job, Step, render_block
+from commtune.model import PROTECTED_NAMES
+from commtune.slurm_templates import Job, ShellCode, Step, render_block
 
 #: What bash, and the script itself, add to the environment of what they start.
 _OWN = {"PWD", "SHLVL", "_", "SLURM_EXPORT_ENV"}
@@ -60,7 +60,7 @@ def run_script(folder: Path, script: str, **shell: str) -> str:
     """Runs a script as sbatch would: by its path, in a folder."""
     file = folder / "job.sh"
     file.write_bytes(script.encode("ascii"))
-    ended = process.run(
+    ended = process.run_process(
         ["/bin/bash", file], environment={"HOME": str(folder), **shell}, timeout_s=20,
         cwd=folder, whole_output=True,
     )  # fmt: skip
@@ -93,16 +93,16 @@ def test_nothing_of_the_login_shell_comes_along(tmp_path: Path) -> None:
 
 
 def test_what_keeps_hardware_safe_stays(tmp_path: Path) -> None:
-    set_here = dict.fromkeys(GUARD_NAMES, "0")
+    set_here = dict.fromkeys(PROTECTED_NAMES, "0")
     step = Step(("env", "-0"), str(tmp_path / "out"), str(tmp_path / "exit"), {}, time_limit_s=9)
-    job = Job("safe", 1, 1, 60, "job.out", environment={GUARD_NAMES[0]: "0"})
+    job = Job("safe", 1, 1, 60, "job.out", environment={PROTECTED_NAMES[0]: "0"})
     run_block(tmp_path, job, step, **set_here)
     entries = (tmp_path / "out").read_bytes().split(b"\0")
-    for name in GUARD_NAMES:
+    for name in PROTECTED_NAMES:
         assert f"{name}=0".encode() in entries
 
 
-@pytest.mark.parametrize("name", GUARD_NAMES)
+@pytest.mark.parametrize("name", PROTECTED_NAMES)
 def test_a_job_does_not_replace_what_its_node_set(tmp_path: Path, name: str) -> None:
     step = Step(("printenv", name), str(tmp_path / "out"), str(tmp_path / "exit"), time_limit_s=9)
     job = Job("pinned", 1, 1, 60, "job.out", environment={name: "2"})
@@ -112,9 +112,9 @@ def test_a_job_does_not_replace_what_its_node_set(tmp_path: Path, name: str) -> 
     for before, shell in (("", {name: "0"}), (f"export {name}=0", {})):
         place = tmp_path / f"block-{len(before)}"
         place.mkdir()
-        script = render_block(replace(job, before=Code(before)), (step,), place)
+        script = render_block(replace(job, before=ShellCode(before)), (step,), place)
         (tmp_path / "job.sh").write_text(script)
-        ended = process.run(
+        ended = process.run_process(
             ["/bin/bash", tmp_path / "job.sh"], environment=shell, timeout_s=20, cwd=tmp_path
         )
         assert ended.exit_code == 3
@@ -131,7 +131,7 @@ def names_in(entries: bytes) -> set[str]:
 def site_variables(folder: Path) -> set[str]:
     """What this machine's /etc/profile sets for everybody."""
     words = ["/bin/bash", "-c", 'export PATH="/usr/bin:/bin"; . /etc/profile; env -0 >site']
-    process.run(words, environment={"HOME": str(folder)}, timeout_s=20, cwd=folder)
+    process.run_process(words, environment={"HOME": str(folder)}, timeout_s=20, cwd=folder)
     return names_in((folder / "site").read_bytes()) - {"HOME"} - _OWN
 
 
@@ -210,7 +210,7 @@ def test_the_exit_status_of_each_launch_is_kept(tmp_path: Path) -> None:
 
 def test_an_older_shell_asks_date_for_the_time(tmp_path: Path) -> None:
     # EPOCHREALTIME came with bash 5; RHEL 8 and SLES 15 have 4.4.
-    job = Job("old", 1, 1, 60, "job.out", before=Code("unset -v EPOCHREALTIME"))
+    job = Job("old", 1, 1, 60, "job.out", before=ShellCode("unset -v EPOCHREALTIME"))
     step = Step(("true",), str(tmp_path / "out"), str(tmp_path / "exit"), time_limit_s=9)
     before = time.time()
     run_block(tmp_path, job, step)

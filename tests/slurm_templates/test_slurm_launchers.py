@@ -17,11 +17,11 @@ from slurm_cluster import Cluster
 from slurm_scripts import submitted
 
 from commtune import process
-from commtune.cluster.judging import judge
+from commtune.cluster.judging import judge_run
 from commtune.cluster.mpi import find_mpi
 from commtune.errors import MissingComponent
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import build
+from commtune.kernels.build import build_benchmark
 from commtune.kernels.records import Records
 from commtune.model import (
     DEFAULT,
@@ -32,7 +32,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.slurm_templates import Step, Wish, job_for, launch, render_block
+from commtune.slurm_templates import JobRequest, Step, job_for, launch_words, render_block
 from commtune.systems import System, load_system
 
 pytestmark = pytest.mark.component("slurm")
@@ -80,11 +80,11 @@ class Ranks:
     program: Path
     system: System
 
-    def run(self, wish: Wish, *arguments: str, limit_s: float = 60) -> tuple[int, list[str]]:
+    def run(self, wish: JobRequest, *arguments: str, limit_s: float = 60) -> tuple[int, list[str]]:
         """Runs them; returns the exit status and the lines that they printed, sorted."""
         place = self.program.parent
         library = str(self.mpi.flavour)
-        words = launch(
+        words = launch_words(
             self.system, wish, (str(self.program), *arguments), (library,), str(self.mpi.launcher)
         )
         step = Step(words, str(place / "out"), str(place / "exit"), time_limit_s=limit_s)
@@ -109,7 +109,7 @@ def ranks(cluster: Cluster, request: pytest.FixtureRequest) -> Ranks:
     place.mkdir()
     source, program = place / "rank.cpp", place / f"ranks-of-{os.urandom(6).hex()}"
     source.write_text(_RANK)
-    made = process.run(
+    made = process.run_process(
         [mpi.compiler, "-o", program, source], timeout_s=60, cwd=place,
         environment={"PATH": os.environ["PATH"], "HOME": str(place), **mpi.environment},
     )  # fmt: skip
@@ -120,10 +120,10 @@ def ranks(cluster: Cluster, request: pytest.FixtureRequest) -> Ranks:
 _Launcher = Literal["srun", "mpirun", "mpiexec"]
 
 
-def wish_for(launcher: _Launcher, mpi: MpiInstallation, **changed: int) -> Wish:
+def wish_for(launcher: _Launcher, mpi: MpiInstallation, **changed: int) -> JobRequest:
     kinds: Mapping[str, Literal["pmi2", "pmix"]] = {"mpich": "pmi2", "openmpi": "pmix"}
     kind = kinds[mpi.flavour] if launcher == "srun" else ""
-    return Wish(launcher=launcher, mpi=kind, **changed)  # type: ignore[arg-type]  # numbers
+    return JobRequest(launcher=launcher, mpi=kind, **changed)  # type: ignore[arg-type]  # numbers
 
 
 @pytest.mark.parametrize("launcher", ["srun", "mpirun", "mpiexec"])
@@ -156,14 +156,14 @@ def test_ranks_that_came_up_alone_are_noticed_and_named(cluster: Cluster) -> Non
     assert mpi
     place = cluster.folder / "alone"
     place.mkdir()
-    executable = build(mpi, BUILT)
+    executable = build_benchmark(mpi, BUILT)
     workload = Workload(Operation.ALLREDUCE, (8,), ranks=2, nodes=2)
     request = RunRequest("alone", DEFAULT, workload, Timing())
     command = NativeProgram(executable).arguments(request, place / "records.jsonl")
-    words = launch(None, Wish(nodes=2, mpi="pmi2"), command)
+    words = launch_words(None, JobRequest(nodes=2, mpi="pmi2"), command)
     step = Step(words, str(place / "out"), str(place / "exit"), time_limit_s=30)
     job = job_for(
-        None, Wish(nodes=2), name="alone", time_s=60, output=str(place / "log"),
+        None, JobRequest(nodes=2), name="alone", time_s=60, output=str(place / "log"),
         environment={**_AS_ROOT, **mpi.environment},
     )  # fmt: skip
     cluster.until(submitted(cluster, render_block(job, (step,), place)), "COMPLETED")
@@ -172,6 +172,6 @@ def test_ranks_that_came_up_alone_are_noticed_and_named(cluster: Cluster) -> Non
     assert output.count("asked for were 2 ranks, but each came up as a world of its own") == 1
     assert not (place / "records.jsonl").exists()
     ended = process.Completed(status, None, timed_out=False, wall_s=1.0, output=output)
-    outcome, said = judge(Records(), ended, 30.0)
+    outcome, said = judge_run(Records(), ended, 30.0)
     assert outcome is Outcome.MISSING_PROGRAM  # which ends the campaign, and blames nobody
     assert "--mpi=pmix for Open MPI" in said

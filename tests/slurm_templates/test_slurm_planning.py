@@ -10,15 +10,15 @@ import pytest
 
 from commtune import process
 from commtune.errors import UserError
-from commtune.slurm_templates import Job, Placement, Wish, job_for, launch
+from commtune.slurm_templates import Job, JobRequest, Placement, job_for, launch_words
 from commtune.systems import System, load_system
 
 LUMI, LEONARDO = load_system("lumi"), load_system("leonardo")
-WISH = Wish(nodes=2, ranks_per_node=8, account="project_1")
+WISH = JobRequest(nodes=2, ranks_per_node=8, account="project_1")
 
 
 def planned(
-    system: System | None, wish: Wish = WISH, time_s: float = 3600, *libraries: str
+    system: System | None, wish: JobRequest = WISH, time_s: float = 3600, *libraries: str
 ) -> Job:
     return job_for(system, wish, name="name", time_s=time_s, output="out", libraries=libraries)
 
@@ -27,7 +27,7 @@ def words_for(
     system: System, ranks: int, *command: str, libraries: tuple[str, ...] = ()
 ) -> list[str]:
     """How a program is started, with so many ranks a node."""
-    return list(launch(system, Wish(ranks_per_node=ranks), command, libraries))
+    return list(launch_words(system, JobRequest(ranks_per_node=ranks), command, libraries))
 
 
 def test_what_the_description_says_is_asked_for() -> None:
@@ -91,7 +91,7 @@ def test_each_rank_gets_its_own_gpu_and_port(tmp_path: Path) -> None:
         # What srun starts in every rank, without srun, which sets the number of the rank.
         wrapper = words[words.index("bash") :]
         environment = {"PATH": os.environ["PATH"], "SLURM_LOCALID": "3"}
-        said = process.run(wrapper, environment=environment, timeout_s=20, cwd=tmp_path)
+        said = process.run_process(wrapper, environment=environment, timeout_s=20, cwd=tmp_path)
         assert line in said.output.splitlines()
     assert "bash" not in words_for(LEONARDO, 4, "env", libraries=("nccl",))
 
@@ -99,7 +99,7 @@ def test_each_rank_gets_its_own_gpu_and_port(tmp_path: Path) -> None:
 def test_the_wrapper_passes_arguments_unchanged(tmp_path: Path) -> None:
     nasty = ("a b", "$(touch RAN)", "'", '"', "\n", "-n", "*", "")
     words = words_for(LUMI, 1, "printf", "%s\\0", *nasty)
-    said = process.run(
+    said = process.run_process(
         words[words.index("bash") :], environment={"PATH": os.environ["PATH"]}, timeout_s=20,
         cwd=tmp_path, whole_output=True,
     )  # fmt: skip
@@ -113,7 +113,7 @@ def test_the_value_of_a_binding_never_runs(tmp_path: Path) -> None:
     binding = LUMI.binding.model_copy(update={"per_rank": [bad]})
     words = words_for(LUMI.model_copy(update={"binding": binding}), 1, "env")
     environment = {"PATH": os.environ["PATH"], "SLURM_LOCALID": "3"}
-    said = process.run(
+    said = process.run_process(
         words[words.index("bash") :], environment=environment, timeout_s=20, cwd=tmp_path
     )
     assert "ROCR_VISIBLE_DEVICES=$(touch RAN)'3\";a" in said.output.splitlines()
@@ -121,7 +121,7 @@ def test_the_value_of_a_binding_never_runs(tmp_path: Path) -> None:
 
 
 def test_without_a_description_the_wish_alone_decides() -> None:
-    wish = Wish(
+    wish = JobRequest(
         partition="gpu", nodes=3, ranks_per_node=2, gpus_per_node=2, memory="0", modules=("m",),
         exclude=("n9", "n1"), exclusive=True, cpus_per_rank=4,
     )  # fmt: skip
@@ -133,7 +133,7 @@ def test_without_a_description_the_wish_alone_decides() -> None:
         exclude="n1,n5,n9", exclusive=True, cpus_per_rank=4, environment={"A": "1"},
     )  # fmt: skip
     assert job == expected
-    assert launch(None, Wish(nodes=3, ranks_per_node=2, cpus_per_rank=4), ("bench",)) == (
+    assert launch_words(None, JobRequest(nodes=3, ranks_per_node=2, cpus_per_rank=4), ("bench",)) == (
         "srun", "--nodes=3", "--ntasks=6", "--ntasks-per-node=2", "--cpus-per-task=4",
         "--kill-on-bad-exit=1", "--export=ALL", "bench",
     )  # fmt: skip
@@ -151,17 +151,17 @@ def test_a_wish_overrides_the_description() -> None:
     assert (job.gres, job.gpus_per_node, job.exclusive, job.modules) == (
         "gpu:mi250:2", 0, False, ("mine",),
     )  # fmt: skip
-    words = launch(LEONARDO, replace(WISH, ranks_per_node=4, cpu_bind="cores"), ("bench",))
+    words = launch_words(LEONARDO, replace(WISH, ranks_per_node=4, cpu_bind="cores"), ("bench",))
     assert "--cpu-bind=cores" in words and "--cpu-bind=sockets" not in words
 
 
 def test_before_the_program_come_wrapper_container_and_prefix() -> None:
-    wish = Wish(
+    wish = JobRequest(
         mpi="pmix", gpu_bind="closest", launcher_options=("--overlap",),
         container="/images/a b.sif", container_command=("apptainer", "exec", "--nv"),
         prefix=("numactl", "-l"),
     )  # fmt: skip
-    words = list(launch(LUMI, wish, ("bench", "--op", "x")))
+    words = list(launch_words(LUMI, wish, ("bench", "--op", "x")))
     assert words[:8] == [
         "srun", "--nodes=1", "--ntasks=1", "--ntasks-per-node=1", "--mpi=pmix",
         "--gpu-bind=closest", "--kill-on-bad-exit=1", "--export=ALL",
@@ -178,25 +178,27 @@ def test_before_the_program_come_wrapper_container_and_prefix() -> None:
     [("openmpi", ["--map-by", "ppr:2:node"]), ("mpich", ["-ppn", "2"]), ("other", [])],
 )
 def test_each_launcher_gets_its_own_options(library: str, options: list[str]) -> None:
-    wish = Wish(nodes=3, ranks_per_node=2, launcher="mpirun")
-    words = launch(None, wish, ("bench",), (library,), "/opt/bin/mpirun")
+    wish = JobRequest(nodes=3, ranks_per_node=2, launcher="mpirun")
+    words = launch_words(None, wish, ("bench",), (library,), "/opt/bin/mpirun")
     start = ["env", "SLURM_MPI_TYPE=none", "/opt/bin/mpirun", "-n", "6"]
     assert list(words) == [*start, *options, "bench"]
 
 
 @pytest.mark.parametrize(
-    "wish", [Wish(mpi="pmix"), Wish(cpu_bind="cores"), Wish(gpu_bind="closest")]
+    "wish", [JobRequest(mpi="pmix"), JobRequest(cpu_bind="cores"), JobRequest(gpu_bind="closest")]
 )
-def test_what_only_srun_can_do_is_refused_for_others(wish: Wish) -> None:
+def test_what_only_srun_can_do_is_refused_for_others(wish: JobRequest) -> None:
     with pytest.raises(UserError, match="is an option of srun, but mpiexec starts the ranks"):
-        launch(None, replace(wish, launcher="mpiexec"), ("bench",))
+        launch_words(None, replace(wish, launcher="mpiexec"), ("bench",))
 
 
 def test_options_of_another_launcher_are_left_out() -> None:
     known = LUMI.launcher.model_copy(update={"options": ["--of-srun"], "mpi": "cray_shasta"})
     system = LUMI.model_copy(update={"launcher": known})
-    assert {"--of-srun", "--mpi=cray_shasta"} <= set(launch(system, Wish(), ("bench",)))
-    words = launch(system, Wish(launcher="mpiexec"), ("bench",))
+    assert {"--of-srun", "--mpi=cray_shasta"} <= set(
+        launch_words(system, JobRequest(), ("bench",))
+    )
+    words = launch_words(system, JobRequest(launcher="mpiexec"), ("bench",))
     assert not {"--of-srun", "--mpi=cray_shasta"} & set(words)
 
 

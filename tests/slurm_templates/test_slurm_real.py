@@ -10,7 +10,7 @@ from hostile_values import NASTY, expected
 from slurm_cluster import Cluster
 from slurm_scripts import shown, submitted
 
-from commtune.slurm_templates import Job, Step, Wish, job_for, launch, render_block
+from commtune.slurm_templates import Job, JobRequest, Step, job_for, launch_words, render_block
 from commtune.slurm_templates.quoting import _DIRECTIVE
 from commtune.slurm_templates.rendering import render_allocation
 from commtune.systems import load_system
@@ -66,12 +66,12 @@ def test_nasty_values_reach_every_rank_and_the_login_shell_does_not(cluster: Clu
 
 def test_each_rank_is_bound_on_a_real_step(cluster: Cluster, tmp_path: Path) -> None:
     here = load_system("lumi")  # its cores are bound for 8 ranks a node only
-    wish = Wish(account="none", ranks_per_node=2)
+    wish = JobRequest(account="none", ranks_per_node=2)
     output = str(cluster.folder / "job.out")
     # This cluster has no GPUs and one partition.
     job = job_for(here, wish, name="bound", time_s=60, output=output)
     job = replace(job, account="", partition="main", gpus_per_node=0)
-    words = launch(here, wish, ("sh", "-c", "echo $SLURM_LOCALID $ROCR_VISIBLE_DEVICES"))
+    words = launch_words(here, wish, ("sh", "-c", "echo $SLURM_LOCALID $ROCR_VISIBLE_DEVICES"))
     tmp_path.chmod(0o755)
     step = Step(words, str(tmp_path / "out"), str(tmp_path / "exit"), time_limit_s=30)
     cluster.until(submitted(cluster, render_block(job, (step,), str(tmp_path))), "COMPLETED")

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from slurm_cluster import Cluster
 
-from commtune.slurm_templates import Job, Step, Wish, job_for, launch, render_block
-from commtune.systems import System, load_system, systems
+from commtune.slurm_templates import Job, JobRequest, Step, job_for, launch_words, render_block
+from commtune.systems import System, list_systems, load_system
 
 GOLDEN = Path(__file__).parent / "golden"
 #: By system, the libraries that are measured in its script.
@@ -38,11 +38,11 @@ LIBRARIES = {
 NODES = 3
 
 
-def asked(system: System) -> tuple[Wish, Job]:
+def asked(system: System) -> tuple[JobRequest, Job]:
     """A job of two nodes with a rank a GPU, as a campaign asks for it."""
     libraries = LIBRARIES[system.name]
     ranks = system.gpus.count if system.gpus else 1
-    wish = Wish(account="project_1", nodes=2, ranks_per_node=ranks)
+    wish = JobRequest(account="project_1", nodes=2, ranks_per_node=ranks)
     output = "/scratch/me/block.out"
     return wish, job_for(
         system, wish, name="commtune-7-3", time_s=1500, output=output, libraries=libraries
@@ -52,13 +52,13 @@ def asked(system: System) -> tuple[Wish, Job]:
 def script(system: System) -> str:
     """The script of a block with one run."""
     wish, job = asked(system)
-    words = launch(system, wish, ("/home/me/bench",), LIBRARIES[system.name])
+    words = launch_words(system, wish, ("/home/me/bench",), LIBRARIES[system.name])
     step = Step(words, "0.out", "0.exit", {"NCCL_MIN_NCHANNELS": "8"}, time_limit_s=30)
     return render_block(job, (step,), ".")
 
 
 def test_every_system_where_slurm_runs_jobs_has_a_script() -> None:
-    assert sorted(LIBRARIES) == [name for name in systems() if load_system(name).slurm]
+    assert sorted(LIBRARIES) == [name for name in list_systems() if load_system(name).slurm]
 
 
 @pytest.mark.parametrize("name", sorted(set(LIBRARIES) - {"lumi", "leonardo"}))

@@ -13,13 +13,13 @@ import pytest
 
 from commtune.errors import UserError
 from commtune.slurm_templates import (
-    Beside,
-    Code,
+    BackgroundCommand,
     Job,
+    JobRequest,
+    ShellCode,
     Step,
-    Wish,
     job_for,
-    launch,
+    launch_words,
     render_allocation,
     render_block,
 )
@@ -34,9 +34,9 @@ def example(name: str) -> str:
     """The scripts whose text is kept."""
     if name == "lumi-block":
         return _on_lumi()
-    wish = Wish(
+    wish = JobRequest(
         account="project_1", qos="boost_qos_dbg", nodes=2, ranks_per_node=4,
-        before=Code("ulimit -s unlimited"), after=Code("echo done"),
+        before=ShellCode("ulimit -s unlimited"), after=ShellCode("echo done"),
     )  # fmt: skip
     leonardo, libraries = load_system("leonardo"), {"openmpi", "ucx"}
     job = job_for(
@@ -44,10 +44,15 @@ def example(name: str) -> str:
         exclude=("lrdn0003", "lrdn0001"), warn_s=120, libraries=libraries,
     )  # fmt: skip
     if name == "leonardo-block":
-        words = launch(leonardo, wish, ("/home/me/bench",), libraries)
+        words = launch_words(leonardo, wish, ("/home/me/bench",), libraries)
         variables = {"UCX_RNDV_THRESH": "inf", "NOTE": "a\n$(b)"}
         step = Step(
-            words, "0.out", "0.exit", variables, time_limit_s=30, beside=Beside(("srun", "noise"))
+            words,
+            "0.out",
+            "0.exit",
+            variables,
+            time_limit_s=30,
+            beside=BackgroundCommand(("srun", "noise")),
         )
         return render_block(job, (step,), ".")
     return render_allocation(job, ("commtune", "tune", "my campaign.yaml"))
@@ -55,8 +60,8 @@ def example(name: str) -> str:
 
 def _on_lumi() -> str:
     lumi, libraries, folder = load_system("lumi"), {"cray-mpich"}, "/scratch/me/a night's campaign"
-    wish = Wish(account="project_1", nodes=2, ranks_per_node=8)
-    words = launch(lumi, wish, ("/home/me/bench", "--op", "allreduce"), libraries)
+    wish = JobRequest(account="project_1", nodes=2, ranks_per_node=8)
+    words = launch_words(lumi, wish, ("/home/me/bench", "--op", "allreduce"), libraries)
     variables = [{}, {"MPICH_OFI_NIC_POLICY": "GPU", "FI_CXI_RDZV_THRESHOLD": "16384"}]
     steps = [
         Step(words, f"{folder}/{i}.out", f"{folder}/{i}.exit", one, time_limit_s=12.5)
@@ -283,7 +288,7 @@ def test_a_controller_is_never_a_word_of_the_shell(tmp_path: Path) -> None:
 def test_the_controller_gets_signals_and_its_status_is_the_jobs(
     tmp_path: Path, sent: signal.Signals | None, seconds: float, code: int
 ) -> None:
-    job = replace(JOB, environment={"A": "1"}, after=Code("echo afterwards"))
+    job = replace(JOB, environment={"A": "1"}, after=ShellCode("echo afterwards"))
     words = ("python3", "-c", CONTROLLER, str(seconds))
     (tmp_path / "job.sh").write_text(render_allocation(job, words), encoding="ascii")
     started = subprocess.Popen(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.spaces.catalogue import libraries, load_catalogue
-from commtune.spaces.catalogue.checking import Remark, Setting, remarks
+from commtune.spaces.catalogue import list_libraries, load_catalogue
+from commtune.spaces.catalogue.checking import EnvironmentSetting, SettingRemark, check_settings
 from commtune.spaces.catalogue.misspelling import is_misspelling
 
 NEWEST = {"nccl": "2.30.7", "openmpi": "5.0.11"}
 
 
-def said(setting: str, **found: str) -> list[Remark]:
+def said(setting: str, **found: str) -> list[SettingRemark]:
     name, _, value = setting.partition("=")
-    return list(remarks([Setting(name, value)], found or NEWEST))
+    return list(check_settings([EnvironmentSetting(name, value)], found or NEWEST))
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,11 @@ def test_which_library_is_here_decides_what_a_name_means() -> None:
 
 
 def test_what_the_site_sets_is_its_own_business() -> None:
-    site = Setting("NCCL_IB_SL", "3", "/etc/nccl.conf", of_site=True)
-    assert list(remarks([site], NEWEST)) == []
-    (remark,) = remarks([Setting("NCCL_IB_SL", "3", "/home/me/.nccl.conf")], NEWEST)
+    site = EnvironmentSetting("NCCL_IB_SL", "3", "/etc/nccl.conf", of_site=True)
+    assert list(check_settings([site], NEWEST)) == []
+    (remark,) = check_settings(
+        [EnvironmentSetting("NCCL_IB_SL", "3", "/home/me/.nccl.conf")], NEWEST
+    )
     assert "NCCL_IB_SL=3 in /home/me/.nccl.conf is dangerous" in remark.what
     assert remark.mend == ""  # a shell can't unset it
 
@@ -112,7 +114,7 @@ def test_misspellings_are_told_from_other_variables(name: str, known: str, expec
     assert is_misspelling(name, known) is expected
 
 
-@pytest.mark.parametrize("library", libraries())
+@pytest.mark.parametrize("library", list_libraries())
 def test_no_variable_is_taken_for_a_misspelling_of_another(library: str) -> None:
     """If two real names were that alike, an unlisted one would be as well."""
     names = [n for n in load_catalogue(library).variables if not n.startswith("MPIR_CVAR_")]

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from commtune.spaces import load_space, presets
+from commtune.spaces import list_presets, load_space
 from commtune.spaces.catalogue import (
     Catalogue,
     Danger,
@@ -21,11 +21,11 @@ from commtune.spaces.catalogue import (
     Scope,
     Variable,
     Wrong,
-    libraries,
+    list_libraries,
     load_catalogue,
     look_up,
     names_in,
-    prefixes,
+    variable_prefixes,
 )
 from commtune.spaces.catalogue.loading import as_numbers
 from commtune.spaces.catalogue.schema import json_schema_text
@@ -36,19 +36,19 @@ FREE_OF_DANGER = {Danger.SLOWER, Danger.MEMORY, Danger.ROUNDING, Danger.IGNORED}
 
 
 def entries() -> list[tuple[Catalogue, str, Variable]]:
-    files = [load_catalogue(library) for library in libraries()]
+    files = [load_catalogue(library) for library in list_libraries()]
     return [(file, name, variable) for file in files for name, variable in file.variables.items()]
 
 
 def test_the_libraries() -> None:
-    assert libraries() == [
+    assert list_libraries() == [
         "aws-ofi-nccl", "cray-mpich", "intel-mpi", "libfabric", "mpich", "mvapich", "nccl",
         "oneccl", "openmpi", "rccl", "spectrum-mpi", "ucc", "ucx",
     ]  # fmt: skip
     assert len(entries()) > 1000
 
 
-@pytest.mark.parametrize("library", libraries())
+@pytest.mark.parametrize("library", list_libraries())
 def test_a_file_is_complete(library: str) -> None:
     file = load_catalogue(library)
     assert file.library == library
@@ -62,10 +62,10 @@ def test_a_file_is_complete(library: str) -> None:
             assert variable.caution, f"{name} is a danger, but nothing says why"
 
 
-@pytest.mark.parametrize("library", libraries())
+@pytest.mark.parametrize("library", list_libraries())
 def test_names_are_found_without_reading_the_file(library: str) -> None:
     assert names_in(library) == tuple(load_catalogue(library).variables)
-    assert prefixes(library)[0] in load_catalogue(library).prefixes
+    assert variable_prefixes(library)[0] in load_catalogue(library).prefixes
 
 
 def test_the_history_of_a_default_ends_with_it() -> None:
@@ -115,7 +115,7 @@ def with_text_keys(data: Any) -> Any:
     return [with_text_keys(value) for value in data] if isinstance(data, list) else data
 
 
-@pytest.mark.parametrize("library", libraries())
+@pytest.mark.parametrize("library", list_libraries())
 def test_editors_accept_a_file(library: str) -> None:
     text = (FOLDER / f"{library}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=catalogue.schema.json\n")
@@ -128,13 +128,13 @@ def test_editors_accept_a_file(library: str) -> None:
         jsonschema.Draft202012Validator(schema).validate(data)
 
 
-@pytest.mark.parametrize("library", libraries())
+@pytest.mark.parametrize("library", list_libraries())
 def test_a_file_is_laid_out_for_people(library: str) -> None:
     text = (FOLDER / f"{library}.yaml").read_text(encoding="utf-8")
     assert [line for line in text.splitlines() if len(line) > 100 or line != line.rstrip()] == []
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", list_presets())
 def test_what_a_space_searches_is_described(name: str) -> None:
     space = load_space(name)
     for parameter in space.declared.values():
@@ -142,7 +142,7 @@ def test_what_a_space_searches_is_described(name: str) -> None:
             assert look_up(variable).known, f"{variable} of {name} is in no catalogue"
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", list_presets())
 def test_a_space_offers_nothing_dangerous_without_an_opt_in(name: str) -> None:
     space = load_space(name)
     for parameter in space.parameters:

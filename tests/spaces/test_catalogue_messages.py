@@ -9,9 +9,9 @@ import pytest
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces import load_document, parse_document
 from commtune.spaces.catalogue import (
-    after,
-    before,
     build_catalogue,
+    is_after_version,
+    is_before_version,
     load_catalogue,
     read_catalogue,
 )
@@ -203,4 +203,7 @@ def test_a_library_without_a_catalogue() -> None:
 def test_versions_compare_by_number(
     version: str, bound: str, is_before: bool, is_after: bool
 ) -> None:
-    assert (before(version, bound), after(version, bound)) == (is_before, is_after)
+    assert (is_before_version(version, bound), is_after_version(version, bound)) == (
+        is_before,
+        is_after,
+    )

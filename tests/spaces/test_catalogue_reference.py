@@ -28,7 +28,7 @@ from commtune.spaces.catalogue import (
     Variable,
     Wrong,
     build_catalogue,
-    libraries,
+    list_libraries,
     load_catalogue,
 )
 from commtune.spaces.catalogue.schema import Checked, Need, Part
@@ -45,8 +45,8 @@ def test_the_example_loads() -> None:
 
 
 def test_the_numbers() -> None:
-    count = sum(len(load_catalogue(library).variables) for library in libraries())
-    assert f"{count:,} of them, in {len(libraries())} files" in TEXT
+    count = sum(len(load_catalogue(library).variables) for library in list_libraries())
+    assert f"{count:,} of them, in {len(list_libraries())} files" in TEXT
 
 
 def test_what_an_unknown_name_is_told() -> None:
@@ -83,7 +83,7 @@ def pages() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("library", libraries())
+@pytest.mark.parametrize("library", list_libraries())
 def test_the_page_of_a_library(library: str, pages: ModuleType) -> None:
     file = load_catalogue(library)
     page: str = pages.page(file)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from commtune.errors import CampaignError, DocumentError, SpaceError
-from commtune.spaces import build_space, parse_document, validated
+from commtune.spaces import build_space, parse_document, validate_document
 from commtune.spaces.catalogue.schema import Catalogue
 from commtune.spaces.schema import SpaceDocument
 from commtune.systems.baselines.schema import BaselineFile
@@ -132,5 +132,5 @@ def test_so_do_spaces_and_systems() -> None:
     assert caught.value.line == 5
     system = parse_document("system: true\nname: s\n")
     with pytest.raises(DocumentError, match="system: true is a truth value") as wrong:
-        validated(system, System)
+        validate_document(system, System)
     assert wrong.value.line == 1

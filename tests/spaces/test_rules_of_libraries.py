@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 import rules_of_libraries
 
-from commtune.spaces import Space, load_space, presets
+from commtune.spaces import Space, list_presets, load_space
 
 SAMPLES = int(os.environ.get("COMMTUNE_SAMPLES", "500"))
 #: Written by hand before there were catalogues, and tried on the libraries themselves.
@@ -22,7 +22,7 @@ BY_HAND = {
     "cray-mpich-cxi", "intel-host", "mpich-host", "mpich-host-allreduce", "nccl", "openmpi-host",
     "rccl", "ucx",
 }  # fmt: skip
-SPACES = [name for name in presets() if name not in BY_HAND]
+SPACES = [name for name in list_presets() if name not in BY_HAND]
 THOROUGH = [name for name in SPACES if name.endswith("-thorough")]
 #: Variables that change what RCCL does by being there; nothing may pin them.
 PRESENCE = {

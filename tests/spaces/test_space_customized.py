@@ -14,7 +14,7 @@ from commtune.spaces import (
     Space,
     build_space,
     parse_document,
-    validated_part,
+    validate_part,
 )
 
 TEXT = """\
@@ -179,7 +179,7 @@ def test_errors_stand_in_the_campaign_file(
 ) -> None:
     document = parse_document(CAMPAIGN, Path("c.yaml"), CampaignError)
     written = {k: v for k, v in document.data["space"].items() if k not in ("use", "extend")}
-    wanted = validated_part(document, written, CustomizationDocument, ("space",))
+    wanted = validate_part(document, written, CustomizationDocument, ("space",))
     ((key, names),) = part.items()
     value: Any = getattr(wanted, key)
     chosen = value if isinstance(value, list) else {name: value[name] for name in names}

@@ -7,7 +7,14 @@ import re
 import pytest
 
 from commtune.errors import SpaceError
-from commtune.spaces import Risk, Space, build_space, cut_to, load_space, parse_document
+from commtune.spaces import (
+    Risk,
+    Space,
+    build_space,
+    cut_space_to_versions,
+    load_space,
+    parse_document,
+)
 from commtune.spaces.catalogue import load_catalogue
 from commtune.spaces.parameter import Size
 
@@ -112,18 +119,18 @@ def test_versions_cut_parameters(
     space: str, versions: dict[str, str], gone: list[str], kept: list[str]
 ) -> None:
     whole = load_space(space)
-    cut, said = cut_to(whole, versions)
+    cut, said = cut_space_to_versions(whole, versions)
     assert set(gone) <= whole.by_name.keys() - cut.by_name.keys()
     assert set(kept) <= cut.by_name.keys()
     assert (cut.key == whole.key) == (not gone)
     assert all(any(name in remark for remark in said) for name in gone)
-    assert cut_to(cut, versions) == (cut, ())
+    assert cut_space_to_versions(cut, versions) == (cut, ())
 
 
 def test_versions_cut_values() -> None:
     name = "OMPI_MCA_coll_tuned_allgather_algorithm"
-    old, said = cut_to(load_space("openmpi"), {"openmpi": "4.1.6"})
-    new, _ = cut_to(load_space("openmpi"), {"openmpi": "5.0.11"})
+    old, said = cut_space_to_versions(load_space("openmpi"), {"openmpi": "4.1.6"})
+    new, _ = cut_space_to_versions(load_space("openmpi"), {"openmpi": "5.0.11"})
     assert "7" not in old.by_name[name].values
     assert "7" in new.by_name[name].values
     assert any(
@@ -134,7 +141,7 @@ def test_versions_cut_values() -> None:
 
 def test_a_cut_space_is_like_one_that_was_written_like_that() -> None:
     written = "  - {name: NCCL_NTHREADS}\n  - {name: NCCL_NETDEVS_POLICY}\n"
-    cut, _ = cut_to(space_of(written), {"nccl": "2.21.5"})
+    cut, _ = cut_space_to_versions(space_of(written), {"nccl": "2.21.5"})
     assert cut.key == space_of("  - {name: NCCL_NTHREADS}\n").key
 
 
@@ -146,7 +153,7 @@ def test_what_hangs_on_a_cut_parameter_goes_and_rules_stay_true() -> None:
         "forbidden:\n"
         "  - {when: {NCCL_NETDEVS_POLICY: AUTO, NCCL_BUFFSIZE: set}, why: no}\n"
     )
-    cut, said = cut_to(space_of(rules), {"nccl": "2.21.5"})
+    cut, said = cut_space_to_versions(space_of(rules), {"nccl": "2.21.5"})
     assert list(cut.by_name) == ["NCCL_BUFFSIZE"]
     assert not cut.by_name["NCCL_BUFFSIZE"].when
     assert not cut.constraints
@@ -154,13 +161,13 @@ def test_what_hangs_on_a_cut_parameter_goes_and_rules_stay_true() -> None:
 
 
 def test_newer_libraries_and_pins_are_mentioned() -> None:
-    newer, (said,) = cut_to(load_space("nccl-node"), {"nccl": "2.99.1"})
+    newer, (said,) = cut_space_to_versions(load_space("nccl-node"), {"nccl": "2.99.1"})
     assert newer.key == load_space("nccl-node").key
     assert "newer than what the catalogue was compared with" in said
     pinned = space_of("  - {name: NCCL_NTHREADS}\n", "pin: {NCCL_NETDEVS_POLICY: ALL}\n")
-    _, (said,) = cut_to(pinned, {"nccl": "2.21.5"})
+    _, (said,) = cut_space_to_versions(pinned, {"nccl": "2.21.5"})
     assert said.startswith("note: NCCL_NETDEVS_POLICY is pinned, and nccl 2.21.5 does not read it")
-    assert cut_to(pinned, {"nccl": "", "other": "1"}) == (pinned, ())
+    assert cut_space_to_versions(pinned, {"nccl": "", "other": "1"}) == (pinned, ())
 
 
 def test_a_site_names_the_levels_that_it_allows() -> None:

@@ -17,14 +17,16 @@ import yaml
 from components import require_component
 
 from commtune import process
-from commtune.spaces import Kind, Risk, Space, load_space, presets
+from commtune.spaces import Kind, Risk, Space, list_presets, load_space
 from commtune.spaces.schema import json_schema_text
 
 PACKAGE = resources.files("commtune.spaces")
 MPIVARS = sorted((Path(__file__).parents[2] / ".mpi").glob("mpich*/bin/mpivars"))
 FILES = sorted(Path(str(PACKAGE / "presets")).rglob("*.yaml"))
 #: One space of each family, the largest: the others are cut from it.
-LARGEST = [n for n in presets() if f"{n}-thorough" not in presets() and not n.endswith("-quick")]
+LARGEST = [
+    n for n in list_presets() if f"{n}-thorough" not in list_presets() and not n.endswith("-quick")
+]
 PROMISED = {
     "nccl": [
         "NCCL_IGNORE_CPU_AFFINITY", "NCCL_NET_GDR_LEVEL", "NCCL_ALGO", "NCCL_PROTO",
@@ -55,11 +57,11 @@ def test_the_presets() -> None:
         "rccl-infiniband", "rccl-node", "rccl-slingshot",
     }  # fmt: skip
     in_three = {f"{name}{size}" for name in sized for size in ("-quick", "", "-thorough")}
-    assert set(presets()) == alone | in_three
-    assert len(presets()) == len(set(presets()))
+    assert set(list_presets()) == alone | in_three
+    assert len(list_presets()) == len(set(list_presets()))
 
 
-@pytest.mark.parametrize("name", [n for n in presets() if n.endswith("-quick")])
+@pytest.mark.parametrize("name", [n for n in list_presets() if n.endswith("-quick")])
 def test_sizes_grow(name: str) -> None:
     family = name.removesuffix("-quick")
     quick, standard, thorough = (preset(n) for n in (name, family, f"{family}-thorough"))
@@ -69,7 +71,7 @@ def test_sizes_grow(name: str) -> None:
     assert len({quick.key, standard.key, thorough.key}) == 3
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", list_presets())
 def test_a_preset_is_complete(name: str) -> None:
     space = preset(name)
     assert space.name == name
@@ -166,7 +168,7 @@ def test_editors_refuse_an_unknown_key() -> None:
 @cache
 def mpich_variables() -> dict[str, tuple[str, list[str]]]:
     """What mpivars says: for each variable its default, and the words of its enumeration."""
-    found = process.run([MPIVARS[-1]], environment={}, timeout_s=30, whole_output=True)
+    found = process.run_process([MPIVARS[-1]], environment={}, timeout_s=30, whole_output=True)
     described: dict[str, tuple[str, list[str]]] = {}
     for entry in re.split(r"\n\t(?=MPIR_CVAR)", found.output.split("Performance Variables")[0]):
         match = re.match(r"(MPIR_CVAR_\w+)\s*=([^\t]*)", entry)
@@ -209,7 +211,7 @@ def test_mpich_knows_the_variables_and_words_of_the_spaces_from_the_catalogue() 
 def test_importing_spaces_stays_light() -> None:
     code = "import sys, commtune.spaces; print(*sorted(sys.modules))"
     root = str(Path(__file__).parents[2])
-    found = process.run(
+    found = process.run_process(
         [sys.executable, "-c", code],
         environment={"PYTHONPATH": root},
         timeout_s=60,

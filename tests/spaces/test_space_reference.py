@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from commtune.spaces import build_space, load_space, parse_document, presets, schema
+from commtune.spaces import build_space, list_presets, load_space, parse_document, schema
 
 TEXT = (Path(__file__).parents[2] / "docs" / "spaces.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", TEXT, flags=re.DOTALL)
@@ -23,14 +23,14 @@ def test_the_first_example_has_as_many_configurations_as_it_says() -> None:
     assert build_space(parse_document(EXAMPLES[0])).count() == 12
 
 
-@pytest.mark.parametrize("name", [n for n in presets() if f"{n}-quick" not in presets()])
+@pytest.mark.parametrize("name", [n for n in list_presets() if f"{n}-quick" not in list_presets()])
 def test_numbers_of_presets(name: str) -> None:
     if not name.endswith(("-quick", "-thorough")):
         space = load_space(name)
         assert f"| `{name}` | {len(space.parameters)} | {space.count():,} |" in TEXT
 
 
-@pytest.mark.parametrize("name", [n for n in presets() if f"{n}-quick" in presets()])
+@pytest.mark.parametrize("name", [n for n in list_presets() if f"{n}-quick" in list_presets()])
 def test_numbers_of_presets_in_three_sizes(name: str) -> None:
     spaces = [load_space(n) for n in (f"{name}-quick", name, f"{name}-thorough")]
     row = [

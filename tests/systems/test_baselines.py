@@ -12,8 +12,13 @@ import yaml
 
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue import look_up
-from commtune.systems import systems
-from commtune.systems.baselines import baseline, baselines, read_baselines, sites
+from commtune.systems import list_systems
+from commtune.systems.baselines import (
+    all_reference_settings,
+    find_reference_settings,
+    list_sites,
+    read_reference_settings,
+)
 from commtune.systems.baselines.schema import json_schema_text
 
 FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "baselines"
@@ -61,9 +66,9 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_how_many_there_are() -> None:
-    found = baselines().values()
+    found = all_reference_settings().values()
     assert (len(found), sum(one.baseline.fit for one in found)) == (62, 47)
-    assert len(found) == sum(len(as_data(site)["sets"]) for site in sites()), "a name twice"
+    assert len(found) == sum(len(as_data(site)["sets"]) for site in list_sites()), "a name twice"
 
 
 def test_the_json_schema_is_up_to_date() -> None:
@@ -75,7 +80,7 @@ def test_the_json_schema_is_up_to_date() -> None:
     )
 
 
-@pytest.mark.parametrize("site", sites())
+@pytest.mark.parametrize("site", list_sites())
 def test_editors_accept_a_file(site: str) -> None:
     text = (FOLDER / f"{site}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=baselines.schema.json\n")
@@ -83,7 +88,7 @@ def test_editors_accept_a_file(site: str) -> None:
     jsonschema.Draft202012Validator(schema).validate(as_data(site))
 
 
-@pytest.mark.parametrize("site", sites())
+@pytest.mark.parametrize("site", list_sites())
 def test_every_variable_is_in_the_catalogue_or_said_to_be_something_elses(site: str) -> None:
     data = as_data(site)
     names = {
@@ -96,27 +101,32 @@ def test_every_variable_is_in_the_catalogue_or_said_to_be_something_elses(site: 
 
 
 def test_systems_that_have_descriptions_are_called_as_there() -> None:
-    named = {system for one in baselines().values() for system in one.baseline.systems}
+    named = {
+        system for one in all_reference_settings().values() for system in one.baseline.systems
+    }
     # The others have no description; a user's own may have these names.
     others = {
         "crusher", "derecho", "isambard-ai", "marenostrum5", "olivia", "polaris", "spock",
         "supermuc-ng-2",
     }  # fmt: skip
-    assert named - set(systems()) == others
+    assert named - set(list_systems()) == others
 
 
 def test_a_set_that_is_for_no_system_says_what_it_is_for() -> None:
-    for one in baselines().values():
+    for one in all_reference_settings().values():
         assert one.baseline.systems or one.baseline.machine, one.name
 
 
 def test_no_value_is_a_placeholder() -> None:
-    for one in baselines().values():
+    for one in all_reference_settings().values():
         assert not any("<" in value for value in one.settings.values()), one.name
 
 
 def test_what_one_sets_on_top_of_another() -> None:
-    base, hang = baseline("cscs-alps-uenv-nccl"), baseline("baseline:cscs-alps-uenv-nccl-hang")
+    base, hang = (
+        find_reference_settings("cscs-alps-uenv-nccl"),
+        find_reference_settings("baseline:cscs-alps-uenv-nccl-hang"),
+    )
     assert hang.settings == {
         **base.settings,
         "FI_CXI_RDZV_GET_MIN": "0",
@@ -126,7 +136,7 @@ def test_what_one_sets_on_top_of_another() -> None:
 
 
 def test_its_own_values_win(tmp_path: Path) -> None:
-    found = read_baselines(written(tmp_path, PLAIN))
+    found = read_reference_settings(written(tmp_path, PLAIN))
     assert found["ours-hang"].settings == {
         "NCCL_PROTO": "LL",
         "OURS_LEVEL": "010",
@@ -163,7 +173,7 @@ def test_wrong_files_are_refused(
     assert PLAIN.count(old) == 1
     file = written(tmp_path, PLAIN.replace(old, new))
     with pytest.raises(DocumentError) as error:
-        read_baselines(file)
+        read_reference_settings(file)
     assert f"ours.yaml:{line}: " in error.value.message
     assert words in error.value.message
     assert error.value.hint
@@ -173,11 +183,11 @@ def test_a_set_on_top_of_two_is_refused(tmp_path: Path) -> None:
     third = PLAIN[PLAIN.index("  ours-hang:") :]
     third = third.replace("ours-hang:", "more:").replace("on_top_of: ours", "on_top_of: ours-hang")
     with pytest.raises(DocumentError, match="ours-hang is set on top of another itself"):
-        read_baselines(written(tmp_path, PLAIN + third))
+        read_reference_settings(written(tmp_path, PLAIN + third))
 
 
 def test_an_unknown_name_is_told_the_nearest() -> None:
     with pytest.raises(UnknownName) as error:
-        baseline("baseline:cscs-alps-uenv-ncll")
+        find_reference_settings("baseline:cscs-alps-uenv-ncll")
     assert "no baseline is called 'cscs-alps-uenv-ncll'" in error.value.message
     assert "cscs-alps-uenv-nccl" in error.value.hint

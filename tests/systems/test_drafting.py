@@ -14,26 +14,26 @@ from seen_machines import A100_NODE, GIB, LOGIN_NODE
 from commtune.errors import UserError
 from commtune.spaces import parse_document
 from commtune.systems import System, build_system, fabric_of
-from commtune.systems.comparing import Verdict, compare
-from commtune.systems.drafting import Draft, draft
+from commtune.systems.comparing import FactVerdict, compare_machine
+from commtune.systems.drafting import Draft, draft_description
 from commtune.systems.fabric import Fabric, Link
-from commtune.systems.recognizing import recognize
-from commtune.systems.seen import Clues, Seen, SeenGpus, SeenPort
+from commtune.systems.recognizing import recognize_system
+from commtune.systems.seen import Clues, SeenGpus, SeenMachine, SeenPort
 
 DAY = date(2026, 11, 22)
-BARE = Seen(Clues("vm"), "Some CPU", 1, 2, 1, 24 * GIB)
+BARE = SeenMachine(Clues("vm"), "Some CPU", 1, 2, 1, 24 * GIB)
 
 
 def read(page: Draft) -> System:
     return build_system(parse_document(page.text, Path("new.yaml")))
 
 
-def described(seen: Seen, partition: str = "") -> System:
-    return read(draft("new", seen, DAY, partition))
+def described(seen: SeenMachine, partition: str = "") -> System:
+    return read(draft_description("new", seen, DAY, partition))
 
 
 def test_what_was_seen_is_described() -> None:
-    page = draft("new", A100_NODE, DAY, "boost_usr_prod")
+    page = draft_description("new", A100_NODE, DAY, "boost_usr_prod")
     system = read(page)
     assert page.placeholders == ("network.topology",)
     assert (system.name, system.checked) == ("new", "2026-11-22")
@@ -55,12 +55,12 @@ def test_what_was_seen_is_described() -> None:
 
 def test_the_same_node_agrees_and_is_recognized() -> None:
     system = described(A100_NODE)
-    assert {fact.verdict for fact in compare(A100_NODE, system)} == {Verdict.AGREES}
-    assert recognize(Clues(cluster="leonardo"), [system])
+    assert {fact.verdict for fact in compare_machine(A100_NODE, system)} == {FactVerdict.AGREES}
+    assert recognize_system(Clues(cluster="leonardo"), [system])
 
 
 def test_a_node_that_shows_next_to_nothing() -> None:
-    page = draft("new", BARE, DAY)
+    page = draft_description("new", BARE, DAY)
     system = read(page)
     assert "slurm.partition" in page.placeholders
     assert "nics.bandwidth" in page.placeholders
@@ -72,7 +72,7 @@ def test_a_node_that_shows_next_to_nothing() -> None:
 
 
 def test_a_login_node_gives_what_slurm_says_of_the_nodes() -> None:
-    page = draft("new", LOGIN_NODE, DAY, "boost_usr_prod")
+    page = draft_description("new", LOGIN_NODE, DAY, "boost_usr_prod")
     system = read(page)
     assert (system.node.cores, system.node.memory) == (32, 482 * GIB)
     assert system.jobs.gpus == "none"
@@ -120,7 +120,7 @@ def test_a_job_with_some_of_the_gpus_is_told_to_ask_for_all() -> None:
 
 
 def test_an_amd_target_is_told_as_what_it_may_be() -> None:
-    page = draft("new", replace(BARE, gpus=SeenGpus("amd", "gfx90a", 8)), DAY)
+    page = draft_description("new", replace(BARE, gpus=SeenGpus("amd", "gfx90a", 8)), DAY)
     assert "MI250X or MI250 or MI210" in page.text
     assert "gpus.memory" in page.placeholders
     read(page)
@@ -129,20 +129,20 @@ def test_an_amd_target_is_told_as_what_it_may_be() -> None:
 @pytest.mark.parametrize("name", ["", "a b", "-x", "a/b", "ä", "a\nb"])
 def test_names_that_are_none(name: str) -> None:
     with pytest.raises(UserError, match="can't be called"):
-        draft(name, BARE, DAY)
+        draft_description(name, BARE, DAY)
 
 
 @pytest.mark.parametrize("name", ["true", "null", "1", "1e5", "no", "2026-11-22"])
 def test_names_that_yaml_would_take_for_something_else(name: str) -> None:
-    assert read(draft(name, BARE, DAY)).name == name
+    assert read(draft_description(name, BARE, DAY)).name == name
 
 
 def test_a_partition_that_is_not_listed() -> None:
     with pytest.raises(UserError, match="no partition 'boost'") as caught:
-        draft("new", A100_NODE, DAY, "boost")
+        draft_description("new", A100_NODE, DAY, "boost")
     assert "boost_usr_prod" in caught.value.hint
     with pytest.raises(UserError, match="no Slurm lists partitions"):
-        draft("new", BARE, DAY, "boost")
+        draft_description("new", BARE, DAY, "boost")
 
 
 @settings(deadline=None)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from commtune.systems import Question, fabric_of_ranks, nominal
-from commtune.systems.driver import address
+from commtune.systems import NominalQuestion, fabric_of_ranks, nominal_bandwidth
+from commtune.systems.driver import normalise_address
 
 GBYTE = 1e9
 
@@ -34,18 +34,18 @@ def test_a_node_with_switches() -> None:
     fabric = fabric_of_ranks(h200s(4))
     assert fabric is not None and fabric.gpus == 4
     for operation in ("ping-pong", "allreduce", "alltoall", "ring", "incast", "broadcast"):
-        found = nominal(fabric, Question(operation, 4))
+        found = nominal_bandwidth(fabric, NominalQuestion(operation, 4))
         assert found.bytes_per_s == pytest.approx(450 * GBYTE), operation
         assert found.origin == "links that the driver names"
-    found = nominal(fabric, Question("ping-pong", 4))
+    found = nominal_bandwidth(fabric, NominalQuestion("ping-pong", 4))
     assert found.why == "18 links x 25 GB/s from GPU 0 to the switch"
-    assert nominal(fabric, Question("allreduce", 8, 2)).bytes_per_s is None
+    assert nominal_bandwidth(fabric, NominalQuestion("allreduce", 8, 2)).bytes_per_s is None
 
 
 def test_ends_that_the_driver_cannot_name_are_said() -> None:
     fabric = fabric_of_ranks([rank(i, f"0000:1{i}:00.0", bundle("unknown", 18)) for i in (0, 1)])
     assert fabric is not None
-    found = nominal(fabric, Question("ping-pong", 2))
+    found = nominal_bandwidth(fabric, NominalQuestion("ping-pong", 2))
     assert found.bytes_per_s == 450 * GBYTE
     assert "taken for a switch" in found.origin
 
@@ -61,7 +61,7 @@ def test_links_between_gpus_are_counted_once() -> None:
     assert [(link.a, link.b, link.count) for link in fabric.links] == [
         (0, 1, 4), (0, 2, 4), (1, 2, 2),
     ]  # fmt: skip
-    assert nominal(fabric, Question("ping-pong", 2)).bytes_per_s == 100 * GBYTE
+    assert nominal_bandwidth(fabric, NominalQuestion("ping-pong", 2)).bytes_per_s == 100 * GBYTE
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_what_says_too_little(ranks: list[dict[str, Any]]) -> None:
     ],
 )  # fmt: skip
 def test_addresses(written: object, read: str | None) -> None:
-    assert address(written) == read
+    assert normalise_address(written) == read

@@ -13,8 +13,8 @@ import yaml
 from commtune.commands import findings as command
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue import look_up
-from commtune.systems import load_system, systems
-from commtune.systems.findings import findings, papers, read_findings
+from commtune.systems import list_systems, load_system
+from commtune.systems.findings import all_findings, list_papers, read_findings
 from commtune.systems.findings.schema import json_schema_text
 
 FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "findings"
@@ -49,9 +49,9 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_how_many_there_are() -> None:
-    names = [one.name for one in findings()]
+    names = [one.name for one in all_findings()]
     assert len(names) == len(set(names)) == 27
-    assert sum(bool(one.finding.setting) for one in findings()) == 8
+    assert sum(bool(one.finding.setting) for one in all_findings()) == 8
 
 
 def test_the_json_schema_is_up_to_date() -> None:
@@ -63,7 +63,7 @@ def test_the_json_schema_is_up_to_date() -> None:
     )
 
 
-@pytest.mark.parametrize("paper", papers())
+@pytest.mark.parametrize("paper", list_papers())
 def test_editors_accept_a_file(paper: str) -> None:
     text = (FOLDER / f"{paper}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=findings.schema.json\n")
@@ -78,13 +78,13 @@ def test_editors_accept_a_file(paper: str) -> None:
 
 
 def test_names_are_those_of_descriptions_and_of_the_catalogue() -> None:
-    for one in findings():
-        assert set(one.finding.systems) <= set(systems()), one.name
+    for one in all_findings():
+        assert set(one.finding.systems) <= set(list_systems()), one.name
         assert all(look_up(variable).known for variable in one.finding.setting), one.name
 
 
 def test_the_libraries_of_a_setting_are_those_of_its_systems() -> None:
-    for one in findings():
+    for one in all_findings():
         if one.finding.setting:
             there = {lib.name for s in one.finding.systems for lib in load_system(s).libraries}
             assert set(one.finding.libraries) <= there, one.name
@@ -122,7 +122,7 @@ def test_wrong_files_are_refused(
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    command.run("lumi", json_output=False)
+    command.show_findings("lumi", json_output=False)
     said = capsys.readouterr().out
     assert "NCCL_NCHANNELS_PER_PEER=32: 3.5x in bandwidth" in said
     assert said.index("channels-per-peer") < said.index("\nobservations") < said.index("gpu-pairs")
@@ -130,11 +130,11 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "lumi; rccl; ping-pong, bidirectional, stream [1, III-B]" in said
     assert said.count("De Sensi") == 1
     assert said.index("gpu-pairs") < said.index("\nsources\n  [1] De Sensi et al.")
-    command.run(None, json_output=True)
+    command.show_findings(None, json_output=True)
     found = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in found] == [one.name for one in findings()]
-    command.run("summit", json_output=False)
+    assert [one["name"] for one in found] == [one.name for one in all_findings()]
+    command.show_findings("summit", json_output=False)
     assert capsys.readouterr().out == "no paper that commtune knows measured on summit\n"
     with pytest.raises(UnknownName) as error:
-        command.run("lumy", json_output=False)
+        command.show_findings("lumy", json_output=False)
     assert "nearest: lumi" in error.value.hint

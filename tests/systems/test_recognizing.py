@@ -8,11 +8,11 @@ import pytest
 from seen_machines import A100_NODE, GIB, LOGIN_NODE, hdr_ports
 
 from commtune.systems import System, load_system
-from commtune.systems.comparing import Verdict, compare
+from commtune.systems.comparing import FactVerdict, compare_machine
 from commtune.systems.parts import adapter_name, gpu_names, is_same_adapter, is_same_gpu
-from commtune.systems.recognizing import look_alikes, recognize, surest
+from commtune.systems.recognizing import look_alikes, recognize_system, surest_matches
 from commtune.systems.schema import OtherScheduler, Recognized
-from commtune.systems.seen import Clues, Seen, SeenGpus, SeenPort
+from commtune.systems.seen import Clues, SeenGpus, SeenMachine, SeenPort
 
 LEONARDO = load_system("leonardo")
 LINKS = "links of the GPUs"
@@ -49,28 +49,30 @@ def known(**changes: object) -> System:
     ],
 )  # fmt: skip
 def test_by_what_a_machine_is_recognized(clues: Clues, by: tuple[str, ...] | None) -> None:
-    assert [match.by for match in recognize(clues, [known()])] == ([by] if by else [])
+    assert [match.by for match in recognize_system(clues, [known()])] == ([by] if by else [])
 
 
 def test_only_a_star_stands_for_anything() -> None:
     system = known(hosts=["n[0-9].a?c"])
-    assert recognize(Clues("n[0-9].a?c"), [system])
-    assert not recognize(Clues("n1.abc"), [system])
+    assert recognize_system(Clues("n[0-9].a?c"), [system])
+    assert not recognize_system(Clues("n1.abc"), [system])
 
 
 def test_what_is_not_described_recognizes_nothing() -> None:
-    assert not recognize(Clues("login07", "leonardo"), [LEONARDO.model_copy(
+    assert not recognize_system(Clues("login07", "leonardo"), [LEONARDO.model_copy(
         update={"recognized": None}
     )])  # fmt: skip
 
 
 def test_the_cluster_counts_more_than_the_host() -> None:
     other = known(cluster=["other"], environment={}, hosts=["login*"])
-    found = recognize(Clues("login1", "leonardo"), [other, known(hosts=[])])
-    assert [match.system.recognized for match in surest(found)] == [known(hosts=[]).recognized]
+    found = recognize_system(Clues("login1", "leonardo"), [other, known(hosts=[])])
+    assert [match.system.recognized for match in surest_matches(found)] == [
+        known(hosts=[]).recognized
+    ]
     assert len(found) == 2
-    both = recognize(Clues("login1"), [other, known()])
-    assert len(surest(both)) == 2
+    both = recognize_system(Clues("login1"), [other, known()])
+    assert len(surest_matches(both)) == 2
 
 
 def test_a_node_of_the_same_shape_looks_like_it() -> None:
@@ -79,7 +81,7 @@ def test_a_node_of_the_same_shape_looks_like_it() -> None:
     assert found[0].by == ("4 x NVIDIA A100-SXM-64GB", "4 x ConnectX-6, 12.5 GB/s each")
 
 
-def with_gpus(**changes: object) -> Seen:
+def with_gpus(**changes: object) -> SeenMachine:
     assert A100_NODE.gpus
     return replace(A100_NODE, gpus=replace(A100_NODE.gpus, **changes))  # type: ignore[arg-type]
 
@@ -97,7 +99,7 @@ def with_gpus(**changes: object) -> Seen:
         LOGIN_NODE,
     ],
 )
-def test_another_shape_does_not(seen: Seen) -> None:
+def test_another_shape_does_not(seen: SeenMachine) -> None:
     assert look_alikes(seen, [LEONARDO]) == []
 
 
@@ -107,13 +109,13 @@ def test_ports_that_say_no_speed_leave_the_gpus() -> None:
     assert [match.by for match in found] == [("4 x NVIDIA A100-SXM-64GB",)]
 
 
-def verdicts(seen: Seen, system: System = LEONARDO) -> dict[str, Verdict]:
-    return {fact.what: fact.verdict for fact in compare(seen, system)}
+def verdicts(seen: SeenMachine, system: System = LEONARDO) -> dict[str, FactVerdict]:
+    return {fact.what: fact.verdict for fact in compare_machine(seen, system)}
 
 
 def test_a_node_as_it_is_described() -> None:
     found = verdicts(A100_NODE)
-    unlisted = {name for name, verdict in found.items() if verdict is not Verdict.AGREES}
+    unlisted = {name for name, verdict in found.items() if verdict is not FactVerdict.AGREES}
     assert unlisted == set()
     assert {"GPU model", "GPUs", "GPU memory", "cores", "NUMA nodes", "memory", "ports",
             "port model", "port speed", LINKS,
@@ -133,62 +135,62 @@ def test_a_node_as_it_is_described() -> None:
         (replace(A100_NODE, ports=hdr_ports(4, 200)), "port speed"),
     ],
 )
-def test_what_differs(seen: Seen, what: str) -> None:
+def test_what_differs(seen: SeenMachine, what: str) -> None:
     found = verdicts(seen)
-    assert found[what] is Verdict.DIFFERS
+    assert found[what] is FactVerdict.DIFFERS
     kept = {
         name: verdict for name, verdict in found.items() if name not in (what, "links of the GPUs")
     }
-    assert set(kept.values()) == {Verdict.AGREES}
+    assert set(kept.values()) == {FactVerdict.AGREES}
 
 
 def test_a_port_that_is_named_counts_beside_faster_ones() -> None:
     faster = SeenPort("mlx5_9", "ConnectX-7", 50e9, rdma=True)
     seen = replace(A100_NODE, ports=(*A100_NODE.ports, faster))
-    assert verdicts(seen)["ports"] is Verdict.AGREES
+    assert verdicts(seen)["ports"] is FactVerdict.AGREES
 
 
 def test_a_login_node_shows_what_slurm_says() -> None:
-    found = {fact.what: fact for fact in compare(LOGIN_NODE, LEONARDO)}
+    found = {fact.what: fact for fact in compare_machine(LOGIN_NODE, LEONARDO)}
     for what in ("GPU model", "NUMA nodes", "network ports"):
-        assert found[what].verdict is Verdict.UNSEEN
+        assert found[what].verdict is FactVerdict.UNSEEN
         assert "no GPU is here" in found[what].found
     for what in ("GPUs", "cores", "memory", "partition boost_usr_prod"):
-        assert found[what].verdict is Verdict.AGREES, what
+        assert found[what].verdict is FactVerdict.AGREES, what
     assert found["GPUs"].found == "4, says Slurm"
 
 
 def test_without_slurm_partitions_cannot_be_seen() -> None:
     found = verdicts(replace(A100_NODE, slurm=None))
-    assert found["partition boost_usr_prod"] is Verdict.UNSEEN
+    assert found["partition boost_usr_prod"] is FactVerdict.UNSEEN
 
 
 def test_partitions_that_differ() -> None:
     slurm = A100_NODE.slurm
     assert slurm
     gone = replace(A100_NODE, slurm=replace(slurm, partitions=slurm.partitions[:1]))
-    assert verdicts(gone)["partition boost_usr_prod"] is Verdict.DIFFERS
+    assert verdicts(gone)["partition boost_usr_prod"] is FactVerdict.DIFFERS
     short = replace(slurm.partitions[1], longest=3600.0)
     seen = replace(A100_NODE, slurm=replace(slurm, partitions=(short,)))
-    fact = compare(seen, LEONARDO)[-1]
+    fact = compare_machine(seen, LEONARDO)[-1]
     assert (fact.verdict, fact.described, fact.found) == (
-        Verdict.DIFFERS, "to 64 nodes, to 24 h 00 min", "to 64 nodes, to 1 h 00 min",
+        FactVerdict.DIFFERS, "to 64 nodes, to 24 h 00 min", "to 64 nodes, to 1 h 00 min",
     )  # fmt: skip
 
 
 def test_another_scheduler() -> None:
     pbs = OtherScheduler(source=["site"], kind="pbs")
     system = LEONARDO.model_copy(update={"slurm": None, "scheduler": pbs})
-    assert verdicts(replace(A100_NODE, slurm=None), system)["scheduler PBS"] is Verdict.UNSEEN
+    assert verdicts(replace(A100_NODE, slurm=None), system)["scheduler PBS"] is FactVerdict.UNSEEN
     seen = replace(A100_NODE, slurm=None, scheduler="lsf")
-    assert verdicts(seen, system)["scheduler PBS"] is Verdict.DIFFERS
+    assert verdicts(seen, system)["scheduler PBS"] is FactVerdict.DIFFERS
 
 
 def test_a_node_without_gpus_that_is_described_so() -> None:
     plain = LEONARDO.model_copy(update={"gpus": None, "links": []})
-    assert verdicts(replace(A100_NODE, gpus=None), plain)["cores"] is Verdict.AGREES
-    assert verdicts(A100_NODE, plain)["GPUs"] is Verdict.DIFFERS
-    assert verdicts(LOGIN_NODE, plain)["NUMA nodes"] is Verdict.UNSEEN
+    assert verdicts(replace(A100_NODE, gpus=None), plain)["cores"] is FactVerdict.AGREES
+    assert verdicts(A100_NODE, plain)["GPUs"] is FactVerdict.DIFFERS
+    assert verdicts(LOGIN_NODE, plain)["NUMA nodes"] is FactVerdict.UNSEEN
 
 
 @pytest.mark.parametrize(
@@ -239,7 +241,7 @@ def test_a_speed_in_the_place_of_a_model_is_no_other_model() -> None:
         update={"nics": LEONARDO.nics.model_copy(update={"model": "Mellanox HDR100"})}
     )
     assert look_alikes(A100_NODE, [system])
-    assert verdicts(A100_NODE, system)["port model"] is Verdict.UNSEEN
+    assert verdicts(A100_NODE, system)["port model"] is FactVerdict.UNSEEN
 
 
 def test_network_ports_are_the_fastest_alike() -> None:
@@ -256,7 +258,7 @@ def test_gpus_of_another_vendor_are_not_seen() -> None:
     gpus = LEONARDO.gpus
     assert gpus
     intel = LEONARDO.model_copy(update={"gpus": gpus.model_copy(update={"vendor": "intel"})})
-    fact = compare(replace(A100_NODE, gpus=None, slurm=None), intel)[0]
-    assert (fact.verdict, fact.found) == (Verdict.UNSEEN, "Intel's GPUs are not read")
+    fact = compare_machine(replace(A100_NODE, gpus=None, slurm=None), intel)[0]
+    assert (fact.verdict, fact.found) == (FactVerdict.UNSEEN, "Intel's GPUs are not read")
     seen = replace(A100_NODE, gpus=SeenGpus("amd", "gfx90a", 8))
-    assert verdicts(seen)["GPU model"] is Verdict.DIFFERS
+    assert verdicts(seen)["GPU model"] is FactVerdict.DIFFERS

@@ -8,8 +8,8 @@ from itertools import combinations, pairwise, permutations
 
 import pytest
 
-from commtune.systems import Fabric, Link, Question, matrix
-from commtune.systems.routes import rings, shortest_paths, widest
+from commtune.systems import Fabric, Link, NominalQuestion, pair_bandwidths
+from commtune.systems.routes import disjoint_rings, shortest_paths, widest_path
 from commtune.systems.traffic import traffic_of
 
 
@@ -21,18 +21,18 @@ def fabric(gpus: int, *links: tuple[int, int, int]) -> Fabric:
 def test_of_paths_that_are_as_short_the_widest_counts() -> None:
     found = fabric(4, (0, 1, 1), (1, 3, 9), (0, 2, 3), (2, 3, 4))
     assert set(shortest_paths(found, 0, 3)) == {(0, 1, 3), (0, 2, 3)}
-    assert widest(found, 0, 3) == (0, 2, 3)
-    assert matrix(found)[0, 3] == 3
+    assert widest_path(found, 0, 3) == (0, 2, 3)
+    assert pair_bandwidths(found)[0, 3] == 3
 
 
 def test_a_shorter_path_goes_before_a_wider_one() -> None:
-    assert widest(fabric(3, (0, 2, 1), (0, 1, 8), (1, 2, 8)), 0, 2) == (0, 2)
+    assert widest_path(fabric(3, (0, 2, 1), (0, 1, 8), (1, 2, 8)), 0, 2) == (0, 2)
 
 
 def test_gpus_that_nothing_joins_have_no_path() -> None:
     found = fabric(4, (0, 1, 1), (2, 3, 1))
-    assert widest(found, 0, 2) is None
-    assert (0, 2) not in matrix(found)
+    assert widest_path(found, 0, 2) is None
+    assert (0, 2) not in pair_bandwidths(found)
 
 
 def most_rings(gpus: int, free: Counter[frozenset[int]]) -> int:
@@ -51,7 +51,7 @@ def test_rings_are_the_most_there_are(seed: int) -> None:
     counts = {pair: chance.randint(0, 3) for pair in combinations(range(5), 2)}
     found = fabric(5, *((a, b, count) for (a, b), count in counts.items() if count))
     free = Counter({frozenset(pair): count for pair, count in counts.items()})
-    assert rings(found, (0, 1, 2, 3, 4))[0] == most_rings(5, free)
+    assert disjoint_rings(found, (0, 1, 2, 3, 4))[0] == most_rings(5, free)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,9 @@ def test_what_counts_of_a_pattern_of_groups(operation: str, outbound: int) -> No
     """CommBench: k (n-1) messages, times g or k; in and out where both go."""
 
     def counted(direction: str) -> float:
-        found = traffic_of(Question(operation, 24, 3, group_size=8, active=3, direction=direction))
+        found = traffic_of(
+            NominalQuestion(operation, 24, 3, group_size=8, active=3, direction=direction)
+        )
         assert found is not None
         return found.counted
 
@@ -72,7 +74,9 @@ def test_what_counts_of_a_pattern_of_groups(operation: str, outbound: int) -> No
 
 
 def test_messages_of_an_asymmetric_pattern_go_to_all_of_the_other_group() -> None:
-    question = Question("asymmetric", 16, 2, group_size=8, active=2, direction="bidirectional")
+    question = NominalQuestion(
+        "asymmetric", 16, 2, group_size=8, active=2, direction="bidirectional"
+    )
     found = traffic_of(question)
     assert found is not None
     first, second = found.crossing

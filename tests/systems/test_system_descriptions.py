@@ -11,17 +11,17 @@ import jsonschema
 import pytest
 import yaml
 
-from commtune.spaces import load_space, presets
+from commtune.spaces import list_presets, load_space
 from commtune.systems import (
     System,
     direct_bandwidth,
     fabric_of,
     group_bandwidth,
     injection_bandwidth,
+    list_systems,
     load_system,
     node_bandwidth,
     path_bandwidth,
-    systems,
 )
 from commtune.systems.schema import json_schema_text
 
@@ -55,10 +55,10 @@ NOT_SAID = {"neuron": 100}
 
 
 def test_the_shipped_ones() -> None:
-    assert systems() == sorted([*REACHED, *NOT_ALL_JOINED, *NOT_SAID])
+    assert list_systems() == sorted([*REACHED, *NOT_ALL_JOINED, *NOT_SAID])
 
 
-@pytest.mark.parametrize("name", systems())
+@pytest.mark.parametrize("name", list_systems())
 def test_a_description_says_what_it_is(name: str) -> None:
     system = load_system(name)
     assert system.name == name
@@ -80,7 +80,7 @@ def _with_dates_as_text(text: str) -> Any:
     return {**data, **{key: str(data[key]) for key in ("checked", "retired") if key in data}}
 
 
-@pytest.mark.parametrize("name", systems())
+@pytest.mark.parametrize("name", list_systems())
 def test_editors_accept_a_description(name: str) -> None:
     text = (PACKAGE / "descriptions" / f"{name}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=../system.schema.json\n")
@@ -99,14 +99,14 @@ def test_editors_refuse_a_fact_without_a_source() -> None:
 
 def test_no_shipped_space_searches_what_no_configuration_may_set() -> None:
     # Guarded variables may be declared, but only where a site has to opt in by name.
-    guarded = {name: set(load_system(name).guard) for name in systems()}
-    for preset in presets():
+    guarded = {name: set(load_system(name).guard) for name in list_systems()}
+    for preset in list_presets():
         searched = set(load_space(preset).variables)
         assert not {name for name, variables in guarded.items() if variables & searched}, preset
 
 
 def test_spaces_of_a_library_are_spaces_of_that_library() -> None:
-    named = [library for name in systems() for library in load_system(name).libraries]
+    named = [library for name in list_systems() for library in load_system(name).libraries]
     assert sum(bool(library.spaces) for library in named) >= 10
     for library in named:
         assert {load_space(space).library for space in library.spaces} <= {library.name}
@@ -196,10 +196,10 @@ def test_what_studies_call_the_ceiling_between_nodes() -> None:
     assert aurora[7] == 200 and aurora[8] == 112.5 and aurora[11] == 150
 
 
-@pytest.mark.parametrize("name", systems())
+@pytest.mark.parametrize("name", list_systems())
 def test_no_two_systems_are_recognized_by_the_same(name: str) -> None:
     here = load_system(name).recognized
-    for other in systems():
+    for other in list_systems():
         there = load_system(other).recognized
         if here is None or there is None or other == name:
             continue
@@ -209,7 +209,7 @@ def test_no_two_systems_are_recognized_by_the_same(name: str) -> None:
 
 
 def test_what_is_out_of_service_or_run_by_others_says_so() -> None:
-    found = {name: load_system(name) for name in systems()}
+    found = {name: load_system(name) for name in list_systems()}
     assert {name for name, system in found.items() if system.retired} == {"summit"}
     others = {name: system.scheduler.kind for name, system in found.items() if system.scheduler}
     assert others == {"aurora": "pbs", "lassen": "lsf", "summit": "lsf"}
@@ -233,7 +233,7 @@ def test_each_rank_is_bound_to_the_numa_node_of_its_gpu(name: str) -> None:
     assert [int(number) for number in numbers] == here.gpus.numa
 
 
-@pytest.mark.parametrize("name", systems())
+@pytest.mark.parametrize("name", list_systems())
 def test_the_json_form_reads_back(name: str) -> None:
     system = load_system(name)
     plain = system.model_dump(mode="json")

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from commtune.systems import load_system, systems
-from commtune.systems.baselines import baselines
-from commtune.systems.findings import findings
+from commtune.systems import list_systems, load_system
+from commtune.systems.baselines import all_reference_settings
+from commtune.systems.findings import all_findings
 from commtune.tuner.campaign_file import load_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def tables(page: str) -> list[list[str]]:
     return [table.splitlines() for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("name", systems())
+@pytest.mark.parametrize("name", list_systems())
 def test_the_page_of_a_system(name: str, pages: ModuleType) -> None:
     system = load_system(name)
     page: str = pages.page(system)
@@ -46,9 +46,9 @@ def test_the_page_of_a_system(name: str, pages: ModuleType) -> None:
     for table in tables(page):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table}) == 1, table[0]
         assert len(table) > 2
-    for set_name, one in baselines().items():
+    for set_name, one in all_reference_settings().items():
         assert (f"| {set_name} |" in page) == (name in one.baseline.systems)
-    for found in findings():
+    for found in all_findings():
         if name in found.finding.systems:
             assert pages.plain(found.finding.says) in page
     for key, what in system.sources.items():
@@ -67,7 +67,7 @@ def test_a_page_says_how_jobs_are_run(pages: ModuleType) -> None:
     assert "**Out of service since 2024-11-15.**" in summit
 
 
-@pytest.mark.parametrize("name", systems())
+@pytest.mark.parametrize("name", list_systems())
 def test_a_systems_campaign_is_one(name: str, pages: ModuleType, tmp_path: Path) -> None:
     found = re.search(r"```yaml\n(campaign: .*?)```", pages.page(load_system(name)), re.DOTALL)
     assert (found is None) == (load_system(name).scheduler is not None)

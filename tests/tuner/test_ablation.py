@@ -25,7 +25,7 @@ from simulated import MadeUpNoise, run_campaign
 
 from commtune.model import Configuration, Verdict
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.ablation import units, values_of, without
+from commtune.tuner.ablation import parameter_units, values_of, without_parameters
 from commtune.tuner.plan import Budget
 
 # What stays and what goes
@@ -172,12 +172,12 @@ def test_children_go_where_only_the_parent_matters() -> None:
 
 
 def test_leaving_out_a_parent_leaves_out_its_children() -> None:
-    alone = without(CONDITIONAL, FAMILY, ["PARENT"])
+    alone = without_parameters(CONDITIONAL, FAMILY, ["PARENT"])
     assert alone == Configuration({"OTHER": "1", "ANOTHER": "1"})
-    childless = without(CONDITIONAL, FAMILY, ["CHILD"])
+    childless = without_parameters(CONDITIONAL, FAMILY, ["CHILD"])
     assert childless is not None
     assert set(childless) == set(FAMILY) - {"CHILD"}
-    assert set(units(CONDITIONAL, FAMILY)) == set(FAMILY)
+    assert set(parameter_units(CONDITIONAL, FAMILY)) == set(FAMILY)
 
 
 GROUPED = build_space(
@@ -207,7 +207,7 @@ def test_the_variables_of_a_group_stay_or_go_together() -> None:
     def pair(configuration: Configuration) -> float:
         return configuration.get("LEFT") == "1" and configuration.get("RIGHT") == "2"
 
-    assert set(units(GROUPED, candidate)) == {"V3", "PAIR", "V5"}
+    assert set(parameter_units(GROUPED, candidate)) == {"V3", "PAIR", "V5"}
     assert values_of(GROUPED, candidate, "PAIR") == {"LEFT": "1", "RIGHT": "2"}
     (kept,) = Bench(effect(pair), 1, GROUPED).run([candidate])
     assert kept.after == Configuration({"LEFT": "1", "RIGHT": "2"})

@@ -23,14 +23,14 @@ from commtune.model import (
     Verdict,
 )
 from commtune.text import split_note
-from commtune.tuner.answers import boundaries, good_at, is_unharmed, ranges
-from commtune.tuner.profiles import recommend
+from commtune.tuner.answers import find_ranges, good_at, is_unharmed, range_boundaries
+from commtune.tuner.profiles import recommend_profiles
 
 
 def cut(
     found: Mapping[Configuration, Sequence[PointEvidence]], sizes: Sequence[int] = SIZES
 ) -> list[tuple[Configuration, tuple[int, ...]]]:
-    return [(r.configuration, r.sizes) for r in ranges(plan(sizes), comparison(found))]
+    return [(r.configuration, r.sizes) for r in find_ranges(plan(sizes), comparison(found))]
 
 
 def test_one_configuration_that_is_faster_everywhere_is_one_range() -> None:
@@ -184,7 +184,7 @@ def test_ranges_hold_every_size_once_and_are_the_fewest(
 
 def test_borders_show_both_configurations_on_both_sides() -> None:
     found = comparison({A: [faster(8, 1.5), faster(64, 1.2)], B: [unharmed(8), faster(64, 1.6)]})
-    (border,) = boundaries(ranges(plan((8, 64)), found), found)
+    (border,) = range_boundaries(find_ranges(plan((8, 64)), found), found)
     assert (border["below"], border["from"]) == (8, 64)
     evidence = border["evidence"]
     assert isinstance(evidence, list)
@@ -206,7 +206,7 @@ def test_unharmed_is_about_the_whole_interval() -> None:
 def test_profiles_follow_the_ranges_and_add_one_for_all_sizes() -> None:
     rng = random.Random(1)
     rows = [unharmed(8), *(faster(s, rng.uniform(1.2, 1.3)) for s in SIZES[1:])]
-    profiles = recommend(plan(), comparison({A: rows}), {})
+    profiles = recommend_profiles(plan(), comparison({A: rows}), {})
     assert [(p.name, p.configuration, p.verdict) for p in profiles] == [
         ("allreduce-8-8", DEFAULT, Verdict.UNDECIDED),
         ("allreduce-64-32768", A, Verdict.FASTER),
@@ -219,7 +219,7 @@ def test_each_profile_says_what_it_was_measured_beside() -> None:
     noisy = replace(plan(), aggressor=Aggressor(AggressorPattern.ALLTOALL, 3))
     said = "measured beside an aggressor: alltoall of 128 KiB from 3 ranks on 3 nodes"
     for with_noise, without in zip(
-        recommend(noisy, found, {}), recommend(plan(), found, {}), strict=True
+        recommend_profiles(noisy, found, {}), recommend_profiles(plan(), found, {}), strict=True
     ):
         assert split_note(with_noise.note)[0] == said
         assert split_note(with_noise.note)[1] == without.note
@@ -243,7 +243,7 @@ def test_each_profile_says_what_it_was_measured_beside() -> None:
 )
 def test_each_profile_says_how_it_was_timed(timing: Timing, said: str) -> None:
     found = comparison({A: [unknown(8), *(faster(s) for s in SIZES[1:])]})
-    for profile in recommend(replace(plan(), timing=timing), found, {}):
+    for profile in recommend_profiles(replace(plan(), timing=timing), found, {}):
         assert split_note(profile.note)[0] == said
 
 

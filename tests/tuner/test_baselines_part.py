@@ -9,10 +9,10 @@ import pytest
 
 from commtune.errors import CampaignError
 from commtune.model import Configuration
-from commtune.systems.baselines import baselines
-from commtune.tuner.baselines_part import fit
+from commtune.systems.baselines import all_reference_settings
+from commtune.tuner.baselines_part import fit_set
 from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
-from commtune.tuner.guarding import guarded
+from commtune.tuner.guarding import apply_protected
 
 HEAD = "campaign: 1\nname: b\nspace: nccl\nworkload: {backend: xccl}\n"
 CONDITIONAL = """\
@@ -52,7 +52,9 @@ def test_what_the_space_has_is_tried_after_what_the_file_lists() -> None:
     (said,) = spec.remarks
     assert "baseline cscs-alps-uenv-nccl is tried first, without" in said
     (tried,) = spec.baselines
-    every = {f"{n}={v}" for n, v in baselines()["cscs-alps-uenv-nccl"].settings.items()}
+    every = {
+        f"{n}={v}" for n, v in all_reference_settings()["cscs-alps-uenv-nccl"].settings.items()
+    }
     kept = {f"{n}={v}" for n, v in tried.configuration.items()}
     assert kept | set(tried.left_out) == every
     assert kept.isdisjoint(tried.left_out)
@@ -145,37 +147,39 @@ def test_wrong_words_are_refused(written: str, words: str, hint: str) -> None:
 
 def test_a_value_without_its_condition_is_left_out(tmp_path: Path) -> None:
     space = small(tmp_path).plan.space
-    found = fit("x", {"LEVEL": "1", "OTHER": "2"}, space, {})
+    found = fit_set("x", {"LEVEL": "1", "OTHER": "2"}, space, {})
     assert found.configuration == Configuration({"OTHER": "2"})
     assert found.left_out == {"LEVEL=1": "it needs MODE a"}
-    assert fit("x", {"LEVEL": "1", "MODE": "a"}, space, {}).left_out == {}
+    assert fit_set("x", {"LEVEL": "1", "MODE": "a"}, space, {}).left_out == {}
 
 
 def test_a_value_that_is_left_out_takes_its_dependants_along(tmp_path: Path) -> None:
     space = small(tmp_path).plan.space
-    found = fit("x", {"MODE": "a", "LEVEL": "1"}, space, {"MODE": "guarded"})
+    found = fit_set("x", {"MODE": "a", "LEVEL": "1"}, space, {"MODE": "guarded"})
     assert found.configuration.is_default
     assert found.left_out == {"MODE=a": "guarded", "LEVEL=1": "it needs MODE a"}
 
 
 def test_a_forbidden_combination_is_not_tried_at_all(tmp_path: Path) -> None:
-    found = fit("x", {"MODE": "b", "OTHER": "2"}, small(tmp_path).plan.space, {})
+    found = fit_set("x", {"MODE": "b", "OTHER": "2"}, small(tmp_path).plan.space, {})
     assert found.configuration.is_default
     assert set(found.left_out) == {"MODE=b", "OTHER=2"}
 
 
 def test_a_value_that_the_space_lacks_is_named_with_those_it_has(tmp_path: Path) -> None:
-    found = fit("x", {"OTHER": "3"}, small(tmp_path).plan.space, {})
+    found = fit_set("x", {"OTHER": "3"}, small(tmp_path).plan.space, {})
     assert found.left_out == {"OTHER=3": "the space small has other values of OTHER (1, 2)"}
 
 
 def test_half_of_a_group_is_no_choice_of_it() -> None:
     space = campaign("").plan.space
-    found = fit("x", {"NCCL_MIN_NCHANNELS": "4"}, space, {})
+    found = fit_set("x", {"NCCL_MIN_NCHANNELS": "4"}, space, {})
     assert "channels" in found.left_out["NCCL_MIN_NCHANNELS=4"]
 
 
-@pytest.mark.parametrize("name", [n for n, one in baselines().items() if one.baseline.fit])
+@pytest.mark.parametrize(
+    "name", [n for n, one in all_reference_settings().items() if one.baseline.fit]
+)
 def test_what_is_left_of_every_set_is_in_the_space(name: str) -> None:
     for space in ("nccl", "openmpi-host"):
         spec = campaign(f"baselines: [{name}]\n", f"campaign: 1\nname: b\nspace: {space}\n")
@@ -189,10 +193,10 @@ def test_a_guard_of_the_environment_takes_its_part_only() -> None:
     )
     spec = campaign(more)
     settings = {"NCCL_NVLS_ENABLE": "1", "NCCL_IB_TIMEOUT": "20"}
-    tried = fit("x", settings, spec.plan.space, {})
+    tried = fit_set("x", settings, spec.plan.space, {})
     assert dict(tried.configuration) == settings
     plan = replace(spec.plan, first=(tried.configuration,))
-    cut = guarded(replace(spec, plan=plan, baselines=(tried,)), {"NCCL_NVLS_ENABLE": "0"})
+    cut = apply_protected(replace(spec, plan=plan, baselines=(tried,)), {"NCCL_NVLS_ENABLE": "0"})
     assert cut.plan.first == (Configuration({"NCCL_IB_TIMEOUT": "20"}),)
     words = "in the space that is left, baseline x is tried first, without\n  "
     assert words in cut.remarks[-1]

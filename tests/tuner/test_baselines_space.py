@@ -11,10 +11,10 @@ import pytest
 from commtune.errors import SpaceError
 from commtune.model import Configuration
 from commtune.spaces import Document, Space, load_space
-from commtune.systems import load_system, systems
-from commtune.systems.baselines import baselines
-from commtune.tuner.baselines_part import TriedFirst, fit, fitted, space_for
-from commtune.tuner.baselines_space import Grown, grown
+from commtune.systems import list_systems, load_system
+from commtune.systems.baselines import all_reference_settings
+from commtune.tuner.baselines_part import TriedFirst, fit_set, fit_sets, space_for
+from commtune.tuner.baselines_space import GrownSpace, grow_space
 from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
 from commtune.tuner.slurm_part import with_pins
 
@@ -49,21 +49,25 @@ def _described() -> list[tuple[str, str, str]]:
     """Each described system with a space of its and a set that fits both."""
     return [
         (name, space, one.name)
-        for name in systems()
+        for name in list_systems()
         for library in load_system(name).libraries
         for space in library.spaces
-        for one in baselines().values()
+        for one in all_reference_settings().values()
         if one.is_for(name, library.name)
     ]
 
 
 def _tried(name: str, space_name: str, set_name: str) -> tuple[Space, TriedFirst]:
-    system, one, space = load_system(name), baselines()[set_name], load_space(space_name)
+    system, one, space = (
+        load_system(name),
+        all_reference_settings()[set_name],
+        load_space(space_name),
+    )
     if name == "aurora":  # the system pins what this space searches, so a campaign has to
         space = space.customized(pin={"CCL_ATL_TRANSPORT": "mpi"})
     larger = space_for((one,), space, system, (), one_node=False)
     pinned = with_pins(Document(None, error_class=SpaceError), larger.space, system)
-    (tried,) = fitted((one,), pinned, system, (), larger)
+    (tried,) = fit_sets((one,), pinned, system, (), larger)
     return pinned, tried
 
 
@@ -78,7 +82,7 @@ def test_a_set_that_fits_is_tried_whole_or_says_why_not(
     system: str, space: str, name: str
 ) -> None:
     searched, tried = _tried(system, space, name)
-    settings = baselines()[name].settings
+    settings = all_reference_settings()[name].settings
     assert searched.check(tried.configuration) == []
     left_out = {what.partition("=")[0] for what in tried.left_out}
     assert left_out | set(tried.configuration) == set(settings)
@@ -126,9 +130,9 @@ def test_what_the_campaign_narrows_or_pins_wins(key: str) -> None:
     assert not any("the search also has" in said for said in spec.remarks)
 
 
-def small(tmp_path: Path, settings: dict[str, str]) -> Grown:
+def small(tmp_path: Path, settings: dict[str, str]) -> GrownSpace:
     (tmp_path / "small.yaml").write_text(RULES, encoding="utf-8")
-    return grown(load_space(tmp_path / "small.yaml"), [settings], (), one_node=True)
+    return grow_space(load_space(tmp_path / "small.yaml"), [settings], (), one_node=True)
 
 
 def test_rules_know_a_value_that_came_in(tmp_path: Path) -> None:
@@ -139,8 +143,8 @@ def test_rules_know_a_value_that_came_in(tmp_path: Path) -> None:
     assert "they hang" in space.check({EAGER: "1000000", "OTHER": "2"})[0]
 
 
-def grown_nccl(settings: dict[str, str], *, one_node: bool = False) -> Grown:
-    return grown(load_space("nccl-node"), [settings], (), one_node=one_node)
+def grown_nccl(settings: dict[str, str], *, one_node: bool = False) -> GrownSpace:
+    return grow_space(load_space("nccl-node"), [settings], (), one_node=one_node)
 
 
 def test_a_number_of_old_releases_is_tried_by_its_name() -> None:
@@ -150,7 +154,7 @@ def test_a_number_of_old_releases_is_tried_by_its_name() -> None:
     )
     spec = campaign("", head)
     (tried,) = spec.baselines
-    assert baselines()["lumi-paper-levers"].settings["NCCL_NET_GDR_LEVEL"] == "3"
+    assert all_reference_settings()["lumi-paper-levers"].settings["NCCL_NET_GDR_LEVEL"] == "3"
     assert tried.configuration["NCCL_NET_GDR_LEVEL"] == "PHB"
     assert "NCCL_NET_GDR_LEVEL=3 is tried as PHB, which is the same" in "\n".join(spec.remarks)
     assert tried.plain()["meant"] == {"NCCL_NET_GDR_LEVEL=3": "PHB"}
@@ -211,22 +215,22 @@ def test_what_may_hang_needs_the_opt_in_that_is_named() -> None:
 
 def test_a_half_of_a_group_stays_out() -> None:
     space = load_space("nccl")
-    larger = grown(space, [{"NCCL_MIN_NCHANNELS": "5"}], (), one_node=False)
+    larger = grow_space(space, [{"NCCL_MIN_NCHANNELS": "5"}], (), one_node=False)
     assert larger.space == space
 
 
 def test_a_number_that_stands_for_what_may_hang_needs_its_opt_in() -> None:
     settings = {"NCCL_P2P_LEVEL": "4"}
     larger = grown_nccl(settings)
-    tried = fit("x", settings, larger.space, {}, larger)
+    tried = fit_set("x", settings, larger.space, {}, larger)
     why = 'needs an opt-in, opt_in: ["NCCL_P2P_LEVEL=SYS"]'
     assert tried.left_out == {"NCCL_P2P_LEVEL=4": why}
     opened = larger.space.customized(opt_in=["NCCL_P2P_LEVEL=SYS"])
-    tried = fit("x", settings, opened, {}, larger)
+    tried = fit_set("x", settings, opened, {}, larger)
     assert tried.configuration == Configuration({"NCCL_P2P_LEVEL": "SYS"})
 
 
 def test_what_is_barred_stays_out() -> None:
     space = load_space("nccl-node")
-    found = grown(space, [{"NCCL_PXN_DISABLE": "1"}], {"NCCL_PXN_DISABLE"}, one_node=False)
+    found = grow_space(space, [{"NCCL_PXN_DISABLE": "1"}], {"NCCL_PXN_DISABLE"}, one_node=False)
     assert found.space == space

@@ -23,7 +23,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import Space, build_space, parse_document
-from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.runner import Runner
 
@@ -66,7 +66,7 @@ class Laboratory:
         reporter = QuietReporter()
         return Campaign(self.plan, runner, reporter), reporter
 
-    def run(self) -> Report:
+    def run(self) -> CampaignResult:
         return self.session()[0].run()
 
 

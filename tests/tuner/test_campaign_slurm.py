@@ -8,7 +8,7 @@ import pytest
 
 from commtune.errors import DocumentError
 from commtune.model import Aggressor, AggressorPattern
-from commtune.slurm_templates import Code, Wish
+from commtune.slurm_templates import JobRequest, ShellCode
 from commtune.systems import load_system
 from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
 
@@ -36,7 +36,7 @@ def test_a_campaign_without_the_key_stays_on_this_machine() -> None:
 
 
 def test_an_empty_wish_is_one() -> None:
-    assert read("slurm: {}\nworkload: {ranks: 4}\n").slurm == Wish(nodes=1, ranks_per_node=4)
+    assert read("slurm: {}\nworkload: {ranks: 4}\n").slurm == JobRequest(nodes=1, ranks_per_node=4)
 
 
 def test_every_key_has_its_field(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ slurm:
   poll: 10s
 """
     wish = read(text, tmp_path).slurm
-    assert wish == Wish(
+    assert wish == JobRequest(
         account="project_1",
         partition="gpu",
         qos="normal",
@@ -97,8 +97,8 @@ slurm:
         container=str(tmp_path / "image.sif"),
         container_command=("apptainer", "exec", "--bind", "/a b"),
         prefix=("numactl", "-l"),
-        before=Code("ulimit -s unlimited\necho $HOSTNAME\n"),
-        after=Code("echo done"),
+        before=ShellCode("ulimit -s unlimited\necho $HOSTNAME\n"),
+        after=ShellCode("echo done"),
         templates=tmp_path / "ours",
         jobs=8,
         placement="same-switch",
@@ -106,7 +106,7 @@ slurm:
         time_s=28800,
         poll_s=10,
     )
-    assert isinstance(wish.before, Code)
+    assert isinstance(wish.before, ShellCode)
 
 
 def test_a_system_is_a_name_or_a_file_beside_the_campaign(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_system_is_a_name_or_a_file_beside_the_campaign(tmp_path: Path) -> Non
     assert spec.system and spec.system.name == "ours"
     spec = read("system: leonardo\nslurm: {account: a}\n")
     assert spec.system == load_system("leonardo")
-    assert spec.slurm == Wish(account="a", ranks_per_node=2)
+    assert spec.slurm == JobRequest(account="a", ranks_per_node=2)
 
 
 def test_a_system_without_slurm_is_refused(tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_an_aggressor_is_told_by_its_keys() -> None:
 
 
 def test_what_changes_results_is_part_of_the_question() -> None:
-    wish = Wish(modules=("a", "b"), before=Code("x"), account="a")
+    wish = JobRequest(modules=("a", "b"), before=ShellCode("x"), account="a")
     question = wish.question()
     assert question["modules"] == ["a", "b"]
     assert type(question["before"]) is str

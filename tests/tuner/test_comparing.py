@@ -22,7 +22,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.comparing import Contest, Side, Versus
+from commtune.tuner.comparing import Arm, PairwiseComparison, PairwiseResult
 from commtune.tuner.stats import FEWEST_PAIRS
 
 SIZES = (8, 65536)
@@ -64,16 +64,18 @@ def machine(**changes: Any) -> Machine:
 
 
 def compare(made: Machine, a: Configuration = DEFAULT, b: Configuration = OTHER,
-            time_s: float = 12.0) -> Versus:  # fmt: skip
+            time_s: float = 12.0) -> PairwiseResult:  # fmt: skip
     workload = Workload(Operation.ALLREDUCE, SIZES)
-    sides = {Side.A: a, Side.B: b}
-    contest = Contest(made, sides, workload, Timing(), time_s, QuietReporter(), clock=made.clock)
+    sides = {Arm.A: a, Arm.B: b}
+    contest = PairwiseComparison(
+        made, sides, workload, Timing(), time_s, QuietReporter(), clock=made.clock
+    )
     return contest.run()
 
 
 def test_each_size_says_who_is_faster() -> None:
     found = compare(machine())
-    assert [(d.bytes, d.faster) for d in found.differences] == [(8, Side.A), (65536, Side.B)]
+    assert [(d.bytes, d.faster) for d in found.differences] == [(8, Arm.A), (65536, Arm.B)]
     small, large = found.differences
     assert small.ratio.low < 1 / 1.25 < small.ratio.high
     assert large.ratio.low < 1.2 < large.ratio.high
@@ -82,7 +84,7 @@ def test_each_size_says_who_is_faster() -> None:
 
 def test_sides_swapped_swap_the_answer() -> None:
     found = compare(machine(), OTHER, DEFAULT)
-    assert [(d.bytes, d.faster) for d in found.differences] == [(8, Side.B), (65536, Side.A)]
+    assert [(d.bytes, d.faster) for d in found.differences] == [(8, Arm.B), (65536, Arm.A)]
 
 
 def test_the_time_is_kept_and_runs_are_in_random_order() -> None:
@@ -122,20 +124,20 @@ def test_a_side_that_never_works_ends_it() -> None:
     made = machine(outcomes={("OTHER", "1"): Outcome.CRASHED})
     found = compare(made)
     assert found.blocks == 3
-    assert found.failures == {Side.A: {}, Side.B: {Outcome.CRASHED: 3}}
-    assert set(found.details) == {Side.B}
+    assert found.failures == {Arm.A: {}, Arm.B: {Outcome.CRASHED: 3}}
+    assert set(found.details) == {Arm.B}
     assert found.differences == ()
 
 
 def test_lost_runs_are_no_failures_and_their_blocks_are_made_anew() -> None:
     made = machine(lost=lambda number: number % 5 == 3 or number < 4)
     found = compare(made)
-    assert found.failures == {Side.A: {}, Side.B: {}}
+    assert found.failures == {Arm.A: {}, Arm.B: {}}
     assert found.details == {}
     lost = found.lost[Outcome.NODE_FAILURE]
     assert lost == sum(number % 5 == 3 or number < 4 for number in range(len(made.runs)))
     assert all(d.ratio.pairs == found.blocks for d in found.differences)
-    assert [d.faster for d in found.differences] == [Side.A, Side.B]
+    assert [d.faster for d in found.differences] == [Arm.A, Arm.B]
 
 
 def test_little_time_makes_the_fewest_pairs_beside_lost_ones() -> None:
@@ -145,7 +147,7 @@ def test_little_time_makes_the_fewest_pairs_beside_lost_ones() -> None:
 def test_a_side_that_never_works_ends_it_beside_lost_runs() -> None:
     made = machine(outcomes={("OTHER", "1"): Outcome.CRASHED}, lost=lambda number: number % 4 == 0)
     found = compare(made)
-    assert (found.blocks, found.failures[Side.B]) == (3, {Outcome.CRASHED: 3})
+    assert (found.blocks, found.failures[Arm.B]) == (3, {Outcome.CRASHED: 3})
 
 
 def test_run_after_run_lost_ends_it() -> None:
@@ -164,7 +166,7 @@ def test_a_benchmark_that_is_not_there_is_an_error() -> None:
 def test_interrupted_it_says_what_is_known() -> None:
     found = compare(machine(interrupt_at=25))
     assert (found.interrupted, found.blocks) == (True, 12)
-    assert [d.faster for d in found.differences] == [Side.A, Side.B]
+    assert [d.faster for d in found.differences] == [Arm.A, Arm.B]
 
 
 def test_disturbed_runs_are_made_again_within_limits() -> None:

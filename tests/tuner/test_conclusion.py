@@ -33,16 +33,16 @@ from commtune.model import (
 )
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.blocks import Blocks
-from commtune.tuner.campaign import Campaign, Report
-from commtune.tuner.conclusion import conclude, detectable_gains, more_runs, noise
+from commtune.tuner.campaign import Campaign, CampaignResult
+from commtune.tuner.conclusion import default_noise, detectable_gains, draw_conclusion, more_runs
 from commtune.tuner.confirm import Comparison, Rules, compare_one
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.looks import LOOK_SHARES, Decision, Look, error_share
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.ports import Store as StorePort
 from commtune.tuner.runner import Runner
-from commtune.tuner.speeds import Speeds
-from commtune.tuner.stats import Estimate, detectable, interval
+from commtune.tuner.speeds import MachineStates
+from commtune.tuner.stats import Estimate, detectable_gain, interval_of_ratio
 
 SPACE = build_space(
     parse_document(
@@ -83,7 +83,7 @@ def campaign(
     made: SyntheticBenchmark | None = None,
     store: StorePort | None = None,
     id: int = 1,
-) -> Report:
+) -> CampaignResult:
     chosen = made or benchmark()
     runner = Runner(plan, id, chosen, store or MemoryStore(), clock=chosen.clock)
     return Campaign(plan, runner, QuietReporter()).run()
@@ -168,13 +168,16 @@ def looked(made: int, planned: int) -> Decision:
 
 
 def concluded(
-    blocks: Blocks, speeds: Speeds | None = None, evidence: Evidence | None = None, **more: Any
+    blocks: Blocks,
+    speeds: MachineStates | None = None,
+    evidence: Evidence | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
     """The conclusion of one candidate's blocks."""
-    points, estimates = compare_one(blocks, A, "allreduce", speeds or Speeds(), RULES)
+    points, estimates = compare_one(blocks, A, "allreduce", speeds or MachineStates(), RULES)
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     decision = looked(len(blocks), len(blocks))
-    return conclude(
+    return draw_conclusion(
         PLAN, evidence or Evidence(), decision, comparison, (), rules=RULES, run_s=0.5, **more
     )
 
@@ -222,12 +225,12 @@ def test_times_and_ratios_by_hand() -> None:
 def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
     spread = [0.02 * (-1) ** n for n in range(20)]
     blocks = ratios([math.exp(x) for x in spread])
-    points, estimates = compare_one(blocks, A, "allreduce", Speeds(), RULES)
+    points, estimates = compare_one(blocks, A, "allreduce", MachineStates(), RULES)
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     found = detectable_gains(looked(20, 20), comparison, RULES)
     estimate = estimates[8]
     assert estimate is not None
-    expected = detectable(estimate.error, estimate.freedom, RULES.each, 0.02)
+    expected = detectable_gain(estimate.error, estimate.freedom, RULES.each, 0.02)
     assert found[8] == pytest.approx(expected)
     # Four times the blocks, half of what is above the minimum.
     more = detectable_gains(looked(20, 80), comparison, RULES)
@@ -242,7 +245,7 @@ def test_what_was_detectable_is_of_the_noisiest_that_is_not_ruled_out(
     for candidate, (ratio, spread) in {A: slow, B: (1.0, 0.1)}.items():
         logs = [spread * (-1) ** n for n in range(12)]
         blocks = [block({8: 1.0}, {candidate: {8: 1 / (ratio * math.exp(x))}}) for x in logs]
-        made[candidate] = compare_one(blocks, candidate, "allreduce", Speeds(), RULES)
+        made[candidate] = compare_one(blocks, candidate, "allreduce", MachineStates(), RULES)
     points = {candidate: both[0] for candidate, both in made.items()}
     estimates = {candidate: both[1] for candidate, both in made.items()}
     assert [points[c][0].verdict for c in (A, B)] == [Verdict.DEFAULT, Verdict.UNDECIDED]
@@ -251,13 +254,13 @@ def test_what_was_detectable_is_of_the_noisiest_that_is_not_ruled_out(
     found = detectable_gains(Decision((A, B), 12, 0, 1.0, looks), comparison, RULES)
     open_ = estimates[B][8]
     assert open_ is not None
-    assert found == {8: detectable(open_.error, open_.freedom, RULES.each, 0.02)}
+    assert found == {8: detectable_gain(open_.error, open_.freedom, RULES.each, 0.02)}
 
 
 def test_nothing_was_detectable_where_a_rare_speed_leaves_nearly_no_freedom() -> None:
     estimate = Estimate(0.0, 0.05, 1.0, 7)
     rules = replace(RULES, comparisons=24)
-    gain = interval(estimate, rules.each)
+    gain = interval_of_ratio(estimate, rules.each)
     point = PointEvidence("allreduce", 8, "all", 1.0, 1.0, gain, Verdict.UNDECIDED)
     comparison = Comparison("allreduce", {A: (point,)}, {A: {8: estimate}}, {}, {})
     assert gain.high > 1e6
@@ -266,7 +269,7 @@ def test_nothing_was_detectable_where_a_rare_speed_leaves_nearly_no_freedom() ->
 
 def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     blocks = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(12)])
-    points, estimates = compare_one(blocks, A, "allreduce", Speeds(), RULES)
+    points, estimates = compare_one(blocks, A, "allreduce", MachineStates(), RULES)
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     found = more_runs(looked(12, 12), comparison, RULES, 0.5)
     assert found is not None
@@ -275,7 +278,7 @@ def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     # A further confirmation with so many pairs of the same kind does decide it.
     enough = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(found["runs"] // 2)])
     last = replace(RULES, share=error_share(1) * LOOK_SHARES[-1])
-    again, _ = compare_one(enough, A, "allreduce", Speeds(), last)
+    again, _ = compare_one(enough, A, "allreduce", MachineStates(), last)
     assert any(str(p.verdict) == "faster" for p in again)
 
 
@@ -294,19 +297,19 @@ def default_run(number: int, time_s: float, started_at: float = 0.0) -> MadeUpRu
 
 def test_the_noise_of_the_default_by_hand() -> None:
     runs = [default_run(n, math.exp(x)) for n, x in enumerate((0.1, 0.2, 0.3))]
-    (only,) = noise(evidence_of(runs))
+    (only,) = default_noise(evidence_of(runs))
     assert (only["bytes"], only["speed"], only["runs"], only["share"]) == (8, "all", 3, 1.0)
     assert only["spread"] == pytest.approx(0.1)
     assert only["drift_per_hour"] is None
-    assert noise(evidence_of(runs[:2]))[0]["spread"] is None
-    assert noise(Evidence()) == []
+    assert default_noise(evidence_of(runs[:2]))[0]["spread"] is None
+    assert default_noise(Evidence()) == []
 
 
 def test_a_drift_by_hand() -> None:
     """10 % an hour over two hours, in spite of a wild run."""
     runs = [default_run(n, math.exp(0.1 * n / 10), started_at=360.0 * n) for n in range(20)]
     runs[3] = default_run(3, 50.0, started_at=360.0 * 3)
-    (only,) = noise(evidence_of(runs))
+    (only,) = default_noise(evidence_of(runs))
     assert only["drift_per_hour"] == pytest.approx(0.1, rel=0.15)
 
 
@@ -315,7 +318,7 @@ def test_guards_and_other_configurations_are_not_the_noise_of_the_default() -> N
     runs.append(replace(default_run(3, 9.0), phase=Phase.GUARD))
     runs.append(replace(default_run(4, 9.0), configuration=A))
     runs.append(replace(default_run(5, 9.0), outcome=Outcome.WRONG_RESULT))
-    (only,) = noise(evidence_of(runs))
+    (only,) = default_noise(evidence_of(runs))
     assert (only["runs"], only["spread"]) == (3, pytest.approx(0.0))
 
 

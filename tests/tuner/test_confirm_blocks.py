@@ -14,7 +14,7 @@ from commtune.tuner.blocks import (
     block_order,
     complete_blocks,
     lacks_pairs,
-    pairs,
+    pair_times,
     planned_blocks,
     whole_blocks,
 )
@@ -56,7 +56,7 @@ def test_a_run_made_again_that_failed_counts_as_failed() -> None:
     runs = [run(DEFAULT), run(A, time_s=0.1), run(A, outcome=Outcome.CRASHED)]
     (only,) = whole_blocks(runs, {0: plan_of(0, DEFAULT, A)})
     assert only[A].outcome is Outcome.CRASHED
-    assert pairs([only], DEFAULT, A, ONE_SPEED) == {}
+    assert pair_times([only], DEFAULT, A, ONE_SPEED) == {}
 
 
 def test_blocks_come_by_number_whatever_the_order_of_runs() -> None:
@@ -71,20 +71,22 @@ def test_a_failed_candidate_makes_no_pair_and_the_others_stay_paired(outcome: Ou
     runs = [run(DEFAULT), run(A, outcome=outcome), run(B, time_s=0.5)]
     found = whole_blocks(runs, {0: plan_of(0, DEFAULT, A, B)})
     assert complete_blocks(found, [A, B]) == 1
-    assert pairs(found, DEFAULT, A, ONE_SPEED) == {}
-    assert pairs(found, DEFAULT, B, ONE_SPEED) == {(SIZE, ALL): [(1.0, 0.5)]}
+    assert pair_times(found, DEFAULT, A, ONE_SPEED) == {}
+    assert pair_times(found, DEFAULT, B, ONE_SPEED) == {(SIZE, ALL): [(1.0, 0.5)]}
 
 
 def test_a_failed_default_makes_no_pair_for_anyone() -> None:
     runs = [run(DEFAULT, outcome=Outcome.TRUNCATED), run(A), run(B)]
     found = whole_blocks(runs, {0: plan_of(0, DEFAULT, A, B)})
-    assert pairs(found, DEFAULT, A, ONE_SPEED) == pairs(found, DEFAULT, B, ONE_SPEED) == {}
-    assert set(pairs(found, A, B, ONE_SPEED)) == {(SIZE, ALL)}
+    assert (
+        pair_times(found, DEFAULT, A, ONE_SPEED) == pair_times(found, DEFAULT, B, ONE_SPEED) == {}
+    )
+    assert set(pair_times(found, A, B, ONE_SPEED)) == {(SIZE, ALL)}
 
 
 def test_a_size_that_one_run_lacks_makes_no_pair_there() -> None:
     members = block({8: 1.0, 64: 1.0}, {A: {64: 0.5}})
-    assert set(pairs([members], DEFAULT, A, ONE_SPEED)) == {(64, ALL)}
+    assert set(pair_times([members], DEFAULT, A, ONE_SPEED)) == {(64, ALL)}
 
 
 def test_different_or_mixed_machine_speeds_make_no_pair() -> None:
@@ -92,7 +94,7 @@ def test_different_or_mixed_machine_speeds_make_no_pair() -> None:
     other = {**members, A: replace(members[A], measurements=sizes({SIZE: 3.0}, SLOW_S))}
     flipped = replace(members[A].measurements[0], canary_after_s=SLOW_S)
     mixed = {**members, A: replace(members[A], measurements=(flipped,))}
-    found = pairs([members, other, mixed], DEFAULT, A, TWO_SPEEDS)
+    found = pair_times([members, other, mixed], DEFAULT, A, TWO_SPEEDS)
     assert found == {(SIZE, "fast"): [(1.0, 1.0)]}
 
 

@@ -12,7 +12,7 @@ from made_up_runs import point
 
 from commtune.model import Interval, Outcome, PointEvidence
 from commtune.tuner.blocks import lacks_pairs
-from commtune.tuner.confirm import Course, Rules, more_pairs, stop_reason
+from commtune.tuner.confirm import ConfirmationProgress, Rules, more_pairs, stop_reason
 from commtune.tuner.stats import FEWEST_PAIRS, Estimate, half_width
 
 
@@ -36,7 +36,7 @@ def stop(
 ) -> str:
     """Why a candidate ends, with as many blocks; all sizes are those of its points."""
     measured = sizes or tuple(sorted({p.bytes for p in points})) or (SIZE,)
-    return stop_reason(estimates, points, Course(measured, RULES, made, planned))
+    return stop_reason(estimates, points, ConfirmationProgress(measured, RULES, made, planned))
 
 
 def test_a_size_without_any_pair_is_not_decided() -> None:

@@ -19,7 +19,7 @@ from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Wo
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.blocks import whole_blocks
 from commtune.tuner.campaign import Campaign
-from commtune.tuner.conclusion import spent
+from commtune.tuner.conclusion import time_spent
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.runner import Runner
@@ -199,7 +199,7 @@ def test_what_is_spent_counts_the_disturbed() -> None:
     found = room(loads(LOUD, CALM, CALM, LOUD, LOUD, LOUD))
     for _ in range(3):
         found.run()
-    said = spent(found.evidence)["search"]
+    said = time_spent(found.evidence)["search"]
     assert (said["runs"], said["disturbed"], said["failed"]) == (6, 4, 0)
     assert said["wall_s"] == pytest.approx(6 * 0.2)
 

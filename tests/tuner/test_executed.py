@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from commtune.model import DEFAULT, Configuration, Execution, Followed
-from commtune.tuner.executed import Setting, Told, effective, executed, group, settings_of
+from commtune.tuner.executed import (
+    Setting,
+    Told,
+    effective_configuration,
+    group_executions,
+    judge_execution,
+    settings_of,
+)
 
 A1 = Configuration({"A": "1"})
 
@@ -16,7 +23,9 @@ def trace(
     fingerprints: dict[int, str] | None = None,
     did: tuple[str, ...] = (),
 ) -> Execution:
-    return executed(configuration, "allreduce", settings, fingerprints=fingerprints, did=did)
+    return judge_execution(
+        configuration, "allreduce", settings, fingerprints=fingerprints, did=did
+    )
 
 
 def held(name: str, value: str, asked: str | None = None) -> Setting:
@@ -45,7 +54,7 @@ def test_quotes_and_line_ends_in_values_do_not_break_a_line() -> None:
 
 
 def test_other_lines_are_no_settings() -> None:
-    execution = executed(DEFAULT, "allreduce", [], did=["A: held"], notes=["B: absent"])
+    execution = judge_execution(DEFAULT, "allreduce", [], did=["A: held"], notes=["B: absent"])
     assert settings_of(execution) == {}
 
 
@@ -86,7 +95,7 @@ def test_what_had_no_effect_is_left_out_of_what_ran() -> None:
         Setting("B", Told.ABSENT, "2"),
         Setting("C", Told.UNUSED, "3", "3", "nobody listens"),
     )
-    assert effective(execution) == A1
+    assert effective_configuration(execution) == A1
     assert execution.became == A1.key
     assert execution.why == (
         "B is ignored: the library has no such variable; C=3 has no effect: nobody listens"
@@ -96,8 +105,10 @@ def test_what_had_no_effect_is_left_out_of_what_ran() -> None:
 def test_an_ignored_variable_is_grouped_with_the_default() -> None:
     default = trace(DEFAULT, Setting("A", Told.ABSENT))
     ignored = trace(A1, Setting("A", Told.ABSENT, "1"))
-    assert [e.became for e in group([ignored, default])] == [DEFAULT.key, None]
-    assert [e.became for e in group([ignored])] == [DEFAULT.key]  # known without its trace
+    assert [e.became for e in group_executions([ignored, default])] == [DEFAULT.key, None]
+    assert [e.became for e in group_executions([ignored])] == [
+        DEFAULT.key
+    ]  # known without its trace
 
 
 def test_two_that_lose_the_same_variable_become_the_one_without_it() -> None:
@@ -108,12 +119,12 @@ def test_two_that_lose_the_same_variable_become_the_one_without_it() -> None:
         trace(both, Setting("A", Told.ABSENT, "1"), held("B", "2", "2")),
         trace(b, Setting("A", Told.ABSENT), held("B", "2", "2")),
     ]
-    assert [e.became for e in group(traces)] == [None, b.key, None]
+    assert [e.became for e in group_executions(traces)] == [None, b.key, None]
 
 
 def test_an_unused_variable_counts_as_the_default_holds_it() -> None:
     unused = trace(A1, Setting("A", Told.UNUSED, "1", "1", "no rules"))
-    assert [e.became for e in group([trace(DEFAULT, held("A", "0")), unused])] == [
+    assert [e.became for e in group_executions([trace(DEFAULT, held("A", "0")), unused])] == [
         None,
         DEFAULT.key,
     ]
@@ -121,7 +132,9 @@ def test_an_unused_variable_counts_as_the_default_holds_it() -> None:
 
 def test_another_spelling_of_the_default_is_the_default_and_still_credited() -> None:
     spelled = Configuration({"A": "true"})
-    traces = group([trace(DEFAULT, held("A", "1")), trace(spelled, held("A", "1", "true"))])
+    traces = group_executions(
+        [trace(DEFAULT, held("A", "1")), trace(spelled, held("A", "1", "true"))]
+    )
     assert traces[1].became == DEFAULT.key
     assert traces[1].followed.is_credited
 
@@ -129,7 +142,9 @@ def test_another_spelling_of_the_default_is_the_default_and_still_credited() -> 
 def test_a_limited_value_is_the_limit() -> None:
     much, limit = Configuration({"A": "1000"}), Configuration({"A": "64"})
     replaced = trace(much, Setting("A", Told.REPLACED, "1000", "64", "the limit"))
-    found = group([replaced, trace(limit, held("A", "64", "64")), trace(DEFAULT, held("A", "8"))])
+    found = group_executions(
+        [replaced, trace(limit, held("A", "64", "64")), trace(DEFAULT, held("A", "8"))]
+    )
     # One variable each; the first by name is the simplest.
     assert {e.became for e in found if e.became} < {much.key, limit.key}
     assert sum(e.became is not None for e in found) == 1
@@ -148,14 +163,14 @@ def test_a_limited_value_is_the_limit() -> None:
 )
 def test_any_difference_and_any_doubt_keeps_two_apart(other: Execution) -> None:
     default = trace(DEFAULT, held("A", "0"), fingerprints={8: "a"})
-    assert [e.became for e in group([default, other])] == [None, None]
+    assert [e.became for e in group_executions([default, other])] == [None, None]
 
 
 def test_the_same_configuration_under_two_operations_is_not_mixed() -> None:
-    a = executed(DEFAULT, "allreduce", [held("A", "0")])
-    b = executed(A1, "broadcast", [held("A", "0", "1")])
-    assert [e.became for e in group([a, b])] == [None, None]
+    a = judge_execution(DEFAULT, "allreduce", [held("A", "0")])
+    b = judge_execution(A1, "broadcast", [held("A", "0", "1")])
+    assert [e.became for e in group_executions([a, b])] == [None, None]
 
 
 def test_nothing_is_grouped_into_nothing() -> None:
-    assert group([]) == ()
+    assert group_executions([]) == ()

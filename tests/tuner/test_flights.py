@@ -19,7 +19,7 @@ from commtune.db.store import Store
 from commtune.errors import EnvironmentFault
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.ports import Batches
 from commtune.tuner.runner import Runner
@@ -61,7 +61,7 @@ class Laboratory:
         runner = Runner(self.plan, hold(store, self.plan), self.batches, store)
         return Campaign(self.plan, runner, QuietReporter())
 
-    def run(self) -> Report:
+    def run(self) -> CampaignResult:
         return self.session().run()
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from commtune.errors import CampaignError
-from commtune.spaces import presets
+from commtune.spaces import list_presets
 from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
-from commtune.tuner.guarding import guarded, guards_of
+from commtune.tuner.guarding import apply_protected, protected_settings
 
 OFF = {"NCCL_NVLS_ENABLE": "0"}
 
@@ -25,14 +25,14 @@ def algorithms(spec: CampaignSpec) -> list[str | None]:
 
 def test_nothing_is_cut_where_nothing_is_guarded() -> None:
     spec = campaign()
-    assert guarded(spec, {"NCCL_ALGO": "Ring"}) == spec
+    assert apply_protected(spec, {"NCCL_ALGO": "Ring"}) == spec
     # On, it takes nothing away.
-    assert guarded(spec, {"NCCL_NVLS_ENABLE": "1"}) == spec
+    assert apply_protected(spec, {"NCCL_NVLS_ENABLE": "1"}) == spec
 
 
 def test_values_about_what_is_switched_off_are_not_searched() -> None:
     spec = campaign()
-    cut = guarded(spec, OFF)
+    cut = apply_protected(spec, OFF)
     assert [v for v in algorithms(spec) if v not in algorithms(cut)] == ["^NVLS,NVLSTree"]
     assert cut.plan.space.count() < spec.plan.space.count()
     (said,) = cut.remarks
@@ -49,21 +49,21 @@ def test_values_about_what_is_switched_off_are_not_searched() -> None:
 )
 def test_variables_that_only_nvls_reads_are_not_searched(space: str, gone: list[str]) -> None:
     spec = campaign(space=space)
-    cut = guarded(spec, OFF)
+    cut = apply_protected(spec, OFF)
     assert [n for n in spec.plan.space.by_name if n not in cut.plan.space.by_name] == gone
     assert not [name for name in cut.plan.space.variables if "NVLS" in name]
     assert cut.remarks[-1] == (
         "note: NCCL_NVLS_ENABLE=0 is set in this environment: not searched, since without effect "
         f"then: {', '.join(gone)}"
     )
-    assert guarded(cut, OFF) == cut
-    assert guarded(spec, {"NCCL_NVLS_ENABLE": "2"}) == spec
+    assert apply_protected(cut, OFF) == cut
+    assert apply_protected(spec, {"NCCL_NVLS_ENABLE": "2"}) == spec
 
 
 def test_no_shipped_space_searches_nvls_where_it_is_off() -> None:
-    for name in presets():
+    for name in list_presets():
         if name.startswith("nccl-"):
-            cut = guarded(campaign(space=name), OFF).plan.space
+            cut = apply_protected(campaign(space=name), OFF).plan.space
             assert not [n for n in cut.variables if "NVLS" in n], name
 
 
@@ -74,11 +74,11 @@ def test_variables_that_a_campaign_leaves_alone_cut_its_space_too() -> None:
     spec = campaign(f"{SOCKETS}guard_variables: [NCCL_SOCKET_NTHREADS]\n")
     assert "NCCL_NSOCKS_PERTHREAD" in spec.plan.space.by_name
     for value in ("4", ""):
-        assert guarded(spec, {"NCCL_SOCKET_NTHREADS": value}) == spec
-    cut = guarded(spec, {"NCCL_SOCKET_NTHREADS": "0"})
+        assert apply_protected(spec, {"NCCL_SOCKET_NTHREADS": value}) == spec
+    cut = apply_protected(spec, {"NCCL_SOCKET_NTHREADS": "0"})
     assert "NCCL_NSOCKS_PERTHREAD" not in cut.plan.space.by_name
     assert "NCCL_SOCKET_NTHREADS=0" in cut.remarks[-1]
-    assert guarded(campaign(SOCKETS), {"NCCL_SOCKET_NTHREADS": "0"}) == campaign(SOCKETS)
+    assert apply_protected(campaign(SOCKETS), {"NCCL_SOCKET_NTHREADS": "0"}) == campaign(SOCKETS)
 
 
 def test_what_a_system_guards_cuts_spaces_too(tmp_path: Path) -> None:
@@ -86,12 +86,12 @@ def test_what_a_system_guards_cuts_spaces_too(tmp_path: Path) -> None:
     text += "guard:\n  NCCL_SOCKET_NTHREADS: {why: It can harm others., source: jobs}\n"
     (tmp_path / "ours.yaml").write_text(text)
     more = f"{SOCKETS}system: ./ours.yaml\nslurm: {{account: a}}\n"
-    cut = guarded(campaign(more, folder=tmp_path), {"NCCL_SOCKET_NTHREADS": "0"})
+    cut = apply_protected(campaign(more, folder=tmp_path), {"NCCL_SOCKET_NTHREADS": "0"})
     assert "NCCL_NSOCKS_PERTHREAD" not in cut.plan.space.by_name
 
 
 def test_a_parameter_with_no_other_values_is_left_unset() -> None:
-    cut = guarded(campaign('narrow: {NCCL_ALGO: ["^NVLS,NVLSTree"]}\n'), OFF)
+    cut = apply_protected(campaign('narrow: {NCCL_ALGO: ["^NVLS,NVLSTree"]}\n'), OFF)
     assert "NCCL_ALGO" not in cut.plan.space.by_name
     assert "NCCL_ALGO" not in cut.plan.space.variables
 
@@ -99,7 +99,7 @@ def test_a_parameter_with_no_other_values_is_left_unset() -> None:
 def test_a_guard_itself_is_never_searched() -> None:
     extended = campaign("extend:\n  - {name: NCCL_NVLS_ENABLE, kind: integer, values: [0, 1]}\n")
     assert "NCCL_NVLS_ENABLE" in extended.plan.space.variables
-    cut = guarded(extended, OFF)
+    cut = apply_protected(extended, OFF)
     assert "NCCL_NVLS_ENABLE" not in cut.plan.space.variables
     assert any("NCCL_NVLS_ENABLE is not searched" in said for said in cut.remarks)
 
@@ -110,21 +110,21 @@ def test_a_pin_against_a_guard_is_refused() -> None:
         "pin: {NCCL_NVLS_ENABLE: 1}\n"
     )
     with pytest.raises(CampaignError, match="pins it to 1"):
-        guarded(campaign(text), OFF)
+        apply_protected(campaign(text), OFF)
     same = campaign(text.replace("ENABLE: 1", "ENABLE: 0"))
-    assert guarded(same, OFF).plan.space.pinned == OFF
+    assert apply_protected(same, OFF).plan.space.pinned == OFF
 
 
 def test_what_is_tried_first_is_cut_too() -> None:
     spec = campaign('first: [{NCCL_ALGO: "^NVLS,NVLSTree"}, {NCCL_ALGO: Ring}]\n')
-    cut = guarded(spec, OFF)
+    cut = apply_protected(spec, OFF)
     assert [dict(c) for c in cut.plan.first] == [{"NCCL_ALGO": "Ring"}]
     assert any("is not tried first" in said for said in cut.remarks)
 
 
 def test_guards_that_are_set() -> None:
     environment = {"TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "UCX_NET_DEVICES": "a", "X": "y"}
-    assert guards_of(("UCX_NET_DEVICES", "GONE"), environment) == {
+    assert protected_settings(("UCX_NET_DEVICES", "GONE"), environment) == {
         "UCX_NET_DEVICES": "a",
         "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
     }

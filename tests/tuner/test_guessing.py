@@ -10,7 +10,7 @@ import pytest
 
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces import Space, build_space, parse_document
-from commtune.tuner.guessing import Assignment, guess
+from commtune.tuner.guessing import Assignment, screen_parameters
 
 SPACE = build_space(
     parse_document(
@@ -73,7 +73,7 @@ def bring(**gains: float) -> Effect:
 
 
 def guesses(effect: Effect, count: int = 20) -> list[Configuration]:
-    return [guess(SPACE, WINNER, *searched(effect, seed)) for seed in range(count)]
+    return [screen_parameters(SPACE, WINNER, *searched(effect, seed)) for seed in range(count)]
 
 
 @pytest.mark.parametrize("names", [("A",), ("B", "D"), ("A", "B", "D")])
@@ -122,27 +122,27 @@ def test_small_next_to_large_effects_is_left_out() -> None:
 
 def test_too_few_runs_propose_nothing() -> None:
     few = searched(bring(A=1.5), 1, runs=19)
-    assert guess(SPACE, WINNER, *few) == WINNER
-    assert guess(SPACE, WINNER, [], []) == WINNER
+    assert screen_parameters(SPACE, WINNER, *few) == WINNER
+    assert screen_parameters(SPACE, WINNER, [], []) == WINNER
 
 
 def test_one_variable_is_its_own_guess() -> None:
     only = Configuration({"A": "x"})
-    assert guess(SPACE, only, *searched(bring(A=1.3), 1)) == only
-    assert guess(SPACE, only, *searched(lambda _: 0.0, 1)) == only
+    assert screen_parameters(SPACE, only, *searched(bring(A=1.3), 1)) == only
+    assert screen_parameters(SPACE, only, *searched(lambda _: 0.0, 1)) == only
 
 
 def test_values_that_the_search_never_met_propose_nothing() -> None:
     assignments, scores = searched(bring(A=1.3), 1)
     unset: list[Assignment] = [dict.fromkeys(a) for a in assignments]
-    assert guess(SPACE, WINNER, unset, scores) == WINNER
+    assert screen_parameters(SPACE, WINNER, unset, scores) == WINNER
 
 
 def test_one_wild_run_does_not_decide() -> None:
     """A machine that sleeps for a moment makes one run a hundred times longer."""
     assignments, scores = searched(bring(A=1.3), 3)
     scores[17] -= math.log(100)
-    assert "A" in guess(SPACE, WINNER, assignments, scores)
+    assert "A" in screen_parameters(SPACE, WINNER, assignments, scores)
 
 
 def test_a_tenth_of_wild_runs_does_not_hide_what_matters() -> None:
@@ -151,5 +151,5 @@ def test_a_tenth_of_wild_runs_does_not_hide_what_matters() -> None:
         assignments, scores = searched(bring(D=1.1), seed, noise=0.03)
         rng = random.Random(seed)
         wild = [s - rng.uniform(0.2, 2.0) if rng.random() < 0.1 else s for s in scores]
-        found += guess(SPACE, WINNER, assignments, wild).items() == {"D": "3"}.items()
+        found += screen_parameters(SPACE, WINNER, assignments, wild).items() == {"D": "3"}.items()
     assert found >= 8

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from commtune.model import Interval, PointEvidence, Verdict
-from commtune.tuner.hidden import hidden, is_ruled_out
+from commtune.tuner.hidden import describe_detectability, is_ruled_out
 
 SMALL, LARGE = 8, 1 << 20
 SIZES = (SMALL, LARGE)
@@ -23,7 +23,7 @@ FOUND = {SMALL: 0.33, LARGE: 0.05}
 
 
 def test_a_range_names_the_sizes_at_which_least_is_known() -> None:
-    assert hidden(SIZES, POINTS, 0.02, FOUND) == (
+    assert describe_detectability(SIZES, POINTS, 0.02, FOUND) == (
         "no candidate was shown to gain here; one of them could still gain up to 41% at 8 B; "
         "this confirmation would have found one of 33% at 8 B in 9 of 10 cases"
     )
@@ -37,7 +37,7 @@ def test_a_range_names_the_sizes_at_which_least_is_known() -> None:
     ],
 )
 def test_a_size_has_its_own_numbers(size: int, said: str) -> None:
-    words = hidden((size,), POINTS, 0.02, FOUND)
+    words = describe_detectability((size,), POINTS, 0.02, FOUND)
     assert re.search(said, words), words
 
 
@@ -69,12 +69,14 @@ def test_a_size_has_its_own_numbers(size: int, said: str) -> None:
 def test_what_is_known_of_one_size(
     points: tuple[PointEvidence, ...], found: dict[int, float], said: str
 ) -> None:
-    assert hidden((LARGE,), points, 0.02, found) == said
+    assert describe_detectability((LARGE,), points, 0.02, found) == said
 
 
 def test_a_range_with_a_size_without_pairs_says_little() -> None:
     points = (point(SMALL, 1.41, 1), point(LARGE, 1.07))
-    assert hidden(SIZES, points, 0.02, FOUND).startswith("too few pairs at some of these sizes")
+    assert describe_detectability(SIZES, points, 0.02, FOUND).startswith(
+        "too few pairs at some of these sizes"
+    )
 
 
 def test_what_is_ruled_out_at_a_size() -> None:

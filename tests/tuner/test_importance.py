@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from commtune.tuner.importance import importance
+from commtune.tuner.importance import variable_importance
 
 
 def planted(
@@ -31,7 +31,7 @@ def planted(
 
 
 def test_planted_effects_are_found_in_size_and_order() -> None:
-    found = {item.name: item for item in importance(*planted(400, seed=1))}
+    found = {item.name: item for item in variable_importance(*planted(400, seed=1))}
     assert list(found)[:2] == ["BIG", "SMALL"]
     assert found["BIG"].spread == pytest.approx(0.5, abs=0.05)
     assert found["SMALL"].spread == pytest.approx(0.1, abs=0.02)
@@ -44,7 +44,7 @@ def test_planted_effects_are_found_in_size_and_order() -> None:
 def test_variables_that_do_nothing_stand_out_as_rarely_as_promised(configurations: int) -> None:
     out = 0
     for seed in range(40):
-        found = {item.name: item for item in importance(*planted(configurations, seed))}
+        found = {item.name: item for item in variable_importance(*planted(configurations, seed))}
         out += found["NOTHING"].stands_out + found["MANY"].stands_out
     # 80 cases at 5 %: 4 expected; 13 or more happen once in 7,000 such tests.
     assert out < 13
@@ -60,7 +60,7 @@ def test_company_is_not_credited() -> None:
         passenger = works if rng.random() < 0.85 else not works
         assignments.append({"WORKS": str(works), "PASSENGER": str(passenger)})
         logs.append(-math.log(1.3) * works + rng.gauss(0, 0.05))
-    found = {item.name: item for item in importance(assignments, logs)}
+    found = {item.name: item for item in variable_importance(assignments, logs)}
     assert found["WORKS"].spread == pytest.approx(0.3, abs=0.05)
     assert found["PASSENGER"].spread < 0.05
 
@@ -70,7 +70,7 @@ def test_rare_values_and_single_values_are_not_spoken_of() -> None:
     assignments[0] = {"A": "rare", "ONE": "1"}
     logs = [0.0] * 20
     logs[0] = 5.0
-    (only,) = importance(assignments, logs)
+    (only,) = variable_importance(assignments, logs)
     assert only.name == "A"
     assert {only.fastest, only.slowest} <= {"0", "1"}
     assert only.values == 2
@@ -78,13 +78,13 @@ def test_rare_values_and_single_values_are_not_spoken_of() -> None:
 
 @pytest.mark.parametrize("runs", [0, 1, 4])
 def test_too_little_says_nothing(runs: int) -> None:
-    assert importance(*planted(runs, seed=1)) == []
+    assert variable_importance(*planted(runs, seed=1)) == []
 
 
 def test_a_few_wild_runs_make_no_value_slow() -> None:
     assignments, logs = planted(200, seed=5)
     for place in range(0, 200, 20):
         logs[place] += 6.0
-    found = {item.name: item for item in importance(assignments, logs)}
+    found = {item.name: item for item in variable_importance(assignments, logs)}
     assert found["BIG"].spread == pytest.approx(0.5, abs=0.08)
     assert found["NOTHING"].spread < 0.05

@@ -20,7 +20,7 @@ from commtune.db.store import Store
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.blocks import whole_blocks
-from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.looks import Decision
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.runner import Runner
@@ -75,7 +75,7 @@ def dying(store: Store, after: int) -> list[int]:
 class Ended:
     """A campaign that came to its end, and all that is stored of it."""
 
-    report: Report
+    report: CampaignResult
     calls: int
     runs: tuple[Any, ...]
     plans: dict[int, Any]

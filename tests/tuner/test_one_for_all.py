@@ -11,32 +11,32 @@ from made_up_runs import comparison, point
 from stated_evidence import SIZES, A, B, faster, plan, unharmed
 
 from commtune.model import Verdict
-from commtune.tuner.answers import everywhere, mean_gain, ranges, trade_off
-from commtune.tuner.points import overall
-from commtune.tuner.profiles import recommend
+from commtune.tuner.answers import best_single, find_ranges, mean_gain, trade_off
+from commtune.tuner.points import overall_points
+from commtune.tuner.profiles import recommend_profiles
 
 
 def test_one_for_all_sizes_hurts_none_beyond_the_tolerance() -> None:
     rest = [faster(s) for s in SIZES[1:]]
     for low, allowed in ((0.951, True), (0.949, False)):
         found = comparison({A: [point(8, 0.98, low, 1.01), *rest]})
-        assert everywhere(plan(), found) == (A if allowed else None)
+        assert best_single(plan(), found) == (A if allowed else None)
 
 
 def test_one_for_all_sizes_is_measured_at_all_of_them() -> None:
-    assert everywhere(plan(), comparison({A: [faster(s) for s in SIZES[1:]]})) is None
+    assert best_single(plan(), comparison({A: [faster(s) for s in SIZES[1:]]})) is None
     few = [point(8, 1.0, 0.99, 1.01, pairs=4), *(faster(s) for s in SIZES[1:])]
-    assert everywhere(plan(), comparison({A: few})) is None
+    assert best_single(plan(), comparison({A: few})) is None
 
 
 def test_one_for_all_sizes_is_faster_somewhere() -> None:
-    assert everywhere(plan(), comparison({A: [unharmed(s, 1.01) for s in SIZES]})) is None
-    assert everywhere(plan(), comparison({})) is None
+    assert best_single(plan(), comparison({A: [unharmed(s, 1.01) for s in SIZES]})) is None
+    assert best_single(plan(), comparison({})) is None
 
 
 def test_what_loses_more_than_it_gains_is_not_for_all_sizes() -> None:
     losing = [faster(8, 1.04), *(point(s, 0.96, 0.955, 0.97) for s in SIZES[1:])]
-    assert everywhere(plan(), comparison({A: losing})) is None
+    assert best_single(plan(), comparison({A: losing})) is None
 
 
 _ratio = st.floats(0.7, 1.6)
@@ -64,12 +64,12 @@ def test_nothing_slower_beyond_the_tolerance_is_ever_for_all_sizes(
         }
     )
     the_plan = plan(messages=messages)
-    chosen = everywhere(the_plan, found)
+    chosen = best_single(the_plan, found)
     if chosen is not None:
         assert all(p.gain.low >= 0.95 for p in found.points[chosen])
         assert any(p.verdict is Verdict.FASTER for p in found.points[chosen])
-        assert mean_gain(overall(found.points[chosen]), messages) > 0
-    for profile in recommend(the_plan, found, {}):
+        assert mean_gain(overall_points(found.points[chosen]), messages) > 0
+    for profile in recommend_profiles(the_plan, found, {}):
         if profile.name == "all-sizes":
             assert profile.configuration == chosen
 
@@ -83,9 +83,9 @@ def test_messages_change_the_choice() -> None:
             B: [unharmed(8, default_s=1e-6), faster(32768, 1.4, default_s=1e-5)],
         }
     )
-    assert everywhere(plan(two), found) == A
-    assert everywhere(plan(two, {8: 1000, 32768: 1}), found) == A
-    assert everywhere(plan(two, {8: 1, 32768: 1}), found) == B
+    assert best_single(plan(two), found) == A
+    assert best_single(plan(two, {8: 1000, 32768: 1}), found) == A
+    assert best_single(plan(two, {8: 1, 32768: 1}), found) == B
 
 
 def test_the_mean_gain_by_hand() -> None:
@@ -110,7 +110,7 @@ def test_the_trade_off_by_hand() -> None:
     two = (8, 64)
     found = comparison({A: [faster(8, 1.5), faster(64, 1.2)], B: [unharmed(8), faster(64, 1.6)]})
     the_plan = plan(two)
-    parts = ranges(the_plan, found)
+    parts = find_ranges(the_plan, found)
     assert [p.configuration for p in parts] == [A, B]
     said = trade_off(the_plan, found, parts, A)
     assert said["one_mean_gain"] == pytest.approx(math.sqrt(1.5 * 1.2))
@@ -121,7 +121,7 @@ def test_the_trade_off_by_hand() -> None:
 def test_the_trade_off_where_a_range_keeps_the_default() -> None:
     two = (8, 64)
     found = comparison({A: [unharmed(8, 0.98), faster(64, 1.2)]})
-    parts = ranges(plan(two), found)
+    parts = find_ranges(plan(two), found)
     said = trade_off(plan(two), found, parts, A)
     assert said["one_mean_gain"] == pytest.approx(math.sqrt(0.98 * 1.2))
     assert said["ranges_mean_gain"] == pytest.approx(math.sqrt(1.2))
@@ -133,15 +133,15 @@ def test_the_trade_off_is_weighted_where_a_range_keeps_the_default() -> None:
     two, messages = (8, 64), {8: 1.0, 64: 3.0}
     found = comparison({A: [unharmed(8, 0.98, default_s=1e-6), faster(64, 1.2, default_s=2e-6)]})
     the_plan = plan(two, messages)
-    said = trade_off(the_plan, found, ranges(the_plan, found), A)
+    said = trade_off(the_plan, found, find_ranges(the_plan, found), A)
     default = 1e-6 + 3 * 2e-6
     assert said["one_mean_gain"] == pytest.approx(default / (1e-6 / 0.98 + 6e-6 / 1.2))
     assert said["ranges_mean_gain"] == pytest.approx(default / (1e-6 + 6e-6 / 1.2))
 
 
 def test_the_trade_off_without_anything() -> None:
-    said = trade_off(plan(), comparison({}), ranges(plan(), comparison({})), None)
+    said = trade_off(plan(), comparison({}), find_ranges(plan(), comparison({})), None)
     assert (said["one_mean_gain"], said["ranges_mean_gain"]) == (1.0, 1.0)
     weighted = plan(messages={8: 1})
-    said = trade_off(weighted, comparison({}), ranges(weighted, comparison({})), None)
+    said = trade_off(weighted, comparison({}), find_ranges(weighted, comparison({})), None)
     assert (said["one_mean_gain"], said["ranges_mean_gain"]) == (1.0, 1.0)

@@ -11,7 +11,7 @@ from made_up_runs import MadeUpRun, sizes
 
 from commtune.model import DEFAULT, Configuration, Phase
 from commtune.tuner.evidence import Evidence
-from commtune.tuner.racing import MOST_RUNS, contenders, surest, to_repeat
+from commtune.tuner.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
 from commtune.tuner.scoring import Scoreboard, split_ranges
 
 SIZES = (8, 1048576)
@@ -60,8 +60,8 @@ def test_a_hidden_slow_mode_of_the_default_widens_the_race() -> None:
     modes = [1.0, 0.67, 1.01, 0.66, 1.0, 0.67, 0.99]
     assert board({}, modes).spread(SMALL) > 5 * board({}, QUIET).spread(SMALL)
     ratios = {BEST: [1.3], FAR: [1.0]}
-    assert contenders(board(ratios, QUIET), SMALL) == [BEST]
-    assert contenders(board(ratios, modes), SMALL) == [BEST, FAR]
+    assert find_contenders(board(ratios, QUIET), SMALL) == [BEST]
+    assert find_contenders(board(ratios, modes), SMALL) == [BEST, FAR]
 
 
 def test_few_default_runs_leave_everything_open() -> None:
@@ -71,7 +71,7 @@ def test_few_default_runs_leave_everything_open() -> None:
 
 def test_the_far_are_not_repeated_and_the_close_are() -> None:
     found = board({BEST: [1.30], CLOSE: [1.28], FAR: [1.10]}, QUIET)
-    assert contenders(found, SMALL) == [BEST, CLOSE]
+    assert find_contenders(found, SMALL) == [BEST, CLOSE]
     assert set(to_repeat(found, [SMALL], 5)) == {BEST, CLOSE}
 
 
@@ -79,13 +79,13 @@ def test_runs_settle_a_race() -> None:
     ratios = {BEST: [1.30], CLOSE: [1.26]}
     once = board(ratios, QUIET)
     often = board({c: values * 8 for c, values in ratios.items()}, QUIET)
-    assert contenders(once, SMALL) == [BEST, CLOSE]
-    assert contenders(often, SMALL) == [BEST]
+    assert find_contenders(once, SMALL) == [BEST, CLOSE]
+    assert find_contenders(often, SMALL) == [BEST]
 
 
 def test_one_lucky_run_does_not_end_the_race_of_one_measured_often() -> None:
     ratios = {BEST: [1.30] * 7, CLOSE: [1.34]}
-    assert contenders(board(ratios, QUIET), SMALL) == [CLOSE, BEST]
+    assert find_contenders(board(ratios, QUIET), SMALL) == [CLOSE, BEST]
     # The one that is known less gets the next run.
     assert to_repeat(board(ratios, QUIET), [SMALL], 1) == [CLOSE]
 
@@ -96,8 +96,8 @@ def test_enough_is_enough() -> None:
 
 
 def test_the_default_never_races() -> None:
-    assert contenders(board({BEST: [0.9]}, QUIET), SMALL) == [BEST]
-    assert contenders(board({}, QUIET), SMALL) == []
+    assert find_contenders(board({BEST: [0.9]}, QUIET), SMALL) == [BEST]
+    assert find_contenders(board({}, QUIET), SMALL) == []
     assert to_repeat(board({}, QUIET), [SMALL, LARGE], 3) == []
 
 
@@ -126,7 +126,7 @@ def test_the_true_best_stays_in_nearly_every_race() -> None:
             ]
             for n in range(12)
         }
-        racing = contenders(board(ratios, noisy), SMALL)
+        racing = find_contenders(board(ratios, noisy), SMALL)
         kept += Configuration({"V": "0"}) in racing
         left += len(racing)
     # A distance of two standard deviations is lost in about one race of 50.
@@ -138,11 +138,11 @@ def test_a_lucky_single_run_is_not_the_best_but_one_beyond_doubt_is() -> None:
     """What differs is how far the single run is ahead, against what the default's runs tell."""
     several = [1.10, 1.11, 1.09]
     lucky = board({BEST: several, FAR: [1.12]}, QUIET)
-    assert surest(lucky, SMALL, 3) == [BEST]
+    assert find_surest(lucky, SMALL, 3) == [BEST]
     ahead = board({BEST: several, FAR: [2.5]}, QUIET)
-    assert surest(ahead, SMALL, 3) == [FAR]
+    assert find_surest(ahead, SMALL, 3) == [FAR]
     noisy = [1.0, 0.3, 3.0, 1.1, 0.4, 2.8, 1.0]
-    assert surest(board({BEST: several, FAR: [2.5]}, noisy), SMALL, 3) == [BEST]
+    assert find_surest(board({BEST: several, FAR: [2.5]}, noisy), SMALL, 3) == [BEST]
 
 
 def test_where_nothing_ran_often_enough_the_surest_counts_in_each_range_by_itself() -> None:
@@ -152,6 +152,6 @@ def test_where_nothing_ran_often_enough_the_surest_counts_in_each_range_by_itsel
         QUIET,
         large={BEST: [0.9, 0.9], CLOSE: [4.0], FAR: [1.1]},
     )
-    assert surest(found, SMALL, 3) == [BEST]
-    assert surest(found, LARGE, 3) == [CLOSE]
-    assert surest(board({}, QUIET), SMALL, 3) == []
+    assert find_surest(found, SMALL, 3) == [BEST]
+    assert find_surest(found, LARGE, 3) == [CLOSE]
+    assert find_surest(board({}, QUIET), SMALL, 3) == []

@@ -13,7 +13,7 @@ from simulated import MadeUpNoise, MemoryStore, SimulatedBenchmark
 from commtune.model import DEFAULT, Configuration, Operation, Workload
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.ablating import AblationPhase
-from commtune.tuner.ablation import neighbours
+from commtune.tuner.ablation import neighbour_configurations
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.runner import Runner
 from commtune.tuner.scoring import split_ranges
@@ -69,7 +69,7 @@ def refined(effect: simulated.Effect, seed: int, budget_s: float = 40.0) -> Conf
 
 def test_neighbours_differ_in_one_value_and_stay_legal() -> None:
     start = Configuration({"BUFFER": "4096", "MODE": "ring", "DEPTH": "2"})
-    found = neighbours(SPACE, start)
+    found = neighbour_configurations(SPACE, start)
     assert {c.get("BUFFER") for c in found if c.get("MODE") == "ring"} == {
         "1024", "2048", "4096", "8192", "16384", "32768", "65536"
     }  # fmt: skip

@@ -32,11 +32,11 @@ from commtune.model import (
     Workload,
 )
 from commtune.tuner.campaign_file import parse_campaign
-from commtune.tuner.grids import pack, parse_grid
+from commtune.tuner.grids import pack_lines, parse_grid
 from commtune.tuner.plan import Plan
 from commtune.tuner.replay import Grid, ReplayBenchmark, VirtualClock, check_plan, load_grid
 from commtune.tuner.speeds import MIXED
-from commtune.tuner.tape import Tape, lines
+from commtune.tuner.tape import Recorder, recording_lines
 
 COMMITTED = ("mpich-allreduce", "openmpi-broadcast", "mpich-allreduce-default", "nccl-sockets")
 
@@ -84,14 +84,14 @@ def test_a_recording_comes_back_from_its_file(tmp_path: Path) -> None:
 def test_what_was_read_is_written_the_same(tmp_path: Path) -> None:
     written(small_grid(), tmp_path / "small.jsonl")
     again = load_grid(tmp_path / "small.jsonl")
-    assert "".join(lines(again)) == (tmp_path / "small.jsonl").read_text()
+    assert "".join(recording_lines(again)) == (tmp_path / "small.jsonl").read_text()
 
 
 def test_packing_depends_on_nothing_else(tmp_path: Path) -> None:
-    packed = pack(lines(small_grid()))
+    packed = pack_lines(recording_lines(small_grid()))
     (tmp_path / "a.gz").write_bytes(packed)
     assert load_grid(tmp_path / "a.gz").digest == hashlib.sha256(packed).hexdigest()
-    assert pack(lines(load_grid(tmp_path / "a.gz"))) == packed
+    assert pack_lines(recording_lines(load_grid(tmp_path / "a.gz"))) == packed
     assert packed[4:8] == b"\0\0\0\0", "the time of packing is in it"
 
 
@@ -112,7 +112,7 @@ def test_packing_depends_on_nothing_else(tmp_path: Path) -> None:
 )
 def test_a_damaged_recording_is_refused_by_name(tmp_path: Path, damage: object) -> None:
     assert callable(damage)
-    packed = pack(lines(small_grid()))
+    packed = pack_lines(recording_lines(small_grid()))
     content = damage(packed)
     assert content != packed
     (tmp_path / "bad.gz").write_bytes(content)
@@ -127,7 +127,7 @@ def test_a_missing_recording_is_said_to_be_missing(tmp_path: Path) -> None:
 
 def test_the_tape_goes_on_after_a_line_that_was_cut(tmp_path: Path) -> None:
     grid = small_grid()
-    tape = Tape(tmp_path / "small.jsonl.gz")
+    tape = Recorder(tmp_path / "small.jsonl.gz")
     tape.begin(replace(grid, runs=grid.runs[:5]))
     with tape.part.open("a") as file:
         file.write('{"c":0,"t":')
@@ -139,7 +139,7 @@ def test_the_tape_goes_on_after_a_line_that_was_cut(tmp_path: Path) -> None:
         tape.add(run)
     tape.finish()
     assert not tape.part.exists()
-    assert load_grid(tape.out).runs == parse_grid("".join(lines(grid))).runs
+    assert load_grid(tape.out).runs == parse_grid("".join(recording_lines(grid))).runs
 
 
 # The committed recordings

@@ -8,7 +8,7 @@ import pytest
 
 from commtune.db.codec import workload_from, workload_json
 from commtune.errors import CampaignError
-from commtune.model import Shape, Workload
+from commtune.model import PatternParameters, Workload
 from commtune.tuner.campaign_file import load_campaign, parse_campaign
 from commtune.tuner.plan import Plan
 from commtune.tuner.runner import first_limit
@@ -27,22 +27,25 @@ def workload(text: str, folder: Path | None = None) -> Workload:
 @pytest.mark.parametrize(
     ("text", "shape"),
     [
-        ("operation: rail, ranks: 4", Shape()),
+        ("operation: rail, ranks: 4", PatternParameters()),
         (
             "operation: rail, ranks: 8, group_size: 4, active: 3, direction: omnidirectional",
-            Shape(group_size=4, active=3, direction="omnidirectional"),
+            PatternParameters(group_size=4, active=3, direction="omnidirectional"),
         ),
-        ("operation: symmetric, ranks: 8, group_size: 2, active: 2", Shape(2, 2)),
-        ("operation: striping, ranks: 8", Shape(group_size=4)),
-        ("operation: striping, ranks: 2", Shape(group_size=1)),
+        ("operation: symmetric, ranks: 8, group_size: 2, active: 2", PatternParameters(2, 2)),
+        ("operation: striping, ranks: 8", PatternParameters(group_size=4)),
+        ("operation: striping, ranks: 2", PatternParameters(group_size=1)),
         (
             "operation: striping, ranks: 4, inside: mpi-host, between: mpi-host",
-            Shape(group_size=2, inside="mpi-host", between="mpi-host"),
+            PatternParameters(group_size=2, inside="mpi-host", between="mpi-host"),
         ),
-        ("operation: striping, ranks: 2, assemble: mpi-host", Shape(assemble="mpi-host")),
+        (
+            "operation: striping, ranks: 2, assemble: mpi-host",
+            PatternParameters(assemble="mpi-host"),
+        ),
     ],
 )
-def test_shapes_as_they_are_written(text: str, shape: Shape) -> None:
+def test_shapes_as_they_are_written(text: str, shape: PatternParameters) -> None:
     found = workload(text)
     assert found.shape == shape
     assert workload_from(workload_json(found)) == found

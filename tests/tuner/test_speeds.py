@@ -2,7 +2,7 @@
 
 import random
 
-from commtune.tuner.speeds import ALL, FAST, MIDDLE, MIXED, SLOW, fit
+from commtune.tuner.speeds import ALL, FAST, MIDDLE, MIXED, SLOW, fit_states
 
 
 def test_two_speeds_are_found() -> None:
@@ -11,7 +11,7 @@ def test_two_speeds_are_found() -> None:
     canaries += [430e-9 * rng.lognormvariate(0, 0.05) for _ in range(20)]
     rng.shuffle(canaries)
 
-    speeds = fit(canaries)
+    speeds = fit_states(canaries)
 
     assert len(speeds.thresholds_s) == 1
     assert 100e-9 < speeds.thresholds_s[0] < 350e-9
@@ -25,13 +25,13 @@ def test_one_speed_stays_one_whatever_its_noise() -> None:
     for seed in range(200):
         rng = random.Random(seed)
         canaries = [80e-9 * rng.lognormvariate(0, 0.15) for _ in range(rng.randrange(5, 200))]
-        assert fit(canaries).thresholds_s == (), seed
-    assert fit([80e-9] * 50).name(80e-9, 400e-9) == ALL
+        assert fit_states(canaries).thresholds_s == (), seed
+    assert fit_states([80e-9] * 50).name(80e-9, 400e-9) == ALL
 
 
 def test_few_values_say_nothing() -> None:
-    assert fit([80e-9, 400e-9] * 3).thresholds_s == ()
-    assert fit([]).thresholds_s == ()
+    assert fit_states([80e-9, 400e-9] * 3).thresholds_s == ()
+    assert fit_states([]).thresholds_s == ()
 
 
 def test_three_speeds_and_a_few_strays() -> None:
@@ -39,7 +39,7 @@ def test_three_speeds_and_a_few_strays() -> None:
     centres = [50e-9] * 40 + [120e-9] * 100 + [430e-9] * 60
     canaries = [centre * rng.lognormvariate(0, 0.08) for centre in centres]
 
-    speeds = fit([*canaries, 22e-6])
+    speeds = fit_states([*canaries, 22e-6])
 
     assert speeds.names == (FAST, MIDDLE, SLOW)
     assert [speeds.name(c, c) for c in (50e-9, 120e-9, 430e-9)] == [FAST, MIDDLE, SLOW]

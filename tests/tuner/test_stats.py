@@ -11,20 +11,20 @@ from commtune.tuner.stats import (
     SITTING_SPREAD,
     Estimate,
     blocks_to_decide,
-    combined,
+    combine_strata,
     corrected_level,
-    detectable,
-    estimate,
-    interval,
-    quantile,
-    verdict,
+    detectable_gain,
+    estimate_ratio,
+    interval_of_ratio,
+    judge_interval,
+    t_quantile,
 )
 
 
 def ratio_interval(default_s: Sequence[float], tuned_s: Sequence[float], level: float) -> Interval:
     """The interval of pairs of times, as every comparison makes it."""
     logs = [math.log(one / other) for one, other in zip(default_s, tuned_s, strict=True)]
-    return interval(estimate(logs), level, len(logs))
+    return interval_of_ratio(estimate_ratio(logs), level, len(logs))
 
 
 def test_interval_of_known_numbers() -> None:
@@ -59,9 +59,9 @@ def test_trimmed_interval_of_known_numbers() -> None:
 def test_a_gain_is_allowed_to_move_between_sittings_and_nothing_is_not() -> None:
     def widened(ratio: float) -> float:
         pairs = [ratio * math.exp(x) for x in (0.0, 0.001, -0.001, 0.002, -0.002)]
-        found = estimate([math.log(pair) for pair in pairs])
+        found = estimate_ratio([math.log(pair) for pair in pairs])
         assert found is not None
-        within = quantile(0.975, found.freedom) * found.error
+        within = t_quantile(0.975, found.freedom) * found.error
         whole = ratio_interval(pairs, [1.0] * 5, 0.95)
         return math.sqrt(max(0.0, math.log(whole.high / whole.ratio) ** 2 - within**2))
 
@@ -71,17 +71,17 @@ def test_a_gain_is_allowed_to_move_between_sittings_and_nothing_is_not() -> None
 
 def test_strata_are_put_together_by_their_shares() -> None:
     fast, slow = [0.30, 0.32, 0.31, 0.29], [1.0, 1.1]
-    found = combined([fast, slow, [5.0]])
+    found = combine_strata([fast, slow, [5.0]])
     assert found is not None
     assert found.pairs == 6
     assert found.mean == pytest.approx((4 * 0.305 + 2 * 1.05) / 6)
-    errors = [x.error for x in (estimate(fast), estimate(slow)) if x is not None]
+    errors = [x.error for x in (estimate_ratio(fast), estimate_ratio(slow)) if x is not None]
     assert found.error == pytest.approx(math.hypot(4 / 6 * errors[0], 2 / 6 * errors[1]))
     assert 1 < found.freedom < 4
 
 
 def test_what_can_be_detected_is_decided_by_as_many_pairs() -> None:
-    gain = detectable(0.01, 29, 0.998, 0.02)
+    gain = detectable_gain(0.01, 29, 0.998, 0.02)
     found = Estimate(math.log1p(gain), 0.01, 29, 30)
     assert blocks_to_decide(found, 0.998, 0.02) == pytest.approx(30, rel=0.1)
     smaller = Estimate(math.log1p(gain) * 0.7, 0.01, 29, 30)
@@ -89,14 +89,14 @@ def test_what_can_be_detected_is_decided_by_as_many_pairs() -> None:
 
 
 def test_what_can_be_detected_is_a_number_however_wild_the_pairs() -> None:
-    assert 1e100 < detectable(5.0, 1.0, 0.9998, 0.02) < math.inf
+    assert 1e100 < detectable_gain(5.0, 1.0, 0.9998, 0.02) < math.inf
 
 
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_too_few_pairs_know_nothing(pairs: int) -> None:
     found = ratio_interval([2.0] * pairs, [1.0] * pairs, 0.95)
     assert (found.low, found.high) == (0.0, math.inf)
-    assert verdict(found, 0.02) is Verdict.UNDECIDED
+    assert judge_interval(found, 0.02) is Verdict.UNDECIDED
 
 
 @pytest.mark.parametrize("noise", ["normal", "outliers", "two modes"])
@@ -137,4 +137,4 @@ def test_all_intervals_together_keep_the_level() -> None:
     ],
 )
 def test_verdict(low: float, high: float, pairs: int, expected: Verdict) -> None:
-    assert verdict(Interval(math.sqrt(low * high), low, high, pairs), 0.02) is expected
+    assert judge_interval(Interval(math.sqrt(low * high), low, high, pairs), 0.02) is expected

@@ -9,11 +9,11 @@ import pytest
 from recorded_grids import small_grid
 
 from commtune.errors import EnvironmentFault
-from commtune.tuner.tape import Tape
+from commtune.tuner.tape import Recorder
 
 
 def test_where_there_is_no_room_to_go_on_nothing_is_lost(tmp_path: Path) -> None:
-    tape = Tape(tmp_path / "small.jsonl.gz")
+    tape = Recorder(tmp_path / "small.jsonl.gz")
     tape.begin(small_grid())
     before = tape.part.read_bytes()
     known = tape.load()

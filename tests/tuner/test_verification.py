@@ -13,8 +13,8 @@ from commtune.model import DEFAULT, Interval, Profile, Verdict
 from commtune.tuner.confirm import Rules
 from commtune.tuner.verification import (
     Claim,
-    Finding,
-    SizeFinding,
+    SizeVerification,
+    VerificationVerdict,
     claim_of,
     is_clear,
     judge_claimed,
@@ -32,78 +32,84 @@ RULES = Rules(level=0.95, minimum_gain=0.02, tolerance=0.05, comparisons=3)
 @pytest.mark.parametrize(
     ("low", "high", "finding"),
     [
-        (1.26, 1.34, Finding.HOLDS),
-        (1.10, 1.30, Finding.HOLDS),
-        (1.60, 1.70, Finding.HOLDS),
-        (1.005, 1.30, Finding.HOLDS),
-        (1.10, 1.20, Finding.WEAKER),
-        (1.005, 1.03, Finding.WEAKER),
-        (0.99, 1.015, Finding.GONE),
-        (1.005, 1.015, Finding.GONE),
-        (0.90, 0.99, Finding.WORSE),
-        (0.95, 1.30, Finding.UNDECIDED),
-        (0.95, 1.10, Finding.UNDECIDED),
+        (1.26, 1.34, VerificationVerdict.HOLDS),
+        (1.10, 1.30, VerificationVerdict.HOLDS),
+        (1.60, 1.70, VerificationVerdict.HOLDS),
+        (1.005, 1.30, VerificationVerdict.HOLDS),
+        (1.10, 1.20, VerificationVerdict.WEAKER),
+        (1.005, 1.03, VerificationVerdict.WEAKER),
+        (0.99, 1.015, VerificationVerdict.GONE),
+        (1.005, 1.015, VerificationVerdict.GONE),
+        (0.90, 0.99, VerificationVerdict.WORSE),
+        (0.95, 1.30, VerificationVerdict.UNDECIDED),
+        (0.95, 1.10, VerificationVerdict.UNDECIDED),
     ],
 )
-def test_a_claimed_gain_is_judged(low: float, high: float, finding: Finding) -> None:
+def test_a_claimed_gain_is_judged(low: float, high: float, finding: VerificationVerdict) -> None:
     stated = Interval(1.3, 1.25, 1.35, 20)
     assert judge_claimed(stated, Interval(1.0, low, high, 20), 0.02) is finding
-    assert judge_claimed(stated, Interval(1.0, low, high, 4), 0.02) is Finding.UNDECIDED
+    assert (
+        judge_claimed(stated, Interval(1.0, low, high, 4), 0.02) is VerificationVerdict.UNDECIDED
+    )
 
 
 @pytest.mark.parametrize(
     ("low", "high", "finding"),
     [
-        (0.96, 1.02, Finding.HOLDS),
-        (0.96, 0.99, Finding.HOLDS),
-        (1.10, 1.20, Finding.HOLDS),
-        (0.90, 0.94, Finding.WORSE),
-        (0.90, 1.00, Finding.UNDECIDED),
+        (0.96, 1.02, VerificationVerdict.HOLDS),
+        (0.96, 0.99, VerificationVerdict.HOLDS),
+        (1.10, 1.20, VerificationVerdict.HOLDS),
+        (0.90, 0.94, VerificationVerdict.WORSE),
+        (0.90, 1.00, VerificationVerdict.UNDECIDED),
     ],
 )
-def test_a_promise_of_no_harm_is_judged(low: float, high: float, finding: Finding) -> None:
+def test_a_promise_of_no_harm_is_judged(
+    low: float, high: float, finding: VerificationVerdict
+) -> None:
     assert judge_promised(Interval(1.0, low, high, 20), 0.05) is finding
 
 
 def found(claimed: Sequence[tuple[float, float]], promised: tuple[float, float] | None = None
-          ) -> list[SizeFinding]:  # fmt: skip
+          ) -> list[SizeVerification]:  # fmt: skip
     """Sizes that state [1.25, 1.35] with today's intervals, and one that promises no harm."""
     stated = Interval(1.3, 1.25, 1.35, 20)
     sizes = []
     for number, ends in enumerate(claimed):
         today = point(8 << number, *ends)
         finding = judge_claimed(stated, today.gain, 0.02)
-        sizes.append(SizeFinding(today.bytes, finding, stated, today))
+        sizes.append(SizeVerification(today.bytes, finding, stated, today))
     if promised:
         today = point(4, *promised)
-        sizes.append(SizeFinding(4, judge_promised(today.gain, 0.05), None, today))
+        sizes.append(SizeVerification(4, judge_promised(today.gain, 0.05), None, today))
     return sizes
 
 
 @pytest.mark.parametrize(
     ("claimed", "promised", "finding"),
     [
-        ([(1.26, 1.34), (1.27, 1.33)], (0.96, 1.02), Finding.HOLDS),
+        ([(1.26, 1.34), (1.27, 1.33)], (0.96, 1.02), VerificationVerdict.HOLDS),
         # One too noisy to say anything by itself does not spoil the rest ...
-        ([(1.26, 1.34), (1.27, 1.33), (0.98, 1.40)], None, Finding.HOLDS),
+        ([(1.26, 1.34), (1.27, 1.33), (0.98, 1.40)], None, VerificationVerdict.HOLDS),
         # ... unless it could take all of the gain away,
-        ([(1.05, 1.34), (0.70, 1.80)], None, Finding.UNDECIDED),
+        ([(1.05, 1.34), (0.70, 1.80)], None, VerificationVerdict.UNDECIDED),
         # and several that say nothing one by one may say something together only if all do.
-        ([(0.99, 1.5), (0.99, 1.5)], None, Finding.UNDECIDED),
-        ([(1.26, 1.34), (1.10, 1.20)], None, Finding.WEAKER),
-        ([(1.26, 1.34), (0.99, 1.01)], None, Finding.WEAKER),
-        ([(1.10, 1.20), (1.10, 1.20)], None, Finding.WEAKER),
-        ([(0.99, 1.01), (0.99, 1.01)], None, Finding.GONE),
-        ([(0.99, 1.01), (0.94, 1.04)], None, Finding.UNDECIDED),
-        ([(0.97, 1.001), (0.94, 1.03)], None, Finding.GONE),
-        ([(1.26, 1.34), (0.97, 0.99)], None, Finding.WORSE),
-        ([(1.26, 1.34)], (0.90, 0.94), Finding.WORSE),
-        ([(1.26, 1.34)], (0.93, 1.02), Finding.HOLDS),
-        ([(1.26, 1.34)], (0.85, 1.02), Finding.UNDECIDED),
+        ([(0.99, 1.5), (0.99, 1.5)], None, VerificationVerdict.UNDECIDED),
+        ([(1.26, 1.34), (1.10, 1.20)], None, VerificationVerdict.WEAKER),
+        ([(1.26, 1.34), (0.99, 1.01)], None, VerificationVerdict.WEAKER),
+        ([(1.10, 1.20), (1.10, 1.20)], None, VerificationVerdict.WEAKER),
+        ([(0.99, 1.01), (0.99, 1.01)], None, VerificationVerdict.GONE),
+        ([(0.99, 1.01), (0.94, 1.04)], None, VerificationVerdict.UNDECIDED),
+        ([(0.97, 1.001), (0.94, 1.03)], None, VerificationVerdict.GONE),
+        ([(1.26, 1.34), (0.97, 0.99)], None, VerificationVerdict.WORSE),
+        ([(1.26, 1.34)], (0.90, 0.94), VerificationVerdict.WORSE),
+        ([(1.26, 1.34)], (0.93, 1.02), VerificationVerdict.HOLDS),
+        ([(1.26, 1.34)], (0.85, 1.02), VerificationVerdict.UNDECIDED),
     ],
 )
 def test_sizes_are_put_together(
-    claimed: list[tuple[float, float]], promised: tuple[float, float] | None, finding: Finding
+    claimed: list[tuple[float, float]],
+    promised: tuple[float, float] | None,
+    finding: VerificationVerdict,
 ) -> None:
     assert judge_profile(found(claimed, promised), RULES) is finding
 
@@ -161,7 +167,7 @@ def test_a_day_with_other_shares_of_the_speeds_states_another_gain() -> None:
     stated = stated_today(claim_at_two_speeds(), 8, fast)
     assert stated is not None
     assert (stated.low, stated.high) == pytest.approx((1.35, 1.45))
-    assert judge_claimed(stated, fast[0].gain, 0.02) is Finding.HOLDS
+    assert judge_claimed(stated, fast[0].gain, 0.02) is VerificationVerdict.HOLDS
 
 
 def test_with_the_same_shares_or_an_unknown_speed_the_stated_gain_stands() -> None:

@@ -27,12 +27,12 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import Space
-from commtune.tuner.campaign import Campaign, Report
+from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.evidence import Evidence
 from commtune.tuner.plan import Budget, Plan
 from commtune.tuner.runner import Runner
 from commtune.tuner.session import Session
-from commtune.tuner.verification import Finding, claim_of
+from commtune.tuner.verification import VerificationVerdict, claim_of
 from commtune.tuner.verifying import Verification, VerifyPhase
 
 SPACE = Space("made-up", "1", "made-up", ())
@@ -97,19 +97,19 @@ def laboratory(tmp_path: Path) -> Iterator[Laboratory]:
 @pytest.mark.parametrize(
     ("truth", "finding"),
     [
-        (gains(1, 1.3, 1.3), Finding.HOLDS),
-        (gains(1, 1.1, 1.1), Finding.WEAKER),
-        (gains(1, 1.3, 1.1), Finding.WEAKER),
-        (gains(1, 1.0, 1.0), Finding.GONE),
-        (gains(1, 0.8, 0.8), Finding.WORSE),
-        (gains(1, 1.3, 0.8), Finding.WORSE),
-        (gains(0.8, 1.3, 1.3), Finding.WORSE),
+        (gains(1, 1.3, 1.3), VerificationVerdict.HOLDS),
+        (gains(1, 1.1, 1.1), VerificationVerdict.WEAKER),
+        (gains(1, 1.3, 1.1), VerificationVerdict.WEAKER),
+        (gains(1, 1.0, 1.0), VerificationVerdict.GONE),
+        (gains(1, 0.8, 0.8), VerificationVerdict.WORSE),
+        (gains(1, 1.3, 0.8), VerificationVerdict.WORSE),
+        (gains(0.8, 1.3, 1.3), VerificationVerdict.WORSE),
     ],
     ids=["stays", "shrinks", "shrinks at one size", "vanishes", "turns", "turns at one size",
          "begins to harm"],
 )  # fmt: skip
 def test_what_became_of_a_gain_is_found(
-    laboratory: Laboratory, truth: Truth, finding: Finding
+    laboratory: Laboratory, truth: Truth, finding: VerificationVerdict
 ) -> None:
     verification = laboratory.becomes(truth, noise=0.02).verify(40.0)
     assert verification.finding is finding, verification.sizes
@@ -118,7 +118,7 @@ def test_what_became_of_a_gain_is_found(
 
 def test_what_the_looks_may_get_wrong_together(laboratory: Laboratory, tmp_path: Path) -> None:
     """A gain that stays is called anything else, and one that vanished holds, in few of 40."""
-    said: Counter[tuple[float, Finding]] = Counter()
+    said: Counter[tuple[float, VerificationVerdict]] = Counter()
     for seed in range(40):
         truth = 1.3 if seed % 2 else 1.0
         database = open_database(f"sqlite:///{tmp_path}/{seed}.db")
@@ -129,19 +129,30 @@ def test_what_the_looks_may_get_wrong_together(laboratory: Laboratory, tmp_path:
         plan = replace(laboratory.plan, seed=seed)
         said[truth, Laboratory(database, machine, plan).verify(16.0).finding] += 1
         database.close()
-    wrong_of_true = {Finding.WEAKER, Finding.GONE, Finding.WORSE}
-    wrong_of_gone = {Finding.HOLDS, Finding.WEAKER, Finding.WORSE}
+    wrong_of_true = {
+        VerificationVerdict.WEAKER,
+        VerificationVerdict.GONE,
+        VerificationVerdict.WORSE,
+    }
+    wrong_of_gone = {
+        VerificationVerdict.HOLDS,
+        VerificationVerdict.WEAKER,
+        VerificationVerdict.WORSE,
+    }
     # At most 5 % each: 4 or more of 20 happen once in 60 such tests.
     assert sum(said[1.3, finding] for finding in wrong_of_true) < 4, said
     assert sum(said[1.0, finding] for finding in wrong_of_gone) < 4, said
-    assert said[1.3, Finding.HOLDS] >= 15, said
+    assert said[1.3, VerificationVerdict.HOLDS] >= 15, said
 
 
 def test_blocks_are_planned_stored_and_kept_apart_by_day(laboratory: Laboratory) -> None:
     first = laboratory.verify()
     runs = len(laboratory.today.runs)
     second = laboratory.becomes(gains(1, 0.8, 0.8)).verify()
-    assert (first.finding, second.finding) == (Finding.HOLDS, Finding.WORSE)
+    assert (first.finding, second.finding) == (
+        VerificationVerdict.HOLDS,
+        VerificationVerdict.WORSE,
+    )
     store = Store(laboratory.database)
     campaign_id = laboratory.session().runner.campaign_id
     stored = list(store.runs(campaign_id))
@@ -161,7 +172,7 @@ def test_a_clear_answer_ends_early_and_an_unclear_one_uses_the_time(
     assert clear.stopped == "clear"
     assert clear.blocks < 90  # 100 fit
     noisy = laboratory.becomes(gains(1, 1.03, 1.03), noise=0.3).verify(40.0)
-    assert (noisy.stopped, noisy.finding) == ("time", Finding.UNDECIDED)
+    assert (noisy.stopped, noisy.finding) == ("time", VerificationVerdict.UNDECIDED)
     assert noisy.blocks >= 0.9 * noisy.planned
     assert noisy.more is None or noisy.more > 0
 
@@ -177,7 +188,7 @@ def test_the_time_holds_on_a_machine_that_became_slow(laboratory: Laboratory) ->
 def test_settings_that_do_not_work_any_more_are_worse(laboratory: Laboratory) -> None:
     broken = {("BUFFER", "65536"): Outcome.CRASHED}
     verification = laboratory.becomes(gains(1, 1.3, 1.3), outcomes=broken).verify()
-    assert verification.finding is Finding.WORSE
+    assert verification.finding is VerificationVerdict.WORSE
     assert verification.stopped == "failing"
     assert verification.failures == {Outcome.CRASHED: 3}
 
@@ -185,7 +196,7 @@ def test_settings_that_do_not_work_any_more_are_worse(laboratory: Laboratory) ->
 def test_lost_runs_are_no_failures(laboratory: Laboratory) -> None:
     lost = {("BUFFER", "65536"): Outcome.NODE_FAILURE}
     found = laboratory.becomes(gains(1, 1.3, 1.3), outcomes=lost).verify()
-    assert (found.finding, found.stopped) == (Finding.UNDECIDED, "time")
+    assert (found.finding, found.stopped) == (VerificationVerdict.UNDECIDED, "time")
     assert (found.failures, found.detail, found.blocks) == ({}, "", 0)
     assert set(found.lost) == {Outcome.NODE_FAILURE}
     measure = laboratory.becomes(gains(1, 1.3, 1.3), outcomes={}).today.measure
@@ -197,7 +208,7 @@ def test_lost_runs_are_no_failures(laboratory: Laboratory) -> None:
 
     laboratory.today.measure = now_and_then  # type: ignore[method-assign,assignment]  # for this test
     found = laboratory.verify()
-    assert (found.finding, found.failures) == (Finding.HOLDS, {})
+    assert (found.finding, found.failures) == (VerificationVerdict.HOLDS, {})
     assert found.lost[Outcome.PREEMPTED] > 2
 
 
@@ -212,7 +223,7 @@ def test_interrupted_it_says_what_is_known_and_keeps_it(laboratory: Laboratory) 
     laboratory.today.measure = interrupted  # type: ignore[method-assign,assignment]  # for this test
     verification = laboratory.verify(100.0)
     assert (verification.stopped, verification.blocks) == ("interrupted", 12)
-    assert verification.finding is Finding.HOLDS
+    assert verification.finding is VerificationVerdict.HOLDS
     store = Store(laboratory.database)
     stored = list(store.runs(laboratory.session().runner.campaign_id))
     assert Counter(run.outcome for run in stored) == {Outcome.OK: 25, Outcome.INTERRUPTED: 1}
@@ -227,13 +238,13 @@ def test_more_ranks_than_cores_say_nothing(laboratory: Laboratory) -> None:
     laboratory.today.measure = oversubscribed  # type: ignore[method-assign,assignment]  # for this test
     verification = laboratory.verify()
     assert verification.oversubscribed
-    assert verification.finding is Finding.UNDECIDED
+    assert verification.finding is VerificationVerdict.UNDECIDED
 
 
 # With a whole campaign before
 
 
-def tuned(laboratory: Laboratory) -> Report:
+def tuned(laboratory: Laboratory) -> CampaignResult:
     """Tunes over the made-up machine: one variable, two values."""
     from commtune.spaces import build_space, parse_document
 
@@ -260,7 +271,7 @@ def test_what_a_campaign_recommends_is_verified_and_its_course_stays(
     recommended = [p for p in report.profiles if not p.configuration.is_default]
     assert recommended
     for stated in recommended:
-        assert laboratory.verify(40.0, stated).finding is Finding.HOLDS
+        assert laboratory.verify(40.0, stated).finding is VerificationVerdict.HOLDS
     count = len(laboratory.today.runs)
     again = tuned(laboratory)
     assert len(laboratory.today.runs) == count
@@ -275,7 +286,7 @@ def test_speeds_of_the_campaign_tell_the_speed_of_a_short_day(laboratory: Labora
     assert {p.speed for p in slow.points} == {"all", "slow"}
     assert slow.now == {"fast": 0.0, "slow": 1.0}
     assert 0.2 < slow.then["slow"] < 0.6
-    assert slow.finding is Finding.HOLDS
+    assert slow.finding is VerificationVerdict.HOLDS
 
 
 def test_known_evidence_may_be_another_campaigns(laboratory: Laboratory) -> None:
@@ -285,5 +296,5 @@ def test_known_evidence_may_be_another_campaigns(laboratory: Laboratory) -> None
     session = laboratory.session()
     phase = VerifyPhase(session, claim_of(PROFILE, SIZES), known, 8.0)
     assert phase.planned == 20
-    assert phase.run().finding is Finding.HOLDS
+    assert phase.run().finding is VerificationVerdict.HOLDS
     assert {run.phase for run in session.runner.evidence.runs} == {Phase.VERIFY}

@@ -14,15 +14,15 @@ from commtune.cluster.slurm.placement import expand_hosts
 from commtune.cluster.slurm.queries import (
     FIELD,
     QueuedJob,
+    SlurmError,
     SlurmFault,
-    Trouble,
-    ask,
+    ask_slurm,
     id_lists,
     leader_of,
     read_count,
     read_time,
 )
-from commtune.cluster.slurm.states import JobState, Sighting, read_state
+from commtune.cluster.slurm.states import JobState, ObservedState, read_state
 from commtune.errors import EnvironmentFault, MissingComponent
 
 # The name comes last: it may hold anything.
@@ -51,7 +51,7 @@ class AccountedJob:
 
     id: str
     number: str
-    sighting: Sighting
+    sighting: ObservedState
     exit_code: int | None
     signal: int | None
     elapsed_s: int
@@ -112,7 +112,7 @@ def last_attempts(records: Iterable[AccountedJob]) -> dict[str, AccountedJob]:
     return {record.id: record for record in records}
 
 
-def sighting_in(records: Iterable[AccountedJob], job: str) -> Sighting:
+def sighting_in(records: Iterable[AccountedJob], job: str) -> ObservedState:
     """Where a job stands by the accounts; ABSENT where they don't name it.
 
     Accounts lag behind the queue: they may still call a job running that has just ended. So they
@@ -120,9 +120,9 @@ def sighting_in(records: Iterable[AccountedJob], job: str) -> Sighting:
     """
     attempts = [record for record in records if job in (record.id, record.number)]
     if not attempts:
-        return Sighting(JobState.ABSENT)
+        return ObservedState(JobState.ABSENT)
     last = attempts[-1].sighting
-    return Sighting(
+    return ObservedState(
         last.state, last.word, last.reason, last.cancelled_by, last.started_at, len(attempts)
     )
 
@@ -177,14 +177,14 @@ class Accounting:
         except MissingComponent:
             return False
         except SlurmFault as fault:
-            return fault.trouble is not Trouble.ACCOUNTING_OFF
+            return fault.trouble is not SlurmError.ACCOUNTING_OFF
         return True
 
     def _ask(self, which: Sequence[str]) -> str:
         question = [self.sacct, "--allocations", "--duplicates", "--noheader", "--parsable2"]
         question += [f"--delimiter={FIELD}", f"--format={','.join(FIELDS)}", *which]
         question += [f"--clusters={self.cluster}"] if self.cluster else []
-        return ask(question, self.environment, self.timeout_s)
+        return ask_slurm(question, self.environment, self.timeout_s)
 
 
 @dataclass(frozen=True)

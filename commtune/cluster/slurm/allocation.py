@@ -12,10 +12,10 @@ from commtune.cluster.slurm.placement import (
     Topology,
     ask_places,
     expand_hosts,
-    farthest,
+    find_distance,
     read_places,
 )
-from commtune.cluster.slurm.queries import SlurmFault, ask, read_time
+from commtune.cluster.slurm.queries import SlurmFault, ask_slurm, read_time
 from commtune.errors import AllocationOver, EnvironmentFault
 
 #: Seconds before the end that are for storing and for ending cleanly.
@@ -49,7 +49,7 @@ class Allocation:
     def trouble(self, environment: Mapping[str, str]) -> SlurmFault | None:
         """Why Slurm gives no answer now; ``None`` if it does."""
         try:
-            ask(["squeue", "--noheader", f"--jobs={self.number}"], environment, 60.0)
+            ask_slurm(["squeue", "--noheader", f"--jobs={self.number}"], environment, 60.0)
         except SlurmFault as fault:
             return fault
         return None
@@ -60,7 +60,7 @@ class Allocation:
 
     def distance(self, topology: Topology, *, switch_is_group: bool = False) -> str:
         """How far apart its nodes stand, in the words of ``placement.Distance``."""
-        return str(farthest(topology.of(self.nodes), switch_is_group=switch_is_group))
+        return str(find_distance(topology.of(self.nodes), switch_is_group=switch_is_group))
 
 
 def this_allocation(
@@ -92,7 +92,7 @@ def _times_by_queue(number: str) -> tuple[float | None, float | None]:
     """When a job began and will be over, for an older Slurm, which doesn't tell the job itself."""
     question = ["squeue", "--noheader", "--format=%S %e", f"--jobs={number}"]
     try:
-        began, _, ends = ask(question, dict(os.environ), 60.0).partition(" ")
+        began, _, ends = ask_slurm(question, dict(os.environ), 60.0).partition(" ")
     except SlurmFault:
         return None, None
     return read_time(began), read_time(ends)
@@ -108,7 +108,7 @@ def topology_of(allocation: Allocation, known: Topology) -> Topology:
     if known.positions or not ("." in pattern or Path(XNAME_FILE).exists()):
         return known
     try:
-        return read_places(ask(ask_places(len(allocation.nodes)), dict(os.environ), 60.0))
+        return read_places(ask_slurm(ask_places(len(allocation.nodes)), dict(os.environ), 60.0))
     except SlurmFault:
         return known
 
@@ -120,9 +120,9 @@ def end_steps(allocation: Allocation, environment: Mapping[str, str]) -> None:
         SlurmFault: Slurm gives no answer.
     """
     question = ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={allocation.number}"]
-    steps = _numbered(ask(question, environment, 60.0).split())
+    steps = _numbered(ask_slurm(question, environment, 60.0).split())
     if steps:
-        ask(["scancel", *steps], environment, 60.0)
+        ask_slurm(["scancel", *steps], environment, 60.0)
 
 
 def _numbered(steps: Sequence[str]) -> list[str]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from commtune.model import Aggressor, Outcome, RunResult
-from commtune.slurm_templates import Beside as Command
-from commtune.slurm_templates import Step, Wish, launch
-from commtune.slurm_templates.beside import Presence, presence
+from commtune.slurm_templates import BackgroundCommand as Command
+from commtune.slurm_templates import JobRequest, Step, launch_words
+from commtune.slurm_templates.beside import Presence, read_presence
 from commtune.systems.schema import System
 
 #: Seconds that it may take to begin: srun, the library's start, the first messages.
@@ -51,7 +51,7 @@ class ReadTraffic(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class AggressorFiles:
     """Where the aggressor beside one run leaves its files.
 
     Attributes:
@@ -61,12 +61,12 @@ class Place:
     output: Path
 
     @classmethod
-    def of_step(cls, output: str | Path) -> Place:
+    def of_step(cls, output: str | Path) -> AggressorFiles:
         """Beside a step of a block's job that prints to this file; see ``Step.beside``."""
         return cls(Path(f"{output}.beside"))
 
     @classmethod
-    def of_run(cls, folder: Path, run_id: str) -> Place:
+    def of_run(cls, folder: Path, run_id: str) -> AggressorFiles:
         """Beside a run in an allocation, where records are in this folder."""
         return cls(folder / "beside" / f"{run_id}.out")
 
@@ -82,7 +82,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Beside:
+class AggressorLaunch:
     """An aggressor beside each run of a campaign.
 
     Attributes:
@@ -93,14 +93,14 @@ class Beside:
 
     aggressor: Aggressor
     system: System | None
-    wish: Wish
+    wish: JobRequest
     libraries: Collection[str]
     mpi_launcher: str
     arguments: Arguments
     sign: str
     read: ReadTraffic
 
-    def command(self, place: Place, run_id: str, limit_s: float) -> Command:
+    def command(self, place: AggressorFiles, run_id: str, limit_s: float) -> Command:
         """What starts it beside a run.
 
         Args:
@@ -111,7 +111,7 @@ class Beside:
         program = self.arguments(
             place.records, run_id, longest_s=longest_s, stop_file=place.stop_file
         )
-        words = launch(
+        words = launch_words(
             self.system,
             self._own_wish(),
             program,
@@ -124,15 +124,16 @@ class Beside:
     def joined(self, step: Step, run_id: str) -> Step:
         """A step of a block's job with the aggressor beside it."""
         return replace(
-            step, beside=self.command(Place.of_step(step.output), run_id, step.time_limit_s)
+            step,
+            beside=self.command(AggressorFiles.of_step(step.output), run_id, step.time_limit_s),
         )
 
     @property
-    def wish_of_job(self) -> Wish:
+    def wish_of_job(self) -> JobRequest:
         """What jobs with timed runs ask for."""
-        return whole(self.wish, self.aggressor)
+        return request_with_aggressor(self.wish, self.aggressor)
 
-    def _own_wish(self) -> Wish:
+    def _own_wish(self) -> JobRequest:
         """Binding is meant for the ranks of the runs, and for as many of them."""
         ranks = self.aggressor.ranks_per_node
         alike = ranks == self.wish.ranks_per_node
@@ -144,11 +145,11 @@ class Beside:
             gpu_bind=self.wish.gpu_bind if alike else "",
         )
 
-    def presence(self, place: Place) -> Presence:
+    def presence(self, place: AggressorFiles) -> Presence:
         """Whether it was there as long as a run that is over."""
-        return presence(_tail(place.output))
+        return read_presence(_tail(place.output))
 
-    def checked(self, result: RunResult, place: Place) -> RunResult:
+    def checked(self, result: RunResult, place: AggressorFiles) -> RunResult:
         """The result of a run that is over, with what was done beside it.
 
         A run without traffic beside it answers another question: it is lost, whatever it measured.
@@ -165,14 +166,14 @@ class Beside:
             output_tail=_tail(place.output),
         )
 
-    def _with_traffic(self, result: RunResult, place: Place) -> RunResult:
+    def _with_traffic(self, result: RunResult, place: AggressorFiles) -> RunResult:
         traffic = self.read(place.records)
         if result.header is None or not traffic.bytes_moved:
             return result
-        return replace(result, header={**result.header, "beside": did(traffic)})
+        return replace(result, header={**result.header, "beside": aggressor_facts(traffic)})
 
 
-def did(traffic: Traffic) -> dict[str, Any]:
+def aggressor_facts(traffic: Traffic) -> dict[str, Any]:
     """What an aggressor did, as plain data that is kept with the run."""
     return {
         "bytes_moved": traffic.bytes_moved,
@@ -182,7 +183,7 @@ def did(traffic: Traffic) -> dict[str, Any]:
     }
 
 
-def whole(wish: Wish, aggressor: Aggressor | None) -> Wish:
+def request_with_aggressor(wish: JobRequest, aggressor: Aggressor | None) -> JobRequest:
     """What a job asks for whose runs have an aggressor beside them."""
     if aggressor is None:
         return wish

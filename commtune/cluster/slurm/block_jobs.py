@@ -10,18 +10,18 @@ from pathlib import Path
 from statistics import median
 
 from commtune.cluster.local import make_folder
-from commtune.cluster.slurm.flight import Flight, new_key
-from commtune.cluster.slurm.folders import Note
-from commtune.cluster.slurm.handing_in import HandingIn
-from commtune.cluster.slurm.leftovers import close_leftovers
+from commtune.cluster.slurm.flight import TrackedJob, new_key
+from commtune.cluster.slurm.folders import ControllerNote
+from commtune.cluster.slurm.handing_in import Submitter
+from commtune.cluster.slurm.leftovers import close_orphans
 from commtune.cluster.slurm.queries import SlurmFault
-from commtune.cluster.slurm.results import End, Reader, lost_nodes
+from commtune.cluster.slurm.results import JobEnd, ResultReader, lost_nodes
 from commtune.cluster.slurm.scripts import Scripts, time_limit_of_job
-from commtune.cluster.slurm.spending import Spending
+from commtune.cluster.slurm.spending import NodeHourAccount
 from commtune.cluster.slurm.states import JobState
-from commtune.cluster.slurm.stopping import Stopping
+from commtune.cluster.slurm.stopping import StopPolicy
 from commtune.cluster.slurm.tracer import Tracer
-from commtune.cluster.slurm.watching import Watch
+from commtune.cluster.slurm.watching import JobMonitor
 from commtune.model import (
     Execution,
     JobKind,
@@ -57,21 +57,21 @@ class BlockJobs:
 
     folder: Path
     scripts: Scripts
-    reader: Reader
+    reader: ResultReader
     tracer: Tracer
     book: JobBook
-    handing_in: HandingIn
-    watch: Watch
-    spending: Spending
-    stopping: Stopping
+    handing_in: Submitter
+    watch: JobMonitor
+    spending: NodeHourAccount
+    stopping: StopPolicy
     most_in_flight: int = 4
     glance_s: float = 1.0
     simulated: bool = False
     alive: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
-    _flights: dict[str, Flight] = field(default_factory=dict, init=False)
-    _landed: list[Flight] = field(default_factory=list, init=False)
+    _flights: dict[str, TrackedJob] = field(default_factory=dict, init=False)
+    _landed: list[TrackedJob] = field(default_factory=list, init=False)
     _unknown: list[RunResult] = field(default_factory=list, init=False)
     #: Of one operation.
     _walls: deque[float] = field(default_factory=lambda: deque(maxlen=_TYPICAL_OF), init=False)
@@ -135,7 +135,7 @@ class BlockJobs:
             self._unknown += [_never_handed_in(request, self.clock()) for request in requests]
             return
         job = jobs[block]
-        flight = Flight(job, tuple(requests), 0.0, perhaps_known=not job.number, adopted=True)
+        flight = TrackedJob(job, tuple(requests), 0.0, perhaps_known=not job.number, adopted=True)
         note = flight.folder.note()
         flight.limit_s, flight.expected_s = note.limit_s, note.expected_s
         self._flights[job.key] = flight
@@ -168,7 +168,7 @@ class BlockJobs:
                 execution = self.tracer.execution(request, folder)
         return execution
 
-    def _new(self, kind: JobKind, requests: Sequence[RunRequest], limit_s: float) -> Flight:
+    def _new(self, kind: JobKind, requests: Sequence[RunRequest], limit_s: float) -> TrackedJob:
         key = new_key()
         job = JobRecord(
             key=key,
@@ -178,18 +178,18 @@ class BlockJobs:
             node_count=self.spending.nodes,
             block=requests[0].block if kind is JobKind.BLOCK else None,
         )
-        return Flight(job, tuple(requests), limit_s)
+        return TrackedJob(job, tuple(requests), limit_s)
 
-    def _take_off(self, flight: Flight, script: str) -> None:
+    def _take_off(self, flight: TrackedJob, script: str) -> None:
         """The steps of the protocol (see ``handing_in``), in their order."""
         make_folder(self.reader.records)
-        flight.folder.write_script(script, Note(flight.limit_s, flight.expected_s))
+        flight.folder.write_script(script, ControllerNote(flight.limit_s, flight.expected_s))
         self.book.put_job(flight.job)
         self._flights[flight.job.key] = flight
         self.handing_in.attempt(flight)
         self.watch.soon()
 
-    def _look(self) -> list[tuple[Flight, End]]:
+    def _look(self) -> list[tuple[TrackedJob, JobEnd]]:
         """Jobs that are over; rests a while if none is."""
         flights = list(self._flights.values())
         for flight in flights:
@@ -205,7 +205,7 @@ class BlockJobs:
         self.sleep(min(self.glance_s, max(0.05, due - now)))
         return []
 
-    def _land(self, flight: Flight, end: End) -> list[RunResult]:
+    def _land(self, flight: TrackedJob, end: JobEnd) -> list[RunResult]:
         """The results of a block whose job is over."""
         del self._flights[flight.job.key]
         self._landed.append(flight)
@@ -221,7 +221,7 @@ class BlockJobs:
         self.stopping.seen(flight, end, nodes, lost_nodes(results))
         return results
 
-    def _done_with(self, flight: Flight) -> None:
+    def _done_with(self, flight: TrackedJob) -> None:
         flight.noted(stage=JobStage.OVER)
         self.spending.landed(flight)
 
@@ -231,7 +231,7 @@ class BlockJobs:
             return
         kept = {flight.job.key for flight in self._landed} | self._flights.keys()
         try:
-            close_leftovers(self.book, self.handing_in, self.spending, kept)
+            close_orphans(self.book, self.handing_in, self.spending, kept)
         except SlurmFault as fault:
             if not fault.transient:
                 raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.cluster.slurm.folders import JobFolder
-from commtune.cluster.slurm.states import JobState, Sighting
+from commtune.cluster.slurm.states import JobState, ObservedState
 from commtune.model import JobRecord, RunRequest
 
 _PREFIX = "commtune-"
@@ -34,7 +34,7 @@ def key_in(name: str) -> str:
 
 
 @dataclass
-class Flight:
+class TrackedJob:
     """A job under way.
 
     Attributes:
@@ -56,7 +56,7 @@ class Flight:
     requests: tuple[RunRequest, ...]
     limit_s: float
     expected_s: float = 0.0
-    sighting: Sighting = field(default_factory=lambda: Sighting(JobState.UNKNOWN))
+    sighting: ObservedState = field(default_factory=lambda: ObservedState(JobState.UNKNOWN))
     perhaps_known: bool = False
     adopted: bool = False
     attempts: int = 0
@@ -76,6 +76,6 @@ class Flight:
         return self.job
 
 
-def numbers(flights: Sequence[Flight]) -> list[str]:
+def job_numbers(flights: Sequence[TrackedJob]) -> list[str]:
     """Slurm's numbers of those that have one."""
     return [flight.job.number for flight in flights if flight.job.number]

@@ -30,7 +30,7 @@ _WHOLE_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
-class Ending:
+class ExitRecord:
     """How a step or a script ended.
 
     Attributes:
@@ -49,7 +49,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Note:
+class ControllerNote:
     """What the controller that made a job has to tell the one that adopts it.
 
     Attributes:
@@ -85,12 +85,12 @@ class JobFolder:
         """How a run ended."""
         return self.path / f"{position}.exit"
 
-    def note(self) -> Note:
+    def note(self) -> ControllerNote:
         """What was written with the script; all 0 where it can't be read."""
         found = _NOTE.fullmatch(_read(self.path / "note", _TAIL_BYTES, from_end=False))
-        return Note(float(found[1]), float(found[2])) if found else Note()
+        return ControllerNote(float(found[1]), float(found[2])) if found else ControllerNote()
 
-    def write_script(self, text: str, note: Note) -> None:
+    def write_script(self, text: str, note: ControllerNote) -> None:
         """Writes the script, whole or not at all, and a note for who adopts the job.
 
         Raises:
@@ -118,12 +118,12 @@ class JobFolder:
         self._look_anew()
         return (self.path / "started").exists()
 
-    def finished(self) -> Ending | None:
+    def finished(self) -> ExitRecord | None:
         """How the script ended; ``None`` as long as it has not, or was cut short."""
         self._look_anew()
         return self._ending(self.path / "finished")
 
-    def ending(self, position: int) -> Ending | None:
+    def ending(self, position: int) -> ExitRecord | None:
         """How a run ended; ``None`` where it has not, or never began."""
         return self._ending(self.step_exit(position))
 
@@ -144,9 +144,9 @@ class JobFolder:
         """What the job's nodes said of where they stand; see ``placement.read_places``."""
         return _read(self.path / "places", _WHOLE_BYTES, from_end=False)
 
-    def _ending(self, file: Path) -> Ending | None:
+    def _ending(self, file: Path) -> ExitRecord | None:
         found = _EXIT.fullmatch(_read(file, _TAIL_BYTES, from_end=False))
-        return Ending(int(found[1]), float(found[2]), float(found[3])) if found else None
+        return ExitRecord(int(found[1]), float(found[2]), float(found[3])) if found else None
 
     def _look_anew(self) -> None:
         """A network file system asks its server again for a folder that is opened."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from commtune.cluster.slurm.queries import Answer, Queue
+from commtune.cluster.slurm.queries import Queue, QueueSnapshot
 from commtune.errors import EnvironmentFault
 from commtune.model import JobRecord
 
@@ -22,7 +22,7 @@ def jobs_now(jobs: Collection[JobRecord], queue: Queue) -> dict[str, JobRecord]:
     return {job.key: _now(job, answer) for job in asked}
 
 
-def _now(job: JobRecord, answer: Answer) -> JobRecord:
+def _now(job: JobRecord, answer: QueueSnapshot) -> JobRecord:
     parts = answer.parts(job.number)
     if not parts:
         return replace(job, word="not in the queue", reason="") if answer.complete else job

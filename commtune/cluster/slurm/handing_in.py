@@ -17,8 +17,8 @@ from pathlib import Path
 
 from commtune import process
 from commtune.cluster.slurm.accounting import Accounting
-from commtune.cluster.slurm.flight import Flight, key_in
-from commtune.cluster.slurm.queries import Patience, Queue, SlurmFault, Trouble
+from commtune.cluster.slurm.flight import TrackedJob, key_in
+from commtune.cluster.slurm.queries import PollBackoff, Queue, SlurmError, SlurmFault
 from commtune.cluster.slurm.submitting import Submission, SubmissionFault
 from commtune.errors import EnvironmentFault
 from commtune.model import JobStage
@@ -30,13 +30,13 @@ _CLOCKS_S = 300.0
 _GIVE_UP_S = 24 * 3600.0
 #: Troubles that are worth a word at once.
 _WORDS = {
-    Trouble.QUEUE_FULL: "Slurm takes no more jobs of yours for now",
-    Trouble.CLOSED: "Slurm starts no jobs there for now",
+    SlurmError.QUEUE_FULL: "Slurm takes no more jobs of yours for now",
+    SlurmError.CLOSED: "Slurm starts no jobs there for now",
 }
 
 
 @dataclass
-class HandingIn:
+class Submitter:
     """Gives jobs to Slurm.
 
     Attributes:
@@ -50,13 +50,13 @@ class HandingIn:
     queue: Queue
     accounting: Accounting | None
     book: JobBook
-    patience: Patience
+    patience: PollBackoff
     clock: Callable[[], float]
     say: Callable[[str], None]
     options: Sequence[str] = ()
     _failing_since: float | None = field(default=None, init=False)
 
-    def attempt(self, flight: Flight) -> None:
+    def attempt(self, flight: TrackedJob) -> None:
         """Hands a job in, or finds that Slurm has it; it has a number then, or waits.
 
         Raises:
@@ -79,11 +79,11 @@ class HandingIn:
             self._failing_since = None
             self.book.put_job(flight.noted(number=number, stage=JobStage.SUBMITTED))
 
-    def _submit(self, flight: Flight) -> str:
+    def _submit(self, flight: TrackedJob) -> str:
         folder = flight.folder
         return self.submission.submit(folder.script, folder=folder.path, options=self.options)
 
-    def known(self, flight: Flight) -> str:
+    def known(self, flight: TrackedJob) -> str:
         """Slurm's number of a job that may have been handed in; empty where it was not.
 
         Raises:
@@ -105,7 +105,7 @@ class HandingIn:
                 return record.number
         return ""
 
-    def _wait(self, flight: Flight, fault: SlurmFault) -> None:
+    def _wait(self, flight: TrackedJob, fault: SlurmFault) -> None:
         """Leaves a job for later, if there is hope.
 
         Raises:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from commtune.cluster.slurm.flight import Flight, key_in
-from commtune.cluster.slurm.handing_in import HandingIn
+from commtune.cluster.slurm.flight import TrackedJob, key_in
+from commtune.cluster.slurm.handing_in import Submitter
 from commtune.cluster.slurm.queries import Queue
-from commtune.cluster.slurm.spending import Spending
+from commtune.cluster.slurm.spending import NodeHourAccount
 from commtune.model import JobKind, JobStage
 from commtune.tuner.ports import JobBook
 
 
-def living(queue: Queue) -> dict[str, str]:
+def running_jobs(queue: Queue) -> dict[str, str]:
     """Slurm's numbers of our jobs that are not over, by key.
 
     A job is ours by its name: a number alone proves nothing, since Slurm uses numbers again.
@@ -27,8 +27,8 @@ def living(queue: Queue) -> dict[str, str]:
     }
 
 
-def close_leftovers(
-    book: JobBook, handing_in: HandingIn, spending: Spending, kept: Collection[str]
+def close_orphans(
+    book: JobBook, handing_in: Submitter, spending: NodeHourAccount, kept: Collection[str]
 ) -> None:
     """Cancels and closes open jobs of blocks and traces, but for those kept (by key).
 
@@ -38,7 +38,7 @@ def close_leftovers(
         SlurmFault: Slurm gives no answer; they stay open.
     """
     left = [
-        Flight(job, (), 0.0)
+        TrackedJob(job, (), 0.0)
         for job in book.open_jobs()
         if job.kind is not JobKind.ALLOCATION and job.key not in kept
     ]
@@ -46,7 +46,7 @@ def close_leftovers(
         return
     for flight in left:
         flight.noted(number=flight.job.number or handing_in.known(flight))
-    alive = living(handing_in.queue)
+    alive = running_jobs(handing_in.queue)
     handing_in.submission.cancel([alive[f.job.key] for f in left if f.job.key in alive])
     for flight in left:
         if last := flight.folder.finished():

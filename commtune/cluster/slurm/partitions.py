@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from commtune.cluster.slurm.placement import expand_hosts
-from commtune.cluster.slurm.queries import FIELD, RECORD, SlurmFault, ask, read_count
+from commtune.cluster.slurm.queries import FIELD, RECORD, SlurmFault, ask_slurm, read_count
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.systems.seen import SeenPartition, SeenSlurm
 
@@ -29,7 +29,7 @@ def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | Non
         host: name of this machine, to tell whether it is a node.
     """
     try:
-        config = ask(["scontrol", "show", "config"], environment, _TIMEOUT_S)
+        config = ask_slurm(["scontrol", "show", "config"], environment, _TIMEOUT_S)
     except (SlurmFault, MissingComponent):
         return None
     listed = _asked(["sinfo", "--noheader", f"--format={FORMAT}"], environment)
@@ -39,7 +39,7 @@ def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | Non
 
 def _asked(question: list[str], environment: Mapping[str, str]) -> str:
     try:
-        return ask(question, environment, _TIMEOUT_S)
+        return ask_slurm(question, environment, _TIMEOUT_S)
     except (SlurmFault, MissingComponent):
         return ""
 

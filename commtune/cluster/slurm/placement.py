@@ -131,7 +131,7 @@ class Position:
         return self.switches[-2] if len(self.switches) > 1 else frozenset()
 
 
-def farthest(positions: Iterable[Position], *, switch_is_group: bool = False) -> Distance:
+def find_distance(positions: Iterable[Position], *, switch_is_group: bool = False) -> Distance:
     """The distance of the two nodes of a run that are farthest apart; UNKNOWN beats all."""
     distinct = list({position.node: position for position in positions}.values())
     distances = {

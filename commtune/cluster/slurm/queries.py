@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from commtune import process
 from commtune.cluster.slurm.placement import expand_hosts
-from commtune.cluster.slurm.states import JobState, Sighting, read_state
+from commtune.cluster.slurm.states import JobState, ObservedState, read_state
 from commtune.errors import EnvironmentFault, UserError
 
 #: ASCII's own separators, which no name of a job or node holds.
@@ -31,7 +31,7 @@ _JOB_ID = re.compile(r"(\d{1,10})([_+]\d{1,10})?", re.ASCII)
 _SETTINGS = re.compile(r"(SQUEUE|SACCT|SINFO)_\w+|SLURM_(CLUSTERS|BITSTR_LEN|TIME_FORMAT)|LC_ALL")
 
 
-class Trouble(StrEnum):
+class SlurmError(StrEnum):
     """Why Slurm gave no answer."""
 
     NO_SUCH_JOB = "no such job"
@@ -54,46 +54,46 @@ class Trouble(StrEnum):
 
 
 _LASTING = (
-    Trouble.NO_SUCH_JOB,
-    Trouble.NOT_PERMITTED,
-    Trouble.NOT_UNDERSTOOD,
-    Trouble.ACCOUNTING_OFF,
-    Trouble.REFUSED,
+    SlurmError.NO_SUCH_JOB,
+    SlurmError.NOT_PERMITTED,
+    SlurmError.NOT_UNDERSTOOD,
+    SlurmError.ACCOUNTING_OFF,
+    SlurmError.REFUSED,
 )
 
 #: Slurm's messages (src/common/slurm_errno.c and the programs' own), the more telling first.
 _MESSAGES = (
-    (r"accounting storage is disabled", Trouble.ACCOUNTING_OFF),
-    (r"talking to the database|persistent connection|PersistInit", Trouble.ACCOUNTING_DOWN),
-    (r"slurmdbd|unable to initialize storage plugin", Trouble.ACCOUNTING_DOWN),
-    (r"Invalid job id specified|Invalid job id:", Trouble.NO_SUCH_JOB),
-    (r"rate.?limit|RPC limit", Trouble.BUSY),
-    (r"Access/permission denied|Invalid user", Trouble.NOT_PERMITTED),
-    (r"munge|authentication|credential", Trouble.AUTHENTICATION),
-    (r"Incompatible versions|(unrecognized|invalid) option", Trouble.NOT_UNDERSTOOD),
-    (r"Invalid (job|field|node) (format|state)", Trouble.NOT_UNDERSTOOD),
-    (r"Unable to contact slurm controller|standby mode", Trouble.CONTROLLER_DOWN),
-    (r"Socket timed out|Connection (refused|timed out|reset)", Trouble.CONTROLLER_DOWN),
-    (r"Zero Bytes were transmitted|Message (send|receive) failure", Trouble.CONTROLLER_DOWN),
-    (r"Communication (connection|shutdown) failure", Trouble.CONTROLLER_DOWN),
-    (r"No route to host|Network is unreachable", Trouble.CONTROLLER_DOWN),
-    (r"establish a configuration source", Trouble.CONTROLLER_DOWN),
-    (r"Permission denied", Trouble.NOT_PERMITTED),
+    (r"accounting storage is disabled", SlurmError.ACCOUNTING_OFF),
+    (r"talking to the database|persistent connection|PersistInit", SlurmError.ACCOUNTING_DOWN),
+    (r"slurmdbd|unable to initialize storage plugin", SlurmError.ACCOUNTING_DOWN),
+    (r"Invalid job id specified|Invalid job id:", SlurmError.NO_SUCH_JOB),
+    (r"rate.?limit|RPC limit", SlurmError.BUSY),
+    (r"Access/permission denied|Invalid user", SlurmError.NOT_PERMITTED),
+    (r"munge|authentication|credential", SlurmError.AUTHENTICATION),
+    (r"Incompatible versions|(unrecognized|invalid) option", SlurmError.NOT_UNDERSTOOD),
+    (r"Invalid (job|field|node) (format|state)", SlurmError.NOT_UNDERSTOOD),
+    (r"Unable to contact slurm controller|standby mode", SlurmError.CONTROLLER_DOWN),
+    (r"Socket timed out|Connection (refused|timed out|reset)", SlurmError.CONTROLLER_DOWN),
+    (r"Zero Bytes were transmitted|Message (send|receive) failure", SlurmError.CONTROLLER_DOWN),
+    (r"Communication (connection|shutdown) failure", SlurmError.CONTROLLER_DOWN),
+    (r"No route to host|Network is unreachable", SlurmError.CONTROLLER_DOWN),
+    (r"establish a configuration source", SlurmError.CONTROLLER_DOWN),
+    (r"Permission denied", SlurmError.NOT_PERMITTED),
 )
 
 _HINTS = {
-    Trouble.NO_SUCH_JOB: "Slurm forgets ended jobs after MinJobAge; sacct may still know them",
-    Trouble.CONTROLLER_DOWN: "try 'scontrol ping'; jobs that run go on meanwhile",
-    Trouble.BUSY: "fewer programs should ask at the same time",
-    Trouble.AUTHENTICATION: "ask the administrators whether munge runs on this machine",
-    Trouble.NOT_PERMITTED: "ask the administrators whether PrivateData hides jobs from you",
-    Trouble.NOT_UNDERSTOOD: "check that the Slurm programs on PATH belong to this cluster",
-    Trouble.ACCOUNTING_OFF: "node-hours are then taken from the jobs' own times",
-    Trouble.ACCOUNTING_DOWN: "try 'sacctmgr ping' or ask again later",
-    Trouble.REFUSED: "check account, partition, QOS, time and size of the job against the site's",
-    Trouble.QUEUE_FULL: "let fewer jobs wait at a time; 'sacctmgr show qos' names limits",
-    Trouble.CLOSED: "see 'sinfo --summarize'; the administrators know when it opens again",
-    Trouble.OTHER: "type the command yourself to see all that it says",
+    SlurmError.NO_SUCH_JOB: "Slurm forgets ended jobs after MinJobAge; sacct may still know them",
+    SlurmError.CONTROLLER_DOWN: "try 'scontrol ping'; jobs that run go on meanwhile",
+    SlurmError.BUSY: "fewer programs should ask at the same time",
+    SlurmError.AUTHENTICATION: "ask the administrators whether munge runs on this machine",
+    SlurmError.NOT_PERMITTED: "ask the administrators whether PrivateData hides jobs from you",
+    SlurmError.NOT_UNDERSTOOD: "check that the Slurm programs on PATH belong to this cluster",
+    SlurmError.ACCOUNTING_OFF: "node-hours are then taken from the jobs' own times",
+    SlurmError.ACCOUNTING_DOWN: "try 'sacctmgr ping' or ask again later",
+    SlurmError.REFUSED: "check account, partition, QOS, time and size of the job against the site's",
+    SlurmError.QUEUE_FULL: "let fewer jobs wait at a time; 'sacctmgr show qos' names limits",
+    SlurmError.CLOSED: "see 'sinfo --summarize'; the administrators know when it opens again",
+    SlurmError.OTHER: "type the command yourself to see all that it says",
 }
 
 
@@ -104,15 +104,15 @@ class SlurmFault(EnvironmentFault):
         trouble: why, in our terms.
     """
 
-    def __init__(self, message: str, trouble: Trouble) -> None:
+    def __init__(self, message: str, trouble: SlurmError) -> None:
         super().__init__(message, hint=_HINTS[trouble], transient=trouble.is_transient)
         self.trouble = trouble
 
 
-def trouble_in(output: str) -> Trouble:
+def classify_error(output: str) -> SlurmError:
     """Why a program of Slurm failed, from what it printed."""
     found = (trouble for text, trouble in _MESSAGES if re.search(text, output, re.IGNORECASE))
-    return next(found, Trouble.OTHER)
+    return next(found, SlurmError.OTHER)
 
 
 def asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -121,14 +121,14 @@ def asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
 
 
-def ask(arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
+def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
     """What a program of Slurm prints, standard output and error together.
 
     Raises:
         SlurmFault: it failed, or gave no answer within ``timeout_s`` seconds.
         MissingComponent: there is no such program.
     """
-    completed = process.run(
+    completed = process.run_process(
         arguments,
         environment=asking_environment(environment),
         timeout_s=timeout_s,
@@ -136,17 +136,17 @@ def ask(arguments: Sequence[str], environment: Mapping[str, str], timeout_s: flo
     )
     if completed.ok:
         return completed.output
-    raise fault_of(arguments[0], completed, trouble_in(completed.output), timeout_s)
+    raise fault_of(arguments[0], completed, classify_error(completed.output), timeout_s)
 
 
 def fault_of(
-    program: str, completed: process.Completed, trouble: Trouble, timeout_s: float
+    program: str, completed: process.Completed, trouble: SlurmError, timeout_s: float
 ) -> SlurmFault:
     """The error of a program that failed, in its own words; silence is CONTROLLER_DOWN."""
     said = " ".join(completed.output.split())[-300:]
     if completed.timed_out:
         silence = f"no answer within {timeout_s:g} s" + (f": {said}" if said else "")
-        known = Trouble.CONTROLLER_DOWN if trouble is Trouble.OTHER else trouble
+        known = SlurmError.CONTROLLER_DOWN if trouble is SlurmError.OTHER else trouble
         return SlurmFault(f"{program}: {silence}", known)
     said = said or f"exit status {completed.exit_code}"
     return SlurmFault(f"{program}: {trouble.value}: {said}", trouble)
@@ -188,7 +188,7 @@ class QueuedJob:
     id: str
     number: str
     leader: str
-    sighting: Sighting
+    sighting: ObservedState
     node_count: int
     node_list: str
     ended_at: float | None
@@ -198,7 +198,7 @@ class QueuedJob:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueueSnapshot:
     """What the queue said at one time.
 
     Attributes:
@@ -212,14 +212,16 @@ class Answer:
         """All that is under this id: the job, or the parts of an array or heterogeneous job."""
         return tuple(j for j in self.jobs if job in (j.id, j.number, j.leader))
 
-    def sighting(self, job: str) -> Sighting:
+    def sighting(self, job: str) -> ObservedState:
         """Where a job stands; of one with parts, the part that is furthest from a good end."""
         seen = [part.sighting for part in self.parts(job)]
         if seen:
             return min(seen, key=lambda sighting: _ORDER.index(sighting.state))
         if self.complete:
-            return Sighting(JobState.ABSENT)
-        return Sighting(JobState.UNKNOWN, reason="a part of squeue's answer could not be read")
+            return ObservedState(JobState.ABSENT)
+        return ObservedState(
+            JobState.UNKNOWN, reason="a part of squeue's answer could not be read"
+        )
 
 
 #: A job with parts is over when all are, and completed only when all are.
@@ -246,10 +248,10 @@ _COLUMNS = ("%i", "%A", "%T", "%r", "%S", "%e", "%D", "%N", "%u", "%j", "%k")
 FORMAT = RECORD + FIELD.join(_COLUMNS) + FIELD
 
 
-def read_queue(output: str) -> Answer:
+def read_queue(output: str) -> QueueSnapshot:
     """Reads what ``squeue`` printed; warnings and headings between records are passed over."""
     records = [_read_record(text) for text in output.split(RECORD)[1:]]
-    return Answer(tuple(job for job in records if job), all(records))
+    return QueueSnapshot(tuple(job for job in records if job), all(records))
 
 
 def _read_record(text: str) -> QueuedJob | None:
@@ -308,7 +310,7 @@ class Queue:
     squeue: str = "squeue"
     sinfo: str = "sinfo"
 
-    def look(self, jobs: Collection[str]) -> Answer:
+    def look(self, jobs: Collection[str]) -> QueueSnapshot:
         """Where these jobs stand: one call, or one for every 9,000 jobs.
 
         Ended jobs are still seen for some minutes (Slurm's MinJobAge), then they are absent.
@@ -318,9 +320,9 @@ class Queue:
         """
         answers = [self._ask(["--jobs=" + ids]) for ids in id_lists(jobs)]
         found = itertools.chain.from_iterable(answer.jobs for answer in answers)
-        return Answer(tuple(found), all(answer.complete for answer in answers))
+        return QueueSnapshot(tuple(found), all(answer.complete for answer in answers))
 
-    def mine(self) -> Answer:
+    def mine(self) -> QueueSnapshot:
         """All jobs of the user, to find those whose ids were never written down.
 
         Raises:
@@ -338,17 +340,19 @@ class Queue:
             return frozenset()
         question = [self.sinfo, "--Node", "--noheader", *self._whom()]
         question += [f"--nodes={','.join(sorted(nodes))}", f"--format={RECORD}%N{FIELD}%T{FIELD}"]
-        return read_failed_nodes(ask(question, self.environment, self.timeout_s)) & set(nodes)
+        return read_failed_nodes(ask_slurm(question, self.environment, self.timeout_s)) & set(
+            nodes
+        )
 
-    def _ask(self, which: list[str]) -> Answer:
+    def _ask(self, which: list[str]) -> QueueSnapshot:
         question = [self.squeue, "--noheader", "--array", "--all", "--states=all", *self._whom()]
         question += [f"--user={self.user}", f"--format={FORMAT}", *which]
         try:
-            return read_queue(ask(question, self.environment, self.timeout_s))
+            return read_queue(ask_slurm(question, self.environment, self.timeout_s))
         except SlurmFault as fault:
             # Asked for one job only, squeue calls its absence an error; for several it doesn't.
-            if fault.trouble is Trouble.NO_SUCH_JOB:
-                return Answer()
+            if fault.trouble is SlurmError.NO_SUCH_JOB:
+                return QueueSnapshot()
             raise
 
     def _whom(self) -> list[str]:
@@ -368,7 +372,7 @@ def read_failed_nodes(output: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Patience:
+class PollBackoff:
     """How long to wait between two looks at the queue.
 
     It grows while nothing happens, so that a long night asks little, and differs by chance, so

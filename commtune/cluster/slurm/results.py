@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
-from commtune.cluster.judging import OVER_TIME, during, judge, judge_content
-from commtune.cluster.slurm.beside import Beside, Place
-from commtune.cluster.slurm.folders import Ending, JobFolder
-from commtune.cluster.slurm.placement import Topology, expand_hosts, farthest, read_places
+from commtune.cluster.judging import OVER_TIME, failed_operations, judge_content, judge_run
+from commtune.cluster.slurm.beside import AggressorFiles, AggressorLaunch
+from commtune.cluster.slurm.folders import ExitRecord, JobFolder
+from commtune.cluster.slurm.placement import Topology, expand_hosts, find_distance, read_places
 from commtune.cluster.slurm.states import JobState
 from commtune.errors import EnvironmentFault
 from commtune.model import Outcome, RunRequest, RunResult
@@ -39,7 +39,7 @@ _ENDING_OTHERS = frozenset({*_LOST, JobState.TIMED_OUT})
 
 
 @dataclass(frozen=True)
-class End:
+class JobEnd:
     """How a job ended, as far as anybody can tell.
 
     Attributes:
@@ -57,7 +57,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Reader:
+class ResultReader:
     """Reads what jobs left behind; any number of times.
 
     Attributes:
@@ -75,10 +75,10 @@ class Reader:
     records: Path
     topology: Topology
     switch_is_group: bool = False
-    beside: Beside | None = None
+    beside: AggressorLaunch | None = None
 
     def results(
-        self, folder: JobFolder, requests: Sequence[RunRequest], limit_s: float, end: End
+        self, folder: JobFolder, requests: Sequence[RunRequest], limit_s: float, end: JobEnd
     ) -> list[RunResult]:
         """What came of runs of a block whose job is over, in their order.
 
@@ -97,12 +97,12 @@ class Reader:
             else:
                 result = self._ended(folder, request, ending, limit_s, end)
                 if self.beside is not None:
-                    place = Place.of_step(folder.step_output(request.position))
+                    place = AggressorFiles.of_step(folder.step_output(request.position))
                     result = self.beside.checked(result, place)
             found.append(replace(result, nodes=nodes, distance=distance))
         return _without_blame(found, end)
 
-    def nodes_of(self, folder: JobFolder, end: End) -> tuple[str, ...]:
+    def nodes_of(self, folder: JobFolder, end: JobEnd) -> tuple[str, ...]:
         """The names of a job's nodes; none where neither it nor Slurm said."""
         return _names(folder.nodes().get("SLURM_JOB_NODELIST", "") or end.nodes)
 
@@ -110,7 +110,7 @@ class Reader:
         if not nodes:
             return ""
         topology = self.topology if self.topology.positions else read_places(folder.places())
-        return str(farthest(topology.of(nodes), switch_is_group=self.switch_is_group))
+        return str(find_distance(topology.of(nodes), switch_is_group=self.switch_is_group))
 
     def records_of(self, run_id: str) -> Path:
         """The record file of a run."""
@@ -120,9 +120,9 @@ class Reader:
         self,
         folder: JobFolder,
         request: RunRequest,
-        ending: Ending,
+        ending: ExitRecord,
         limit_s: float,
-        end: End,
+        end: JobEnd,
     ) -> RunResult:
         position = request.position
         output = folder.tail(folder.step_output(position))
@@ -135,9 +135,9 @@ class Reader:
             output=output,
         )
         found = self.program.read(self.records_of(request.run_id), request)
-        outcome, detail = judge(found, completed, limit_s)
+        outcome, detail = judge_run(found, completed, limit_s)
         if outcome.blames_configuration:
-            detail += during(request, found)
+            detail += failed_operations(request, found)
         if outcome is Outcome.OK:
             expected = {**self.environment, **request.configuration}
             outcome, detail = judge_content(request, found, expected, self.watched)
@@ -162,7 +162,7 @@ class Reader:
         )
 
     def _cut_short(
-        self, folder: JobFolder, request: RunRequest, limit_s: float, end: End
+        self, folder: JobFolder, request: RunRequest, limit_s: float, end: JobEnd
     ) -> RunResult:
         """The result of a run without an exit file."""
         position = request.position
@@ -202,7 +202,7 @@ def lost_nodes(results: Sequence[RunResult]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _without_blame(found: Sequence[RunResult], end: End) -> list[RunResult]:
+def _without_blame(found: Sequence[RunResult], end: JobEnd) -> list[RunResult]:
     """Where a node died, runs that failed may have hung on it.
 
     Slurm learns of it late. Until then, nothing can be started after the run that hung.
@@ -248,6 +248,6 @@ def _is_last(folder: JobFolder, position: int) -> bool:
     return folder.ending(position + 1) is None and (last is None or last.status != 0)
 
 
-def _is_memory(end: End, output: str) -> bool:
+def _is_memory(end: JobEnd, output: str) -> bool:
     text = output.lower()
     return end.state is JobState.OUT_OF_MEMORY and any(word in text for word in _MEMORY_WORDS)

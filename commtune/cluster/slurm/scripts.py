@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.cluster.slurm.beside import AROUND_A_RUN_S, Beside
+from commtune.cluster.slurm.beside import AROUND_A_RUN_S, AggressorLaunch
 from commtune.cluster.slurm.flight import job_name
 from commtune.cluster.slurm.folders import JobFolder
 from commtune.cluster.slurm.placement import ask_places
 from commtune.model import RunRequest
-from commtune.slurm_templates import Step, Wish, job_for, launch, render_block
+from commtune.slurm_templates import JobRequest, Step, job_for, launch_words, render_block
 from commtune.systems.schema import System
 from commtune.tuner.ports import Program
 
@@ -39,13 +39,13 @@ class Scripts:
 
     campaign: str
     system: System | None
-    wish: Wish
+    wish: JobRequest
     program: Program
     libraries: Collection[str]
     environment: Mapping[str, str]
     mpi_launcher: str
     records: Path
-    beside: Beside | None = None
+    beside: AggressorLaunch | None = None
     asks_places: bool = False
 
     def block(
@@ -99,7 +99,7 @@ class Scripts:
         limit_s: float,
     ) -> Step:
         return Step(
-            command=launch(
+            command=launch_words(
                 self.system,
                 self.wish,
                 command,
@@ -117,7 +117,7 @@ class Scripts:
         self,
         key: str,
         folder: JobFolder,
-        wish: Wish,
+        wish: JobRequest,
         steps: tuple[Step, ...],
         time_s: float,
         exclude: Collection[str],

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from commtune.cluster.slurm.accounting import Accounting
 from commtune.cluster.slurm.placement import Topology, read_topology
-from commtune.cluster.slurm.queries import SlurmFault, ask
+from commtune.cluster.slurm.queries import SlurmFault, ask_slurm
 from commtune.errors import EnvironmentFault, MissingComponent
 
 _TIMEOUT_S = 60.0
@@ -41,7 +41,7 @@ def describe_site(environment: Mapping[str, str]) -> Site:
         SlurmFault: it gives no answer.
     """
     try:
-        said = ask(["scontrol", "show", "config"], environment, _TIMEOUT_S)
+        said = ask_slurm(["scontrol", "show", "config"], environment, _TIMEOUT_S)
     except MissingComponent as error:
         raise MissingComponent(
             "the campaign file asks for Slurm, and there is no Slurm here (no scontrol)",
@@ -62,7 +62,7 @@ def cluster_name(environment: Mapping[str, str]) -> str:
     if inside := environment.get("SLURM_CLUSTER_NAME"):
         return inside
     try:
-        said = ask(["scontrol", "show", "config"], environment, _ANSWER_S)
+        said = ask_slurm(["scontrol", "show", "config"], environment, _ANSWER_S)
     except (SlurmFault, EnvironmentFault):
         return ""
     found = re.search(r"^ClusterName\s+= (.*?)\s*$", said, re.MULTILINE)
@@ -71,6 +71,6 @@ def cluster_name(environment: Mapping[str, str]) -> str:
 
 def _topology(environment: Mapping[str, str]) -> Topology:
     try:
-        return read_topology(ask(["scontrol", "show", "topology"], environment, _TIMEOUT_S))
+        return read_topology(ask_slurm(["scontrol", "show", "topology"], environment, _TIMEOUT_S))
     except (SlurmFault, EnvironmentFault):
         return Topology({})

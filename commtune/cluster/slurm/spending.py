@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from commtune.cluster.slurm.accounting import Accounting, Use, node_hours, use_in_accounts
-from commtune.cluster.slurm.flight import Flight
+from commtune.cluster.slurm.flight import TrackedJob
 from commtune.cluster.slurm.queries import SlurmFault
 from commtune.model import JobRecord
 from commtune.tuner.ports import JobBook
@@ -33,7 +33,7 @@ class _Open:
 
 
 @dataclass
-class Spending:
+class NodeHourAccount:
     """Keeps count of node-hours.
 
     Attributes:
@@ -63,7 +63,7 @@ class Spending:
         """The same as seconds that jobs had all of their nodes."""
         return self.used * 3600 / self.nodes
 
-    def left_s(self, under_way: Iterable[Flight]) -> float:
+    def left_s(self, under_way: Iterable[TrackedJob]) -> float:
         """Seconds that jobs of this many nodes may still take, those under way taken off."""
         if self.limit is None:
             return math.inf
@@ -73,7 +73,7 @@ class Spending:
         )
         return (self.limit - self.used) * 3600 / self.nodes - committed_s
 
-    def landed(self, flight: Flight) -> None:
+    def landed(self, flight: TrackedJob) -> None:
         """Notes what a job that is over used by its own times, and stores the job with it."""
         job = flight.job
         used_s = least_s = _least_s(flight)
@@ -113,7 +113,7 @@ class Spending:
         self.book.put_job(replace(job, node_hours=hours))
 
 
-def _least_s(flight: Flight) -> float:
+def _least_s(flight: TrackedJob) -> float:
     """Seconds that a job had its nodes at least: by its script's files, or else by its runs'."""
     last = flight.folder.finished()
     runs = (flight.folder.ending(position) for position in range(len(flight.requests)))

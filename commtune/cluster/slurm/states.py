@@ -183,7 +183,7 @@ _CANCELLED_BY = re.compile(r"CANCELLED\s+by\s+(\d{1,10})", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Sighting:
+class ObservedState:
     """What Slurm said of a job at one time.
 
     Attributes:
@@ -208,7 +208,7 @@ class Sighting:
         return self.state.policy
 
 
-def read_state(text: str, *, reason: str = "", started_at: float | None = None) -> Sighting:
+def read_state(text: str, *, reason: str = "", started_at: float | None = None) -> ObservedState:
     """Our state for what Slurm printed: a word, a short code, or several joined by commas.
 
     ``CANCELLED by 1000`` keeps who did it. A pending job whose reason says that it doesn't start
@@ -217,9 +217,9 @@ def read_state(text: str, *, reason: str = "", started_at: float | None = None) 
     word = text.strip()
     by = _CANCELLED_BY.fullmatch(word)
     state = JobState.CANCELLED if by else _state_of(word.split(","))
-    if state is JobState.PENDING and kind_of(reason).is_hopeless:
+    if state is JobState.PENDING and classify_reason(reason).is_hopeless:
         state = JobState.NEVER_STARTED
-    return Sighting(state, word, reason, int(by[1]) if by else None, started_at)
+    return ObservedState(state, word, reason, int(by[1]) if by else None, started_at)
 
 
 def _state_of(words: Iterable[str]) -> JobState:
@@ -241,7 +241,7 @@ def _counts(flag: str, base: JobState | None) -> bool:
     return not (flag in _WHILE_ALIVE and base in _OVER)
 
 
-class Waiting(StrEnum):
+class PendingReason(StrEnum):
     """Kinds of reasons for which a job waits in the queue."""
 
     TURN = "its turn has not come"
@@ -255,25 +255,25 @@ class Waiting(StrEnum):
     @property
     def is_hopeless(self) -> bool:
         """Whether the job doesn't start unless somebody does something."""
-        return self in (Waiting.SPENT, Waiting.HELD, Waiting.IMPOSSIBLE)
+        return self in (PendingReason.SPENT, PendingReason.HELD, PendingReason.IMPOSSIBLE)
 
 
 _REASONS = {
-    Waiting.TURN: "None Priority Resources Dependency BeginTime Licenses Prolog Cleaning "
+    PendingReason.TURN: "None Priority Resources Dependency BeginTime Licenses Prolog Cleaning "
     "FedJobLock Reservation Constraints SchedDefer BurstBufferResources BurstBufferStageIn "
     "MpiPortsBusy NvidiaImexChannels "
     # What ended the attempt before, of a job that Slurm put back into the queue:
     "TimeLimit NonZeroExitCode RaisedSignal InactiveLimit OutOfMemory",
-    Waiting.MACHINE: "PartitionDown PartitionInactive PartitionNodeLimit ReqNodeNotAvail NodeDown "
+    PendingReason.MACHINE: "PartitionDown PartitionInactive PartitionNodeLimit ReqNodeNotAvail NodeDown "
     "FrontEndDown PowerNotAvail PowerReserved BlockMaxError BlockFreeAction SystemFailure "
     "MaxPoweredUpNodes JobLaunchFailure",
-    Waiting.LIMIT: "AssociationJobLimit AssociationResourceLimit JobArrayTaskLimit "
+    PendingReason.LIMIT: "AssociationJobLimit AssociationResourceLimit JobArrayTaskLimit "
     "AccountingPolicy AssocMaxJobsLimit AssocMaxSubmitJobLimit QOSJobLimit QOSResourceLimit "
     "QOSUsageThreshold",
-    Waiting.SPENT: "AssociationTimeLimit QOSTimeLimit AssocGrpWallLimit QOSGrpWallLimit",
-    Waiting.HELD: "JobHeldUser JobHeldAdmin JobHoldMaxRequeue ReservationDeleted "
+    PendingReason.SPENT: "AssociationTimeLimit QOSTimeLimit AssocGrpWallLimit QOSGrpWallLimit",
+    PendingReason.HELD: "JobHeldUser JobHeldAdmin JobHoldMaxRequeue ReservationDeleted "
     "BurstBufferOperation",
-    Waiting.IMPOSSIBLE: "DependencyNeverSatisfied BadConstraints InvalidAccount InvalidQOS "
+    PendingReason.IMPOSSIBLE: "DependencyNeverSatisfied BadConstraints InvalidAccount InvalidQOS "
     "AccountNotAllowed QOSNotAllowed PartitionTimeLimit PartitionConfig MaxMemPerLimit DeadLine "
     "ReservationInvalid QOSMinCpuNotSatisfied",
 }
@@ -281,26 +281,26 @@ _KIND_OF = {word: kind for kind, words in _REASONS.items() for word in words.spl
 
 #: Slurm has a reason for every limit on every resource; their names are built by rule.
 _RULES = (
-    (r"(Assoc|QOS)Grp\w*RunMinutes(Limit)?", Waiting.LIMIT),
-    (r"(Assoc|QOS)Grp\w*Minutes(Limit)?", Waiting.SPENT),
-    (r"(Assoc|QOS)Grp\w+", Waiting.LIMIT),
-    (r"(Assoc|QOS)Max\w*Per(Job|Node)(Limit)?", Waiting.IMPOSSIBLE),
-    (r"QOSMin\w+", Waiting.IMPOSSIBLE),
-    (r"(QOS)?Max\w*Per(User|Account)(Limit)?", Waiting.LIMIT),
+    (r"(Assoc|QOS)Grp\w*RunMinutes(Limit)?", PendingReason.LIMIT),
+    (r"(Assoc|QOS)Grp\w*Minutes(Limit)?", PendingReason.SPENT),
+    (r"(Assoc|QOS)Grp\w+", PendingReason.LIMIT),
+    (r"(Assoc|QOS)Max\w*Per(Job|Node)(Limit)?", PendingReason.IMPOSSIBLE),
+    (r"QOSMin\w+", PendingReason.IMPOSSIBLE),
+    (r"(QOS)?Max\w*Per(User|Account)(Limit)?", PendingReason.LIMIT),
 )
 
 
-def kind_of(reason: str) -> Waiting:
+def classify_reason(reason: str) -> PendingReason:
     """What a pending job's reason means; Slurm may add details after a comma or in brackets."""
     word = re.split(r"[\s,(]", reason.strip().strip("()"), maxsplit=1)[0]
     if re.search(r"requeued[ _].*(held|special exit)", reason.replace("_", " ")):
-        return Waiting.HELD
+        return PendingReason.HELD
     if word in _KIND_OF:
         return _KIND_OF[word]
-    return next((kind for rule, kind in _RULES if re.fullmatch(rule, word)), Waiting.UNKNOWN)
+    return next((kind for rule, kind in _RULES if re.fullmatch(rule, word)), PendingReason.UNKNOWN)
 
 
-def advance(before: Sighting, after: Sighting) -> Sighting:
+def next_sighting(before: ObservedState, after: ObservedState) -> ObservedState:
     """What is known of a job after another look at it.
 
     An answer that says nothing (UNKNOWN, ABSENT) doesn't unsay that a job is over, and an answer
@@ -319,7 +319,7 @@ def advance(before: Sighting, after: Sighting) -> Sighting:
     return replace(after, attempt=before.attempt, started_at=started)
 
 
-def _started_later(before: Sighting, after: Sighting) -> bool:
+def _started_later(before: ObservedState, after: ObservedState) -> bool:
     return (
         before.started_at is not None
         and after.started_at is not None

@@ -12,14 +12,14 @@ from statistics import median
 from commtune.cluster.launch import Launcher
 from commtune.cluster.local import LocalBenchmark, make_folder
 from commtune.cluster.slurm.allocation import MARGIN_S, Allocation, end_steps
-from commtune.cluster.slurm.beside import BEGINS_S, ENDS_S, Beside, Place
+from commtune.cluster.slurm.beside import BEGINS_S, ENDS_S, AggressorFiles, AggressorLaunch
 from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.queries import Patience, SlurmFault
+from commtune.cluster.slurm.queries import PollBackoff, SlurmFault
 from commtune.cluster.slurm.results import lost_nodes
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Execution, Outcome, RunRequest, RunResult
-from commtune.slurm_templates import Wish, launch
-from commtune.slurm_templates.beside import around
+from commtune.slurm_templates import JobRequest, launch_words
+from commtune.slurm_templates.beside import launch_with
 from commtune.systems.schema import System
 
 #: coreutils' timeout waits so long between asking and killing; srun needs some to end its ranks.
@@ -33,9 +33,9 @@ _MOST_LOST = 5
 _MOST_ALONE = 5
 
 
-def srun(
+def srun_launcher(
     system: System | None,
-    wish: Wish,
+    wish: JobRequest,
     libraries: Sequence[str],
     mpi_launcher: str,
     first_node: int | None = None,
@@ -44,7 +44,7 @@ def srun(
 
     def command(ranks: int, program: Sequence[str], limit_s: float) -> list[str]:
         del ranks  # the wish says how many
-        words = launch(
+        words = launch_words(
             system, wish, program, libraries, mpi_launcher=mpi_launcher, first_node=first_node
         )
         # srun has to be asked to end, so that it ends its ranks on other nodes.
@@ -54,14 +54,16 @@ def srun(
     return Launcher(command, is_local=False, grace_s=_KILL_AFTER_S + 5.0)
 
 
-def beside_aggressor(launcher: Launcher, beside: Beside, records: Path) -> Launcher:
+def with_aggressor(launcher: Launcher, beside: AggressorLaunch, records: Path) -> Launcher:
     """The same launcher; timed runs wait for an aggressor, which is ended after them."""
 
     def started(
         run_id: str, variables: Mapping[str, str], words: Sequence[str], limit_s: float
     ) -> list[str]:
-        place = Place.of_run(records, run_id)
-        return around(beside.command(place, run_id, limit_s), str(place.output), variables, words)
+        place = AggressorFiles.of_run(records, run_id)
+        return launch_with(
+            beside.command(place, run_id, limit_s), str(place.output), variables, words
+        )
 
     return replace(launcher, around=started, grace_s=launcher.grace_s + BEGINS_S + ENDS_S)
 
@@ -88,9 +90,9 @@ class Steps:
     block_runs: int = 4
     worked: Callable[[], None] = lambda: None
     failed_nodes: FailedNodes | None = None
-    patience: Patience = field(default_factory=partial(Patience, 0))
+    patience: PollBackoff = field(default_factory=partial(PollBackoff, 0))
     say: Callable[[str], None] = lambda _: None
-    beside: Beside | None = None
+    beside: AggressorLaunch | None = None
     simulated: bool = False
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -190,7 +192,9 @@ class Steps:
         if looks:
             self.say("Slurm answers again")
 
-    def _checked(self, beside: Beside, request: RunRequest, result: RunResult) -> RunResult:
+    def _checked(
+        self, beside: AggressorLaunch, request: RunRequest, result: RunResult
+    ) -> RunResult:
         place = self._place(request)
         there = beside.presence(place)
         if there.killed:
@@ -204,8 +208,8 @@ class Steps:
             )
         return found
 
-    def _place(self, request: RunRequest) -> Place:
-        return Place.of_run(self.inner.folder, request.run_id)
+    def _place(self, request: RunRequest) -> AggressorFiles:
+        return AggressorFiles.of_run(self.inner.folder, request.run_id)
 
     def _wanted_s(self, request: RunRequest, limit_s: float) -> float:
         """Seconds that must be left: for a block when it begins, for a run inside of one."""

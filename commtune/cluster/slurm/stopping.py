@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.flight import Flight
+from commtune.cluster.slurm.flight import TrackedJob
 from commtune.cluster.slurm.queries import Queue, SlurmFault
-from commtune.cluster.slurm.results import End
-from commtune.cluster.slurm.states import JobState, Policy, Waiting, kind_of
+from commtune.cluster.slurm.results import JobEnd
+from commtune.cluster.slurm.states import JobState, PendingReason, Policy, classify_reason
 from commtune.cluster.slurm.submitting import Submission
 from commtune.errors import EnvironmentFault
 
@@ -17,7 +17,7 @@ _GOES_ON = "what was measured is kept; the same command goes on"
 
 
 @dataclass
-class Stopping:
+class StopPolicy:
     """Remembers failures of nodes, and why the campaign has to stop.
 
     Attributes:
@@ -47,7 +47,7 @@ class Stopping:
             raise self._stop
 
     def seen(
-        self, flight: Flight, end: End, nodes: Sequence[str], lost: Collection[str] = ()
+        self, flight: TrackedJob, end: JobEnd, nodes: Sequence[str], lost: Collection[str] = ()
     ) -> None:
         """Takes in how a job ended.
 
@@ -62,7 +62,7 @@ class Stopping:
                 hint=f"{_GOES_ON}\n'commtune cancel' ends jobs that are still there",
             )
 
-    def check_stuck(self, flights: Sequence[Flight]) -> None:
+    def check_stuck(self, flights: Sequence[TrackedJob]) -> None:
         """Cancels a job that can never start, and stops; says it of one that is held.
 
         Raises:
@@ -72,8 +72,8 @@ class Stopping:
             if flight.sighting.state is not JobState.NEVER_STARTED:
                 continue
             number, reason = flight.job.number, flight.sighting.reason
-            kind = kind_of(reason)
-            if kind is Waiting.HELD:
+            kind = classify_reason(reason)
+            if kind is PendingReason.HELD:
                 self._say_once(
                     number, f"job {number} is held ({reason}): 'scontrol release {number}'"
                 )

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from commtune import process
 from commtune.cluster.slurm.queries import (
+    SlurmError,
     SlurmFault,
-    Trouble,
     asking_environment,
+    classify_error,
     fault_of,
-    trouble_in,
 )
-from commtune.cluster.slurm.states import Waiting, kind_of
+from commtune.cluster.slurm.states import PendingReason, classify_reason
 from commtune.errors import UserError
 
 _IDS_IN_A_CALL = 5_000
@@ -37,40 +37,40 @@ _ALONE = r"sbatch: (error|fatal): (?!.*fail(ed|ure): ).*\b"
 #: Slurm's messages (src/common/slurm_errno.c of 22.05 to 25.11), the more telling first. What
 #: isn't here is judged as every other program's.
 _MESSAGES = (
-    (r"No cluster '.*' known", Trouble.REFUSED),
-    (r"can't be reached now", Trouble.CONTROLLER_DOWN),
-    (r"job queue full|Unable to create job record|max\w* .*submitted jobs", Trouble.QUEUE_FULL),
-    (r"temporarily (unable to accept|unavailable)", Trouble.QUEUE_FULL),
-    (r"Required partition not available|Partition in DOWN state", Trouble.CLOSED),
-    (r"submissions disabled|operation is presently disabled", Trouble.CLOSED),
-    (r"Required node not available|maintenance reservation", Trouble.CLOSED),
-    (r"reservation (not usable now|is in use)|Requested nodes are busy", Trouble.CLOSED),
-    (r"Job creation temporarily disabled|Prolog\w* is still running", Trouble.CLOSED),
-    (_FAILED + r"Invalid (?!user|group id)", Trouble.REFUSED),
-    (_FAILED + r"(Requested|Duplicate|Multiple|Circular|Immediate) ", Trouble.REFUSED),
-    (_FAILED + r"Job (size|script|dep|--batch|cannot be submitted)", Trouble.REFUSED),
-    (_FAILED + r"(CPU|Core|Node|Task|Memory)\b.*(invalid|not available)", Trouble.REFUSED),
-    (_FAILED + r"(More processors|No partition|Only batch jobs|Pathname of)", Trouble.REFUSED),
-    (_FAILED + r"(User's group not permitted|Access denied to requested)", Trouble.REFUSED),
-    (_FAILED + r"(Burst Buffer|Environment is missing|(In)?sufficient GRES)", Trouble.REFUSED),
-    (_FAILED + r"(Insane message|Data too large|Preemption is required)", Trouble.REFUSED),
+    (r"No cluster '.*' known", SlurmError.REFUSED),
+    (r"can't be reached now", SlurmError.CONTROLLER_DOWN),
+    (r"job queue full|Unable to create job record|max\w* .*submitted jobs", SlurmError.QUEUE_FULL),
+    (r"temporarily (unable to accept|unavailable)", SlurmError.QUEUE_FULL),
+    (r"Required partition not available|Partition in DOWN state", SlurmError.CLOSED),
+    (r"submissions disabled|operation is presently disabled", SlurmError.CLOSED),
+    (r"Required node not available|maintenance reservation", SlurmError.CLOSED),
+    (r"reservation (not usable now|is in use)|Requested nodes are busy", SlurmError.CLOSED),
+    (r"Job creation temporarily disabled|Prolog\w* is still running", SlurmError.CLOSED),
+    (_FAILED + r"Invalid (?!user|group id)", SlurmError.REFUSED),
+    (_FAILED + r"(Requested|Duplicate|Multiple|Circular|Immediate) ", SlurmError.REFUSED),
+    (_FAILED + r"Job (size|script|dep|--batch|cannot be submitted)", SlurmError.REFUSED),
+    (_FAILED + r"(CPU|Core|Node|Task|Memory)\b.*(invalid|not available)", SlurmError.REFUSED),
+    (_FAILED + r"(More processors|No partition|Only batch jobs|Pathname of)", SlurmError.REFUSED),
+    (_FAILED + r"(User's group not permitted|Access denied to requested)", SlurmError.REFUSED),
+    (_FAILED + r"(Burst Buffer|Environment is missing|(In)?sufficient GRES)", SlurmError.REFUSED),
+    (_FAILED + r"(Insane message|Data too large|Preemption is required)", SlurmError.REFUSED),
     # A site's own filter of jobs says what it wants, and then this.
-    (r"error: (?!slurm_).*\n(.*\n)*.*" + _FAILED + r"Unspecified error", Trouble.REFUSED),
+    (r"error: (?!slurm_).*\n(.*\n)*.*" + _FAILED + r"Unspecified error", SlurmError.REFUSED),
     # sbatch itself, before it asks the controller.
-    (_ALONE + r"(invalid|not valid|bad|unable to open file)", Trouble.REFUSED),
-    (r"does not look like a batch script|script (is empty|contains)", Trouble.REFUSED),
+    (_ALONE + r"(invalid|not valid|bad|unable to open file)", SlurmError.REFUSED),
+    (r"does not look like a batch script|script (is empty|contains)", SlurmError.REFUSED),
 )
 #: A limit, by the name of the reason for which a job would wait: one line of what sbatch says.
 _LIMIT = re.compile(r"^sbatch: error: ((?:Assoc|QOS|Max)\w+)$", re.ASCII | re.MULTILINE)
 
 _NEVER_ACCEPTED = frozenset(
     {
-        Trouble.REFUSED,
-        Trouble.QUEUE_FULL,
-        Trouble.CLOSED,
-        Trouble.BUSY,
-        Trouble.NOT_PERMITTED,
-        Trouble.NOT_UNDERSTOOD,
+        SlurmError.REFUSED,
+        SlurmError.QUEUE_FULL,
+        SlurmError.CLOSED,
+        SlurmError.BUSY,
+        SlurmError.NOT_PERMITTED,
+        SlurmError.NOT_UNDERSTOOD,
     }
 )
 #: The controller was never reached.
@@ -91,16 +91,16 @@ class SubmissionFault(SlurmFault):
         self.perhaps_accepted = perhaps_accepted
 
 
-def trouble_of_submission(output: str) -> Trouble:
+def trouble_of_submission(output: str) -> SlurmError:
     """Why sbatch failed, from what it printed."""
-    limits = [kind_of(word) for word in _LIMIT.findall(output)]
-    if any(limit in (Waiting.IMPOSSIBLE, Waiting.SPENT) for limit in limits):
-        return Trouble.REFUSED
+    limits = [classify_reason(word) for word in _LIMIT.findall(output)]
+    if any(limit in (PendingReason.IMPOSSIBLE, PendingReason.SPENT) for limit in limits):
+        return SlurmError.REFUSED
     # Without a name it may be any limit; the one on waiting jobs is what a campaign meets.
     if limits or "Job violates accounting/QOS policy" in output:
-        return Trouble.QUEUE_FULL
+        return SlurmError.QUEUE_FULL
     found = (trouble for text, trouble in _MESSAGES if re.search(text, output, re.IGNORECASE))
-    return next(found, trouble_in(output))
+    return next(found, classify_error(output))
 
 
 def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -183,7 +183,7 @@ class Submission:
             self._cancel(ordered[start : start + _IDS_IN_A_CALL])
 
     def _cancel(self, numbers: Sequence[str]) -> None:
-        done = process.run(
+        done = process.run_process(
             [self.scancel, *self._whom(), *numbers],
             environment=asking_environment(clean_environment(self.environment)),
             timeout_s=self.timeout_s,
@@ -193,11 +193,11 @@ class Submission:
         said = "\n".join(line for line in lines if not _is_gone(line))
         # Its exit status is an error number's last byte: zero proves nothing, other things little.
         if done.timed_out or "Kill job error" in said or not (done.ok or (lines and not said)):
-            raise fault_of(self.scancel, done, trouble_in(said), self.timeout_s)
+            raise fault_of(self.scancel, done, classify_error(said), self.timeout_s)
 
     def _sbatch(self, options: Sequence[str], script: Path, folder: Path) -> process.Completed:
         chdir = f"--chdir={folder.absolute()}"
-        return process.run(
+        return process.run_process(
             [self.sbatch, *self._whom(), chdir, *options, script.absolute()],
             environment=clean_environment(self.environment),
             timeout_s=self.timeout_s,

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from commtune.cluster.slurm.allocation import Allocation
 from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.flight import Flight, job_name, key_in, new_key
-from commtune.cluster.slurm.folders import Note
-from commtune.cluster.slurm.handing_in import HandingIn
+from commtune.cluster.slurm.flight import TrackedJob, job_name, key_in, new_key
+from commtune.cluster.slurm.folders import ControllerNote
+from commtune.cluster.slurm.handing_in import Submitter
 from commtune.cluster.slurm.placement import expand_hosts
 from commtune.cluster.slurm.queries import QueuedJob, SlurmFault
 from commtune.cluster.slurm.states import JobState
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
-from commtune.slurm_templates import Wish, job_for, render_allocation
+from commtune.slurm_templates import JobRequest, job_for, render_allocation
 from commtune.systems.schema import System
 from commtune.tuner.ports import JobBook
 
@@ -54,7 +54,7 @@ class AllocationScript:
 
     campaign: str
     system: System | None
-    wish: Wish
+    wish: JobRequest
     command: tuple[str, ...]
     folder: Path
     time_s: float
@@ -87,19 +87,19 @@ class AllocationScript:
 
 
 @dataclass
-class Succession:
+class AllocationChain:
     """Submits allocations and closes them in the book."""
 
     script: AllocationScript
     book: JobBook
-    handing_in: HandingIn
+    handing_in: Submitter
     failed_nodes: FailedNodes
     clock: Callable[[], float]
     _own: str = field(default="", init=False)
-    _next: Flight | None = field(default=None, init=False)
+    _next: TrackedJob | None = field(default=None, init=False)
     _again_at: float = field(default=0.0, init=False)
 
-    def submit(self, *, after: str = "", is_over: bool = False) -> Flight:
+    def submit(self, *, after: str = "", is_over: bool = False) -> TrackedJob:
         """Submits an allocation; returns it, with Slurm's number.
 
         Args:
@@ -117,9 +117,9 @@ class Succession:
             prepared_at=self.clock(),
             node_count=self.script.wish.nodes,
         )
-        flight = Flight(job, (), 0.0)
+        flight = TrackedJob(job, (), 0.0)
         script = self.script.render(key, after, self.failed_nodes.excluded)
-        flight.folder.write_script(script, Note())
+        flight.folder.write_script(script, ControllerNote())
         self.book.put_job(job)
         options = [f"--dependency=afterany:{after}"] if after and not is_over else []
         replace(self.handing_in, options=options).attempt(flight)
@@ -135,7 +135,7 @@ class Succession:
             )
         return flight
 
-    def alive(self, own: str = "") -> list[Flight]:
+    def alive(self, own: str = "") -> list[TrackedJob]:
         """Allocations of the campaign that are with Slurm, but for the one with this key.
 
         Those that are over are closed in the book.
@@ -144,7 +144,7 @@ class Succession:
             SlurmFault: nobody can tell now.
         """
         jobs = [job for job in self.book.open_jobs() if job.kind is JobKind.ALLOCATION]
-        flights = [Flight(job, (), 0.0) for job in jobs if job.key != own]
+        flights = [TrackedJob(job, (), 0.0) for job in jobs if job.key != own]
         alive = [flight for flight in flights if self._is_alive(flight)]
         for flight in flights:
             # One that has no number yet may be another controller's, which hands it in right now.
@@ -215,7 +215,7 @@ class Succession:
         for flight in there:
             self.book.put_job(flight.noted(stage=JobStage.OVER, detail="no more to do"))
 
-    def _is_alive(self, flight: Flight) -> bool:
+    def _is_alive(self, flight: TrackedJob) -> bool:
         number = flight.job.number or self.handing_in.known(flight)
         flight.noted(number=number)
         parts = self._parts(flight)
@@ -229,7 +229,7 @@ class Succession:
             self._look_at_nodes(part)
         return any(not part.sighting.state.is_over for part in parts)
 
-    def _parts(self, flight: Flight) -> list[QueuedJob]:
+    def _parts(self, flight: TrackedJob) -> list[QueuedJob]:
         """What the queue says of a job; another one may have its number now."""
         number = flight.job.number
         parts = self.handing_in.queue.look([number]).parts(number) if number else ()
@@ -242,7 +242,7 @@ class Succession:
         if down := self.handing_in.queue.failed_nodes(expand_hosts(job.node_list)):
             self.failed_nodes.failed(job.number, down)
 
-    def _close(self, flight: Flight) -> None:
+    def _close(self, flight: TrackedJob) -> None:
         """Puts down that an allocation is over, and what it used as far as anybody knows."""
         job = flight.job
         ended_at = job.ended_at or self._ended_by_accounts(job)

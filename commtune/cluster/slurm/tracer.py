@@ -43,7 +43,7 @@ class Tracer:
         controls = tracing.controls_for(library, names)
         command = self.program.trace_arguments(request, self._records(request), controls)
         environment = {**self.environment, **request.configuration}
-        return command, tracing.diagnosing(library, names, environment)
+        return command, tracing.logging_environment(library, names, environment)
 
     def execution(self, request: RunRequest, folder: JobFolder) -> Execution | None:
         """What the library did; ``None`` where the run did not come to its end."""

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from commtune.cluster.slurm.accounting import Accounting, sighting_in
-from commtune.cluster.slurm.flight import Flight, key_in, numbers
-from commtune.cluster.slurm.queries import Answer, Patience, Queue, SlurmFault
-from commtune.cluster.slurm.results import End
-from commtune.cluster.slurm.states import JobState, Sighting, advance
+from commtune.cluster.slurm.flight import TrackedJob, job_numbers, key_in
+from commtune.cluster.slurm.queries import PollBackoff, Queue, QueueSnapshot, SlurmFault
+from commtune.cluster.slurm.results import JobEnd
+from commtune.cluster.slurm.states import JobState, ObservedState, next_sighting
 from commtune.errors import EnvironmentFault
 
 #: Answers that must not name a job, of the queue and of the accounts if there are any, before it
@@ -23,7 +23,7 @@ _FILE_LAG_S = 60.0
 
 
 @dataclass
-class Watch:
+class JobMonitor:
     """Watches jobs.
 
     Attributes:
@@ -35,10 +35,10 @@ class Watch:
 
     queue: Queue
     accounting: Accounting | None
-    patience: Patience
+    patience: PollBackoff
     clock: Callable[[], float]
     say: Callable[[str], None]
-    changed: Callable[[Flight], None]
+    changed: Callable[[TrackedJob], None]
     _looks: int = field(default=0, init=False)
     _quiet: int = field(default=0, init=False)
     _next_look_at: float = field(default=0.0, init=False)
@@ -53,14 +53,14 @@ class Watch:
         """Something was begun: the next answers may bring news."""
         self._quiet = 0
 
-    def over(self, flights: Sequence[Flight]) -> list[tuple[Flight, End]]:
+    def over(self, flights: Sequence[TrackedJob]) -> list[tuple[TrackedJob, JobEnd]]:
         """Those of the jobs that are over, and how they ended; asks the queue if it is time.
 
         Raises:
             EnvironmentFault: Slurm will not answer, and says why.
         """
         found = [(flight, end) for flight in flights if (end := _by_file(flight))]
-        if found or not numbers(flights) or self.clock() < self._next_look_at:
+        if found or not job_numbers(flights) or self.clock() < self._next_look_at:
             return found
         known = [flight for flight in flights if flight.job.number]
         answer = self._ask(known)
@@ -71,9 +71,9 @@ class Watch:
         self._ask_accounts(flight for flight in known if _is_for_accounts(flight))
         return [(flight, end) for flight in known if (end := self._end(flight, answer))]
 
-    def _ask(self, known: Sequence[Flight]) -> Answer | None:
+    def _ask(self, known: Sequence[TrackedJob]) -> QueueSnapshot | None:
         try:
-            answer = self.queue.look(numbers(known))
+            answer = self.queue.look(job_numbers(known))
         except SlurmFault as fault:
             if not fault.transient:
                 raise EnvironmentFault(fault.message, hint=fault.hint) from fault
@@ -95,10 +95,10 @@ class Watch:
         self._next_look_at = self.clock() + self.patience.wait_s(self._looks, self._quiet)
         self._looks += 1
 
-    def _take_in(self, flight: Flight, answer: Answer) -> bool:
+    def _take_in(self, flight: TrackedJob, answer: QueueSnapshot) -> bool:
         """Takes in what the queue said; whether it was new."""
         before, seen = flight.sighting, answer.sighting(flight.job.number)
-        flight.sighting = advance(before, seen)
+        flight.sighting = next_sighting(before, seen)
         flight.absences = flight.absences + 1 if seen.state is JobState.ABSENT else 0
         parts = answer.parts(flight.job.number)
         if parts:
@@ -114,14 +114,14 @@ class Watch:
             self.changed(flight)
         return is_new
 
-    def _ask_accounts(self, asked: Iterable[Flight]) -> None:
+    def _ask_accounts(self, asked: Iterable[TrackedJob]) -> None:
         """What the accounts say of jobs that the queue tells too little of."""
         missing = list(asked)
         if self.accounting is None or not missing:
             return
         since = min(flight.job.prepared_at for flight in missing) - 300
         try:
-            records = self.accounting.look(numbers(missing), since)
+            records = self.accounting.look(job_numbers(missing), since)
         except SlurmFault:
             return  # asked again with the next look
         for flight in missing:
@@ -139,7 +139,7 @@ class Watch:
                 self.changed(flight)
             flight.forgotten += seen.state is JobState.ABSENT
 
-    def _end(self, flight: Flight, answer: Answer) -> End | None:
+    def _end(self, flight: TrackedJob, answer: QueueSnapshot) -> JobEnd | None:
         """How a job ended, if it has."""
         if _is_another(flight):
             self.changed(flight)
@@ -155,12 +155,13 @@ class Watch:
         if flight.forgotten >= _GONE or (flight.absences >= patience and answer.complete):
             number = flight.job.number
             return _ended(
-                flight, Sighting(JobState.ABSENT, reason=f"Slurm no longer knows job {number}")
+                flight,
+                ObservedState(JobState.ABSENT, reason=f"Slurm no longer knows job {number}"),
             )
         return None
 
 
-def _is_another(flight: Flight) -> bool:
+def _is_another(flight: TrackedJob) -> bool:
     """Whether another job with the same script has the block: then that is the one to watch.
 
     sbatch may be given up because a controller of Slurm's is busy, and the job be taken later,
@@ -170,12 +171,12 @@ def _is_another(flight: Flight) -> bool:
     if not number or number == flight.job.number:
         return False
     flight.noted(number=number, word="", reason="", started_at=None, ended_at=None)
-    flight.sighting, flight.over_at = Sighting(JobState.UNKNOWN), None
+    flight.sighting, flight.over_at = ObservedState(JobState.UNKNOWN), None
     flight.absences = flight.forgotten = 0
     return True
 
 
-def _is_for_accounts(flight: Flight) -> bool:
+def _is_for_accounts(flight: TrackedJob) -> bool:
     """Whether the queue no longer names a job, or doesn't say who cancelled it."""
     seen = flight.sighting
     if seen.state is JobState.CANCELLED:
@@ -183,18 +184,18 @@ def _is_for_accounts(flight: Flight) -> bool:
     return flight.absences > 0 and not seen.state.is_over
 
 
-def _by_file(flight: Flight) -> End | None:
+def _by_file(flight: TrackedJob) -> JobEnd | None:
     """The end of a job whose script came to its own end: nobody need be asked."""
     last = flight.folder.finished()
     if last is None or last.status != 0:
         return None
     flight.noted(started_at=flight.job.started_at or last.began_at, ended_at=last.ended_at)
-    return End(JobState.COMPLETED, "the script ended", last.ended_at, flight.job.nodes)
+    return JobEnd(JobState.COMPLETED, "the script ended", last.ended_at, flight.job.nodes)
 
 
-def _ended(flight: Flight, sighting: Sighting) -> End:
+def _ended(flight: TrackedJob, sighting: ObservedState) -> JobEnd:
     said = sighting.reason if sighting.reason not in ("", "None") else sighting.state.value
     by = f" by user {sighting.cancelled_by}" if sighting.cancelled_by is not None else ""
     words = f"{sighting.word.partition(' by ')[0] or sighting.state.value}{by}"
     why = f"job {flight.job.number}: {words}" + (f" ({said})" if said not in words.lower() else "")
-    return End(sighting.state, why, flight.job.ended_at, flight.job.nodes)
+    return JobEnd(sighting.state, why, flight.job.ended_at, flight.job.nodes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commtune.cluster.tracing.library import Library
+from commtune.cluster.tracing.library import TracedLibrary
 from commtune.cluster.tracing.mpich import MPICH
 from commtune.cluster.tracing.nccl import NCCL
 from commtune.cluster.tracing.openmpi import OPENMPI
@@ -13,11 +13,11 @@ from commtune.model import Backend, MpiFlavour
 _LIBRARIES = {
     MpiFlavour.MPICH: MPICH,
     MpiFlavour.OPENMPI: OPENMPI,
-    MpiFlavour.INTEL: Library(),
-    MpiFlavour.CRAY: Library(),
+    MpiFlavour.INTEL: TracedLibrary(),
+    MpiFlavour.CRAY: TracedLibrary(),
 }
 
 
-def library_of(flavour: MpiFlavour, backend: str = Backend.MPI_HOST) -> Library:
+def library_of(flavour: MpiFlavour, backend: str = Backend.MPI_HOST) -> TracedLibrary:
     """How what a backend communicates by is traced: an MPI family, or NCCL and its kin."""
     return NCCL if backend == Backend.XCCL else _LIBRARIES[flavour]

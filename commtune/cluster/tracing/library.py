@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from commtune.cluster.tracing.values import agrees
+from commtune.cluster.tracing.values import holds_value
 from commtune.model import Configuration, Operation
 from commtune.tuner.executed import Setting, Told
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TraceEvidence:
     """What a trace showed.
 
     Attributes:
@@ -39,7 +39,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TraceVerdict:
     """What a library's own words say beyond its control variables.
 
     Attributes:
@@ -61,16 +61,16 @@ def _no_control(name: str) -> str | None:  # noqa: ARG001  # the form that all o
     return None
 
 
-def _nothing_said(evidence: Evidence) -> Verdict:  # noqa: ARG001
-    return Verdict()
+def _nothing_said(evidence: TraceEvidence) -> TraceVerdict:  # noqa: ARG001
+    return TraceVerdict()
 
 
-def _nothing_missed(name: str, evidence: Evidence) -> bool:  # noqa: ARG001
+def _nothing_missed(name: str, evidence: TraceEvidence) -> bool:  # noqa: ARG001
     return False
 
 
 @dataclass(frozen=True)
-class Library:
+class TracedLibrary:
     """How one library is traced.
 
     Attributes:
@@ -89,19 +89,23 @@ class Library:
     diagnosing: Mapping[str, str] = field(default_factory=dict)
     control_of: Callable[[str], str | None] = _no_control
     further: tuple[str, ...] = ()
-    is_missing: Callable[[str, Evidence], bool] = _nothing_missed
-    listen: Callable[[Evidence], Verdict] = _nothing_said
+    is_missing: Callable[[str, TraceEvidence], bool] = _nothing_missed
+    listen: Callable[[TraceEvidence], TraceVerdict] = _nothing_said
     suffixes: bool = False
     refuses_words: bool = False
 
 
-def judge(library: Library, evidence: Evidence) -> tuple[list[Setting], Verdict]:
+def judge_settings(
+    library: TracedLibrary, evidence: TraceEvidence
+) -> tuple[list[Setting], TraceVerdict]:
     """What became of each variable, and what the library said."""
     verdict = library.listen(evidence)
     return [_setting(library, evidence, verdict, name) for name in evidence.names], verdict
 
 
-def _setting(library: Library, evidence: Evidence, verdict: Verdict, name: str) -> Setting:
+def _setting(
+    library: TracedLibrary, evidence: TraceEvidence, verdict: TraceVerdict, name: str
+) -> Setting:
     asked = evidence.configuration.get(name)
     setting = verdict.settings.get(name) or _by_control(library, evidence, name, asked)
     if asked is None or not setting.told.has_effect:
@@ -116,7 +120,9 @@ def _setting(library: Library, evidence: Evidence, verdict: Verdict, name: str) 
     return setting
 
 
-def _by_control(library: Library, evidence: Evidence, name: str, asked: str | None) -> Setting:
+def _by_control(
+    library: TracedLibrary, evidence: TraceEvidence, name: str, asked: str | None
+) -> Setting:
     if name not in evidence.controls:
         return Setting(name, Told.UNKNOWN, asked)
     control = evidence.controls[name]
@@ -132,8 +138,8 @@ def _by_control(library: Library, evidence: Evidence, name: str, asked: str | No
     return Setting(name, told, asked, held, str(control.get("word", "")))
 
 
-def _compared(library: Library, asked: str, control: Mapping[str, Any]) -> Told:
-    same = agrees(asked, control, suffixes=library.suffixes)
+def _compared(library: TracedLibrary, asked: str, control: Mapping[str, Any]) -> Told:
+    same = holds_value(asked, control, suffixes=library.suffixes)
     if same is None:
         is_word = control["kind"] == "integer" and asked.replace("_", "").isalpha()
         return Told.HELD if library.refuses_words and is_word else Told.UNKNOWN
@@ -150,7 +156,7 @@ def _seen_otherwise(
     return None
 
 
-def differing(ranks: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+def differing_controls(ranks: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Names of control variables of which ranks hold different values."""
     first, *others = [dict(rank) for rank in ranks] or [{}]
     return frozenset(name for name in first for other in others if other.get(name) != first[name])

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from commtune.cluster.tracing.library import Evidence, Library, Verdict
+from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
 from commtune.cluster.tracing.output import by_size
 from commtune.model import Operation
 from commtune.quantities import format_bytes
@@ -41,7 +41,7 @@ def _control_of(name: str) -> str | None:
     return None
 
 
-def _is_missing(name: str, evidence: Evidence) -> bool:
+def _is_missing(name: str, evidence: TraceEvidence) -> bool:
     """Whether neither a control variable nor any text of the library has this name.
 
     Some variables have a second name, which is no control variable (MPIR_CVAR_ODD_EVEN_CLIQUES
@@ -62,7 +62,7 @@ def _mentions(file: Path, name: str) -> bool:
         return True  # not known, so not accused
 
 
-def _listen(evidence: Evidence) -> Verdict:
+def _listen(evidence: TraceEvidence) -> TraceVerdict:
     """Which chosen algorithms could not be used, and at which sizes."""
     fallen: dict[str, set[int]] = {}
     for size, lines in by_size(evidence.output).items():
@@ -74,7 +74,7 @@ def _listen(evidence: Evidence) -> Verdict:
             if count >= evidence.operations.get(size, 1):
                 fallen.setdefault(name, set()).add(size)
     everywhere = {n for n, sizes in fallen.items() if sizes >= set(evidence.operations)}
-    return Verdict(
+    return TraceVerdict(
         unused=dict.fromkeys(everywhere, "MPICH says that it can't be used here; it chose itself"),
         notes=tuple(
             f"{name} could not be used at {', '.join(format_bytes(s) for s in sorted(sizes))}"
@@ -91,7 +91,7 @@ def _complaints(lines: list[str]) -> Iterator[set[str]]:
             yield set(following.lower().rstrip(".").split())
 
 
-def _blamed(evidence: Evidence, words: set[str]) -> Iterator[str]:
+def _blamed(evidence: TraceEvidence, words: set[str]) -> Iterator[str]:
     """Variables that chose this algorithm for the operation that is traced."""
     collective = _COLLECTIVES.get(evidence.operation)
     if collective is None or collective not in words:
@@ -110,7 +110,7 @@ def _named(value: str, name: str) -> str:
 
 _DIAGNOSING: Mapping[str, str] = {_FALLBACK: "print"}
 
-MPICH = Library(
+MPICH = TracedLibrary(
     diagnosing=_DIAGNOSING,
     control_of=_control_of,
     is_missing=_is_missing,

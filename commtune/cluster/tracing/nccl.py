@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from commtune.cluster.tracing.library import Evidence, Library, Verdict
-from commtune.cluster.tracing.nccl_choices import Choice, Origin, choices_in, is_name
-from commtune.cluster.tracing.values import agrees
+from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
+from commtune.cluster.tracing.nccl_choices import LogOrigin, NcclChoice, choices_in, is_name
+from commtune.cluster.tracing.values import holds_value
 from commtune.model import Configuration, Execution, Operation
-from commtune.tuner.executed import Setting, Told, executed
+from commtune.tuner.executed import Setting, Told, judge_execution
 
 _T = TypeVar("_T")
 
@@ -55,7 +55,7 @@ _FUNCTIONS = {
 
 
 @dataclass(frozen=True)
-class Log:
+class NcclLog:
     """What a log says.
 
     Attributes:
@@ -74,27 +74,27 @@ class Log:
     read: Mapping[str, str] = field(default_factory=dict)
     limited: Mapping[str, str] = field(default_factory=dict)
     invalid: Mapping[str, str] = field(default_factory=dict)
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[NcclChoice, ...] = ()
     transports: tuple[str, ...] = ()
     channels: int | None = None
     channels_per_peer: int | None = None
     warnings: tuple[str, ...] = ()
 
 
-def parse(text: str) -> Log:
+def parse_log(text: str) -> NcclLog:
     """Reads a log, of one process or of several; lines that say nothing of use are passed over."""
     rows = [row.rstrip() for row in text.splitlines()]
     lines = [found for found in map(_LINE.fullmatch, rows) if found]
     informed = [(line[1], line[3].strip()) for line in lines if line[2] == "INFO"]
     said = [words for _, words in informed]
     versions = [found for found in map(_VERSION.fullmatch, [*rows, *said]) if found]
-    origin = Origin(versions[0][1], versions[0][2]) if versions else Origin()
+    origin = LogOrigin(versions[0][1], versions[0][2]) if versions else LogOrigin()
     channels = [int(found[1]) for found in map(_CHANNELS.fullmatch, said) if found]
     per_peer = [int(found[1]) for found in map(_PER_PEER.fullmatch, said) if found]
     # Information in some releases, warnings in others.
     told = [line[3].strip() for line in lines]
     invalid = [found for found in map(_INVALID.fullmatch, told) if found]
-    return Log(
+    return NcclLog(
         library=origin.library,
         version=origin.version,
         read={f[1]: f[2] for f in map(_READ.fullmatch, said) if f},
@@ -117,8 +117,8 @@ def _transport(text: str) -> str:
     return re.sub(r"/\d+\b", "", text)
 
 
-def trace(
-    configuration: Configuration, operation: Operation, log: Log, names: Iterable[str] = ()
+def trace_log(
+    configuration: Configuration, operation: Operation, log: NcclLog, names: Iterable[str] = ()
 ) -> Execution:
     """What NCCL made of a configuration, by the log of a run under it.
 
@@ -129,11 +129,11 @@ def trace(
         _setting(name, configuration.get(name), operation, log)
         for name in sorted({*names, *configuration})
     ]
-    said = done(operation, log)
-    return executed(configuration, str(operation), settings, did=said, notes=log.warnings)
+    said = executed_by_size(operation, log)
+    return judge_execution(configuration, str(operation), settings, did=said, notes=log.warnings)
 
 
-def done(operation: Operation, log: Log) -> tuple[str, ...]:
+def executed_by_size(operation: Operation, log: NcclLog) -> tuple[str, ...]:
     """What NCCL did: algorithm, protocol and channels by size, and how it connected the ranks."""
     calls = [choice.line() for choice in log.choices]
     calls += [f"transport {transport}" for transport in log.transports]
@@ -146,20 +146,20 @@ def done(operation: Operation, log: Log) -> tuple[str, ...]:
     return tuple(calls)
 
 
-def _listen(evidence: Evidence) -> Verdict:
-    log = parse(evidence.output)
+def _listen(evidence: TraceEvidence) -> TraceVerdict:
+    log = parse_log(evidence.output)
     operation = evidence.operation
-    return Verdict(
+    return TraceVerdict(
         settings={
             name: _setting(name, evidence.configuration.get(name), operation, log)
             for name in evidence.names
         },
-        did=done(operation, log),
+        did=executed_by_size(operation, log),
         notes=log.warnings,
     )
 
 
-def _setting(name: str, asked: str | None, operation: Operation, log: Log) -> Setting:
+def _setting(name: str, asked: str | None, operation: Operation, log: NcclLog) -> Setting:
     read = log.read.get(name)
     if asked is None or read is None:
         why = "" if asked is None else "the log does not mention it"
@@ -174,7 +174,7 @@ def _setting(name: str, asked: str | None, operation: Operation, log: Log) -> Se
             return Setting(name, Told.REPLACED, asked, other, "what ran")
         if not _is_judged(asked) or not ran or not all(map(is_name, ran)):
             return Setting(name, Told.UNKNOWN, asked, read, "the log does not tell what ran")
-    same = agrees(asked, {"kind": "integer", "value": read})
+    same = holds_value(asked, {"kind": "integer", "value": read})
     told = {True: Told.HELD, False: Told.REPLACED, None: Told.UNKNOWN}[same]
     if same is None and _leading_number(asked) == read:
         return Setting(name, Told.REPLACED, asked, read, "NCCL reads no suffixes")
@@ -186,7 +186,7 @@ def _leading_number(text: str) -> str:
     return found[0] if found else ""
 
 
-def _words_of_what_ran(name: str, operation: Operation, log: Log) -> set[str]:
+def _words_of_what_ran(name: str, operation: Operation, log: NcclLog) -> set[str]:
     """Algorithms or protocols of the operation's calls.
 
     Empty where none is told of; with a word that names none where some call's isn't told.
@@ -218,4 +218,4 @@ def _plain(word: str) -> str:
 
 
 #: From 2.24 on a run ends at a word that NCCL doesn't know, for its algorithms and protocols.
-NCCL = Library(diagnosing=DIAGNOSING, listen=_listen)
+NCCL = TracedLibrary(diagnosing=DIAGNOSING, listen=_listen)

@@ -38,7 +38,7 @@ _NUMBERED = {
 
 
 @dataclass(frozen=True)
-class Origin:
+class LogOrigin:
     """Which library a log is of; empty where it doesn't say.
 
     Attributes:
@@ -62,7 +62,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Choice:
+class NcclChoice:
     """What NCCL chose for one call.
 
     Attributes:
@@ -100,7 +100,7 @@ def is_name(word: str) -> bool:
     return word[:1].isalpha() and word != "Unknown"
 
 
-def choices_in(lines: Iterable[tuple[str, str]], origin: Origin) -> Iterator[Choice]:
+def choices_in(lines: Iterable[tuple[str, str]], origin: LogOrigin) -> Iterator[NcclChoice]:
     """What was chosen, call by call.
 
     A choice that doesn't name its function is that of the calls of its thread just before it,
@@ -127,13 +127,13 @@ def choices_in(lines: Iterable[tuple[str, str]], origin: Origin) -> Iterator[Cho
             yield choice
 
 
-def _choice(text: str, origin: Origin) -> Choice | None:
+def _choice(text: str, origin: LogOrigin) -> NcclChoice | None:
     if found := _BY_NAME.fullmatch(text):
         function, size, algorithm, protocol, low, high = found.groups()
-        return Choice(function, int(size), algorithm, protocol, int(high) - int(low) + 1)
+        return NcclChoice(function, int(size), algorithm, protocol, int(high) - int(low) + 1)
     if found := _BY_NUMBER.fullmatch(text):
         function, size, algorithm, protocol = found.groups()
-        return Choice(
+        return NcclChoice(
             function or "",
             int(size),
             _named(algorithm, origin.algorithms),
@@ -143,7 +143,7 @@ def _choice(text: str, origin: Origin) -> Choice | None:
             replaceable=origin.library != "NCCL",
         )
     if found := _OTHERWISE.fullmatch(text):
-        return Choice(found[1] or "", int(found[2]), words=found[3])
+        return NcclChoice(found[1] or "", int(found[2]), words=found[3])
     return None
 
 

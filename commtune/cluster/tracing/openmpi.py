@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from commtune.cluster.tracing.library import Evidence, Library, Verdict
-from commtune.cluster.tracing.values import agrees
+from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
+from commtune.cluster.tracing.values import holds_value
 
 _PREFIX = "OMPI_MCA_"
 #: Frameworks of the MPI layer, whose variables only the library reads. Others may be read by the
@@ -34,13 +34,13 @@ def _control_of(name: str) -> str | None:
     return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else None
 
 
-def _is_missing(name: str, evidence: Evidence) -> bool:
+def _is_missing(name: str, evidence: TraceEvidence) -> bool:
     del evidence
     framework, separator, _ = name.removeprefix(_PREFIX).partition("_")
     return bool(separator) and framework in _FRAMEWORKS
 
 
-def _listen(evidence: Evidence) -> Verdict:
+def _listen(evidence: TraceEvidence) -> TraceVerdict:
     lines = [found[1].strip() for found in map(_SAID.match, evidence.output.splitlines()) if found]
     pml = {found[1] for found in map(_PML.fullmatch, lines) if found}
     coll = _enabled(lines)
@@ -50,7 +50,7 @@ def _listen(evidence: Evidence) -> Verdict:
             unused[name] = why
     did = [f"pml {', '.join(sorted(pml))}"] if pml else []
     did += [f"coll {', '.join(sorted(coll))}"] if coll else []
-    return Verdict(unused=unused, replaced=_other_pml(evidence, pml), did=tuple(did))
+    return TraceVerdict(unused=unused, replaced=_other_pml(evidence, pml), did=tuple(did))
 
 
 def _enabled(lines: list[str]) -> frozenset[str]:
@@ -66,10 +66,10 @@ def _enabled(lines: list[str]) -> frozenset[str]:
     return frozenset(enabled - {"self"})
 
 
-def _without_rules(name: str, evidence: Evidence) -> str:
+def _without_rules(name: str, evidence: TraceEvidence) -> str:
     control = name.removeprefix(_PREFIX)
     rules = evidence.controls.get(_RULES) or evidence.controls.get(_PREFIX + _RULES)
-    if rules is None or not _TUNED.fullmatch(control) or agrees("false", rules) is not True:
+    if rules is None or not _TUNED.fullmatch(control) or holds_value("false", rules) is not True:
         return ""
     held = evidence.controls.get(name)
     return "" if held is None else f"it counts only under {_PREFIX}{_RULES}=1"
@@ -94,14 +94,14 @@ _COMPONENTS = {
 }
 
 
-def _other_pml(evidence: Evidence, pml: set[str]) -> dict[str, tuple[str, str]]:
+def _other_pml(evidence: TraceEvidence, pml: set[str]) -> dict[str, tuple[str, str]]:
     asked = evidence.configuration.get(_PREFIX + "pml", "")
     if not re.fullmatch(r"\w+", asked) or not pml or pml == {asked}:
         return {}
     return {_PREFIX + "pml": (", ".join(sorted(pml)), "the component that was selected")}
 
 
-OPENMPI = Library(
+OPENMPI = TracedLibrary(
     diagnosing={"OMPI_MCA_coll_base_verbose": "10", "OMPI_MCA_pml_base_verbose": "10"},
     control_of=_control_of,
     further=(_RULES,),

@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from commtune.cluster.tracing.library import Evidence, Library, differing, judge
+from commtune.cluster.tracing.library import (
+    TracedLibrary,
+    TraceEvidence,
+    differing_controls,
+    judge_settings,
+)
 from commtune.model import Execution, RunRequest
 from commtune.quantities import format_bytes
-from commtune.tuner.executed import executed
+from commtune.tuner.executed import judge_execution
 from commtune.tuner.ports import Program, Records
 
 
@@ -53,14 +58,14 @@ def names_of(request: RunRequest, watched: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({*watched, *request.configuration}))
 
 
-def controls_for(library: Library, names: Sequence[str]) -> list[str]:
+def controls_for(library: TracedLibrary, names: Sequence[str]) -> list[str]:
     """The control variables to ask for."""
     own = [control for name in names if (control := library.control_of(name))]
     return list(dict.fromkeys([*own, *library.further]))
 
 
-def diagnosing(
-    library: Library, names: Sequence[str], environment: Mapping[str, str]
+def logging_environment(
+    library: TracedLibrary, names: Sequence[str], environment: Mapping[str, str]
 ) -> dict[str, str]:
     """The variables that make a library talk, without those that anybody else sets or searches."""
     taken = {*names, *environment}
@@ -68,7 +73,7 @@ def diagnosing(
 
 
 def execution_of(
-    library: Library,
+    library: TracedLibrary,
     request: RunRequest,
     names: tuple[str, ...],
     found: TraceRecords,
@@ -78,8 +83,8 @@ def execution_of(
     if found.header is None or found.footer is None or found.problems:
         return None
     evidence = _evidence(library, request, names, found, found.header, output)
-    settings, verdict = judge(library, evidence)
-    return executed(
+    settings, verdict = judge_settings(library, evidence)
+    return judge_execution(
         request.configuration,
         str(request.workload.operation),
         settings,
@@ -90,22 +95,22 @@ def execution_of(
 
 
 def _evidence(
-    library: Library,
+    library: TracedLibrary,
     request: RunRequest,
     names: tuple[str, ...],
     found: TraceRecords,
     header: Mapping[str, Any],
     output: str,
-) -> Evidence:
+) -> TraceEvidence:
     ranks = header["rank_info"]
     held: list[dict[str, Any]] = [_by_variable(library, names, rank) for rank in ranks]
-    return Evidence(
+    return TraceEvidence(
         configuration=request.configuration,
         operation=request.workload.operation,
         names=names,
         seen=tuple(rank["environment"] for rank in ranks),
         controls=held[0] if held else {},
-        differing=differing(held),
+        differing=differing_controls(held),
         output=output,
         operations={trace.bytes: trace.operations for trace in found.traces},
         files=tuple(Path(file) for file in header.get("libraries", ())),
@@ -113,7 +118,7 @@ def _evidence(
 
 
 def _by_variable(
-    library: Library, names: Sequence[str], rank: Mapping[str, Any]
+    library: TracedLibrary, names: Sequence[str], rank: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Control variables of a rank by the variable that sets them; further ones by their own."""
     controls = rank.get("controls", {})

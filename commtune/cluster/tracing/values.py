@@ -11,7 +11,7 @@ _NO = frozenset({"0", "false", "no", "off", "f", "n", "disabled"})
 _SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 
-def agrees(asked: str, control: Mapping[str, Any], *, suffixes: bool = False) -> bool | None:
+def holds_value(asked: str, control: Mapping[str, Any], *, suffixes: bool = False) -> bool | None:
     """Whether a control variable holds what was asked for; ``None`` where that can't be told.
 
     Args:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from commtune.kernels.adapters.readings import (
     Reading,
     lines_of,
-    number,
     of_one_time,
-    whole,
+    parse_number,
+    parse_whole,
     without_repeats,
 )
 from commtune.model import Measurement
@@ -28,7 +28,7 @@ def read_imb(text: str) -> Reading:
         elif line.startswith("#"):
             columns = []  # a table ends where the next one is announced
             ended = ended or line.strip() == _END
-        elif columns and words and (size := whole(words[0])):  # nothing of a size of 0
+        elif columns and words and (size := parse_whole(words[0])):  # nothing of a size of 0
             measurement = _measurement(size, dict(zip(columns, words, strict=False)))
             if measurement is not None:
                 found.append(measurement)
@@ -41,14 +41,14 @@ def read_imb(text: str) -> Reading:
 
 
 def _measurement(size: int, row: dict[str, str]) -> Measurement | None:
-    time_us = number(row.get("t_max[usec]", row.get("t[usec]", "")))
+    time_us = parse_number(row.get("t_max[usec]", row.get("t[usec]", "")))
     if not time_us:
         return None
-    low_us = number(row.get("t_min[usec]", ""))
+    low_us = parse_number(row.get("t_min[usec]", ""))
     return of_one_time(
         size,
         time_us * 1e-6,
         low_s=low_us * 1e-6 if low_us else None,
         high_s=time_us * 1e-6,
-        wrong=int((number(row.get("defects", "0")) or 0) > 0),
+        wrong=int((parse_number(row.get("defects", "0")) or 0) > 0),
     )

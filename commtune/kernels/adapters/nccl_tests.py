@@ -15,10 +15,10 @@ from typing import Any
 from commtune.kernels.adapters.readings import (
     Reading,
     lines_of,
-    number,
     of_one_time,
     of_samples,
-    whole,
+    parse_number,
+    parse_whole,
     without_repeats,
 )
 from commtune.model import Measurement
@@ -44,7 +44,7 @@ def read_table(text: str, *, in_place: bool = False) -> Reading:
                 columns = words
             elif bounds := _OUT_OF_BOUNDS.match(line):
                 out_of_bounds = int(bounds[1])
-        elif columns and words and (size := whole(words[0])):
+        elif columns and words and (size := parse_whole(words[0])):
             row = _row(columns, words, in_place=in_place)
             if row is None:
                 problems.append(f"not understood: {line[:80]!r}")
@@ -86,15 +86,15 @@ def _row(columns: Sequence[str], words: Sequence[str], *, in_place: bool) -> dic
     ]
     ordered = list(reversed(blocks)) if in_place else blocks
     for block in ordered:
-        time_us = next((number(block[name]) for name in _TIMES if name in block), None)
+        time_us = next((parse_number(block[name]) for name in _TIMES if name in block), None)
         if time_us:
-            wrong = sum(number(b.get("#wrong", "0")) or 0 for b in blocks)
+            wrong = sum(parse_number(b.get("#wrong", "0")) or 0 for b in blocks)
             return {**block, "time_us": time_us, "wrong": int(wrong)}
     return None
 
 
 def _measurement(row: Mapping[str, Any], size: int) -> Measurement:
-    low_us, high_us = number(row.get("i_min", "")), number(row.get("i_max", ""))
+    low_us, high_us = parse_number(row.get("i_min", "")), parse_number(row.get("i_max", ""))
     return of_one_time(
         size,
         row["time_us"] * 1e-6,
@@ -106,7 +106,7 @@ def _measurement(row: Mapping[str, Any], size: int) -> Measurement:
 
 def _factor(row: Mapping[str, Any]) -> float | None:
     """Bus bandwidth / algorithm bandwidth, where both are printed with some digits."""
-    algorithm, bus = number(row.get("algbw", "")), number(row.get("busbw", ""))
+    algorithm, bus = parse_number(row.get("algbw", "")), parse_number(row.get("busbw", ""))
     return bus / algorithm if algorithm and bus and min(algorithm, bus) >= 1 else None
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from commtune.kernels.adapters.readings import (
     Reading,
     lines_of,
-    number,
     of_one_time,
-    whole,
+    parse_number,
+    parse_whole,
     without_repeats,
 )
 from commtune.model import Measurement
@@ -38,7 +38,7 @@ def read_osu(text: str) -> Reading:
             columns = _BETWEEN.split(line.removeprefix("#").strip())
         elif columns and line[:1].isdigit():
             row = dict(zip(columns, line.split(), strict=False))
-            size = whole(row["Size"])
+            size = parse_whole(row["Size"])
             if size == 0:
                 continue  # a message of nothing
             time_s = _time_s(row, size, is_both_ways="Bi-Directional" in title) if size else None
@@ -55,18 +55,18 @@ def read_osu(text: str) -> Reading:
 def _time_s(row: Mapping[str, str], size: int, *, is_both_ways: bool) -> float | None:
     for name in _LATENCIES:
         if name in row:
-            time_us = number(row[name])
+            time_us = parse_number(row[name])
             return time_us * 1e-6 if time_us else None
     for name in _BANDWIDTHS:
         if name in row:
-            megabytes = number(row[name])
+            megabytes = parse_number(row[name])
             return (2 if is_both_ways else 1) * size / (megabytes * 1e6) if megabytes else None
     return None
 
 
 def _measurement(row: Mapping[str, str], size: int, time_s: float) -> Measurement:
-    low_us = number(row.get("Min Latency(us)", ""))
-    high_us = number(row.get("Max Latency(us)", ""))
+    low_us = parse_number(row.get("Min Latency(us)", ""))
+    high_us = parse_number(row.get("Max Latency(us)", ""))
     return of_one_time(
         size,
         time_s,

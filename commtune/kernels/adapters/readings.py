@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from commtune.kernels.twin.statistics import summarise
+from commtune.kernels.twin.statistics import summarise_samples
 from commtune.model import Measurement
 
 #: What mpirun --tag-output and srun --label put in front of a line.
@@ -41,7 +41,7 @@ def lines_of(text: str) -> list[str]:
     return [_LABEL.sub("", line.rstrip()) for line in text.splitlines()]
 
 
-def number(word: str) -> float | None:
+def parse_number(word: str) -> float | None:
     """A number from 0, or nothing."""
     try:
         value = float(word)
@@ -50,7 +50,7 @@ def number(word: str) -> float | None:
     return value if 0 <= value < float("inf") else None
 
 
-def whole(word: str) -> int | None:
+def parse_whole(word: str) -> int | None:
     """A whole number from 0 that a size can be, or nothing."""
     return int(word) if word.isdecimal() and len(word) <= _MOST_DIGITS else None
 
@@ -90,7 +90,7 @@ def of_samples(
     size: int, samples_s: Sequence[float], *, bus_factor: float = 1.0, wrong: int = 0
 ) -> Measurement:
     """A size of which a program says the time of every iteration."""
-    times = summarise(samples_s).times
+    times = summarise_samples(samples_s).times
     bandwidth = size / times["median"]
     return Measurement(
         bytes=size,

@@ -12,14 +12,14 @@ from commtune.kernels.twin.faults import USAGE, UsageFault  # noqa: E402
 from commtune.kernels.twin.launcher import speaks_for_all  # noqa: E402
 from commtune.kernels.twin.layout import OPERATIONS  # noqa: E402
 from commtune.kernels.twin.options import USAGE as USAGE_TEXT  # noqa: E402
-from commtune.kernels.twin.options import parse  # noqa: E402
-from commtune.kernels.twin.running import exit_of_all, run  # noqa: E402
+from commtune.kernels.twin.options import parse_options  # noqa: E402
+from commtune.kernels.twin.running import exit_of_all, run_benchmark  # noqa: E402
 
 
 def main() -> int:
     """Reads the command line and does what it asks for."""
     try:
-        options = parse(sys.argv[1:])
+        options = parse_options(sys.argv[1:])
     except UsageFault as fault:
         return exit_of_all(USAGE, str(fault), speak=speaks_for_all())
     if options.print == "help":
@@ -27,7 +27,7 @@ def main() -> int:
     elif options.print == "version":
         print(f"commtune-bench {commtune.__version__} (Python {sys.version.split()[0]})")
     else:
-        return run(options, [sys.argv[0], *sys.argv[1:]], _BEGAN)
+        return run_benchmark(options, [sys.argv[0], *sys.argv[1:]], _BEGAN)
     return 0
 
 

@@ -57,12 +57,12 @@ def choose_early(*, shares: bool) -> Gpu | None:
     if local_rank is None:
         return None
     try:
-        return choose(local_rank, launcher.local_ranks(), shares=shares)
+        return choose_gpu(local_rank, launcher.local_ranks(), shares=shares)
     except UsageFault:
         return None
 
 
-def choose(local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:
+def choose_gpu(local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:
     """The GPU of a place on this node, used from now on.
 
     Raises:

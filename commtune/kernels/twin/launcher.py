@@ -46,7 +46,7 @@ def local_ranks() -> int:
     return max(_number(part) or 0 for part in tasks.split(",")) if is_srun else 0
 
 
-def ranks() -> int:
+def launched_ranks() -> int:
     """The most ranks that a launcher says it started; 0 where none says it."""
     return max(_number(os.environ.get(name, "")) or 0 for name in _RANKS)
 

@@ -11,7 +11,7 @@ from commtune.kernels.twin.data import DataPattern
 from commtune.kernels.twin.faults import UsageFault
 from commtune.kernels.twin.memory import Memory
 from commtune.kernels.twin.options import Options
-from commtune.kernels.twin.statistics import summarise
+from commtune.kernels.twin.statistics import summarise_samples
 from commtune.kernels.twin.stopping import batch_for
 from commtune.kernels.twin.work import Work, count_wrong
 from commtune.kernels.twin.world import World
@@ -162,4 +162,4 @@ class Measurer:
 
 def _skew(longest: list[float], shortest: list[float]) -> float | None:
     ratios = [a / b for a, b in zip(longest, shortest, strict=True) if 0 < b < math.inf]
-    return summarise(ratios).median if ratios else None
+    return summarise_samples(ratios).median if ratios else None

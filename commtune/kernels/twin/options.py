@@ -80,7 +80,7 @@ class Options:
         return self.backend == "python-device"
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse_options(arguments: Sequence[str]) -> Options:
     """Reads the arguments, without the program's name.
 
     Raises:

@@ -177,7 +177,7 @@ class Pattern(Part):
         return measure_pattern(cls, sizes, options)
 
 
-def bind(
+def bind_messages(
     pattern: Pattern,
     comm: MPI.Comm,
     motion_of: Callable[[Sequence[Message]], Motion],
@@ -189,7 +189,7 @@ def bind(
         part._motion = motion_of(own)
 
 
-def incomplete(pattern: Pattern) -> str:
+def incomplete_messages(pattern: Pattern) -> str:
     """What of this rank's messages ``run`` left under way, in words; empty if nothing."""
     left = [part._number for part in pattern._parts if part._motion.under_way()]
     if not left:

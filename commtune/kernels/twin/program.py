@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.kernels.records import Records, read
+from commtune.kernels.records import Records, read_records
 from commtune.model import MpiFlavour, MpiInstallation, RunRequest
 
 #: Names under which the system's own libraries are found, for an MPI that is part of it.
@@ -63,7 +63,7 @@ class TwinProgram:
 
     def read(self, records: Path, request: RunRequest) -> Records:
         """Reads a record file and holds it against what was asked for."""
-        return read(records, request)
+        return read_records(records, request)
 
 
 def libmpi_of(mpi: MpiInstallation) -> str:

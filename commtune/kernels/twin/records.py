@@ -17,7 +17,7 @@ from commtune.kernels.twin.libraries import communication_libraries, library_ver
 from commtune.kernels.twin.measuring import SizeResult
 from commtune.kernels.twin.options import Options
 from commtune.kernels.twin.placement import NODE_VARIABLE, Placement
-from commtune.kernels.twin.statistics import summarise
+from commtune.kernels.twin.statistics import summarise_samples
 from commtune.kernels.twin.world import World
 
 CONTRACT = 1
@@ -43,7 +43,7 @@ def digest_of_twin(*further: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def header(
+def header_record(
     options: Options,
     arguments: Sequence[str],
     world: World,
@@ -98,10 +98,10 @@ def header(
     }
 
 
-def measurement(result: SizeResult, *, oversubscribed: bool) -> dict[str, Any]:
+def size_record(result: SizeResult, *, oversubscribed: bool) -> dict[str, Any]:
     """The record of one size."""
     layout = result.work.layout
-    found = summarise(result.samples_s)
+    found = summarise_samples(result.samples_s)
     bandwidth = layout.bytes_total / found.median
     return {
         "record": "measurement",
@@ -134,7 +134,7 @@ def measurement(result: SizeResult, *, oversubscribed: bool) -> dict[str, Any]:
     }
 
 
-def footer(
+def footer_record(
     *, wrong: bool, measurements: int, elapsed_s: float, init_s: float, measure_s: float
 ) -> dict[str, Any]:
     """The last record."""

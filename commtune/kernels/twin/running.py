@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from commtune.kernels.twin import launcher, records
 from commtune.kernels.twin.awareness import denied_by
-from commtune.kernels.twin.devices import Gpu, choose, choose_early
+from commtune.kernels.twin.devices import Gpu, choose_early, choose_gpu
 from commtune.kernels.twin.faults import FAILURE, OK, USAGE, WRONG_RESULT, WRONG_WORLD, UsageFault
 from commtune.kernels.twin.launcher import speaks_for_all
 from commtune.kernels.twin.loading import load_pattern
@@ -44,7 +44,7 @@ def exit_of_all(status: int, message: str, *, speak: bool) -> int:
     return status
 
 
-def run(options: Options, arguments: Sequence[str], began: float) -> int:
+def run_benchmark(options: Options, arguments: Sequence[str], began: float) -> int:
     """Begins MPI, measures all sizes, ends MPI; returns the exit status.
 
     Args:
@@ -83,7 +83,7 @@ def _measured_run(
     init_s = world.max_to_first([world.init_s])[0]
     totals = measure_all(options, arguments, world, kind, write, gpu=gpu, init_s=init_s)
     write(
-        records.footer(
+        records.footer_record(
             wrong=totals["wrong"] > 0,
             measurements=totals["measurements"],
             elapsed_s=time.perf_counter() - began,
@@ -134,7 +134,7 @@ def measure_all(
     measurer = Measurer(options, world, memory, send, received)
     if world.is_first:
         write(
-            records.header(
+            records.header_record(
                 options,
                 arguments,
                 world,
@@ -149,7 +149,7 @@ def measure_all(
     for layout in layouts:
         result = measurer.measure(maker.work(layout))
         if world.is_first:
-            write(records.measurement(result, oversubscribed=placement.oversubscribed))
+            write(records.size_record(result, oversubscribed=placement.oversubscribed))
         totals["wrong"] += result.wrong
         totals["measurements"] += 1
         totals["measure_s"] += result.elapsed_s
@@ -162,7 +162,7 @@ def _early_gpu(options: Options) -> Gpu | None:
 
 def _late_gpu(options: Options, world: World, placement: Placement) -> Gpu:
     machines, rank = placement.machines, world.rank
-    return choose(
+    return choose_gpu(
         placement.machine_ranks[rank], machines.count(machines[rank]), shares=options.shares_gpus
     )
 
@@ -237,7 +237,7 @@ def _wrong_world(expected: int, size: int) -> str:
 
 def _warn_of_lone_world(world: World) -> None:
     """Ranks by themselves measure nothing that a network does, and each of them says so."""
-    started = launcher.ranks()
+    started = launcher.launched_ranks()
     if world.size == 1 and started > 1 and speaks_for_all():
         library = world.library().partition(",")[0]
         print(

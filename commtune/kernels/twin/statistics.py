@@ -30,7 +30,7 @@ class Summary:
         return self.times["median"]
 
 
-def summarise(samples: Sequence[float]) -> Summary:
+def summarise_samples(samples: Sequence[float]) -> Summary:
     """Sums up one sample or more."""
     ordered = sorted(samples)
     low, high = median_bounds(len(ordered))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from commtune.kernels.twin.statistics import summarise
+from commtune.kernels.twin.statistics import summarise_samples
 
 #: Past this many time caps a size ends even with fewer samples than the minimum.
 HARD_CAP_FACTOR = 20.0
@@ -71,5 +71,5 @@ class StoppingRule:
     def _converged(self, samples_s: Sequence[float]) -> bool:
         if len(samples_s) < _FEWEST_FOR_INTERVAL:
             return False
-        found = summarise(samples_s)
+        found = summarise_samples(samples_s)
         return found.median_high - found.median_low < self.relative_ci * found.median

@@ -18,7 +18,13 @@ from commtune.kernels.twin.layout import (
     time_share,
 )
 from commtune.kernels.twin.options import Options
-from commtune.kernels.twin.pattern import Message, Motion, Pattern, bind, incomplete
+from commtune.kernels.twin.pattern import (
+    Message,
+    Motion,
+    Pattern,
+    bind_messages,
+    incomplete_messages,
+)
 from commtune.kernels.twin.world import World
 
 _TAG = 8
@@ -259,14 +265,14 @@ class Patterns:
     def work(self, layout: Layout) -> Work:
         rank = self._world.rank
         pattern = _made(self._kind, self._options, self._world, layout.bytes)
-        bind(pattern, self._world.comm, self._motion)
+        bind_messages(pattern, self._world.comm, self._motion)
         mine = [m for m in pattern.messages if rank in (m.source, m.destination)]
         expected = tuple(
             Expected(m.to_offset, m.count, m.source, m.from_offset)
             for m in mine
             if m.destination == rank
         )
-        left = partial(incomplete, pattern)
+        left = partial(incomplete_messages, pattern)
         return Work(layout, pattern.run, expected, bool(mine), 1.0, 1.0, left)
 
     def _motion(self, messages: Sequence[Message]) -> Motion:

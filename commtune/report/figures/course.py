@@ -17,7 +17,7 @@ from commtune.report.figures.style import (
     VERMILION,
     Picture,
     duration_axis,
-    fence,
+    outlier_limits,
     pin_outliers,
 )
 
@@ -32,7 +32,7 @@ _MOST_DOTS = 600
 _MARKS = {"mixed": FAINT, **SPEED_COLOURS}
 
 
-def noise(sizes: Sequence[int], runs: Sequence[DefaultRun]) -> Picture:
+def draw_noise(sizes: Sequence[int], runs: Sequence[DefaultRun]) -> Picture:
     """Times of the default over the campaign, a row for each of a few sizes."""
 
     def draw(figure: Figure) -> None:
@@ -40,7 +40,7 @@ def noise(sizes: Sequence[int], runs: Sequence[DefaultRun]) -> Picture:
         unit, factor = _time_unit(max((run.at_s for run in runs), default=0.0))
         for axis, size in zip(axes, sizes, strict=True):
             _course(axis, [run for run in runs if run.bytes == size], factor)
-            axis.set_title(text.size(size), loc="left", fontsize=9)
+            axis.set_title(text.format_size(size), loc="left", fontsize=9)
         axes[-1].set_xlabel(f"{unit} since the campaign's first run")
         figure.supylabel("median time of a run of the default", fontsize=10)
         handles = _legend(axes)
@@ -52,13 +52,13 @@ def noise(sizes: Sequence[int], runs: Sequence[DefaultRun]) -> Picture:
         name="noise",
         title="Noise and drift: the default over the campaign",
         alt=f"Median times of {len({r.run_id for r in runs})} runs of the default over the "
-        f"campaign, at {', '.join(text.size(size) for size in sizes)}.",
+        f"campaign, at {', '.join(text.format_size(size) for size in sizes)}.",
         draw=draw,
         height=0.9 + 1.35 * len(sizes),
     )
 
 
-def spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
+def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
     """Wall time by phase: runs that count, failed and lost ones, outside runs, the budget."""
 
     def draw(figure: Figure) -> None:
@@ -80,7 +80,7 @@ def spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
         if outside_s > 0:
             axes.barh(["outside runs"], [outside_s], color=ORANGE, height=0.6)
         axes.invert_yaxis()
-        axes.xaxis.set_major_formatter(lambda value, _: text.wall(value))
+        axes.xaxis.set_major_formatter(lambda value, _: text.format_wall_time(value))
         axes.xaxis.set_major_locator(_few())
         axes.grid(axis="x", alpha=0.5)
         axes.set_xlabel("wall time")
@@ -91,7 +91,7 @@ def spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
         name="spent",
         title="What the budget was spent on",
         alt="Wall time by phase: "
-        + "; ".join(f"{p.title} {text.wall(p.wall_s)}, {p.runs} runs" for p in phases),
+        + "; ".join(f"{p.title} {text.format_wall_time(p.wall_s)}, {p.runs} runs" for p in phases),
         draw=draw,
         height=1.3 + 0.42 * (len(phases) + (outside_s > 0)),
     )
@@ -111,7 +111,9 @@ def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
                       [run.median_s for run in disturbed], "x", ms=4, color=colour,
                       label=f"{_speed_label(speed)}, other load")  # fmt: skip
     speeds = {run.speed for run in runs}
-    duration_axis(axes, fence([r.median_s for r in runs if r.speed == speed] for speed in speeds))
+    duration_axis(
+        axes, outlier_limits([r.median_s for r in runs if r.speed == speed] for speed in speeds)
+    )
     pin_outliers(axes, [r.at_s / factor for r in runs], [r.median_s for r in runs], INK)
     axes.grid(alpha=0.5)
 

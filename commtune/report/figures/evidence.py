@@ -16,7 +16,7 @@ from commtune.report.figures.style import (
     VERMILION,
     Picture,
     duration_axis,
-    fence,
+    outlier_limits,
     pin_outliers,
     size_axis,
 )
@@ -36,7 +36,7 @@ _CLOUD = 0.16
 _BESIDE = 0.34
 
 
-def gains(points: Points, minimum_gain: float) -> Picture:
+def draw_speedups(points: Points, minimum_gain: float) -> Picture:
     """Times above, ratios with intervals below, a column for each machine speed."""
     sound = [p for p in points if p.is_judged]
     speeds = _speeds(sound)
@@ -56,7 +56,7 @@ def gains(points: Points, minimum_gain: float) -> Picture:
         axes[1][0].set_ylabel("default time / candidate's")
         _limit(axes[1], sound)
         axes[1][-1].annotate(
-            f"+{text.percent(minimum_gain)}", (1, 1 + minimum_gain), va="center", fontsize=8,
+            f"+{text.format_percent(minimum_gain)}", (1, 1 + minimum_gain), va="center", fontsize=8,
             xycoords=("axes fraction", "data"), xytext=(3, 0), textcoords="offset points",
             color=VERMILION,
         )  # fmt: skip
@@ -71,7 +71,7 @@ def gains(points: Points, minimum_gain: float) -> Picture:
     )
 
 
-def runs(points: Points) -> Picture:
+def draw_pairs(points: Points) -> Picture:
     """Every pair of runs as a dot, with the interval that was made of them."""
     sound = [p for p in points if p.pairs and p.is_judged]
     speeds = _speeds(sound)
@@ -104,7 +104,7 @@ def runs(points: Points) -> Picture:
     )
 
 
-def bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], nominal: Nominal
+def draw_bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], nominal: Nominal
               ) -> Picture:  # fmt: skip
     """Bus bandwidth of both by size, with what the machine is built for.
 
@@ -257,7 +257,7 @@ def _scatter(index: int) -> float:
 
 def _limit_clouds(axes: Sequence[Axes], points: Points) -> None:
     """All dots but far outliers, and all intervals but wild ones."""
-    low, high = fence([pair.ratio for pair in p.pairs] for p in points)
+    low, high = outlier_limits([pair.ratio for pair in p.pairs] for p in points)
     low = min([0.98, low, *(max(p.evidence.gain.low, low / 1.2) for p in points)])
     high = max([1.02, high, *(min(p.evidence.gain.high, high * 1.2) for p in points)])
     for axis in axes:

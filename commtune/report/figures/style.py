@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commtune import text
-from commtune.errors import MissingComponent, UserError, installing
+from commtune.errors import MissingComponent, UserError, install_command
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,11 +89,11 @@ def require_matplotlib() -> None:
         import matplotlib  # noqa: F401  # only whether it is there
     except ImportError as error:
         raise MissingComponent(
-            "drawing needs matplotlib", hint=installing("commtune[plot]")
+            "drawing needs matplotlib", hint=install_command("commtune[plot]")
         ) from error
 
 
-def svg(picture: Picture, banner: str) -> str:
+def render_svg(picture: Picture, banner: str) -> str:
     """The picture as an SVG element for a page; the page's style sheet gives the colours."""
     with _drawn(picture, heading="", banner=banner) as figure:
         file = io.StringIO()
@@ -155,7 +155,7 @@ def _inline(whole: str, picture: Picture) -> str:
     return re.sub(r"\s*\n\s*", "\n", bare).strip()
 
 
-def fence(groups: Iterable[Sequence[float]]) -> tuple[float, float]:
+def outlier_limits(groups: Iterable[Sequence[float]]) -> tuple[float, float]:
     """Limits that hold all values but far outliers (three quartile ranges out, by logarithm)."""
     lows, highs = [], []
     every = list(groups)
@@ -187,7 +187,7 @@ def size_axis(axes: Axes, sizes: Sequence[int], *, label: str = "message size") 
     every = 1 + (len(sizes) - 1) // 12
     shown = list(sizes)[::-1][::every][::-1]
     axes.set_xscale("log", base=2)
-    axes.set_xticks(shown, [text.size(size) for size in shown], rotation=40, ha="right",
+    axes.set_xticks(shown, [text.format_size(size) for size in shown], rotation=40, ha="right",
                     rotation_mode="anchor")  # fmt: skip
     axes.minorticks_off()
     axes.set_xlim(min(sizes) / 1.6, max(sizes) * 1.6)

@@ -28,7 +28,7 @@ _LONGEST = 44
 _SHORTEST_AXIS = 0.01
 
 
-def ablation(number: int, found: Ablation) -> Picture:
+def draw_ablation(number: int, found: Ablation) -> Picture:
     """A small picture for each variable: the ratio without/with it, by size."""
     shown = [v for v in found.variables if v.effects][:_MOST_VARIABLES]
     columns = 1 if len(shown) == 1 else 2
@@ -57,9 +57,9 @@ def ablation(number: int, found: Ablation) -> Picture:
     )
 
 
-def importance(found: Mapping[str, Sequence[Importance]]) -> Picture:
+def draw_importance(found: Mapping[str, Sequence[Importance]]) -> Picture:
     """Spread of times between values, a row for each variable, a colour for each range."""
-    names = ranked(found)[:_MOST_VARIABLES]
+    names = rank_variables(found)[:_MOST_VARIABLES]
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(1, 1)
@@ -105,7 +105,7 @@ def _reach(found: Mapping[str, Sequence[Importance]]) -> float:
     return max(_SHORTEST_AXIS, *(telling or [item.spread for item in items]))
 
 
-def ranked(found: Mapping[str, Sequence[Importance]]) -> list[str]:
+def rank_variables(found: Mapping[str, Sequence[Importance]]) -> list[str]:
     """Variables by how far they stand out of the noise in any range."""
     best: dict[str, float] = {}
     for items in found.values():

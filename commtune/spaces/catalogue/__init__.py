@@ -1,22 +1,22 @@
 """The catalogue: what the environment variables of communication libraries are."""
 
 from commtune.spaces.catalogue.loading import (
-    after,
-    before,
     build_catalogue,
+    is_after_version,
+    is_before_version,
     is_of_vendor,
-    libraries,
+    list_libraries,
     load_catalogue,
     names_in,
     read_catalogue,
 )
 from commtune.spaces.catalogue.lookup import (
-    Answer,
-    Known,
+    KnownVariable,
+    LookupResult,
     NotRead,
     look_up,
     nearest_names,
-    prefixes,
+    variable_prefixes,
 )
 from commtune.spaces.catalogue.schema import (
     Catalogue,
@@ -37,13 +37,13 @@ from commtune.spaces.catalogue.words import (
 )
 
 __all__ = [
-    "Answer",
     "Catalogue",
     "Danger",
     "Interaction",
-    "Known",
     "KnownFrom",
+    "KnownVariable",
     "Level",
+    "LookupResult",
     "Need",
     "NotRead",
     "NotVariable",
@@ -53,15 +53,15 @@ __all__ = [
     "Scope",
     "Variable",
     "Wrong",
-    "after",
-    "before",
     "build_catalogue",
+    "is_after_version",
+    "is_before_version",
     "is_of_vendor",
-    "libraries",
+    "list_libraries",
     "load_catalogue",
     "look_up",
     "names_in",
     "nearest_names",
-    "prefixes",
     "read_catalogue",
+    "variable_prefixes",
 ]

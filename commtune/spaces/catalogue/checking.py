@@ -11,15 +11,20 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from commtune.nearest import quoted
-from commtune.spaces.catalogue.loading import after, before, is_of_vendor, libraries
+from commtune.nearest import quote_value
+from commtune.spaces.catalogue.loading import (
+    is_after_version,
+    is_before_version,
+    is_of_vendor,
+    list_libraries,
+)
 from commtune.spaces.catalogue.lookup import (
-    Answer,
-    Known,
+    KnownVariable,
+    LookupResult,
     NotRead,
+    known_spellings,
     look_up,
-    prefixes,
-    spellings,
+    variable_prefixes,
 )
 from commtune.spaces.catalogue.misspelling import is_misspelling
 from commtune.spaces.catalogue.schema import Variable
@@ -31,7 +36,7 @@ _BY_LAUNCHER = "launcher"
 
 
 @dataclass(frozen=True)
-class Setting:
+class EnvironmentSetting:
     """A variable with its value, from the environment or from a settings file.
 
     Attributes:
@@ -56,7 +61,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Remark:
+class SettingRemark:
     """What is wrong with a setting.
 
     Attributes:
@@ -77,19 +82,21 @@ class Remark:
         return self.alike or self.what
 
 
-def remarks(settings: Iterable[Setting], found: Mapping[str, str]) -> Iterator[Remark]:
+def check_settings(
+    settings: Iterable[EnvironmentSetting], found: Mapping[str, str]
+) -> Iterator[SettingRemark]:
     """What is wrong with settings.
 
     Args:
         found: versions of the libraries that are here, by their names in the catalogue.
     """
-    every = tuple(prefix for library in libraries() for prefix in prefixes(library))
+    every = tuple(prefix for library in list_libraries() for prefix in variable_prefixes(library))
     for setting in settings:
         if setting.name.startswith(every):
             yield from _of_setting(setting, found)
 
 
-def _of_setting(setting: Setting, found: Mapping[str, str]) -> Iterator[Remark]:
+def _of_setting(setting: EnvironmentSetting, found: Mapping[str, str]) -> Iterator[SettingRemark]:
     answer = look_up(setting.name)
     known = _here(answer, found)
     if known:
@@ -103,24 +110,26 @@ def _of_setting(setting: Setting, found: Mapping[str, str]) -> Iterator[Remark]:
         yield from _of_unknown(setting)
 
 
-def _here(answer: Answer, found: Mapping[str, str]) -> list[Known]:
+def _here(answer: LookupResult, found: Mapping[str, str]) -> list[KnownVariable]:
     """The entries of the libraries that are here; all where none of them is."""
     here = [entry for entry in answer.known if entry.catalogue.library in found]
     of_others = {entry.catalogue.library for entry in answer.not_read} & set(found)
     return here or ([] if of_others else list(answer.known))
 
 
-def _of_known(setting: Setting, entry: Known, version: str | None, by: str) -> Iterator[Remark]:
+def _of_known(
+    setting: EnvironmentSetting, entry: KnownVariable, version: str | None, by: str
+) -> Iterator[SettingRemark]:
     if version is not None and (gone := _not_in(entry, version)):
         use = ", ".join(entry.variable.replaced_by)
         advice = f"use {use}" if use else "take it out"
         what = f"{setting.name}{setting.place} does nothing: {gone}; {advice}"
-        yield Remark(setting.name, what, setting.removal)
+        yield SettingRemark(setting.name, what, setting.removal)
         return
     dangerous = _danger(setting, entry.variable, by)
     if dangerous:
         alike = _danger(setting, entry.variable, "")
-        yield Remark(setting.name, dangerous, setting.removal, alike)
+        yield SettingRemark(setting.name, dangerous, setting.removal, alike)
     numbers = entry.variable.type in ("integer", "bytes")
     cut = _SUFFIXED.match(setting.value)
     if cut and numbers and entry.catalogue.suffixes is False:
@@ -131,22 +140,22 @@ def _of_known(setting: Setting, entry: Known, version: str | None, by: str) -> I
         )
         plain = f"export {setting.name}={_plain(setting.value)}"
         mend = "" if setting.file else plain
-        yield Remark(setting.name, shown + entry.catalogue.title + rest, mend, shown + rest)
+        yield SettingRemark(setting.name, shown + entry.catalogue.title + rest, mend, shown + rest)
 
 
-def _not_in(entry: Known, version: str) -> str:
+def _not_in(entry: KnownVariable, version: str) -> str:
     """Why a version doesn't have a variable; empty if it does, as far as known."""
     title, variable = entry.catalogue.title, entry.variable
     if is_of_vendor(entry.catalogue, variable, version):
         return ""
-    if variable.since is not None and before(version, variable.since):
+    if variable.since is not None and is_before_version(version, variable.since):
         return f"it came with {title} {variable.since}, and {version} is here"
-    if variable.until is not None and after(version, variable.until):
+    if variable.until is not None and is_after_version(version, variable.until):
         return f"{title} {variable.until} was the last to have it, and {version} is here"
     return ""
 
 
-def _danger(setting: Setting, variable: Variable, by: str) -> str:
+def _danger(setting: EnvironmentSetting, variable: Variable, by: str) -> str:
     """What is dangerous about a value; empty if nothing is known.
 
     Args:
@@ -193,7 +202,7 @@ def _inside(value: str, variable: Variable) -> bool:
         return False
 
 
-def _wrong(answer: Answer, found: Mapping[str, str]) -> NotRead | None:
+def _wrong(answer: LookupResult, found: Mapping[str, str]) -> NotRead | None:
     """Why nobody here reads a name; ``None`` where something does that is in no catalogue."""
     of_others = bool(answer.known)  # the libraries of these are not here
     wrong = [w for w in answer.not_read if of_others or w.entry.what is not Wrong.ELSEWHERE]
@@ -201,7 +210,7 @@ def _wrong(answer: Answer, found: Mapping[str, str]) -> NotRead | None:
     return wrong[0] if wrong else None
 
 
-def _of_wrong(setting: Setting, wrong: NotRead) -> Remark:
+def _of_wrong(setting: EnvironmentSetting, wrong: NotRead) -> SettingRemark:
     entry = wrong.entry
     what = (
         f"{setting.name}{setting.place} is not a variable of {wrong.catalogue.title} "
@@ -210,25 +219,27 @@ def _of_wrong(setting: Setting, wrong: NotRead) -> Remark:
     mend = setting.removal
     if mend and entry.what is Wrong.MISSPELLED and len(entry.use) == 1:
         mend = _renaming(setting, entry.use[0])
-    return Remark(setting.name, what, mend)
+    return SettingRemark(setting.name, what, mend)
 
 
-def _of_unknown(setting: Setting) -> Iterator[Remark]:
-    for library in libraries():
-        if not setting.name.startswith(prefixes(library)):
+def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
+    for library in list_libraries():
+        if not setting.name.startswith(variable_prefixes(library)):
             continue
-        for known in spellings(library):
+        for known in known_spellings(library):
             if is_misspelling(setting.name, known):
                 what = f"{setting.name}{setting.place} is not known here; perhaps {known} is meant"
-                yield Remark(setting.name, what, setting.removal and _renaming(setting, known))
+                yield SettingRemark(
+                    setting.name, what, setting.removal and _renaming(setting, known)
+                )
                 return
 
 
-def _renaming(setting: Setting, name: str) -> str:
+def _renaming(setting: EnvironmentSetting, name: str) -> str:
     return f"export {name}={shlex.quote(setting.value)}; {setting.removal}"
 
 
 def _plain(value: str) -> int:
     found = re.match(r"(\d+)([a-z])", value.lower())
-    assert found is not None, quoted(value)
+    assert found is not None, quote_value(value)
     return int(found[1]) << (10 * ("kmg".index(found[2]) + 1))

@@ -10,16 +10,16 @@ from importlib import resources
 from pathlib import Path
 
 from commtune.errors import DocumentError, UnknownName
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.spaces.catalogue.schema import Catalogue, Need, Variable
 from commtune.spaces.document import Document, Where, load_document, parse_document
-from commtune.spaces.explaining import validated
+from commtune.spaces.explaining import validate_document
 
 _FILES = resources.files("commtune.spaces") / "catalogue"
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
-def libraries() -> list[str]:
+def list_libraries() -> list[str]:
     """The libraries that have a catalogue, sorted."""
     names = [entry.name for entry in _FILES.iterdir()]
     return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
@@ -38,10 +38,10 @@ def load_catalogue(library: str) -> Catalogue:
     Raises:
         UnknownName: there is none.
     """
-    if library not in libraries():
+    if library not in list_libraries():
         raise UnknownName(
-            f"no library of the catalogue is called {quoted(library)}",
-            hint=suggestion(library, libraries()),
+            f"no library of the catalogue is called {quote_value(library)}",
+            hint=suggest(library, list_libraries()),
         )
     file = Path(str(_FILES / f"{library}.yaml"))
     return build_catalogue(parse_document(catalogue_text(library), file, quick=True))
@@ -63,14 +63,14 @@ def build_catalogue(document: Document) -> Catalogue:
         DocumentError: of the document's class, with file, line and hint: a wrong key or value, a
             source or part that isn't listed, a variable that isn't there.
     """
-    found = validated(document, Catalogue)
+    found = validate_document(document, Catalogue)
     for check in (_sources, _parts, _names, _needs, _values, _versions, _interactions):
         for error in check(found, document):
             raise error
     return found
 
 
-def matches(name: str, pattern: str) -> bool:
+def matches_pattern(name: str, pattern: str) -> bool:
     """Whether a name is meant by a pattern of the catalogue."""
     return name == pattern or ("*" in pattern and fnmatchcase(name, pattern))
 
@@ -82,14 +82,14 @@ def _sources(found: Catalogue, document: Document) -> Iterator[DocumentError]:
         for key in variable.source:
             if key not in found.sources:
                 yield document.error(
-                    f"{name}: no source is called {quoted(key)}",
+                    f"{name}: no source is called {quote_value(key)}",
                     ("variables", name, "source", key),
-                    hint=suggestion(key, found.sources),
+                    hint=suggest(key, found.sources),
                 )
     for key in found.sources:
         if key not in used and not found.sources[key].startswith("general: "):
             yield document.error(
-                f"source {quoted(key)} is not used",
+                f"source {quote_value(key)} is not used",
                 ("sources", key),
                 hint="leave it out; one that holds for the whole file begins with 'general: '",
             )
@@ -99,9 +99,9 @@ def _parts(found: Catalogue, document: Document) -> Iterator[DocumentError]:
     for name, variable in found.variables.items():
         if variable.part is not None and variable.part not in found.parts:
             yield document.error(
-                f"{name}: no part is called {quoted(variable.part)}",
+                f"{name}: no part is called {quote_value(variable.part)}",
                 ("variables", name, "part"),
-                hint=suggestion(variable.part, found.parts),
+                hint=suggest(variable.part, found.parts),
             )
 
 
@@ -110,14 +110,14 @@ def _names(found: Catalogue, document: Document) -> Iterator[DocumentError]:
     for name, where in _all_names(found):
         if name in taken:
             yield document.error(
-                f"{quoted(name)} stands here and under {taken[name]}",
+                f"{quote_value(name)} stands here and under {taken[name]}",
                 where,
                 hint="name it once",
             )
         taken[name] = where[0] if len(where) < 3 else str(where[1])
         if not name.startswith(tuple(found.prefixes)) and where[0] == "variables":
             yield document.error(
-                f"{quoted(name)} begins with none of the file's prefixes",
+                f"{quote_value(name)} begins with none of the file's prefixes",
                 where,
                 hint=f"prefixes: {', '.join(found.prefixes)}",
             )
@@ -145,9 +145,9 @@ def _need(
         yield document.error(f"{need.variable} needs itself", where, hint="leave it out")
     elif need.variable not in found.variables:
         yield document.error(
-            f"{quoted(need.variable)} is not a variable of {found.library}",
+            f"{quote_value(need.variable)} is not a variable of {found.library}",
             (*where, "variable"),
-            hint=suggestion(need.variable, found.variables),
+            hint=suggest(need.variable, found.variables),
         )
 
 
@@ -157,7 +157,7 @@ def _values(found: Catalogue, document: Document) -> Iterator[DocumentError]:
             for i, value in enumerate(values):
                 if value in values[:i] or (key == "restricted" and value in variable.values):
                     yield document.error(
-                        f"{name}: the value {quoted(value)} occurs twice",
+                        f"{name}: the value {quote_value(value)} occurs twice",
                         ("variables", name, key, i),
                         hint="remove one; a restricted value is not among `values`",
                     )
@@ -165,7 +165,7 @@ def _values(found: Catalogue, document: Document) -> Iterator[DocumentError]:
         for written, value in variable.read_as.items():
             if written in legal or value not in legal:
                 yield document.error(
-                    f"{name}: {quoted(written)} is no other spelling of {quoted(value)}",
+                    f"{name}: {quote_value(written)} is no other spelling of {quote_value(value)}",
                     ("variables", name, "read_as", written),
                     hint="write SPELLING: VALUE; the value is a legal one, the spelling is not",
                 )
@@ -183,7 +183,7 @@ def _versions(found: Catalogue, document: Document) -> Iterator[DocumentError]:
         for version in [*variable.history, *variable.values_since, *written]:
             if not _VERSION.match(version):
                 yield document.error(
-                    f"{name}: {quoted(version)} does not begin with a version",
+                    f"{name}: {quote_value(version)} does not begin with a version",
                     ("variables", name),
                     hint="write it in numbers and dots; further words belong into `note`",
                 )
@@ -212,14 +212,16 @@ def _known(
 ) -> Iterator[DocumentError]:
     """Names of other libraries are looked up in the text of their files."""
     names = [*found.variables, *found.others]
-    if any(matches(name, pattern) for name in names):
+    if any(matches_pattern(name, pattern) for name in names):
         return
-    if any(matches(name, pattern) for other in libraries() for name in names_in(other)):
+    if any(
+        matches_pattern(name, pattern) for other in list_libraries() for name in names_in(other)
+    ):
         return
     yield document.error(
-        f"{quoted(pattern)} is not a variable of any catalogue",
+        f"{quote_value(pattern)} is not a variable of any catalogue",
         where,
-        hint=suggestion(pattern, names),
+        hint=suggest(pattern, names),
     )
 
 
@@ -237,13 +239,13 @@ def as_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
-def before(version: str, bound: str) -> bool:
+def is_before_version(version: str, bound: str) -> bool:
     """Whether a version is older than a bound; 4.1.6 is not older than 4.1."""
     wanted = as_numbers(bound)
     return as_numbers(version)[: len(wanted)] < wanted
 
 
-def after(version: str, bound: str) -> bool:
+def is_after_version(version: str, bound: str) -> bool:
     """Whether a version is newer than a bound; 4.1.6 is not newer than 4.1."""
     wanted = as_numbers(bound)
     return as_numbers(version)[: len(wanted)] > wanted
@@ -259,4 +261,4 @@ def is_of_vendor(found: Catalogue, variable: Variable, version: str) -> bool:
     if variable.part is None:
         return False
     came = [v.since for v in found.variables.values() if v.part == variable.part]
-    return all(since is not None and before(version, since) for since in came)
+    return all(since is not None and is_before_version(version, since) for since in came)

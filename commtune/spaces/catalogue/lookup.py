@@ -10,9 +10,9 @@ from functools import cache
 
 from commtune.spaces.catalogue.loading import (
     catalogue_text,
-    libraries,
+    list_libraries,
     load_catalogue,
-    matches,
+    matches_pattern,
     names_in,
 )
 from commtune.spaces.catalogue.schema import Catalogue, Interaction, NotVariable, Variable
@@ -22,7 +22,7 @@ _CUTOFF = 0.75
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownVariable:
     """A variable of a library.
 
     Attributes:
@@ -49,7 +49,7 @@ class NotRead:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LookupResult:
     """What all catalogues say of a name.
 
     Attributes:
@@ -60,7 +60,7 @@ class Answer:
     """
 
     name: str
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownVariable, ...] = ()
     not_read: tuple[NotRead, ...] = ()
     undescribed: tuple[Catalogue, ...] = ()
     elsewhere: tuple[tuple[Catalogue, str, Interaction], ...] = ()
@@ -69,15 +69,15 @@ class Answer:
         return bool(self.known or self.not_read or self.undescribed)
 
 
-def look_up(name: str) -> Answer:
+def look_up(name: str) -> LookupResult:
     """What the shipped catalogues say of a name."""
-    files = [load_catalogue(library) for library in libraries() if _may_hold(library, name)]
+    files = [load_catalogue(library) for library in list_libraries() if _may_hold(library, name)]
     known = tuple(entry for file in files for entry in _known(file, name))
     not_read = tuple(
         NotRead(file, pattern, entry)
         for file in files
         for pattern, entry in file.not_variables.items()
-        if matches(name, pattern)
+        if matches_pattern(name, pattern)
     )
     describing = {entry.catalogue.library for entry in known}
     elsewhere = tuple(
@@ -87,14 +87,14 @@ def look_up(name: str) -> Answer:
         for key, interaction in interactions_of(file, name).items()
     )
     undescribed = tuple(file for file in files if name in file.others)
-    return Answer(name, known, not_read, undescribed, elsewhere)
+    return LookupResult(name, known, not_read, undescribed, elsewhere)
 
 
-def _known(file: Catalogue, name: str) -> Iterator[Known]:
+def _known(file: Catalogue, name: str) -> Iterator[KnownVariable]:
     own = _own_spelling(file, name)
     for called, variable in file.variables.items():
         if called == own or own in variable.aliases:
-            yield Known(file, called, variable)
+            yield KnownVariable(file, called, variable)
 
 
 def _own_spelling(file: Catalogue, name: str) -> str:
@@ -111,14 +111,20 @@ def interactions_of(file: Catalogue, name: str) -> dict[str, Interaction]:
     return {
         key: interaction
         for key, interaction in file.interactions.items()
-        if any(matches(name, pattern) for pattern in interaction.variables)
+        if any(matches_pattern(name, pattern) for pattern in interaction.variables)
     }
 
 
 def nearest_names(name: str, *, limit: int = 3) -> list[str]:
     """Known names like a name, the likest first; those of its family, or of all libraries."""
-    family = [library for library in libraries() if name.upper().startswith(prefixes(library))]
-    folded = {known.casefold(): known for lib in family or libraries() for known in names_in(lib)}
+    family = [
+        library
+        for library in list_libraries()
+        if name.upper().startswith(variable_prefixes(library))
+    ]
+    folded = {
+        known.casefold(): known for lib in family or list_libraries() for known in names_in(lib)
+    }
     # Tools of a library name its variables without their beginning: btl, RNDV_SCHEME.
     ends = [known for known in folded if name and known.endswith(f"_{name.casefold()}")]
     found = difflib.get_close_matches(name.casefold(), folded, n=limit, cutoff=_CUTOFF)
@@ -126,7 +132,7 @@ def nearest_names(name: str, *, limit: int = 3) -> list[str]:
     return [folded[known] for known in dict.fromkeys(near)][:limit]
 
 
-def spellings(library: str) -> tuple[str, ...]:
+def known_spellings(library: str) -> tuple[str, ...]:
     """Every name that a library is known to read, described or not."""
     file = load_catalogue(library)
     aliases = (alias for variable in file.variables.values() for alias in variable.aliases)
@@ -134,7 +140,7 @@ def spellings(library: str) -> tuple[str, ...]:
 
 
 def _may_hold(library: str, name: str) -> bool:
-    if name.startswith((*prefixes(library), *_before_stars(library))):
+    if name.startswith((*variable_prefixes(library), *_before_stars(library))):
         return True
     text = catalogue_text(library)
     # The plain search is a hundred times as quick, and mostly says no.
@@ -148,7 +154,7 @@ def _before_stars(library: str) -> tuple[str, ...]:
 
 
 @cache
-def prefixes(library: str) -> tuple[str, ...]:
+def variable_prefixes(library: str) -> tuple[str, ...]:
     """What the variables of a library begin with, in every spelling that it takes."""
     head = parse_document(catalogue_text(library).partition("\nvariables:\n")[0], quick=True).data
     others = head.get("other_prefixes", {}).values()

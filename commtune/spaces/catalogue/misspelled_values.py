@@ -6,15 +6,17 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
-from commtune.spaces.catalogue.checking import Remark, Setting
-from commtune.spaces.catalogue.lookup import Known, look_up
+from commtune.spaces.catalogue.checking import EnvironmentSetting, SettingRemark
+from commtune.spaces.catalogue.lookup import KnownVariable, look_up
 from commtune.spaces.catalogue.misspelling import is_misspelled_word
 from commtune.spaces.catalogue.schema import Variable
 
 _BETWEEN = re.compile(r"[,;:|@=\s]+")
 
 
-def misspelled_values(settings: Iterable[Setting], found: Mapping[str, str]) -> Iterator[Remark]:
+def misspelled_values(
+    settings: Iterable[EnvironmentSetting], found: Mapping[str, str]
+) -> Iterator[SettingRemark]:
     """What is wrong with words of values that are a letter away from a legal one.
 
     Nothing is said of a word that is like none: many lists of values have the useful ones only.
@@ -32,7 +34,7 @@ def misspelled_values(settings: Iterable[Setting], found: Mapping[str, str]) -> 
             yield _remark(setting, *pairs[0])
 
 
-def _wrong(value: str, entry: Known) -> tuple[str, str] | None:
+def _wrong(value: str, entry: KnownVariable) -> tuple[str, str] | None:
     """The first misspelled word of a value, and what is meant by it."""
     legal = {word.casefold(): word for word in _legal(entry.variable)}
     for word in _words(value):
@@ -55,8 +57,10 @@ def _words(value: str) -> list[str]:
     return [word for word in _BETWEEN.split(value.removeprefix("^")) if word]
 
 
-def _remark(setting: Setting, word: str, meant: str) -> Remark:
+def _remark(setting: EnvironmentSetting, word: str, meant: str) -> SettingRemark:
     shown = f"{setting.name}={setting.value}"[:80]
     what = f"{shown}{setting.place}: no value {word} is known; perhaps {meant} is meant"
     value = shlex.quote(setting.value.replace(word, meant, 1))
-    return Remark(setting.name, what, "" if setting.file else f"export {setting.name}={value}")
+    return SettingRemark(
+        setting.name, what, "" if setting.file else f"export {setting.name}={value}"
+    )

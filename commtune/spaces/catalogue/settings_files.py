@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.spaces.catalogue.checking import Remark, Setting
+from commtune.spaces.catalogue.checking import EnvironmentSetting, SettingRemark
 
 
 @dataclass(frozen=True)
@@ -33,26 +33,28 @@ def settings_files(
     return (SettingsFile(own, of_site=False), site) if own else (site,)
 
 
-def read_settings(file: SettingsFile) -> list[Setting]:
+def read_settings(file: SettingsFile) -> list[EnvironmentSetting]:
     """What a file sets: lines NAME=VALUE, nothing trimmed, # only at the very beginning."""
     try:
         lines = file.path.read_text(errors="replace").split("\n")
     except OSError:
         return []
     parts = [line.rstrip("\r").partition("=") for line in lines if not line.startswith("#")]
-    return [Setting(n, v, str(file.path), file.of_site) for n, equals, v in parts if equals]
+    return [
+        EnvironmentSetting(n, v, str(file.path), file.of_site) for n, equals, v in parts if equals
+    ]
 
 
-def overridden(
-    environment: Mapping[str, str], files: tuple[list[Setting], ...]
-) -> Iterator[Remark]:
+def overridden_settings(
+    environment: Mapping[str, str], files: tuple[list[EnvironmentSetting], ...]
+) -> Iterator[SettingRemark]:
     """Settings of which another one wins, and those whose spaces make them void.
 
     Args:
         files: the settings of each file, the file that wins first.
     """
-    winners: dict[str, Setting] = {
-        name: Setting(name, value) for name, value in environment.items()
+    winners: dict[str, EnvironmentSetting] = {
+        name: EnvironmentSetting(name, value) for name, value in environment.items()
     }
     for settings in files:
         for setting in settings:
@@ -64,22 +66,22 @@ def overridden(
                 yield _beaten(setting, winner)
 
 
-def _beaten(setting: Setting, winner: Setting) -> Remark:
+def _beaten(setting: EnvironmentSetting, winner: EnvironmentSetting) -> SettingRemark:
     where = winner.file or "this environment"
     if winner.value == setting.value:
         what = f"{setting.name} is also set in {setting.file}, to the same value"
-        return Remark(setting.name, f"{what}: keep one of the two, in {where} or there")
+        return SettingRemark(setting.name, f"{what}: keep one of the two, in {where} or there")
     what = (
         f"{setting.name}={setting.value} in {setting.file} does not count: {where} says "
         f"{winner.value!r}; take out the one that is not meant"
     )
-    return Remark(setting.name, what)
+    return SettingRemark(setting.name, what)
 
 
-def _spaced(setting: Setting) -> Remark:
+def _spaced(setting: EnvironmentSetting) -> SettingRemark:
     name = setting.name.strip()
     what = (
         f"{setting.file} has spaces around the name {name}, which make it another name that "
         f"nobody reads; write {name}={setting.value.strip()}"
     )
-    return Remark(name, what)
+    return SettingRemark(name, what)

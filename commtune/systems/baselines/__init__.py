@@ -1,12 +1,12 @@
 """Baselines: named sets of variables that sites, vendors and studies set or recommend."""
 
 from commtune.systems.baselines.loading import (
-    NamedSet,
-    baseline,
-    baselines,
-    build_baselines,
-    read_baselines,
-    sites,
+    ReferenceSettings,
+    all_reference_settings,
+    build_reference_settings,
+    find_reference_settings,
+    list_sites,
+    read_reference_settings,
 )
 from commtune.systems.baselines.schema import PREFIX, Baseline, BaselineFile, Origin, Seen
 
@@ -14,12 +14,12 @@ __all__ = [
     "PREFIX",
     "Baseline",
     "BaselineFile",
-    "NamedSet",
     "Origin",
+    "ReferenceSettings",
     "Seen",
-    "baseline",
-    "baselines",
-    "build_baselines",
-    "read_baselines",
-    "sites",
+    "all_reference_settings",
+    "build_reference_settings",
+    "find_reference_settings",
+    "list_sites",
+    "read_reference_settings",
 ]

@@ -9,15 +9,15 @@ from importlib import resources
 from pathlib import Path
 
 from commtune.errors import DocumentError, UnknownName
-from commtune.nearest import quoted, suggestion
-from commtune.spaces import Document, load_document, parse_document, validated
+from commtune.nearest import quote_value, suggest
+from commtune.spaces import Document, load_document, parse_document, validate_document
 from commtune.systems.baselines.schema import PREFIX, Baseline, BaselineFile
 
 _FILES = resources.files("commtune.systems") / "baselines"
 
 
 @dataclass(frozen=True)
-class NamedSet:
+class ReferenceSettings:
     """A set, by its name.
 
     Attributes:
@@ -39,69 +39,69 @@ class NamedSet:
         return found.fit and system in found.systems and library in found.libraries
 
 
-def sites() -> list[str]:
+def list_sites() -> list[str]:
     """The names of the shipped files, sorted."""
     names = [entry.name for entry in _FILES.iterdir()]
     return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
 
 
 @cache
-def baselines() -> Mapping[str, NamedSet]:
+def all_reference_settings() -> Mapping[str, ReferenceSettings]:
     """All shipped sets by name, in order of files and of what stands in them."""
-    found: dict[str, NamedSet] = {}
-    for site in sites():
+    found: dict[str, ReferenceSettings] = {}
+    for site in list_sites():
         file = Path(str(_FILES / f"{site}.yaml"))
         document = parse_document(file.read_text(encoding="utf-8"), file, quick=True)
-        found |= _sets(build_baselines(document))
+        found |= _sets(build_reference_settings(document))
     return found
 
 
-def baseline(name: str) -> NamedSet:
+def find_reference_settings(name: str) -> ReferenceSettings:
     """A shipped set, by its name, with or without ``baseline:`` before it.
 
     Raises:
         UnknownName: none is called so.
     """
     word = name.removeprefix(PREFIX)
-    if word not in baselines():
+    if word not in all_reference_settings():
         raise UnknownName(
-            f"no baseline is called {quoted(word)}",
-            hint=f"{suggestion(word, baselines())}; all: commtune systems baselines",
+            f"no baseline is called {quote_value(word)}",
+            hint=f"{suggest(word, all_reference_settings())}; all: commtune systems baselines",
         )
-    return baselines()[word]
+    return all_reference_settings()[word]
 
 
-def read_baselines(file: Path) -> Mapping[str, NamedSet]:
+def read_reference_settings(file: Path) -> Mapping[str, ReferenceSettings]:
     """The sets of a file, by name.
 
     Raises:
         DocumentError: it can't be read or is wrong, with file, line and hint.
     """
-    return _sets(build_baselines(load_document(file)))
+    return _sets(build_reference_settings(load_document(file)))
 
 
-def build_baselines(document: Document) -> BaselineFile:
+def build_reference_settings(document: Document) -> BaselineFile:
     """The file that a document describes.
 
     Raises:
         DocumentError: of the document's class, with file, line and hint: a wrong key or value, a
             source or set that isn't there, a variable twice, a word of `elsewhere` for nothing.
     """
-    found = validated(document, BaselineFile)
+    found = validate_document(document, BaselineFile)
     for check in (_check_sources, _check_below, _check_variables):
         for error in check(found, document):
             raise error
     return found
 
 
-def _sets(file: BaselineFile) -> dict[str, NamedSet]:
-    found: dict[str, NamedSet] = {}
+def _sets(file: BaselineFile) -> dict[str, ReferenceSettings]:
+    found: dict[str, ReferenceSettings] = {}
     for name, entry in file.sets.items():
         below = file.sets[entry.on_top_of].environment if entry.on_top_of else {}
         settings = {**below, **entry.environment}
         elsewhere = {v: file.elsewhere[v] for v in settings if v in file.elsewhere}
         source = file.sources[entry.source]
-        found[name] = NamedSet(name, file.site, source, entry, settings, elsewhere)
+        found[name] = ReferenceSettings(name, file.site, source, entry, settings, elsewhere)
     return found
 
 
@@ -109,15 +109,15 @@ def _check_sources(found: BaselineFile, document: Document) -> Iterator[Document
     for name, entry in found.sets.items():
         if entry.source not in found.sources:
             yield document.error(
-                f"{name}: no source is called {quoted(entry.source)}",
+                f"{name}: no source is called {quote_value(entry.source)}",
                 ("sets", name, "source"),
-                hint=suggestion(entry.source, found.sources),
+                hint=suggest(entry.source, found.sources),
             )
     used = {entry.source for entry in found.sets.values()}
     for key in found.sources:
         if key not in used:
             yield document.error(
-                f"source {quoted(key)} is not used", ("sources", key), hint="leave it out"
+                f"source {quote_value(key)} is not used", ("sources", key), hint="leave it out"
             )
 
 
@@ -128,9 +128,9 @@ def _check_below(found: BaselineFile, document: Document) -> Iterator[DocumentEr
         if entry.on_top_of and (below is None or entry.on_top_of == name):
             others = [other for other in found.sets if other != name]
             yield document.error(
-                f"{name}: no other set here is called {quoted(entry.on_top_of)}",
+                f"{name}: no other set here is called {quote_value(entry.on_top_of)}",
                 where,
-                hint=suggestion(entry.on_top_of, others),
+                hint=suggest(entry.on_top_of, others),
             )
         if below is not None and below.on_top_of:
             yield document.error(

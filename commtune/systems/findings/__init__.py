@@ -2,9 +2,9 @@
 
 from commtune.systems.findings.loading import (
     NamedFinding,
+    all_findings,
     build_findings,
-    findings,
-    papers,
+    list_papers,
     read_findings,
 )
 from commtune.systems.findings.schema import Expected, Finding, FindingFile
@@ -18,8 +18,8 @@ __all__ = [
     "Finding",
     "FindingFile",
     "NamedFinding",
+    "all_findings",
     "build_findings",
-    "findings",
-    "papers",
+    "list_papers",
     "read_findings",
 ]

@@ -9,8 +9,8 @@ from importlib import resources
 from pathlib import Path
 
 from commtune.errors import DocumentError
-from commtune.nearest import quoted, suggestion
-from commtune.spaces import Document, load_document, parse_document, validated
+from commtune.nearest import quote_value, suggest
+from commtune.spaces import Document, load_document, parse_document, validate_document
 from commtune.systems.findings.schema import Finding, FindingFile
 
 _FILES = resources.files("commtune.systems") / "findings"
@@ -25,17 +25,17 @@ class NamedFinding:
     finding: Finding
 
 
-def papers() -> list[str]:
+def list_papers() -> list[str]:
     """The names of the shipped files, sorted."""
     names = [entry.name for entry in _FILES.iterdir()]
     return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
 
 
 @cache
-def findings() -> tuple[NamedFinding, ...]:
+def all_findings() -> tuple[NamedFinding, ...]:
     """All shipped findings, in order of files and of what stands in them."""
     found: list[NamedFinding] = []
-    for paper in papers():
+    for paper in list_papers():
         file = Path(str(_FILES / f"{paper}.yaml"))
         text = file.read_text(encoding="utf-8")
         found += _named(build_findings(parse_document(text, file, quick=True)))
@@ -58,7 +58,7 @@ def build_findings(document: Document) -> FindingFile:
         DocumentError: of the document's class, with file, line and hint: a wrong key or value, a
             source that isn't listed, an effect without a setting, or bounds the wrong way round.
     """
-    file = validated(document, FindingFile)
+    file = validate_document(document, FindingFile)
     for check in (_check_sources, _check_expected, _check_bounds):
         for error in check(file.found, file.sources, document):
             raise error
@@ -76,13 +76,13 @@ def _check_sources(
     for name, finding in found.items():
         if finding.source not in sources:
             yield document.error(
-                f"{name}: no source is called {quoted(finding.source)}",
+                f"{name}: no source is called {quote_value(finding.source)}",
                 ("found", name, "source"),
-                hint=suggestion(finding.source, sources),
+                hint=suggest(finding.source, sources),
             )
     for key in sources.keys() - {finding.source for finding in found.values()}:
         yield document.error(
-            f"source {quoted(key)} is not used", ("sources", key), hint="leave it out"
+            f"source {quote_value(key)} is not used", ("sources", key), hint="leave it out"
         )
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from commtune.model import Operation
-from commtune.nearest import quoted, suggestion
+from commtune.nearest import quote_value, suggest
 from commtune.quantities import QuantityError
 from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.schema import Count, Model, Name, Size, Variable
@@ -21,7 +21,7 @@ from commtune.systems.schema import Count, Model, Name, Size, Variable
 def _operation(word: object) -> object:
     if word not in list(Operation):
         raise QuantityError(
-            f"{quoted(word)} is no operation", hint=suggestion(str(word), Operation)
+            f"{quote_value(word)} is no operation", hint=suggest(str(word), Operation)
         )
     return word
 

@@ -13,8 +13,8 @@ from fake_slurm.driver import FakeSlurm, Fate
 from slurm_cluster import Cluster
 
 from commtune.cluster.slurm.accounting import AccountedJob, Accounting, sighting_in
-from commtune.cluster.slurm.placement import Distance, farthest
-from commtune.cluster.slurm.queries import Answer, Queue, SlurmFault, Trouble
+from commtune.cluster.slurm.placement import Distance, find_distance
+from commtune.cluster.slurm.queries import Queue, QueueSnapshot, SlurmError, SlurmFault
 from commtune.cluster.slurm.site import describe_site
 from commtune.cluster.slurm.states import JobState
 from commtune.cluster.slurm.submitting import Submission, SubmissionFault
@@ -62,7 +62,7 @@ class Site:
         script = self.script(command, *options)
         return self.submission.submit(script, folder=self.folder, options=given)
 
-    def until(self, job: str, state: JobState) -> Answer:
+    def until(self, job: str, state: JobState) -> QueueSnapshot:
         deadline = time.monotonic() + 60
         while (answer := self.queue.look([job])).sighting(job).state is not state:
             assert time.monotonic() < deadline, answer
@@ -243,16 +243,16 @@ def test_a_job_that_would_be_taken(site: Site) -> None:
 def test_a_job_that_can_not_be(site: Site, option: str, words: str) -> None:
     with pytest.raises(SubmissionFault, match=words) as caught:
         site.submit("true", option)
-    assert (caught.value.trouble, caught.value.perhaps_accepted) == (Trouble.REFUSED, False)
+    assert (caught.value.trouble, caught.value.perhaps_accepted) == (SlurmError.REFUSED, False)
     with pytest.raises(SlurmFault) as tested:
         site.submission.test_only(site.script("true", option), folder=site.folder)
-    assert tested.value.trouble is Trouble.REFUSED
+    assert tested.value.trouble is SlurmError.REFUSED
 
 
 def test_an_option_that_slurm_does_not_have(site: Site) -> None:
     with pytest.raises(SubmissionFault) as caught:
         site.submit("true", "--no-such-option=1")
-    assert caught.value.trouble is Trouble.NOT_UNDERSTOOD
+    assert caught.value.trouble is SlurmError.NOT_UNDERSTOOD
 
 
 def test_our_jobs_are_found_without_their_numbers(site: Site) -> None:
@@ -284,8 +284,8 @@ def test_a_node_that_dies(site: Site) -> None:
 
 def test_accounts_that_are_off_or_down(site: Site) -> None:
     for environment, trouble in (
-        (site.without_accounts, Trouble.ACCOUNTING_OFF),
-        (site.accounts_down, Trouble.ACCOUNTING_DOWN),
+        (site.without_accounts, SlurmError.ACCOUNTING_OFF),
+        (site.accounts_down, SlurmError.ACCOUNTING_DOWN),
     ):
         with pytest.raises(SlurmFault) as caught:
             Accounting(environment()).look(["1"], time.time() - 60)
@@ -298,5 +298,5 @@ def test_what_the_site_says_of_itself(site: Site) -> None:
     assert described.version
     assert described.accounting
     nodes = described.topology.of(["n1", "n2", "n3"])
-    assert farthest(nodes) is Distance.SAME_GROUP
-    assert farthest(nodes[:2]) is Distance.SAME_SWITCH
+    assert find_distance(nodes) is Distance.SAME_GROUP
+    assert find_distance(nodes[:2]) is Distance.SAME_SWITCH

@@ -13,8 +13,8 @@ from fake_slurm.driver import BEGIN, TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
 from late_limits import begin_when
 
 from commtune.cluster.slurm.accounting import Accounting, node_hours, sighting_in, use_in_accounts
-from commtune.cluster.slurm.queries import Queue, SlurmFault, Trouble
-from commtune.cluster.slurm.states import JobState, Sighting, Waiting, kind_of
+from commtune.cluster.slurm.queries import Queue, SlurmError, SlurmFault
+from commtune.cluster.slurm.states import JobState, ObservedState, PendingReason, classify_reason
 from commtune.cluster.slurm.submitting import Submission, SubmissionFault
 
 
@@ -34,11 +34,11 @@ def submit(fake: FakeSlurm, script: Path, *options: str) -> str:
     return Submission(fake.environment).submit(script, folder=script.parent, options=options)
 
 
-def queued(fake: FakeSlurm, job: str) -> Sighting:
+def queued(fake: FakeSlurm, job: str) -> ObservedState:
     return Queue(fake.environment).look([job]).sighting(job)
 
 
-def accounted(fake: FakeSlurm, job: str) -> Sighting:
+def accounted(fake: FakeSlurm, job: str) -> ObservedState:
     return sighting_in(Accounting(fake.environment).look([job], BEGIN), job)
 
 
@@ -84,7 +84,10 @@ def test_a_job_that_never_starts(fake: FakeSlurm, script: Path) -> None:
     job = submit(fake, script)
     fake.advance(1e6)
     seen = queued(fake, job)
-    assert (seen.state, kind_of(seen.reason)) == (JobState.NEVER_STARTED, Waiting.IMPOSSIBLE)
+    assert (seen.state, classify_reason(seen.reason)) == (
+        JobState.NEVER_STARTED,
+        PendingReason.IMPOSSIBLE,
+    )
     fake.start(job)
     assert queued(fake, job).state is JobState.RUNNING
 
@@ -151,7 +154,7 @@ def test_sbatch_may_take_a_job_and_say_nothing(
     begin_when(monkeypatch, lambda: fake.living)
     with pytest.raises(SubmissionFault) as caught:
         slow.submit(script, folder=script.parent)
-    assert caught.value.trouble is Trouble.CONTROLLER_DOWN
+    assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
     assert len(fake.living) == 1
 
 
@@ -161,7 +164,7 @@ def test_any_program_may_fail_for_a_while(fake: FakeSlurm, script: Path) -> None
     for ask in (lambda: queued(fake, job), lambda: Submission(fake.environment).cancel([job])):
         with pytest.raises(SlurmFault) as caught:
             ask()
-        assert caught.value.trouble is Trouble.CONTROLLER_DOWN
+        assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
     assert queued(fake, job).state is JobState.RUNNING
     assert fake.living == [job]
 

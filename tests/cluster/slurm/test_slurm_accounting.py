@@ -19,7 +19,7 @@ from commtune.cluster.slurm.accounting import (
     use_in_accounts,
     use_in_queue,
 )
-from commtune.cluster.slurm.queries import FIELD, RECORD, SlurmFault, Trouble, read_queue
+from commtune.cluster.slurm.queries import FIELD, RECORD, SlurmError, SlurmFault, read_queue
 from commtune.cluster.slurm.states import JobState
 
 
@@ -162,4 +162,4 @@ def test_accounts_that_do_not_answer_are_no_answer(tmp_path: Path) -> None:
     says = "echo sacct: error: Sending PersistInit msg: Connection refused >&2; exit 1\n"
     with pytest.raises(SlurmFault) as caught:
         Accounting({"PATH": os.environ["PATH"]}, sacct=sacct(tmp_path, says)).look(["7"], 1e9)
-    assert caught.value.trouble is Trouble.ACCOUNTING_DOWN
+    assert caught.value.trouble is SlurmError.ACCOUNTING_DOWN

@@ -8,19 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.slurm.beside import Beside, Place, whole
+from commtune.cluster.slurm.beside import AggressorFiles, AggressorLaunch, request_with_aggressor
 from commtune.kernels.aggressor import AggressorReport, read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
 from commtune.model import Aggressor, AggressorPattern, Outcome, RunResult
-from commtune.slurm_templates import Step, Wish
+from commtune.slurm_templates import JobRequest, Step
 
 AGGRESSOR = Aggressor(AggressorPattern.INCAST, nodes=3, ranks_per_node=2)
-WISH = Wish(nodes=2, ranks_per_node=4, mpi="pmix", cpu_bind="map_cpu:0,1,2,3", gpu_bind="closest")
+WISH = JobRequest(
+    nodes=2, ranks_per_node=4, mpi="pmix", cpu_bind="map_cpu:0,1,2,3", gpu_bind="closest"
+)
 END = "commtune: this was there to the end"
 
 
-def beside(wish: Wish = WISH, aggressor: Aggressor = AGGRESSOR) -> Beside:
-    return Beside(
+def beside(wish: JobRequest = WISH, aggressor: Aggressor = AGGRESSOR) -> AggressorLaunch:
+    return AggressorLaunch(
         aggressor=aggressor,
         system=None,
         wish=wish,
@@ -57,15 +59,15 @@ def test_it_starts_on_the_nodes_behind_those_of_the_run() -> None:
 @pytest.mark.parametrize(("ranks", "bound"), [(2, False), (4, True)])
 def test_binding_of_the_runs_is_for_as_many_ranks_only(ranks: int, bound: bool) -> None:
     aggressor = replace(AGGRESSOR, ranks_per_node=ranks)
-    words = beside(aggressor=aggressor).command(Place(Path("o")), "run-1", 1.0).command
+    words = beside(aggressor=aggressor).command(AggressorFiles(Path("o")), "run-1", 1.0).command
     assert ("--cpu-bind=map_cpu:0,1,2,3" in words) is bound
     assert ("--gpu-bind=closest" in words) is bound
 
 
 def test_a_job_has_room_for_both() -> None:
-    assert whole(WISH, None) == WISH
-    assert whole(WISH, AGGRESSOR) == replace(WISH, nodes=5)
-    assert whole(WISH, replace(AGGRESSOR, ranks_per_node=9)).ranks_per_node == 9
+    assert request_with_aggressor(WISH, None) == WISH
+    assert request_with_aggressor(WISH, AGGRESSOR) == replace(WISH, nodes=5)
+    assert request_with_aggressor(WISH, replace(AGGRESSOR, ranks_per_node=9)).ranks_per_node == 9
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_a_job_has_room_for_both() -> None:
 def test_a_run_without_it_is_lost_whatever_it_came_to(
     tmp_path: Path, printed: str | None, why: str, outcome: Outcome
 ) -> None:
-    place = Place(tmp_path / "out")
+    place = AggressorFiles(tmp_path / "out")
     if printed is not None:
         place.output.write_text(printed)
     found = beside().checked(result(outcome), place)
@@ -92,7 +94,7 @@ def test_a_run_without_it_is_lost_whatever_it_came_to(
 
 def test_what_was_lost_otherwise_stays_so(tmp_path: Path) -> None:
     lost = result(Outcome.NODE_FAILURE)
-    assert beside().checked(lost, Place(tmp_path / "none")) == lost
+    assert beside().checked(lost, AggressorFiles(tmp_path / "none")) == lost
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.TIMED_OUT])
@@ -100,7 +102,7 @@ def test_what_was_lost_otherwise_stays_so(tmp_path: Path) -> None:
 def test_a_run_beside_it_counts_and_keeps_what_it_sent(
     tmp_path: Path, outcome: Outcome, last: str
 ) -> None:
-    place = Place(tmp_path / "out")
+    place = AggressorFiles(tmp_path / "out")
     place.output.write_text(f"commtune-bench: sending\n{last}\n")
     assert beside().checked(result(outcome), place) == result(outcome)  # no records
     said = AggressorReport(bytes_moved=10**9, bytes_between_nodes=5 * 10**8, active_s=2.0)

@@ -13,7 +13,7 @@ from commtune.cluster.slurm.placement import (
     Distance,
     Position,
     expand_hosts,
-    farthest,
+    find_distance,
     position_from_address,
     position_from_xname,
     read_places,
@@ -175,12 +175,12 @@ def test_a_site_may_call_its_groups_switches() -> None:
 
 def test_a_run_is_as_far_apart_as_its_farthest_nodes() -> None:
     a, b, c = at("a", "r", "g", "s"), at("b", "r", "g", "s"), at("c", "r", "g", "t")
-    assert farthest([a]) is Distance.SAME_NODE
-    assert farthest([a, a]) is Distance.SAME_NODE
-    assert farthest([a, b]) is Distance.SAME_SWITCH
-    assert farthest([a, b, c]) is Distance.SAME_GROUP
-    assert farthest([a, b, at("d")]) is Distance.UNKNOWN
-    assert farthest([]) is Distance.UNKNOWN
+    assert find_distance([a]) is Distance.SAME_NODE
+    assert find_distance([a, a]) is Distance.SAME_NODE
+    assert find_distance([a, b]) is Distance.SAME_SWITCH
+    assert find_distance([a, b, c]) is Distance.SAME_GROUP
+    assert find_distance([a, b, at("d")]) is Distance.UNKNOWN
+    assert find_distance([]) is Distance.UNKNOWN
 
 
 def test_an_address_of_slurm() -> None:
@@ -209,22 +209,22 @@ def test_any_address_is_read_or_not(address: str, pattern: str) -> None:
 def test_topology_conf() -> None:
     topology = read_topology(TREE)
     assert topology.positions["n0"] == at("n0", "root", "g0", "s0")
-    assert farthest(topology.of(["n0", "n1"])) is Distance.SAME_SWITCH
-    assert farthest(topology.of(["n0", "n3"])) is Distance.SAME_GROUP
-    assert farthest(topology.of(["n0", "n5"])) is Distance.DIFFERENT_GROUPS
-    assert farthest(topology.of(["n0", "nowhere"])) is Distance.UNKNOWN
+    assert find_distance(topology.of(["n0", "n1"])) is Distance.SAME_SWITCH
+    assert find_distance(topology.of(["n0", "n3"])) is Distance.SAME_GROUP
+    assert find_distance(topology.of(["n0", "n5"])) is Distance.DIFFERENT_GROUPS
+    assert find_distance(topology.of(["n0", "nowhere"])) is Distance.UNKNOWN
 
 
 def test_what_scontrol_shows_of_the_topology() -> None:
     topology = read_topology(SHOWN)
     assert topology.positions["n3"] == at("n3", "top", "s1")
-    assert farthest(topology.of(["n0", "n3"])) is Distance.SAME_GROUP
+    assert find_distance(topology.of(["n0", "n3"])) is Distance.SAME_GROUP
 
 
 def test_blocks() -> None:
     topology = read_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n3\nBlockSizes=2,4\n")
-    assert farthest(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
-    assert farthest(topology.of(["n1", "n3"])) is Distance.DIFFERENT_GROUPS
+    assert find_distance(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
+    assert find_distance(topology.of(["n1", "n3"])) is Distance.DIFFERENT_GROUPS
 
 
 def test_switches_that_contain_each_other_come_to_an_end() -> None:
@@ -252,7 +252,7 @@ def test_any_document_is_a_topology_or_refused(value: object) -> None:
 def test_topology_yaml() -> None:
     assert read_topology_yaml(YAML).positions["node02"] == at("node02", "root", "s1")
     blocks = read_topology_yaml(YAML, "blocks")
-    assert farthest(blocks.of(["node01", "node04"])) is Distance.SAME_SWITCH
+    assert find_distance(blocks.of(["node01", "node04"])) is Distance.SAME_SWITCH
     assert read_topology_yaml(YAML, "flat").positions == {}
 
 
@@ -264,10 +264,10 @@ def test_places_as_nodes_say_them() -> None:
         "n6 n6 node -\nn7 - - -\nsrun: error: something else\n"
     )
     assert set(topology.positions) == {"n1", "n2", "n3", "n4", "n5"}
-    assert farthest(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
-    assert farthest(topology.of(["n1", "n3"])) is Distance.SAME_GROUP
-    assert farthest(topology.of(["n4", "n5"])) is Distance.SAME_SWITCH
-    assert farthest(topology.of(["n1", "n6"])) is Distance.UNKNOWN
+    assert find_distance(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
+    assert find_distance(topology.of(["n1", "n3"])) is Distance.SAME_GROUP
+    assert find_distance(topology.of(["n4", "n5"])) is Distance.SAME_SWITCH
+    assert find_distance(topology.of(["n1", "n6"])) is Distance.UNKNOWN
 
 
 @given(st.text())
@@ -282,9 +282,9 @@ def test_xnames() -> None:
     )
     assert set(topology.positions) == {"nid001000", "nid001001", "nid001004", "x1001c0s0b0n0"}
     nodes = list(topology.positions)
-    assert farthest(topology.of(nodes[:2])) is Distance.SAME_SWITCH
-    assert farthest(topology.of(nodes[:3])) is Distance.SAME_GROUP
-    assert farthest(topology.of(nodes)) is Distance.DIFFERENT_GROUPS
+    assert find_distance(topology.of(nodes[:2])) is Distance.SAME_SWITCH
+    assert find_distance(topology.of(nodes[:3])) is Distance.SAME_GROUP
+    assert find_distance(topology.of(nodes)) is Distance.DIFFERENT_GROUPS
     assert position_from_xname("n", "x1000c0r1b0") is None
 
 

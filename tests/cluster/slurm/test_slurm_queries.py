@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from commtune.cluster.slurm.queries import (
     FIELD,
     RECORD,
-    Answer,
-    Patience,
+    PollBackoff,
     Queue,
+    QueueSnapshot,
+    SlurmError,
     SlurmFault,
-    Trouble,
     asking_environment,
+    classify_error,
     id_lists,
     leader_of,
     read_failed_nodes,
     read_queue,
-    trouble_in,
 )
 from commtune.cluster.slurm.states import JobState
 from commtune.errors import MissingComponent, UserError
@@ -117,50 +117,53 @@ def test_any_text_with_separators_can_be_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("message", "trouble"),
     [
-        ("slurm_load_jobs error: Invalid job id specified", Trouble.NO_SUCH_JOB),
+        ("slurm_load_jobs error: Invalid job id specified", SlurmError.NO_SUCH_JOB),
         (
             "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
-            Trouble.CONTROLLER_DOWN,
+            SlurmError.CONTROLLER_DOWN,
         ),
         (
             "slurm_load_jobs error: Socket timed out on send/recv operation",
-            Trouble.CONTROLLER_DOWN,
+            SlurmError.CONTROLLER_DOWN,
         ),
         (
             "slurm_load_jobs error: Slurm backup controller in standby mode",
-            Trouble.CONTROLLER_DOWN,
+            SlurmError.CONTROLLER_DOWN,
         ),
-        ("slurm_load_jobs error: Access/permission denied", Trouble.NOT_PERMITTED),
-        ("slurm_load_jobs error: Protocol authentication error", Trouble.AUTHENTICATION),
-        ("squeue: error: If munged is up, restart with --num-threads=10", Trouble.AUTHENTICATION),
+        ("slurm_load_jobs error: Access/permission denied", SlurmError.NOT_PERMITTED),
+        ("slurm_load_jobs error: Protocol authentication error", SlurmError.AUTHENTICATION),
+        (
+            "squeue: error: If munged is up, restart with --num-threads=10",
+            SlurmError.AUTHENTICATION,
+        ),
         (
             "slurm_load_jobs error: Incompatible versions of client and server code",
-            Trouble.NOT_UNDERSTOOD,
+            SlurmError.NOT_UNDERSTOOD,
         ),
-        ("squeue: unrecognized option '--nonsense'", Trouble.NOT_UNDERSTOOD),
-        ("Slurm accounting storage is disabled", Trouble.ACCOUNTING_OFF),
+        ("squeue: unrecognized option '--nonsense'", SlurmError.NOT_UNDERSTOOD),
+        ("Slurm accounting storage is disabled", SlurmError.ACCOUNTING_OFF),
         (
             "sacct: error: Problem talking to the database: Connection refused",
-            Trouble.ACCOUNTING_DOWN,
+            SlurmError.ACCOUNTING_DOWN,
         ),
-        ("Segmentation fault", Trouble.OTHER),
-        ("", Trouble.OTHER),
+        ("Segmentation fault", SlurmError.OTHER),
+        ("", SlurmError.OTHER),
     ],
 )
-def test_messages(message: str, trouble: Trouble) -> None:
-    assert trouble_in(message) is trouble
+def test_messages(message: str, trouble: SlurmError) -> None:
+    assert classify_error(message) is trouble
 
 
 def test_what_may_pass_and_what_does_not() -> None:
-    lasting = {trouble for trouble in Trouble if not trouble.is_transient}
+    lasting = {trouble for trouble in SlurmError if not trouble.is_transient}
     assert lasting == {
-        Trouble.NO_SUCH_JOB,
-        Trouble.NOT_PERMITTED,
-        Trouble.NOT_UNDERSTOOD,
-        Trouble.ACCOUNTING_OFF,
-        Trouble.REFUSED,
+        SlurmError.NO_SUCH_JOB,
+        SlurmError.NOT_PERMITTED,
+        SlurmError.NOT_UNDERSTOOD,
+        SlurmError.ACCOUNTING_OFF,
+        SlurmError.REFUSED,
     }
-    for trouble in Trouble:
+    for trouble in SlurmError:
         fault = SlurmFault("m", trouble)
         assert fault.hint
         assert fault.transient == trouble.is_transient
@@ -207,18 +210,18 @@ def test_failed_nodes() -> None:
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 2**63), st.floats(0, 0.9))
 def test_waits_stay_within_their_bounds(look: int, quiet: int, seed: int, jitter: float) -> None:
-    patience = Patience(seed, shortest_s=2, longest_s=60, jitter=jitter)
+    patience = PollBackoff(seed, shortest_s=2, longest_s=60, jitter=jitter)
     wait = patience.wait_s(look, quiet)
     assert 2 * (1 - jitter) <= wait <= 60 * (1 + jitter)
     assert wait == patience.wait_s(look, quiet)
 
 
 def test_waits_grow_while_nothing_happens_and_differ_by_chance() -> None:
-    calm = Patience(1, jitter=0.0)
+    calm = PollBackoff(1, jitter=0.0)
     assert calm.wait_s(0, 0) == 5
     assert [calm.wait_s(n, n) for n in range(20)] == sorted(calm.wait_s(n, n) for n in range(20))
     assert calm.wait_s(99, 99) == 120
-    assert Patience(1).wait_s(3, 0) != Patience(2).wait_s(3, 0)
+    assert PollBackoff(1).wait_s(3, 0) != PollBackoff(2).wait_s(3, 0)
 
 
 def program(folder: Path, name: str, text: str) -> str:
@@ -233,7 +236,7 @@ def test_a_controller_that_never_answers_is_given_up(tmp_path: Path) -> None:
     queue = Queue(BIN, timeout_s=0.3, squeue=program(tmp_path, "squeue", "sleep 60\n"))
     with pytest.raises(SlurmFault) as caught:
         queue.look(["7"])
-    assert caught.value.trouble is Trouble.CONTROLLER_DOWN
+    assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
     assert caught.value.transient
 
 
@@ -246,9 +249,9 @@ def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     squeue = program(tmp_path, "squeue", f'echo "$@" >> {calls}\n')
     queue = Queue(BIN, user=7, cluster="c", squeue=squeue)
-    assert queue.look([]) == Answer()
+    assert queue.look([]) == QueueSnapshot()
     assert not calls.exists()
-    assert queue.look([str(n) for n in range(5000)]) == Answer()
+    assert queue.look([str(n) for n in range(5000)]) == QueueSnapshot()
     (line,) = calls.read_text().rstrip("\n").split("\n")
     assert "--user=7 " in line
     assert "--clusters=c " in line
@@ -258,4 +261,4 @@ def test_a_failure_says_what_the_program_said(tmp_path: Path) -> None:
     squeue = program(tmp_path, "squeue", "echo strange things >&2\nexit 3\n")
     with pytest.raises(SlurmFault, match="strange things") as caught:
         Queue(BIN, squeue=squeue).mine()
-    assert caught.value.trouble is Trouble.OTHER
+    assert caught.value.trouble is SlurmError.OTHER

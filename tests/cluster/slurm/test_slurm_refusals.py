@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.cluster.slurm.queries import Trouble
+from commtune.cluster.slurm.queries import SlurmError
 from commtune.cluster.slurm.submitting import trouble_of_submission
 
 #: What the controller answers a submission with, by what it means: all that slurmctld of 22.05 and
 #: 25.11 can return from there and that says why.
 SAID = {
-    Trouble.REFUSED: """Invalid partition name specified
+    SlurmError.REFUSED: """Invalid partition name specified
         No partition specified or system default partition
         User's group not permitted to use this partition
         Requested nodes not in this partition
@@ -64,10 +64,10 @@ SAID = {
         Invalid container id specified
         Job cannot be submitted without the current working directory specified.
         Insane message length""",
-    Trouble.QUEUE_FULL: """Unable to create job record, try again
+    SlurmError.QUEUE_FULL: """Unable to create job record, try again
         Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)
         Resource temporarily unavailable""",
-    Trouble.CLOSED: """Required partition not available (inactive or drain)
+    SlurmError.CLOSED: """Required partition not available (inactive or drain)
         Partition in DOWN state
         System submissions disabled
         Requested operation is presently disabled
@@ -77,18 +77,18 @@ SAID = {
         Job can not start due to maintenance reservation.
         Requested nodes are busy
         PrologSlurmctld is still running""",
-    Trouble.BUSY: "Rate limit exceeded, please retry momentarily",
-    Trouble.NOT_PERMITTED: """Access/permission denied
+    SlurmError.BUSY: "Rate limit exceeded, please retry momentarily",
+    SlurmError.NOT_PERMITTED: """Access/permission denied
         Invalid user id""",
-    Trouble.AUTHENTICATION: """Protocol authentication error
+    SlurmError.AUTHENTICATION: """Protocol authentication error
         Error generating job credential""",
-    Trouble.NOT_UNDERSTOOD: "Incompatible versions of client and server code",
-    Trouble.CONTROLLER_DOWN: """Unable to contact slurm controller (connect failure)
+    SlurmError.NOT_UNDERSTOOD: "Incompatible versions of client and server code",
+    SlurmError.CONTROLLER_DOWN: """Unable to contact slurm controller (connect failure)
         Unable to contact slurm controller (receive failure)
         Socket timed out on send/recv operation
         Slurm backup controller in standby mode
         Zero Bytes were transmitted or received""",
-    Trouble.OTHER: """Unspecified error
+    SlurmError.OTHER: """Unspecified error
         Slurm internal error, contact system administrator
         I/O error writing script/environment to file
         Cannot allocate memory""",
@@ -98,26 +98,26 @@ MESSAGES = [(trouble, line.strip()) for trouble, text in SAID.items() for line i
 
 @pytest.mark.parametrize(("trouble", "message"), MESSAGES)
 @pytest.mark.parametrize("before", ["Batch job submission failed", "allocation failure"])
-def test_what_the_controller_says(trouble: Trouble, message: str, before: str) -> None:
+def test_what_the_controller_says(trouble: SlurmError, message: str, before: str) -> None:
     assert trouble_of_submission(f"sbatch: error: {before}: {message}\n") is trouble
 
 
 @pytest.mark.parametrize(
     ("limit", "trouble"),
     [
-        ("QOSMaxSubmitJobPerUserLimit", Trouble.QUEUE_FULL),
-        ("AssocMaxSubmitJobLimit", Trouble.QUEUE_FULL),
-        ("AssocGrpSubmitJobsLimit", Trouble.QUEUE_FULL),
-        ("QOSGrpSubmitJobsLimit", Trouble.QUEUE_FULL),
-        ("MaxSubmitJobsPerAccount", Trouble.QUEUE_FULL),
-        ("QOSMaxWallDurationPerJobLimit", Trouble.REFUSED),
-        ("QOSMaxNodePerJobLimit", Trouble.REFUSED),
-        ("QOSMaxCpuPerUserLimit", Trouble.QUEUE_FULL),
-        ("AssocGrpCPUMinutesLimit", Trouble.REFUSED),
+        ("QOSMaxSubmitJobPerUserLimit", SlurmError.QUEUE_FULL),
+        ("AssocMaxSubmitJobLimit", SlurmError.QUEUE_FULL),
+        ("AssocGrpSubmitJobsLimit", SlurmError.QUEUE_FULL),
+        ("QOSGrpSubmitJobsLimit", SlurmError.QUEUE_FULL),
+        ("MaxSubmitJobsPerAccount", SlurmError.QUEUE_FULL),
+        ("QOSMaxWallDurationPerJobLimit", SlurmError.REFUSED),
+        ("QOSMaxNodePerJobLimit", SlurmError.REFUSED),
+        ("QOSMaxCpuPerUserLimit", SlurmError.QUEUE_FULL),
+        ("AssocGrpCPUMinutesLimit", SlurmError.REFUSED),
     ],
 )
-def test_which_limit_is_reached(limit: str, trouble: Trouble) -> None:
-    text = SAID[Trouble.QUEUE_FULL].split("\n")[1].strip()
+def test_which_limit_is_reached(limit: str, trouble: SlurmError) -> None:
+    text = SAID[SlurmError.QUEUE_FULL].split("\n")[1].strip()
     said = f"sbatch: error: {limit}\nsbatch: error: Batch job submission failed: {text}\n"
     assert trouble_of_submission(said) is trouble
 
@@ -125,28 +125,28 @@ def test_which_limit_is_reached(limit: str, trouble: Trouble) -> None:
 @pytest.mark.parametrize(
     ("said", "trouble"),
     [
-        ("sbatch: error: Slurm job queue full, sleeping and retrying", Trouble.QUEUE_FULL),
+        ("sbatch: error: Slurm job queue full, sleeping and retrying", SlurmError.QUEUE_FULL),
         (
             "sbatch: error: Reached max number of submitted jobs\n"
             "sbatch: error: Batch job submission failed: Unspecified error",
-            Trouble.QUEUE_FULL,
+            SlurmError.QUEUE_FULL,
         ),
         (
             "sbatch: error: You must name a project\n"
             "sbatch: error: Batch job submission failed: Unspecified error",
-            Trouble.REFUSED,
+            SlurmError.REFUSED,
         ),
-        ("sbatch: unrecognized option '--nonsense'", Trouble.NOT_UNDERSTOOD),
-        ("sbatch: error: Invalid --time specification", Trouble.REFUSED),
-        ("sbatch: error: Unable to open file /nowhere", Trouble.REFUSED),
-        ("sbatch: error: No cluster 'x' known by database.", Trouble.REFUSED),
-        ("", Trouble.OTHER),
+        ("sbatch: unrecognized option '--nonsense'", SlurmError.NOT_UNDERSTOOD),
+        ("sbatch: error: Invalid --time specification", SlurmError.REFUSED),
+        ("sbatch: error: Unable to open file /nowhere", SlurmError.REFUSED),
+        ("sbatch: error: No cluster 'x' known by database.", SlurmError.REFUSED),
+        ("", SlurmError.OTHER),
     ],
 )
-def test_what_sbatch_says_itself(said: str, trouble: Trouble) -> None:
+def test_what_sbatch_says_itself(said: str, trouble: SlurmError) -> None:
     assert trouble_of_submission(said + "\n") is trouble
 
 
 @given(st.text())
 def test_any_text_has_a_trouble(text: str) -> None:
-    assert trouble_of_submission(text) in Trouble
+    assert trouble_of_submission(text) in SlurmError

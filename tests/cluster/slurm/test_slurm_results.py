@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from played_jobs import COMPLETE, HEADER, MEASURED, WORKLOAD, Written
 
-from commtune.cluster.slurm.folders import JobFolder, Note
+from commtune.cluster.slurm.folders import ControllerNote, JobFolder
 from commtune.cluster.slurm.placement import read_topology
-from commtune.cluster.slurm.results import End, Reader, lost_nodes
+from commtune.cluster.slurm.results import JobEnd, ResultReader, lost_nodes
 from commtune.cluster.slurm.states import JobState
 from commtune.kernels.records import Records
 from commtune.model import (
@@ -64,8 +64,8 @@ class Job:
         return [result.outcome for result in self.read(state, ended_at=ended_at)]
 
     def read(self, state: JobState, *, ended_at: float | None = None) -> list[RunResult]:
-        reader = Reader(self.program, {}, (), self.folder.path, _TOPOLOGY)
-        end = End(state, f"job 7: {state}", ended_at)
+        reader = ResultReader(self.program, {}, (), self.folder.path, _TOPOLOGY)
+        end = JobEnd(state, f"job 7: {state}", ended_at)
         return reader.results(self.folder, self.requests, _LIMIT_S, end)
 
 
@@ -91,8 +91,8 @@ def test_a_block_that_went_well(job: Job) -> None:
 
 def test_where_it_was_when_only_slurm_says_so(job: Job) -> None:
     job.run(None, records=Records(), output=None)
-    reader = Reader(job.program, {}, (), job.folder.path, _TOPOLOGY)
-    end = End(JobState.NODE_FAILURE, "job 7", None, "n[2-3]")
+    reader = ResultReader(job.program, {}, (), job.folder.path, _TOPOLOGY)
+    end = JobEnd(JobState.NODE_FAILURE, "job 7", None, "n[2-3]")
     (result,) = reader.results(job.folder, job.requests, _LIMIT_S, end)
     assert (result.nodes, result.distance) == (("n2", "n3"), "different-groups")
     end = replace(end, nodes="")
@@ -251,8 +251,8 @@ def test_exit_files_that_say_nothing_are_as_if_not_there(job: Job, text: str) ->
 
 
 def test_a_note_for_who_adopts_the_job(job: Job) -> None:
-    job.folder.write_script("#!/bin/bash\n", Note(12.5, 100.0))
-    assert job.folder.note() == Note(12.5, 100.0)
+    job.folder.write_script("#!/bin/bash\n", ControllerNote(12.5, 100.0))
+    assert job.folder.note() == ControllerNote(12.5, 100.0)
     assert job.folder.script.stat().st_mode & 0o077 == 0
     (job.folder.path / "note").write_text("no numbers")
-    assert job.folder.note() == Note()
+    assert job.folder.note() == ControllerNote()

@@ -24,19 +24,19 @@ from commtune.cluster.slurm.accounting import (
 from commtune.cluster.slurm.placement import (
     Distance,
     expand_hosts,
-    farthest,
+    find_distance,
     position_from_address,
     read_topology,
 )
 from commtune.cluster.slurm.queries import (
-    Answer,
     Queue,
+    QueueSnapshot,
+    SlurmError,
     SlurmFault,
-    Trouble,
+    classify_error,
     read_queue,
-    trouble_in,
 )
-from commtune.cluster.slurm.states import JobState, Waiting, kind_of
+from commtune.cluster.slurm.states import JobState, PendingReason, classify_reason
 
 RECORDED = Path(__file__).parent / "recorded"
 EXPECTED = {**LIVING, **ENDED}
@@ -64,11 +64,11 @@ def accounting(cluster: Cluster) -> Accounting:
     return Accounting(cluster.environment)
 
 
-def ids_in(answer: Answer) -> dict[str, str]:
+def ids_in(answer: QueueSnapshot) -> dict[str, str]:
     return {job.name: job.leader for job in answer.jobs}
 
 
-def check_queue(answer: Answer, jobs: Mapping[str, str]) -> None:
+def check_queue(answer: QueueSnapshot, jobs: Mapping[str, str]) -> None:
     assert answer.complete
     seen = {name: answer.sighting(job).state for name, job in jobs.items()}
     assert seen == {name: EXPECTED[name] for name in jobs}
@@ -79,7 +79,7 @@ def check_queue(answer: Answer, jobs: Mapping[str, str]) -> None:
             assert len(expand_hosts(part.node_list)) in (0, part.node_count)
             assert (part.ended_at is not None) == part.sighting.state.is_over
             reason = part.sighting.reason
-            assert not reason or kind_of(reason) is not Waiting.UNKNOWN
+            assert not reason or classify_reason(reason) is not PendingReason.UNKNOWN
     assert answer.parts(jobs["completed"])[0].comment == COMMENT
     assert [part.id.partition("+")[2] for part in answer.parts(jobs["heterogeneous"])] == [
         "0",
@@ -121,9 +121,11 @@ def test_recorded_accounts() -> None:
     assert by_accounts == pytest.approx(by_queue, abs=5 / 3600 * len(records))
 
 
-@pytest.mark.parametrize("trouble", [t for t in Trouble if (RECORDED / f"{t.name}.txt").exists()])
-def test_recorded_messages(trouble: Trouble) -> None:
-    assert trouble_in((RECORDED / f"{trouble.name}.txt").read_text()) is trouble
+@pytest.mark.parametrize(
+    "trouble", [t for t in SlurmError if (RECORDED / f"{t.name}.txt").exists()]
+)
+def test_recorded_messages(trouble: SlurmError) -> None:
+    assert classify_error((RECORDED / f"{trouble.name}.txt").read_text()) is trouble
 
 
 def test_there_are_recorded_messages() -> None:
@@ -198,12 +200,12 @@ def test_accounts_know_only_what_is_asked_for(
 @pytest.mark.parametrize(
     ("name", "changes", "trouble"),
     [
-        ("controller", {"SlurmctldPort": "1", "MessageTimeout": "2"}, Trouble.CONTROLLER_DOWN),
-        ("munge", {"AuthInfo": "socket=/nowhere"}, Trouble.AUTHENTICATION),
+        ("controller", {"SlurmctldPort": "1", "MessageTimeout": "2"}, SlurmError.CONTROLLER_DOWN),
+        ("munge", {"AuthInfo": "socket=/nowhere"}, SlurmError.AUTHENTICATION),
     ],
 )
 def test_why_the_queue_does_not_answer(
-    cluster: Cluster, name: str, changes: dict[str, str], trouble: Trouble
+    cluster: Cluster, name: str, changes: dict[str, str], trouble: SlurmError
 ) -> None:
     with pytest.raises(SlurmFault) as caught:
         Queue(cluster.variant(name, **changes)).look(["1"])
@@ -215,12 +217,12 @@ def test_why_the_queue_does_not_answer(
 @pytest.mark.parametrize(
     ("name", "changes", "trouble"),
     [
-        ("off", {"AccountingStorageType": "accounting_storage/none"}, Trouble.ACCOUNTING_OFF),
-        ("down", {"AccountingStoragePort": "1"}, Trouble.ACCOUNTING_DOWN),
+        ("off", {"AccountingStorageType": "accounting_storage/none"}, SlurmError.ACCOUNTING_OFF),
+        ("down", {"AccountingStoragePort": "1"}, SlurmError.ACCOUNTING_DOWN),
     ],
 )
 def test_why_accounts_do_not_answer(
-    cluster: Cluster, name: str, changes: dict[str, str], trouble: Trouble
+    cluster: Cluster, name: str, changes: dict[str, str], trouble: SlurmError
 ) -> None:
     accounting = Accounting(cluster.variant(f"accounts-{name}", **changes))
     with pytest.raises(SlurmFault) as caught:
@@ -248,8 +250,8 @@ def test_lists_are_expanded_as_slurm_does(cluster: Cluster, text: str) -> None:
 @pytest.mark.component("slurm")
 def test_where_nodes_stand(cluster: Cluster) -> None:
     topology = read_topology(cluster.call("scontrol", "show", "topology"))
-    assert farthest(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
-    assert farthest(topology.of(NODES)) is Distance.SAME_GROUP
+    assert find_distance(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
+    assert find_distance(topology.of(NODES)) is Distance.SAME_GROUP
     said = 'echo "$SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN"'
     job = cluster.submit(said, "--nodelist=n2")
     cluster.until(job, "COMPLETED")

@@ -15,12 +15,12 @@ from commtune.cluster.slurm.states import (
     WORDS,
     JobState,
     NodeFailures,
+    ObservedState,
+    PendingReason,
     Policy,
-    Sighting,
-    Waiting,
-    advance,
-    kind_of,
+    classify_reason,
     may_follow,
+    next_sighting,
     read_state,
     starts_again,
 )
@@ -101,34 +101,34 @@ def test_any_text_can_be_read_and_is_kept(text: str, reason: str) -> None:
 
 def test_every_reason_of_slurm_has_a_kind() -> None:
     assert len(REASONS) > 200
-    assert [reason for reason in REASONS if kind_of(reason) is Waiting.UNKNOWN] == []
+    assert [reason for reason in REASONS if classify_reason(reason) is PendingReason.UNKNOWN] == []
 
 
 @pytest.mark.parametrize(
     ("reason", "kind"),
     [
-        ("Priority", Waiting.TURN),
-        ("(Resources)", Waiting.TURN),
-        ("ReqNodeNotAvail, UnavailableNodes:n[1-2]", Waiting.MACHINE),
-        ("ReqNodeNotAvail,_Reserved_for_maintenance", Waiting.MACHINE),
-        ("AssocGrpCPUMinutesLimit", Waiting.SPENT),
-        ("AssocGrpCPURunMinutesLimit", Waiting.LIMIT),
-        ("QOSGrpGRESMinutes", Waiting.SPENT),
-        ("AssocGrpGRES", Waiting.LIMIT),
-        ("QOSMaxWallDurationPerJobLimit", Waiting.IMPOSSIBLE),
-        ("QOSMaxJobsPerUserLimit", Waiting.LIMIT),
-        ("MaxGRESPerAccount", Waiting.LIMIT),
-        ("JobHeldAdmin", Waiting.HELD),
-        ("launch_failed_requeued_held", Waiting.HELD),
-        ("job requeued in held state", Waiting.HELD),
-        ("job_requeued_in_special_exit_state", Waiting.HELD),
-        ("DependencyNeverSatisfied", Waiting.IMPOSSIBLE),
-        ("NewReason", Waiting.UNKNOWN),
-        ("", Waiting.UNKNOWN),
+        ("Priority", PendingReason.TURN),
+        ("(Resources)", PendingReason.TURN),
+        ("ReqNodeNotAvail, UnavailableNodes:n[1-2]", PendingReason.MACHINE),
+        ("ReqNodeNotAvail,_Reserved_for_maintenance", PendingReason.MACHINE),
+        ("AssocGrpCPUMinutesLimit", PendingReason.SPENT),
+        ("AssocGrpCPURunMinutesLimit", PendingReason.LIMIT),
+        ("QOSGrpGRESMinutes", PendingReason.SPENT),
+        ("AssocGrpGRES", PendingReason.LIMIT),
+        ("QOSMaxWallDurationPerJobLimit", PendingReason.IMPOSSIBLE),
+        ("QOSMaxJobsPerUserLimit", PendingReason.LIMIT),
+        ("MaxGRESPerAccount", PendingReason.LIMIT),
+        ("JobHeldAdmin", PendingReason.HELD),
+        ("launch_failed_requeued_held", PendingReason.HELD),
+        ("job requeued in held state", PendingReason.HELD),
+        ("job_requeued_in_special_exit_state", PendingReason.HELD),
+        ("DependencyNeverSatisfied", PendingReason.IMPOSSIBLE),
+        ("NewReason", PendingReason.UNKNOWN),
+        ("", PendingReason.UNKNOWN),
     ],
 )
-def test_reasons(reason: str, kind: Waiting) -> None:
-    assert kind_of(reason) is kind
+def test_reasons(reason: str, kind: PendingReason) -> None:
+    assert classify_reason(reason) is kind
     state = read_state("PENDING", reason=reason).state
     assert state is (JobState.NEVER_STARTED if kind.is_hopeless else JobState.PENDING)
 
@@ -185,14 +185,14 @@ def test_the_transition_table(before: JobState, after: JobState) -> None:
 
 states = st.sampled_from(JobState)
 times = st.none() | st.integers(1, 5).map(float)
-sightings = st.builds(Sighting, state=states, started_at=times)
+sightings = st.builds(ObservedState, state=states, started_at=times)
 
 
 @given(st.lists(sightings, min_size=1, max_size=8))
-def test_an_ended_job_stays_ended_unless_it_starts_again(seen: list[Sighting]) -> None:
+def test_an_ended_job_stays_ended_unless_it_starts_again(seen: list[ObservedState]) -> None:
     known = seen[0]
     for sighting in seen[1:]:
-        later = advance(known, sighting)
+        later = next_sighting(known, sighting)
         assert later.attempt in (known.attempt, known.attempt + 1)
         if known.state.is_over and later.attempt == known.attempt:
             assert later.state is known.state
@@ -201,30 +201,30 @@ def test_an_ended_job_stays_ended_unless_it_starts_again(seen: list[Sighting]) -
 
 
 def test_an_old_answer_changes_nothing() -> None:
-    ended = Sighting(JobState.TIMED_OUT, started_at=10.0)
-    assert advance(ended, Sighting(JobState.RUNNING, started_at=10.0)) == ended
-    assert advance(ended, Sighting(JobState.ABSENT)) == ended
+    ended = ObservedState(JobState.TIMED_OUT, started_at=10.0)
+    assert next_sighting(ended, ObservedState(JobState.RUNNING, started_at=10.0)) == ended
+    assert next_sighting(ended, ObservedState(JobState.ABSENT)) == ended
 
 
 def test_a_job_that_was_put_back_is_in_its_next_attempt() -> None:
-    running = Sighting(JobState.RUNNING, started_at=10.0)
-    waiting = advance(running, Sighting(JobState.PENDING))
+    running = ObservedState(JobState.RUNNING, started_at=10.0)
+    waiting = next_sighting(running, ObservedState(JobState.PENDING))
     assert (waiting.state, waiting.attempt, waiting.started_at) == (JobState.PENDING, 2, None)
-    again = advance(waiting, Sighting(JobState.RUNNING, started_at=90.0))
+    again = next_sighting(waiting, ObservedState(JobState.RUNNING, started_at=90.0))
     assert (again.state, again.attempt) == (JobState.RUNNING, 2)
 
 
 def test_a_restart_between_two_looks_is_seen_by_its_start() -> None:
-    preempted = Sighting(JobState.PREEMPTED, started_at=10.0)
-    again = advance(preempted, Sighting(JobState.RUNNING, started_at=50.0))
+    preempted = ObservedState(JobState.PREEMPTED, started_at=10.0)
+    again = next_sighting(preempted, ObservedState(JobState.RUNNING, started_at=50.0))
     assert (again.state, again.attempt) == (JobState.RUNNING, 2)
 
 
 def test_the_start_is_remembered_while_nobody_repeats_it() -> None:
-    running = Sighting(JobState.RUNNING, started_at=10.0)
-    silent = advance(running, Sighting(JobState.ABSENT))
+    running = ObservedState(JobState.RUNNING, started_at=10.0)
+    silent = next_sighting(running, ObservedState(JobState.ABSENT))
     assert (silent.state, silent.started_at, silent.attempt) == (JobState.ABSENT, 10.0, 1)
-    assert advance(silent, Sighting(JobState.COMPLETED, started_at=10.0)).attempt == 1
+    assert next_sighting(silent, ObservedState(JobState.COMPLETED, started_at=10.0)).attempt == 1
 
 
 def test_a_node_is_left_out_after_failing_in_two_jobs_and_says_so() -> None:

@@ -14,7 +14,7 @@ import pytest
 from late_limits import begin_when
 from slurm_cluster import Cluster
 
-from commtune.cluster.slurm.queries import Queue, SlurmFault, Trouble
+from commtune.cluster.slurm.queries import Queue, SlurmError, SlurmFault
 from commtune.cluster.slurm.states import JobState
 from commtune.cluster.slurm.submitting import (
     Submission,
@@ -84,25 +84,25 @@ def test_the_number_among_what_a_site_lets_sbatch_say(tmp_path: Path, printed: s
 @pytest.mark.parametrize(
     ("says", "trouble", "perhaps"),
     [
-        ("exit 0", Trouble.OTHER, True),
-        ("echo 0; exit 1", Trouble.OTHER, True),
-        ("echo Socket timed out on send/recv operation; exit 1", Trouble.CONTROLLER_DOWN, True),
-        (f"echo '{UNREACHED}'; exit 1", Trouble.CONTROLLER_DOWN, False),
-        ("echo sbatch: error: Invalid --time specification; exit 1", Trouble.REFUSED, False),
-        ("echo Required partition not available; exit 1", Trouble.CLOSED, False),
-        ("echo sbatch: error: Slurm job queue full; sleep 60", Trouble.QUEUE_FULL, True),
-        ("sleep 60", Trouble.CONTROLLER_DOWN, True),
+        ("exit 0", SlurmError.OTHER, True),
+        ("echo 0; exit 1", SlurmError.OTHER, True),
+        ("echo Socket timed out on send/recv operation; exit 1", SlurmError.CONTROLLER_DOWN, True),
+        (f"echo '{UNREACHED}'; exit 1", SlurmError.CONTROLLER_DOWN, False),
+        ("echo sbatch: error: Invalid --time specification; exit 1", SlurmError.REFUSED, False),
+        ("echo Required partition not available; exit 1", SlurmError.CLOSED, False),
+        ("echo sbatch: error: Slurm job queue full; sleep 60", SlurmError.QUEUE_FULL, True),
+        ("sleep 60", SlurmError.CONTROLLER_DOWN, True),
     ],
 )
 def test_whether_a_job_without_a_number_may_be_there(
-    tmp_path: Path, says: str, trouble: Trouble, perhaps: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, says: str, trouble: SlurmError, perhaps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = replace(submission(tmp_path, says.replace("sleep", ": >said; sleep")), timeout_s=0.2)
     begin_when(monkeypatch, (tmp_path / "said").exists)
     with pytest.raises(SubmissionFault) as caught:
         one.submit(tmp_path / "x", folder=tmp_path)
     assert (caught.value.trouble, caught.value.perhaps_accepted) == (trouble, perhaps)
-    assert caught.value.transient == (trouble is not Trouble.REFUSED)
+    assert caught.value.transient == (trouble is not SlurmError.REFUSED)
     assert caught.value.hint
 
 
@@ -159,13 +159,13 @@ def test_cancelling_what_is_gone(tmp_path: Path, says: str) -> None:
         (
             "echo 'scancel: error: Kill job error on job id 7: Invalid job id specified'\n"
             "echo 'scancel: error: Kill job error on job id 8: Access/permission denied'",
-            Trouble.NOT_PERMITTED,
+            SlurmError.NOT_PERMITTED,
         ),
-        (f"echo '{UNREACHED}'; exit 1", Trouble.CONTROLLER_DOWN),
-        ("exit 1", Trouble.OTHER),
+        (f"echo '{UNREACHED}'; exit 1", SlurmError.CONTROLLER_DOWN),
+        ("exit 1", SlurmError.OTHER),
     ],
 )
-def test_cancelling_what_can_not_be(tmp_path: Path, says: str, trouble: Trouble) -> None:
+def test_cancelling_what_can_not_be(tmp_path: Path, says: str, trouble: SlurmError) -> None:
     with pytest.raises(SlurmFault) as caught:
         submission(tmp_path, says).cancel(["7", "8"])
     assert caught.value.trouble is trouble
@@ -232,7 +232,7 @@ def test_a_job_that_can_not_be_is_refused_in_slurms_words(
     for call in (real.submit, real.test_only):
         with pytest.raises(SlurmFault, match=words) as caught:
             call(script, folder=script.parent, options=[option])
-        assert caught.value.trouble is Trouble.REFUSED
+        assert caught.value.trouble is SlurmError.REFUSED
         assert not caught.value.transient
 
 
@@ -259,7 +259,7 @@ def test_an_account_that_does_not_exist(
 ) -> None:
     with pytest.raises(SubmissionFault, match=words) as caught:
         real.submit(script, folder=script.parent, options=[option])
-    assert caught.value.trouble is Trouble.REFUSED
+    assert caught.value.trouble is SlurmError.REFUSED
 
 
 @pytest.mark.component("slurm")
@@ -267,7 +267,7 @@ def test_a_limit_on_waiting_jobs_passes(slurm: Cluster, real: Submission, script
     slurm.limit_submissions(1)
     job = real.submit(script, folder=script.parent)
     fault = refusal(real, script)
-    assert (fault.trouble, fault.perhaps_accepted) == (Trouble.QUEUE_FULL, False)
+    assert (fault.trouble, fault.perhaps_accepted) == (SlurmError.QUEUE_FULL, False)
     assert "QOSMaxSubmitJobPerUserLimit" in fault.message
     real.cancel([job])
     slurm.until(job, "CANCELLED")
@@ -280,7 +280,7 @@ def test_a_partition_that_takes_no_jobs_for_a_while(
 ) -> None:
     slurm.refuse_submissions()
     fault = refusal(real, script)
-    assert (fault.trouble, fault.perhaps_accepted) == (Trouble.CLOSED, False)
+    assert (fault.trouble, fault.perhaps_accepted) == (SlurmError.CLOSED, False)
     slurm.refuse_submissions(False)
     assert real.submit(script, folder=script.parent)
 
@@ -290,10 +290,10 @@ def test_without_a_controller_nothing_is_accepted(slurm: Cluster, script: Path) 
     real = Submission(slurm.impatient)
     slurm.stop_controller()
     fault = refusal(real, script)
-    assert (fault.trouble, fault.perhaps_accepted) == (Trouble.CONTROLLER_DOWN, False)
+    assert (fault.trouble, fault.perhaps_accepted) == (SlurmError.CONTROLLER_DOWN, False)
     with pytest.raises(SlurmFault) as caught:
         real.cancel(["1"])
-    assert caught.value.trouble is Trouble.CONTROLLER_DOWN
+    assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
 
 
 def waits_for_an_answer(program: str) -> bool:
@@ -328,7 +328,7 @@ def test_a_job_whose_number_never_came_back_is_in_the_queue(
     begin_when(monkeypatch, lambda: waits_for_an_answer("sbatch"))
     environment = slurm.impatient if timeout_s > 1 else slurm.environment
     fault = refusal(replace(real, environment=environment, timeout_s=timeout_s), script)
-    assert (fault.trouble, fault.perhaps_accepted) == (Trouble.CONTROLLER_DOWN, True)
+    assert (fault.trouble, fault.perhaps_accepted) == (SlurmError.CONTROLLER_DOWN, True)
     slurm.resume_controller()
     queue = Queue(slurm.environment)
     deadline = time.monotonic() + 30

@@ -18,7 +18,7 @@ from slurm_cluster import NODES, Cluster, running_cluster
 from commtune import process
 from commtune.cluster.mpi import find_mpi
 from commtune.cluster.slurm.accounting import Accounting
-from commtune.cluster.slurm.queries import Queue, SlurmFault, Trouble
+from commtune.cluster.slurm.queries import Queue, SlurmError, SlurmFault
 from commtune.errors import MissingComponent
 from commtune.model import MpiInstallation
 
@@ -50,7 +50,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[MpiIns
         source = Path(__file__).parent / "crossing.cpp"
         command = [str(mpi.compiler), "-o", str(folder / name), str(source)]
         environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **mpi.environment}
-        done = process.run(command, environment=environment, timeout_s=120)
+        done = process.run_process(command, environment=environment, timeout_s=120)
         assert done.ok, done.output
         made[name] = mpi, folder / name
     return made
@@ -124,7 +124,7 @@ def test_a_controller_that_was_away_knows_its_jobs(slurm: Cluster) -> None:
     slurm.stop_controller()
     with pytest.raises(SlurmFault) as caught:
         Queue(slurm.impatient).mine()
-    assert caught.value.trouble is Trouble.CONTROLLER_DOWN
+    assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
     slurm.start_controller()
     slurm.until(job, "RUNNING")
 
@@ -137,8 +137,8 @@ def test_accounts_that_are_away_or_off(slurm: Cluster) -> None:
         Accounting(slurm.environment).look(["1"], time.time())
     slurm.start_accounting()
     assert (off.value.trouble, down.value.trouble) == (
-        Trouble.ACCOUNTING_OFF,
-        Trouble.ACCOUNTING_DOWN,
+        SlurmError.ACCOUNTING_OFF,
+        SlurmError.ACCOUNTING_DOWN,
     )
     Accounting(slurm.environment).look(["1"], time.time())
 

@@ -7,7 +7,7 @@ from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
 _STORE = "commtune.db.store:Store."
 _BOOK = "commtune.db.jobs:StoredJobs."
 _SBATCH = "commtune.cluster.slurm.submitting:Submission.submit"
-_SUCCESSION = "commtune.cluster.slurm.succession:Succession."
+_SUCCESSION = "commtune.cluster.slurm.succession:AllocationChain."
 
 _SUBMITTING = (
     Death(_BOOK + "put_job", "before", command="submit"),

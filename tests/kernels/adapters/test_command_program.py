@@ -28,7 +28,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.slurm_templates.quoting import word
+from commtune.slurm_templates.quoting import quote_word
 
 _ROOT = Path(__file__).parents[3]
 _MEAN = """\
@@ -236,7 +236,7 @@ def test_where_the_launchers_mpi_is_can_be_overruled(mpi: MpiInstallation, tmp_p
     ]
     words[words.index("true") :] = ["sh", "-c", 'echo "$MPI4PY_LIBMPI"']
     for given, said in (({}, libmpi_of(mpi)), ({"MPI4PY_LIBMPI": "mine"}, "mine")):
-        ended = process.run(words, environment=given, timeout_s=10.0)
+        ended = process.run_process(words, environment=given, timeout_s=10.0)
         assert ended.ok, ended.output
         assert (tmp_path / "r").read_text().splitlines()[0] == said
 
@@ -264,8 +264,8 @@ def test_the_words_survive_a_job_script(tmp_path: Path) -> None:
     request = RunRequest("r-1", Configuration(), Workload(Operation.BROADCAST, (8,)), Timing())
     words = program.arguments(request, tmp_path / "it's here" / "r-1.jsonl")
     script = tmp_path / "job.sh"
-    script.write_text(" ".join(word(w) for w in words) + "\n")
-    ended = process.run(
+    script.write_text(" ".join(quote_word(w) for w in words) + "\n")
+    ended = process.run_process(
         ["bash", str(script)], environment={"PATH": os.environ["PATH"]}, timeout_s=10.0
     )
     assert ended.ok, ended.output

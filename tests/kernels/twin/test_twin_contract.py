@@ -15,7 +15,7 @@ from bench_runs import Ended
 from jsonschema import Draft202012Validator
 from twin_runs import RunTwin
 
-from commtune.kernels.records import read
+from commtune.kernels.records import read_records
 from commtune.kernels.twin.layout import OPERATIONS, bus_factor
 from commtune.kernels.twin.program import TwinProgram, libmpi_of
 from commtune.model import DEFAULT, MpiInstallation, Operation, RunRequest, Timing, Workload
@@ -62,7 +62,7 @@ def test_every_operation_follows_the_contract(run_twin: RunTwin, operation: str)
     assert all(m["checked"] > 0 and m["wrong"] == 0 for m in measurements)
     assert footer["status"] == "ok"
     assert footer["measurements"] == 3
-    found = read(run.records)
+    found = read_records(run.records)
     assert not found.problems
     assert [m.canary_s for m in found.measurements] == [None] * 3
 

@@ -98,7 +98,7 @@ def test_an_mpi_that_says_nothing_is_believed(
 
 
 def _run(*words: str) -> process.Completed:
-    return process.run(words, environment=os.environ, timeout_s=60.0)
+    return process.run_process(words, environment=os.environ, timeout_s=60.0)
 
 
 @pytest.mark.parametrize("operation", ["allreduce", "reduce", "broadcast", "allgather"])

@@ -46,5 +46,5 @@ def test_what_launchers_say(
         monkeypatch.delenv(name)
     for name, value in said.items():
         monkeypatch.setenv(name, value)
-    found = (launcher.local_rank(), launcher.local_ranks(), launcher.ranks())
+    found = (launcher.local_rank(), launcher.local_ranks(), launcher.launched_ranks())
     assert found == expected

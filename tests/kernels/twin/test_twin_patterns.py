@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from twin_runs import RunTwin, installed_mpi
 
-from commtune.kernels.records import read
+from commtune.kernels.records import read_records
 from commtune.kernels.twin import Pattern
 from commtune.kernels.twin.faults import UsageFault
 from commtune.kernels.twin.program import libmpi_of
@@ -37,7 +37,7 @@ def test_the_example_runs_and_its_data_is_checked(run_twin: RunTwin, ranks: int)
     validator = Draft202012Validator(json.loads(_SCHEMA.read_text()))
     for line in run.lines:
         validator.validate(json.loads(line))
-    found = read(run.records)
+    found = read_records(run.records)
     assert not found.problems
     assert found.header is not None
     assert found.header["operation"] == "own:Halo"

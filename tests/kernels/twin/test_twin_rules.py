@@ -9,7 +9,7 @@ import pytest
 
 from commtune.kernels.twin.data import DataPattern
 from commtune.kernels.twin.layout import OPERATIONS, lay_out
-from commtune.kernels.twin.statistics import median_bounds, summarise
+from commtune.kernels.twin.statistics import median_bounds, summarise_samples
 from commtune.kernels.twin.stopping import StoppingRule, batch_for
 from commtune.kernels.twin.work import Expected, count_wrong, expected_by
 from commtune.model.operations import IN_PYTHON
@@ -100,7 +100,7 @@ def test_the_interval_of_the_median_is_exact() -> None:
 
 def test_statistics_agree_with_pythons() -> None:
     values = [3.0, 1.0, 4.0, 1.5, 9.0, 2.6]
-    found = summarise(values)
+    found = summarise_samples(values)
     assert found.median == statistics.median(values)
     assert found.times["stdev"] == pytest.approx(statistics.stdev(values))
     assert (found.median_low, found.median_high) == (1.0, 9.0)

@@ -13,7 +13,7 @@ from slurm_cluster import Cluster, running_cluster
 from slurm_jobs import make_jobs
 
 from commtune.cluster.slurm import accounting, queries
-from commtune.cluster.slurm.queries import Trouble
+from commtune.cluster.slurm.queries import SlurmError
 
 HERE = Path(__file__).parent
 
@@ -36,12 +36,12 @@ def record_troubles(cluster: Cluster, squeue: list[str], sacct: list[str]) -> No
     absent = [*squeue, "--jobs=999999"]
     unknown = [*squeue, "--no-such-option"]
     for trouble, arguments, changes in (
-        (Trouble.NO_SUCH_JOB, absent, {}),
-        (Trouble.NOT_UNDERSTOOD, unknown, {}),
-        (Trouble.CONTROLLER_DOWN, squeue, {"SlurmctldPort": "1"}),
-        (Trouble.AUTHENTICATION, squeue, {"AuthInfo": "socket=/nowhere"}),
-        (Trouble.ACCOUNTING_OFF, sacct, {"AccountingStorageType": "accounting_storage/none"}),
-        (Trouble.ACCOUNTING_DOWN, sacct, {"AccountingStoragePort": "1"}),
+        (SlurmError.NO_SUCH_JOB, absent, {}),
+        (SlurmError.NOT_UNDERSTOOD, unknown, {}),
+        (SlurmError.CONTROLLER_DOWN, squeue, {"SlurmctldPort": "1"}),
+        (SlurmError.AUTHENTICATION, squeue, {"AuthInfo": "socket=/nowhere"}),
+        (SlurmError.ACCOUNTING_OFF, sacct, {"AccountingStorageType": "accounting_storage/none"}),
+        (SlurmError.ACCOUNTING_DOWN, sacct, {"AccountingStoragePort": "1"}),
     ):
         environment = cluster.variant(trouble.name, **changes)
         record(trouble.name, arguments, environment, cluster.folder)
