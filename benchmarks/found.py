@@ -26,12 +26,12 @@ from pathlib import Path
 import simulated
 from quiet import QuietReporter
 
+from commtune.campaign.file import parse_campaign
+from commtune.campaign.plan import Budget
 from commtune.model import DEFAULT, Configuration, Profile
+from commtune.replay.benchmark import Grid, ReplayBenchmark, load_grid
 from commtune.tuner.campaign import Campaign
-from commtune.tuner.campaign_file import parse_campaign
-from commtune.tuner.plan import Budget
-from commtune.tuner.replay import Grid, ReplayBenchmark, load_grid
-from commtune.tuner.runner import Runner
+from commtune.tuner.execution.runner import Runner
 
 #: True gains below this are no loss if they are not found.
 _WORTH = 1.05

@@ -45,10 +45,10 @@ from scipy.stats import beta
 from scipy.stats import t as student
 
 from commtune.model import Configuration, Profile, Verdict
+from commtune.replay.benchmark import Grid, load_grid
 from commtune.tuner.campaign import CampaignResult
-from commtune.tuner.replay import Grid, load_grid
-from commtune.tuner.speeds import ALL
-from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL
 
 GRIDS = Path(__file__).parent / "grids"
 RECORDED = {"recorded": "mpich-allreduce-default.jsonl.gz"}

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.formatting import format_duration, format_size
 from commtune.model import Outcome
-from commtune.text import format_duration, format_size
 
 _CAMPAIGN = """
 campaign: 1

@@ -21,11 +21,11 @@ from honesty import Share
 from quiet import QuietReporter
 
 from commtune import wiring
+from commtune.campaign.file import load_campaign
 from commtune.commands import text
-from commtune.db.engine import open_database
+from commtune.db.connection.engine import open_database
 from commtune.model import Verdict
 from commtune.tuner.campaign import CampaignResult
-from commtune.tuner.campaign_file import load_campaign
 
 #: Switches of other operations, each with values around its default.
 IDLE = {

@@ -20,22 +20,22 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support/runs"))
 
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune import process, wiring
-from commtune.cluster.launch import base_environment, mpi_command
-from commtune.commands.quick import Flags, quick_campaign
-from commtune.db.engine import open_database
+from commtune.campaign.plan import Budget
+from commtune.cluster.local.launch import base_environment, mpi_command
+from commtune.commands.campaigns.from_flags import Flags, quick_campaign
+from commtune.db.connection.engine import open_database
 from commtune.db.locks import LockOwner
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
-from commtune.db.store import Store
+from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.storage.store import Store
 from commtune.model import Configuration, MpiInstallation, RunRequest, RunResult
 from commtune.tuner.campaign import Campaign
-from commtune.tuner.plan import Budget
-from commtune.tuner.runner import Runner
+from commtune.tuner.execution.runner import Runner
 
 
 def real(search: str) -> None:

@@ -26,11 +26,11 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from commtune.db import queries
 from commtune.db.codec import pack_samples
-from commtune.db.engine import open_database
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.queries import profiles
+from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.storage.store import Store
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
 
 SIZES = [1 << power for power in range(3, 23)]
@@ -84,9 +84,9 @@ def in_process(url: str, repeat: int) -> None:
     """Prints the time of one question: opening the database for it, and with it kept open."""
     for op, size in (("allreduce", 1 << 20), ("broadcast", 64)):
         for limit in (1, 10):
-            with queries.open_for_reading(url) as rows:
-                kept = _times(partial(queries.ask_best, rows, op, size, {}, limit), repeat)
-            opened = _times(partial(queries.best_profiles, url, op, size, limit=limit), repeat)
+            with profiles.open_for_reading(url) as rows:
+                kept = _times(partial(profiles.ask_best, rows, op, size, {}, limit), repeat)
+            opened = _times(partial(profiles.best_profiles, url, op, size, limit=limit), repeat)
             print(
                 f"best in process, {op} {size} B, at most {limit} answers: median "
                 f"{_ms(opened)} ms, {_ms(kept)} ms with the database kept open"

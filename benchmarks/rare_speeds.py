@@ -16,7 +16,7 @@ from itertools import product
 
 from gpu_launches import markdown
 
-from commtune.tuner.stats import combine_strata, t_quantile
+from commtune.tuner.statistics.intervals import combine_strata, t_quantile
 
 _MANY = (30, 12)
 _FEW = (2, 3, 4, 5, 8)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Protocol
 
 from commtune.model import DEFAULT, Configuration, RunRequest
-from commtune.tuner.replay import Grid, ReplayBenchmark, load_grid
-from commtune.tuner.speeds import MIXED
+from commtune.replay.benchmark import Grid, ReplayBenchmark, load_grid
+from commtune.tuner.statistics.machine_states import MIXED
 
 GRIDS = Path(__file__).parent / "grids"
 RUNS, SEEDS = 4000, (1, 2)

@@ -27,9 +27,10 @@ from pathlib import Path
 from quiet import QuietReporter
 
 from commtune import wiring
+from commtune.campaign.plan import Plan
 from commtune.commands import text
-from commtune.commands.quick import Flags, quick_campaign
-from commtune.db.engine import open_database
+from commtune.commands.campaigns.from_flags import Flags, quick_campaign
+from commtune.db.connection.engine import open_database
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -41,9 +42,13 @@ from commtune.model import (
     Verdict,
 )
 from commtune.tuner.campaign import CampaignResult
-from commtune.tuner.plan import Plan
-from commtune.tuner.speeds import ALL, MIXED, MachineStates
-from commtune.tuner.stats import FEWEST_PAIRS, SITTING_SPREAD, estimate_ratio, t_quantile
+from commtune.tuner.statistics.intervals import (
+    FEWEST_PAIRS,
+    SITTING_SPREAD,
+    estimate_ratio,
+    t_quantile,
+)
+from commtune.tuner.statistics.machine_states import ALL, MIXED, MachineStates
 
 _WANTED_GAIN, _WANTED_SIZES = 1.3, (262144, 1048576)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from quiet import QuietReporter
 
+from commtune.campaign.plan import Budget, Plan
 from commtune.model import (
     BlockPlan,
     Configuration,
@@ -26,12 +27,11 @@ from commtune.model import (
     RunResult,
     Workload,
 )
+from commtune.replay.benchmark import Grid
 from commtune.spaces import Space, build_space, parse_document
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.evidence import RunView
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.replay import Grid
-from commtune.tuner.runner import FreshRun, Runner
+from commtune.tuner.execution.runner import FreshRun, Runner
+from commtune.tuner.statistics.evidence import RunView
 
 SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 #: Ten variables, none of which does anything by itself; effects are planted on some.

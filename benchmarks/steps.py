@@ -28,8 +28,8 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 
 _CAMPAIGN = """
 campaign: 1

@@ -21,14 +21,14 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from commtune.cluster.launch import base_environment
-from commtune.cluster.local import LocalBenchmark
-from commtune.cluster.mpi import find_mpi
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import base_environment
+from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import EnvironmentFault
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import build_benchmark
-from commtune.kernels.twin.layout import OPERATIONS
-from commtune.kernels.twin.program import TwinProgram, libmpi_of
+from commtune.kernels.python_bench.layout import OPERATIONS
+from commtune.kernels.python_bench.program import TwinProgram, libmpi_of
 from commtune.model import DEFAULT, Backend, Operation, Outcome, RunRequest, Timing, Workload
 
 _ROOT = Path(__file__).parent.parent

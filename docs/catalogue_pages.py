@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from commtune.spaces import list_presets, load_space
 from commtune.spaces.catalogue import Catalogue, Variable, list_libraries, load_catalogue
-from commtune.spaces.catalogue.saying import (
+from commtune.spaces.catalogue.wording import (
     brief_text,
     by_version,
     care_text,

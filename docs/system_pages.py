@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from catalogue_pages import plain
 
-from commtune.commands import system_nominal, text
-from commtune.commands.systems import pair_lines
+from commtune.commands import text
+from commtune.commands.reference import system_nominal
+from commtune.commands.reference.systems import pair_lines
 from commtune.spaces.catalogue import list_libraries
 from commtune.systems import System, fabric_of, format_bandwidth, list_systems, load_system
-from commtune.systems.baselines import ReferenceSettings, all_reference_settings
 from commtune.systems.findings import NamedFinding, all_findings
+from commtune.systems.reference_settings import ReferenceSettings, all_reference_settings
 from commtune.systems.schema import Partition, Qos, Slurm, Sourced
 
 if TYPE_CHECKING:

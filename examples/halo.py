@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from commtune.kernels.twin import Pattern
+from commtune.kernels.python_bench import Pattern
 
 
 class Halo(Pattern):

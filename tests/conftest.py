@@ -1,11 +1,12 @@
-"""Makes the helpers in tests/ importable from every folder below it; settings for all tests."""
+"""Makes the helpers in tests/support/ importable from everywhere; settings for all tests."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+_SUPPORT = Path(__file__).parent / "support"
+sys.path[:0] = [str(_SUPPORT / folder) for folder in ("", "slurm", "stored", "runs")]
 
 from hypothesis import HealthCheck, settings
 from slurm_fixture import isolated_slurm, shared_slurm, slurm

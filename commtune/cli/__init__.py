@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from commtune.cli.app import app
-from commtune.commands.ending import signals_interrupt
+from commtune.commands.signals import signals_interrupt
 from commtune.errors import CommtuneError
 
 # Importing these gives the application its commands, in the order of the help.

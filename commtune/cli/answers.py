@@ -25,7 +25,7 @@ def best(
     json_output: Json = False,
 ) -> None:
     """The best confirmed configuration for an operation and a message size."""
-    from commtune.commands import best as command
+    from commtune.commands.profiles import best as command
 
     question = command.Question(op, bytes_, nodes, ranks, system, backend, campaign)
     command.run(question, db, json_output=json_output)
@@ -45,7 +45,7 @@ def export(
     db: Db = None,
 ) -> None:
     """Write a profile as a file that shells, programs or module systems load."""
-    from commtune.commands import export as command
+    from commtune.commands.profiles import export as command
 
     command.run(profile, format_, output, db, allow_unguarded=allow_unguarded)
 
@@ -57,7 +57,7 @@ def run(
     db: Db = None,
 ) -> None:
     """Run a command under a profile: commtune run --profile P -- mpiexec -n 2 ./program."""
-    from commtune.commands import run as command
+    from commtune.commands.profiles import run as command
 
     command.run(profile, command_line, db)
 
@@ -69,7 +69,7 @@ def plot(
     db: Db = None,
 ) -> None:
     """Draw default against tuned times of a campaign's confirmation."""
-    from commtune.commands import plot as command
+    from commtune.commands.profiles import plot as command
 
     command.run(campaign, output, db)
 
@@ -85,6 +85,6 @@ def report(
     db: Db = None,
 ) -> None:
     """Write a campaign's answer, evidence and method as one page, and its pictures."""
-    from commtune.commands import report as command
+    from commtune.commands.profiles import report as command
 
     command.run(campaign, output, png, db)

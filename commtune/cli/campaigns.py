@@ -53,8 +53,8 @@ def tune(
     ] = None,
 ) -> None:
     """Search, leave out, confirm, store recommended profiles; again: go on where it stopped."""
-    from commtune.commands import tune as command
-    from commtune.commands.quick import Flags
+    from commtune.commands.campaigns import tune as command
+    from commtune.commands.campaigns.from_flags import Flags
 
     flags = Flags(
         name, space, mpi, op, ranks, sizes, search, ablation, confirmation, trials, seed,
@@ -81,7 +81,7 @@ def submit(
     db: Db = None,
 ) -> None:
     """Submit a job in which the campaign runs; further ones follow until it is done."""
-    from commtune.commands import submit as command
+    from commtune.commands.campaigns import submit as command
 
     command.run(campaign, db, dry_run=dry_run, test_only=test_only, block=block, program=program())
 
@@ -91,7 +91,7 @@ def cancel(
     campaign: Annotated[str, typer.Argument(help="name of a campaign")], db: Db = None
 ) -> None:
     """End a campaign's jobs on Slurm, and nothing else."""
-    from commtune.commands import cancel as command
+    from commtune.commands.campaigns import cancel as command
 
     command.run(campaign, db, program=program())
 
@@ -104,7 +104,7 @@ def record(
     limit: Annotated[str, typer.Option(help="refuse what would take longer: 30min, 4h")] = "4h",
 ) -> None:
     """Record runs of every configuration of a space, to be replayed; again: go on."""
-    from commtune.commands import record as command
+    from commtune.commands.campaigns import record as command
 
     command.run(campaign, out, runs, limit, program=program())
 
@@ -115,7 +115,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="overwrite the file")] = False,
 ) -> None:
     """Write a commented campaign file to start from."""
-    from commtune.commands import init as command
+    from commtune.commands.campaigns import init as command
 
     command.run(file, force=force, program=program())
 
@@ -123,6 +123,6 @@ def init(
 @app.command()
 def status(db: Db = None, json_output: Json = False) -> None:
     """List campaigns: trials, outcomes of runs, best confirmed gain, who works on them."""
-    from commtune.commands import status as command
+    from commtune.commands.campaigns import status as command
 
     command.run(db, json_output=json_output)

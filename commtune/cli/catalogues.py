@@ -16,7 +16,7 @@ def spaces_list(
     json_output: Json = False,
 ) -> None:
     """The spaces that come with commtune."""
-    from commtune.commands import spaces as command
+    from commtune.commands.reference import spaces as command
 
     command.show_spaces(library, json_output=json_output)
 
@@ -24,7 +24,7 @@ def spaces_list(
 @spaces_app.command("show")
 def spaces_show(name: str, json_output: Json = False) -> None:
     """Variables of a space, with values, conditions, dangers and sources."""
-    from commtune.commands import spaces as command
+    from commtune.commands.reference import spaces as command
 
     command.show_space(name, json_output=json_output)
 
@@ -37,7 +37,7 @@ def spaces_explain(
     json_output: Json = False,
 ) -> None:
     """What a variable does, its values, default, versions and dangers."""
-    from commtune.commands import explain as command
+    from commtune.commands.reference import explain as command
 
     command.run(variable, json_output=json_output)
 
@@ -45,7 +45,7 @@ def spaces_explain(
 @spaces_app.command("validate")
 def spaces_validate(files: list[Path], json_output: Json = False) -> None:
     """Check space files."""
-    from commtune.commands import spaces as command
+    from commtune.commands.reference import spaces as command
 
     command.validate_spaces(files, json_output=json_output)
 
@@ -53,7 +53,7 @@ def spaces_validate(files: list[Path], json_output: Json = False) -> None:
 @systems_app.command("list")
 def systems_list(json_output: Json = False) -> None:
     """The system descriptions that come with commtune."""
-    from commtune.commands import systems as command
+    from commtune.commands.reference import systems as command
 
     command.show_systems(json_output=json_output)
 
@@ -61,7 +61,7 @@ def systems_list(json_output: Json = False) -> None:
 @systems_app.command("show")
 def systems_show(name: str, json_output: Json = False) -> None:
     """What is known of a system, with sources, conflicts and what nobody says."""
-    from commtune.commands import systems as command
+    from commtune.commands.reference import systems as command
 
     command.show_system(name, json_output=json_output)
 
@@ -74,7 +74,7 @@ def systems_baselines(
     json_output: Json = False,
 ) -> None:
     """Named sets of variables that sites, vendors and studies set or recommend."""
-    from commtune.commands import system_baselines as command
+    from commtune.commands.reference import system_settings as command
 
     command.run(system, json_output=json_output)
 
@@ -82,7 +82,7 @@ def systems_baselines(
 @systems_app.command("validate")
 def systems_validate(files: list[Path], json_output: Json = False) -> None:
     """Check system descriptions."""
-    from commtune.commands import systems as command
+    from commtune.commands.reference import systems as command
 
     command.validate_systems(files, json_output=json_output)
 
@@ -95,7 +95,7 @@ def systems_detect(
     json_output: Json = False,
 ) -> None:
     """Which described system this machine is, and where it differs; exit code 4: none."""
-    from commtune.commands import system_detect as command
+    from commtune.commands.reference import system_detect as command
 
     command.run(descriptions or (), json_output=json_output, program=program())
 
@@ -111,7 +111,7 @@ def systems_new(
     ] = "",
 ) -> None:
     """Write a first description of this machine from what is seen here."""
-    from commtune.commands import system_new as command
+    from commtune.commands.reference import system_new as command
 
     command.run(name, output, partition, program=program())
 
@@ -124,7 +124,7 @@ def findings(
     json_output: Json = False,
 ) -> None:
     """What papers measured on described systems, for campaigns to see again."""
-    from commtune.commands import findings as command
+    from commtune.commands.reference import findings as command
 
     command.show_findings(system, json_output=json_output)
 
@@ -132,7 +132,7 @@ def findings(
 @mpi_app.command("list")
 def mpi_list(json_output: Json = False) -> None:
     """The MPI libraries that are found here."""
-    from commtune.commands import mpi as command
+    from commtune.commands.setup import mpi as command
 
     command.show_all(json_output=json_output)
 
@@ -143,7 +143,7 @@ def mpi_install(
     root: Annotated[Path | None, typer.Option(help="folder to install into")] = None,
 ) -> None:
     """Install an MPI from its Python wheel, into a folder of its own."""
-    from commtune.commands import mpi as command
+    from commtune.commands.setup import mpi as command
 
     command.install_mpi(name, root)
 
@@ -151,7 +151,7 @@ def mpi_install(
 @db_app.command("path")
 def db_path(db: Db = None) -> None:
     """Where the database is."""
-    from commtune.commands import database as command
+    from commtune.commands.setup import database as command
 
     command.show_path(db)
 
@@ -159,6 +159,6 @@ def db_path(db: Db = None) -> None:
 @db_app.command("upgrade")
 def db_upgrade(db: Db = None) -> None:
     """Bring the database's schema to this version of commtune."""
-    from commtune.commands import database as command
+    from commtune.commands.setup import database as command
 
     command.upgrade_schema(db)

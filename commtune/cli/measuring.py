@@ -56,7 +56,7 @@ def bench(
     json_output: Json = False,
 ) -> None:
     """Run the benchmark once and show what it measured."""
-    from commtune.commands import bench as command
+    from commtune.commands.measure import bench as command
 
     shape = command.ShapeFlags(
         group_size, active, direction, matrix, inside, between, assemble, window, rotate
@@ -81,7 +81,7 @@ def build(
     json_output: Json = False,
 ) -> None:
     """Build the benchmark, and say which backends are in it and why others are not."""
-    from commtune.commands import build as command
+    from commtune.commands.setup import build as command
 
     command.run(mpi, gpu, tuple(arch or ()), log, again=again, json_output=json_output)
 
@@ -101,7 +101,7 @@ def trace(
     json_output: Json = False,
 ) -> None:
     """What the library makes of settings: which it took, ignored or replaced. Times nothing."""
-    from commtune.commands import trace as command
+    from commtune.commands.measure import trace as command
 
     written = command.Settings(
         tuple(settings or ()), op, ranks, sizes, mpi, dtype, backend or "mpi-host", emulate_nodes
@@ -121,7 +121,7 @@ def verify(
     ] = False,
 ) -> None:
     """Measure a profile again: exit code 0 holds, 10 weaker, 11 gone, 12 worse, 13 undecided."""
-    from commtune.commands import verify as command
+    from commtune.commands.profiles import verify as command
 
     command.run(profile, time, mpi, db, json_output=json_output, take_over=take_over)
 
@@ -149,8 +149,8 @@ def compare(
     json_output: Json = False,
 ) -> None:
     """Measure any two configurations against each other; nothing is stored."""
-    from commtune.commands import compare as command
-    from commtune.commands.compare_asked import Flags
+    from commtune.commands.measure import compare as command
+    from commtune.commands.measure.compare_workload import Flags
 
     flags = Flags(op, ranks, sizes, mpi, time, backend, emulate_nodes)
     command.run(a, b, flags, db, json_output=json_output, program=program())
@@ -159,6 +159,6 @@ def compare(
 @app.command()
 def doctor(db: Db = None, json_output: Json = False) -> None:
     """What this machine has, what is missing, and the command that mends it."""
-    from commtune.commands import doctor as command
+    from commtune.commands.setup import doctor as command
 
     command.run(db, json_output=json_output)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from commtune.db.location import shown_url
+from commtune.db.connection.location import shown_url
+from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError
 from commtune.model import Backend
-from commtune.nearest import quote_value, suggest
 
 
 def database_flag(db: str | None) -> str:

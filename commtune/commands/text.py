@@ -1,6 +1,6 @@
-"""Words and columns for the commands: what ``commtune.text`` has, which reports share."""
+"""Words and columns for the commands: what ``commtune.formatting`` has, which reports share."""
 
-from commtune.text import (
+from commtune.formatting import (
     bandwidth_unit,
     describe_aggressor,
     describe_emulated,

@@ -11,7 +11,7 @@ from commtune.errors import ExportRefused, UnknownName
 from commtune.export import csh, env, fish, json_, lmod, sh, tcl
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format
-from commtune.export.guards import DEFAULT_TOLERANCE, GuardVerdict, judge_guards
+from commtune.export.guard_operations import DEFAULT_TOLERANCE, GuardVerdict, judge_guards
 from commtune.export.remarks import gain_text, profile_remarks, size_text
 from commtune.model import Backend, Operation, Profile, Verdict
 

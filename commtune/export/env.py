@@ -11,7 +11,7 @@ import re
 
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format, comment_lines
-from commtune.export.guards import GuardVerdict
+from commtune.export.guard_operations import GuardVerdict
 
 _LOAD = "docker run --env-file FILE ..."
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from commtune.export.document import ExportDocument
-from commtune.export.guards import GuardVerdict
+from commtune.export.guard_operations import GuardVerdict
 
 
 def carries_all(value: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format
-from commtune.export.guards import GuardVerdict
-from commtune.text import without_infinities
+from commtune.export.guard_operations import GuardVerdict
+from commtune.formatting import without_infinities
 
 _SCHEMA = "commtune-profile/1"
 

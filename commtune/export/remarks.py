@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from commtune.export.document import ExportDocument
-from commtune.export.guards import GuardVerdict
+from commtune.export.guard_operations import GuardVerdict
+from commtune.formatting import each_by_itself, is_too_noisy, split_note
 from commtune.model import PointEvidence, Profile, Verdict
-from commtune.text import each_by_itself, is_too_noisy, split_note
-from commtune.tuner.points import displayed_points
-from commtune.tuner.speeds import ALL
+from commtune.tuner.outcome.displayed_points import displayed_points
+from commtune.tuner.statistics.machine_states import ALL
 
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _WORDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format, comment_lines
-from commtune.export.guards import GuardVerdict
+from commtune.export.guard_operations import GuardVerdict
 
 
 def _write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:

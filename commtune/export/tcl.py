@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format, comment_lines
-from commtune.export.guards import GuardVerdict
+from commtune.export.guard_operations import GuardVerdict
 from commtune.export.remarks import profile_scope, profile_title
 
 _SPECIAL = '\\"$[]{}'

@@ -9,7 +9,7 @@ from typing import Any
 
 from commtune import process
 from commtune.errors import CommtuneError
-from commtune.kernels.twin.program import libmpi_of
+from commtune.kernels.python_bench.program import libmpi_of
 from commtune.model import MpiFlavour, MpiInstallation
 
 #: Of ``twin.asking``, which is not imported here: nothing of a run is.
@@ -29,7 +29,7 @@ def ask_alone(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str,
         Versions by the catalogue's names; ``None`` where the MPI does not start like that, as on
         a login node from which only jobs may.
     """
-    program = [sys.executable, "-P", "-m", "commtune.kernels.twin.asking", libmpi_of(mpi)]
+    program = [sys.executable, "-P", "-m", "commtune.kernels.python_bench.asking", libmpi_of(mpi)]
     try:
         done = process.run_process(
             program,

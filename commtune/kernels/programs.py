@@ -13,8 +13,8 @@ from commtune.errors import MissingComponent, UserError, install_command
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import digest_of_sources
-from commtune.kernels.twin.layout import OPERATIONS
-from commtune.kernels.twin.program import TwinProgram, libmpi_of
+from commtune.kernels.python_bench.layout import OPERATIONS
+from commtune.kernels.python_bench.program import TwinProgram, libmpi_of
 from commtune.model import Backend, MpiInstallation, OwnBenchmark, Workload
 
 #: Bytes of a file that are read to know it again.
@@ -68,7 +68,7 @@ def sources_of(workload: Workload) -> str:
     own = workload.own or OwnBenchmark()
     if own.command or Backend(workload.backend).is_native:
         return digest_of_sources()[:16]
-    from commtune.kernels.twin.records import digest_of_twin
+    from commtune.kernels.python_bench.records import digest_of_twin
 
     file = Path(_file_of(own.pattern))
     return digest_of_twin(file) if own.pattern and file.is_file() else digest_of_twin()

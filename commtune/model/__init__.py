@@ -7,10 +7,11 @@ name says otherwise.
 from commtune.model.aggressors import Aggressor, AggressorPattern
 from commtune.model.configuration import DEFAULT, Configuration, content_key
 from commtune.model.evidence import Interval, PointEvidence, Profile, Verdict
-from commtune.model.guards import PROTECTED_NAMES
 from commtune.model.jobs import JobKind, JobRecord, JobStage
-from commtune.model.libraries import MpiFlavour, MpiInstallation
+from commtune.model.mpi_libraries import MpiFlavour, MpiInstallation
 from commtune.model.operations import Backend, GpuKind, Operation
+from commtune.model.patterns import Direction, Flow, Matrix, PatternParameters
+from commtune.model.protected_variables import PROTECTED_NAMES
 from commtune.model.runs import (
     BlockPlan,
     Execution,
@@ -22,7 +23,6 @@ from commtune.model.runs import (
     RunResult,
     SubMeasurement,
 )
-from commtune.model.shapes import Direction, Flow, Matrix, PatternParameters
 from commtune.model.workload import BATCHED, BLOCKING, DEVICE, WALL, OwnBenchmark, Timing, Workload
 
 __all__ = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from commtune import text
+from commtune import formatting
 from commtune.model import Configuration, Interval
 
 #: Where other values were tried, a configuration may gain more than the one that it began as.
@@ -86,7 +86,7 @@ class Ablation:
             return ""
         if self.gain_kept > _MORE_THAN_ALL:
             return "more than the whole gain"
-        return f"{text.format_percent(self.gain_kept)} of the gain kept"
+        return f"{formatting.format_percent(self.gain_kept)} of the gain kept"
 
     @property
     def changed(self) -> tuple[tuple[str, str | None, str], ...]:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from commtune.db.records import StoredRun
+from commtune.db.storage.records import StoredRun
 from commtune.model import Configuration, Outcome, Phase
 from commtune.report.conclusion import Noise
 from commtune.report.record import CampaignRecord
-from commtune.tuner.session import is_disturbed
-from commtune.tuner.speeds import MIXED
+from commtune.tuner.execution.session import is_disturbed
+from commtune.tuner.statistics.machine_states import MIXED
 
 #: Sizes of which the default's course is drawn.
 _DRAWN_SIZES = 4

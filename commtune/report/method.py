@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from commtune import text
+from commtune import formatting
 from commtune.report.record import CampaignRecord
-from commtune.tuner.looks import error_share
-from commtune.tuner.runner import is_searched
-from commtune.tuner.speeds import ALL
+from commtune.tuner.confirmation.interim_looks import error_share
+from commtune.tuner.execution.runner import is_searched
+from commtune.tuner.statistics.machine_states import ALL
 
 _STOPPED = {
     "decided": "it was decided",
@@ -72,10 +72,12 @@ def _intervals(record: CampaignRecord) -> str:
     named = str(record.conclusion.method.get("interval") or "")
     each = {p.level for p in record.profiles}
     is_corrected = bool(each) and min(each) > level
-    single = f" (each single one at {text.format_confidence(min(each))})" if is_corrected else ""
+    single = (
+        f" (each single one at {formatting.format_confidence(min(each))})" if is_corrected else ""
+    )
     made = f" Each is {named}." if named else ""
     return (
-        f"All intervals of the confirmation together hold with {text.format_confidence(level)}{single}: "
+        f"All intervals of the confirmation together hold with {formatting.format_confidence(level)}{single}: "
         f"the level is corrected for every candidate, size and look.{made} An interval speaks of "
         "the mean ratio on this machine, under the load that it had, with this "
         f"software.{_alone(record)}"
@@ -85,7 +87,7 @@ def _intervals(record: CampaignRecord) -> str:
 def _alone(record: CampaignRecord) -> str:
     speeds = {point.speed for profile in record.profiles for point in profile.points}
     is_mixed = ALL in speeds and len(speeds) > 1
-    return f" {text.each_by_itself(level_of(record))}" if is_mixed else ""
+    return f" {formatting.each_by_itself(level_of(record))}" if is_mixed else ""
 
 
 def _looks(record: CampaignRecord) -> str:
@@ -107,7 +109,7 @@ def _again(record: CampaignRecord) -> str:
         return ""
     return (
         f"This was confirmation number {number} of the campaign, in fresh blocks. It may spend "
-        f"{text.format_percent(error_share(number - 1))} of the error rate, so that asking again until "
+        f"{formatting.format_percent(error_share(number - 1))} of the error rate, so that asking again until "
         "the answer pleases finds no gains that are not there; its intervals are wider for that."
     )
 
@@ -116,7 +118,7 @@ def _speeds(record: CampaignRecord) -> str:
     limits = record.speeds.thresholds_s
     if not limits:
         return ""
-    between = " and ".join(text.format_duration(limit) for limit in limits)
+    between = " and ".join(formatting.format_duration(limit) for limit in limits)
     return (
         f"The machine alternated between {len(limits) + 1} speeds, told apart by a core-to-core "
         f"round trip around each size (they part at {between}). No setting can change that round "
@@ -131,14 +133,14 @@ def _threshold(record: CampaignRecord) -> str:
         return ""
     said = (
         "A configuration is recommended where the lower end of its interval is above "
-        f"1 + {text.format_percent(least)}."
+        f"1 + {formatting.format_percent(least)}."
     )
     if tolerance is not None:
         said += (
             " A size that shows nothing, between sizes that share a configuration, goes with them "
-            f"if the lower end there is not below 1 - {text.format_percent(tolerance)} and the upper end "
+            f"if the lower end there is not below 1 - {formatting.format_percent(tolerance)} and the upper end "
             "not below 1. One environment for all sizes must, besides, be at no measured size "
-            f"slower than the default by more than {text.format_percent(tolerance)}."
+            f"slower than the default by more than {formatting.format_percent(tolerance)}."
         )
     return said
 

@@ -13,27 +13,31 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from commtune import __version__, text
+from commtune import __version__, formatting
 from commtune.model import Configuration, Interval, Outcome, Phase, Verdict
 from commtune.report import course, method
-from commtune.report.answers import HOPELESS, AnswerCard, answer_cards
-from commtune.report.borders import BoundarySide, RangeBoundary, find_boundaries
+from commtune.report.boundaries import BoundarySide, RangeBoundary, find_boundaries
 from commtune.report.figures import course as course_figures
 from commtune.report.figures import evidence, variables
 from commtune.report.figures.style import Picture, render_svg
 from commtune.report.nominal import busbw_of, limit_words, nominal_of
 from commtune.report.points import SizePoint, size_points
+from commtune.report.recommendations import HOPELESS, AnswerCard, answer_cards
 from commtune.report.record import CampaignRecord
+from commtune.report.replicated_findings import (
+    CampaignSubject,
+    replicate_findings,
+    replication_lines,
+)
 from commtune.report.run_costs import RunPart, run_parts
 from commtune.report.scheduled import Scheduled, scheduler_share
-from commtune.report.seen_again import CampaignSubject, replicate_findings, replication_lines
 from commtune.report.steps import OperationStep, operation_steps
 from commtune.systems import Nominal
 from commtune.systems.findings import DESCRIBED
-from commtune.tuner.evidence import Cell, default_times, log_gains
-from commtune.tuner.importance import Importance, variable_importance
-from commtune.tuner.scoring import split_ranges
-from commtune.tuner.speeds import ALL
+from commtune.tuner.search.scores import split_ranges
+from commtune.tuner.statistics.evidence import Cell, default_times, log_gains
+from commtune.tuner.statistics.importance import Importance, variable_importance
+from commtune.tuner.statistics.machine_states import ALL
 
 #: Blocks whose pairs are listed one by one.
 MOST_BLOCKS = 60
@@ -222,8 +226,8 @@ def render_page(page: Page) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "size": text.format_size, "duration": text.format_duration, "wall": text.format_wall_time,
-        "percent": text.format_percent, "node_hours": text.format_node_hours, "gain": _gain, "ratio": _ratio,
+        "size": formatting.format_size, "duration": formatting.format_duration, "wall": formatting.format_wall_time,
+        "percent": formatting.format_percent, "node_hours": formatting.format_node_hours, "gain": _gain, "ratio": _ratio,
         "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": limit_words,
     }  # fmt: skip
     template = environment.get_template("report.html")
@@ -244,7 +248,7 @@ def render_page(page: Page) -> str:
             for p in page.points
         },
         default=Configuration(),
-        each_by_itself=text.each_by_itself(method.level_of(page.record)),
+        each_by_itself=formatting.each_by_itself(method.level_of(page.record)),
     )
 
 
@@ -256,7 +260,7 @@ def _gain(gain: Interval) -> str:
 
 
 def _ratio(found: Interval | BoundarySide) -> str:
-    if text.is_too_noisy(found.low, found.high):
+    if formatting.is_too_noisy(found.low, found.high):
         return "too noisy"
     return f"{found.ratio:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
@@ -269,9 +273,9 @@ def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
         members = list(group)
         low, high = members[0][0], members[-1][0]
         sizes = (
-            text.format_size(low)
+            formatting.format_size(low)
             if low == high
-            else f"{text.format_size(low)} to {text.format_size(high)}"
+            else f"{formatting.format_size(low)} to {formatting.format_size(high)}"
         )
         found.append((sizes, percent, members[0][2]))
     return found
@@ -279,7 +283,9 @@ def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
 
 def _capped(share: float) -> str:
     return (
-        text.format_percent(share) if share < HOPELESS else f"over {text.format_percent(HOPELESS)}"
+        formatting.format_percent(share)
+        if share < HOPELESS
+        else f"over {formatting.format_percent(HOPELESS)}"
     )
 
 

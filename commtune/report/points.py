@@ -9,10 +9,10 @@ from math import exp, fsum, log
 
 from commtune.model import DEFAULT, Configuration, Phase, PointEvidence, Profile, Verdict
 from commtune.report.record import CampaignRecord
-from commtune.tuner.blocks import pair_times, whole_blocks
-from commtune.tuner.evidence import Cell
-from commtune.tuner.speeds import ALL, FAST, MIDDLE, SLOW
-from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.tuner.statistics.blocks import pair_times, whole_blocks
+from commtune.tuner.statistics.evidence import Cell
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
 
 #: Speeds as they are listed.
 SPEED_ORDER = {name: place for place, name in enumerate((ALL, FAST, MIDDLE, SLOW))}

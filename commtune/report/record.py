@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from commtune import text
-from commtune.db.answers import ProfileAnswer
-from commtune.db.describing import CampaignDescription, benchmark_header
-from commtune.db.queries import find_profiles, load_profile
-from commtune.db.records import StoredRun, StoredTrial
-from commtune.db.store import Store
+from commtune import formatting
+from commtune.db.queries.description import CampaignDescription, benchmark_header
+from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.query_results import ProfileAnswer
+from commtune.db.storage.records import StoredRun, StoredTrial
+from commtune.db.storage.store import Store
 from commtune.model import (
     Aggressor,
     BlockPlan,
@@ -25,12 +25,12 @@ from commtune.model import (
     Profile,
     Workload,
 )
-from commtune.model.costs import RunCost
-from commtune.model.shapes import MIXED
+from commtune.model.patterns import MIXED
+from commtune.model.run_costs import RunCost
 from commtune.report.conclusion import Conclusion, parse_conclusion
-from commtune.tuner.evidence import Evidence
-from commtune.tuner.profiles import ALL_SIZES
-from commtune.tuner.speeds import MachineStates
+from commtune.tuner.outcome.profiles import ALL_SIZES
+from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.statistics.machine_states import MachineStates
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class CampaignRecord:
     def beside(self) -> str:
         """What its runs stood beside on purpose, for people; empty where nothing was there."""
         stored = self.campaign.what.get("aggressor")
-        return text.describe_aggressor(Aggressor.of_plain(stored)) if stored else ""
+        return formatting.describe_aggressor(Aggressor.of_plain(stored)) if stored else ""
 
     @property
     def emulated(self) -> str:
         """That its nodes were emulated, for people; empty where they weren't."""
         nodes = self.workload.get("emulated_nodes")
-        return text.describe_emulated(int(nodes)) if nodes else ""
+        return formatting.describe_emulated(int(nodes)) if nodes else ""
 
     @property
     def pattern(self) -> str:
@@ -87,7 +87,9 @@ class CampaignRecord:
 
         Profiles know more of it: the name of a matrix's file, which is no part of the question.
         """
-        notes = (text.split_note(one.note)[0].partition("pattern: ")[2] for one in self.profiles)
+        notes = (
+            formatting.split_note(one.note)[0].partition("pattern: ")[2] for one in self.profiles
+        )
         if said := next(filter(None, notes), ""):
             return said
         stored = self.workload

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from commtune.model.costs import RunCost, named_parts
+from commtune.model.run_costs import RunCost, named_parts
 
 _MEANT = {
     "launch": "from the start of the launcher to the ranks' main()",

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
-from commtune.nearest import quote_value
 
 #: Needs no quotes as an argument of a command; ``=`` would make an assignment of a first word.
 _BARE = re.compile(r"[A-Za-z0-9_./:,+@%=-]+\Z")

@@ -15,9 +15,9 @@ from jinja2.runtime import BlockReference, Context
 from commtune.errors import UserError
 from commtune.model import PROTECTED_NAMES
 from commtune.slurm_templates import quoting
-from commtune.slurm_templates.beside import BackgroundCommand
-from commtune.slurm_templates.checking import check_template
+from commtune.slurm_templates.background_command import BackgroundCommand
 from commtune.slurm_templates.quoting import NO_CODE, QuotedText, ShellCode
+from commtune.slurm_templates.template_check import check_template
 
 _SHIPPED = "commtune.slurm_templates"
 

@@ -1,7 +1,7 @@
 """Search spaces: which variables there are, their legal values, conditions and dangers."""
 
-from commtune.nearest import find_nearest, suggest
-from commtune.quantities import (
+from commtune.documents.nearest import find_nearest, suggest
+from commtune.documents.quantities import (
     QuantityError,
     format_bytes,
     format_seconds,
@@ -9,8 +9,8 @@ from commtune.quantities import (
     parse_percent,
     parse_seconds,
 )
-from commtune.spaces.cutting import remove_parameters
-from commtune.spaces.document import (
+from commtune.documents.validation import validate_document, validate_part
+from commtune.documents.yaml_document import (
     AmbiguousWord,
     Document,
     exact_text,
@@ -18,9 +18,9 @@ from commtune.spaces.document import (
     parse_document,
     require_kind,
 )
-from commtune.spaces.explaining import validate_document, validate_part
+from commtune.spaces.conditions import idle_under
+from commtune.spaces.cutting import remove_parameters
 from commtune.spaces.loading import build_space, list_presets, load_space
-from commtune.spaces.needs import idle_under
 from commtune.spaces.parameter import Kind, Parameter, Risk, Size, Value
 from commtune.spaces.schema import (
     IN_DIGITS,
@@ -31,7 +31,7 @@ from commtune.spaces.schema import (
     Whole,
 )
 from commtune.spaces.space import Space, condition_text
-from commtune.spaces.versions import cut_space_to_versions
+from commtune.spaces.version_cuts import cut_space_to_versions
 
 __all__ = [
     "IN_DIGITS",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.quantities import format_bytes
+from commtune.documents.yaml_document import Document, Where
 from commtune.errors import DocumentError
-from commtune.nearest import quote_value, suggest
-from commtune.quantities import format_bytes
 from commtune.spaces import schema
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
-from commtune.spaces.document import Document, Where
 from commtune.spaces.parameter import Clause, Kind, Parameter, Restricted, Value
 
 #: Words of conditions; no value may be spelled like them.

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from commtune.documents.nearest import find_nearest, quote_value, suggest
+from commtune.documents.validation import validate_part
+from commtune.documents.yaml_document import Document, Where
 from commtune.errors import DocumentError
-from commtune.nearest import find_nearest, quote_value, suggest
 from commtune.spaces import schema
 from commtune.spaces.building import (
     UNSET,
@@ -16,8 +18,6 @@ from commtune.spaces.building import (
     illegal_value,
     resolve_clause,
 )
-from commtune.spaces.document import Document, Where
-from commtune.spaces.explaining import validate_part
 from commtune.spaces.parameter import Parameter, Value
 from commtune.spaces.space import Space
 

@@ -8,15 +8,21 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.validation import validate_document, validate_part
+from commtune.documents.yaml_document import (
+    Document,
+    Where,
+    load_document,
+    parse_document,
+    require_kind,
+)
 from commtune.errors import DocumentError, SpaceError, UnknownName
-from commtune.nearest import quote_value, suggest
 from commtune.spaces.building import build_constraints
+from commtune.spaces.catalogue_facts import CatalogueFact, complete_document, facts_of
+from commtune.spaces.conditions import KnownParameters, with_needs
 from commtune.spaces.customizing import Customizing, in_order, require_default
 from commtune.spaces.cutting import limit_to_size
-from commtune.spaces.document import Document, Where, load_document, parse_document, require_kind
-from commtune.spaces.explaining import validate_document, validate_part
-from commtune.spaces.facts import CatalogueFact, complete_document, facts_of
-from commtune.spaces.needs import KnownParameters, with_needs
 from commtune.spaces.parameter import Parameter, Size
 from commtune.spaces.schema import SpaceDocument
 from commtune.spaces.space import Space

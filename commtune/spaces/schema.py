@@ -13,9 +13,9 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from commtune.documents.quantities import parse_bytes
+from commtune.documents.yaml_document import exact_number, exact_text, exact_truth
 from commtune.model import Operation
-from commtune.quantities import parse_bytes
-from commtune.spaces.document import exact_number, exact_text, exact_truth
 from commtune.spaces.parameter import Risk, Size
 
 _WORDS = {"type": ["string", "number"]}

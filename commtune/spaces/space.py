@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.yaml_document import Document, Where
 from commtune.errors import SpaceError
 from commtune.model import Configuration, Operation, content_key
-from commtune.nearest import quote_value, suggest
 from commtune.spaces import schema
 from commtune.spaces.building import nearest_value
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
-from commtune.spaces.document import Document, Where
 from commtune.spaces.enumeration import Assignment, Enumeration
 from commtune.spaces.parameter import Lookup, Parameter, Value
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from commtune.systems.bandwidth import format_bandwidth, parse_bandwidth, short_bandwidth
-from commtune.systems.bounds import Nominal
-from commtune.systems.collectives import bus_bandwidth
-from commtune.systems.driver import fabric_of_ranks
-from commtune.systems.fabric import Fabric, Link, Ports, fabric_of
-from commtune.systems.links import (
+from commtune.systems.nominal.bounds import Nominal
+from commtune.systems.nominal.collectives import bus_bandwidth
+from commtune.systems.nominal.driver_links import fabric_of_ranks
+from commtune.systems.nominal.fabric import Fabric, Link, Ports, fabric_of
+from commtune.systems.nominal.links import (
     direct_bandwidth,
     injection_bandwidth,
     node_bandwidth,
     path_bandwidth,
 )
-from commtune.systems.nominal import (
+from commtune.systems.nominal.operations import (
     group_bandwidth,
     nominal_bandwidth,
     pair_bandwidths,
     self_bounds,
 )
-from commtune.systems.stored import FABRIC, stored_fabric, stored_nominal, stored_question
-from commtune.systems.traffic import Memory, NominalQuestion
+from commtune.systems.nominal.stored import FABRIC, stored_fabric, stored_nominal, stored_question
+from commtune.systems.nominal.traffic import Memory, NominalQuestion
+from commtune.systems.nominal.units import format_bandwidth, parse_bandwidth, short_bandwidth
 
 if TYPE_CHECKING:
     from commtune.systems.loading import build_system, list_systems, load_system

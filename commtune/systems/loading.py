@@ -7,8 +7,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
-from commtune.nearest import quote_value, suggest
 from commtune.spaces import (
     Document,
     list_presets,

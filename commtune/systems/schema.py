@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from commtune.nearest import quote_value
-from commtune.quantities import QuantityError, parse_bytes, parse_seconds
+from commtune.documents.nearest import quote_value
+from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
-from commtune.systems.bandwidth import parse_bandwidth
+from commtune.systems.nominal.units import parse_bandwidth
 
 
 def _parse_memory(value: str | int) -> int:

@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Execution, Profile
-from commtune.tuner.ablating import AblationPhase
-from commtune.tuner.ablation import Ablation
-from commtune.tuner.conclusion import detectable_gains, draw_conclusion
-from commtune.tuner.confirm import Comparison
-from commtune.tuner.confirming import ConfirmationPhase
-from commtune.tuner.crediting import as_ablated, as_executed
-from commtune.tuner.looks import Decision
-from commtune.tuner.plan import Plan
+from commtune.tuner.ablation.effects import Ablation
+from commtune.tuner.ablation.phase import AblationPhase
+from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.effective.canonical import as_ablated, as_executed
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
+from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
+from commtune.tuner.outcome.profiles import recommend_profiles
 from commtune.tuner.ports import Reporter
-from commtune.tuner.profiles import recommend_profiles
-from commtune.tuner.runner import Runner
-from commtune.tuner.search import Origin
-from commtune.tuner.searching import SearchPhase
-from commtune.tuner.session import Session
-from commtune.tuner.speeds import MachineStates
+from commtune.tuner.search.phase import SearchPhase
+from commtune.tuner.search.proposals import Origin
+from commtune.tuner.statistics.machine_states import MachineStates
 
 #: Each candidate costs a run in every block, and every comparison widens all intervals.
 MOST_CANDIDATES = 3

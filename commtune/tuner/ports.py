@@ -19,7 +19,7 @@ from commtune.model import (
     RunResult,
     SubMeasurement,
 )
-from commtune.tuner.evidence import RunView
+from commtune.tuner.statistics.evidence import RunView
 
 
 class Benchmark(Protocol):

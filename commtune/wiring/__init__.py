@@ -1,7 +1,7 @@
 """Builds the objects from settings: the only package that knows all adapters."""
 
 from commtune.wiring.campaigns import LOOK_AT, replay_campaign, tune_campaign
-from commtune.wiring.controlling import controlled_campaign, held_campaign, opened_database
+from commtune.wiring.control import controlled_campaign, held_campaign, opened_database
 from commtune.wiring.fitting import (
     check_library,
     fit_campaign,

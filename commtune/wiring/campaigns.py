@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import partial
 from math import fsum
 
-from commtune.cluster.machine import describe_machine
-from commtune.db.describing import describe_campaign
-from commtune.db.engine import Database
-from commtune.db.location import shown_url
+from commtune.campaign.file import CampaignSpec
+from commtune.cluster.machine.description import describe_machine
+from commtune.db.connection.engine import Database
+from commtune.db.connection.location import shown_url
+from commtune.db.queries.description import describe_campaign
 from commtune.errors import EnvironmentFault, NoAnswer, UnknownName
 from commtune.kernels.asking import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
+from commtune.replay.benchmark import ReplayBenchmark, check_plan
+from commtune.replay.recording import Grid
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.campaign_file import CampaignSpec
-from commtune.tuner.grids import Grid
+from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
-from commtune.tuner.replay import ReplayBenchmark, check_plan
-from commtune.tuner.runner import Runner
-from commtune.wiring.controlling import controlled_campaign
+from commtune.wiring.control import controlled_campaign
 from commtune.wiring.fitting import cut_to_versions, fit_campaign
 from commtune.wiring.on_slurm import OnSlurm, follows_allocation, in_allocation
 from commtune.wiring.programs import by_hand, prepare_benchmark

@@ -6,13 +6,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from commtune.campaign.file import CampaignSpec
+from commtune.campaign.protected import (
+    apply_protected,
+    check_pins,
+    first_within,
+    protected_settings,
+)
 from commtune.errors import CampaignError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces import Space, cut_space_to_versions
-from commtune.tuner.campaign_file import CampaignSpec
-from commtune.tuner.guarding import apply_protected, check_pins, first_within, protected_settings
 from commtune.wiring.gpus import libraries_of
-from commtune.wiring.guards import guards_here
+from commtune.wiring.protected_variables import guards_here
 from commtune.wiring.versions import Begun, with_versions
 
 #: The space that fits an MPI where the user names none.

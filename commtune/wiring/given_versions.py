@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
-from commtune.nearest import quote_value
 
 #: What is believed in the place of asking: ``ucx=1.20.1,libfabric=2.5``. Empty: none is known.
 GIVEN_VARIABLE = "COMMTUNE_LIBRARY_VERSIONS"

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 
 from commtune import process
-from commtune.cluster.doctor import Check, Status
-from commtune.cluster.machine import Machine
+from commtune.cluster.machine.description import Machine
+from commtune.cluster.machine.doctor import Check, Status
 from commtune.errors import MissingComponent
 from commtune.kernels.toolchains import Toolchain, why_no_xccl
 from commtune.model import Backend, MpiFlavour, MpiInstallation

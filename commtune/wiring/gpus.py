@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from commtune.cluster import gpus
-from commtune.cluster.launch import HOST_ID
-from commtune.cluster.machine import Machine, describe_machine
+from commtune.cluster.local.launch import HOST_ID
+from commtune.cluster.machine import gpus
+from commtune.cluster.machine.description import Machine, describe_machine
 from commtune.errors import MissingComponent, UserError
 from commtune.kernels.toolchains import Toolchain, find_toolchain, why_no_xccl
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Workload

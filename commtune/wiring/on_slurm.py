@@ -13,30 +13,31 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from commtune.cluster.launch import base_environment, command_path
-from commtune.cluster.local import LocalBenchmark
-from commtune.cluster.slurm.allocation import Allocation, this_allocation, topology_of
-from commtune.cluster.slurm.beside import AggressorLaunch, request_with_aggressor
-from commtune.cluster.slurm.block_jobs import BlockJobs
-from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.folders import JobFolder
-from commtune.cluster.slurm.handing_in import Submitter
-from commtune.cluster.slurm.queries import PollBackoff, Queue
-from commtune.cluster.slurm.results import ResultReader
-from commtune.cluster.slurm.scripts import Scripts, time_limit_of_job
-from commtune.cluster.slurm.site import Site
-from commtune.cluster.slurm.spending import NodeHourAccount
-from commtune.cluster.slurm.steps import Steps, srun_launcher, with_aggressor
-from commtune.cluster.slurm.stopping import StopPolicy
-from commtune.cluster.slurm.submitting import Submission, clean_environment
-from commtune.cluster.slurm.succession import (
+from commtune.campaign.file import CampaignSpec
+from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
+from commtune.cluster.jobs.allocation import Allocation, this_allocation, topology_of
+from commtune.cluster.jobs.allocation_chain import (
     AFTER_VARIABLE,
     KEY_VARIABLE,
     AllocationChain,
     AllocationScript,
 )
-from commtune.cluster.slurm.tracer import Tracer
-from commtune.cluster.slurm.watching import JobMonitor
+from commtune.cluster.jobs.block_jobs import BlockJobs
+from commtune.cluster.jobs.job_folder import JobFolder
+from commtune.cluster.jobs.monitor import JobMonitor
+from commtune.cluster.jobs.node_hours import NodeHourAccount
+from commtune.cluster.jobs.results import ResultReader
+from commtune.cluster.jobs.scripts import Scripts, time_limit_of_job
+from commtune.cluster.jobs.steps import Steps, srun_launcher, with_aggressor
+from commtune.cluster.jobs.stop_policy import StopPolicy
+from commtune.cluster.jobs.submitter import Submitter
+from commtune.cluster.jobs.tracer import Tracer
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import base_environment, command_path
+from commtune.cluster.slurm.failed_nodes import FailedNodes
+from commtune.cluster.slurm.queries import PollBackoff, Queue
+from commtune.cluster.slurm.site import Site
+from commtune.cluster.slurm.submission import Submission, clean_environment
 from commtune.errors import UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import read_aggressor
@@ -44,10 +45,9 @@ from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_argu
 from commtune.kernels.programs import AnyProgram
 from commtune.model import DEFAULT, MpiInstallation, RunRequest
 from commtune.slurm_templates import JobRequest
-from commtune.tuner.campaign_file import CampaignSpec
+from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
-from commtune.tuner.runner import first_limit
-from commtune.wiring import given_versions, guards
+from commtune.wiring import given_versions, protected_variables
 from commtune.wiring.slurm_site import site_of
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
@@ -96,7 +96,7 @@ class OnSlurm:
     @property
     def _guards(self) -> dict[str, str]:
         """Variables that pass unchanged from where the campaign was started, if set there."""
-        return guards.guards_here(self.spec.guard_variables)
+        return protected_variables.guards_here(self.spec.guard_variables)
 
     @property
     def _variables(self) -> dict[str, str]:
@@ -245,7 +245,7 @@ class OnSlurm:
             time_s=self.wish.time_s or self._whole_s(),
             # Not on the command line, which everybody on the node can see.
             environment={
-                **guards.handed_over(self._guards),
+                **protected_variables.handed_over(self._guards),
                 **given_versions.handed_over(self.spec.versions),
                 "COMMTUNE_DB": database,
             },

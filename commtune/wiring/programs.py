@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from commtune.cluster.launch import base_environment, command_path, local_launcher
-from commtune.cluster.local import LocalBenchmark
-from commtune.cluster.mpi import find_mpi
+from commtune.campaign.protected import check_pins, protected_settings
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import base_environment, command_path, local_launcher
+from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
@@ -29,7 +30,6 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import Space
-from commtune.tuner.guarding import check_pins, protected_settings
 from commtune.wiring.gpus import check_launch, require_backend, shown_names, toolchain_for
 from commtune.wiring.records import Folders
 

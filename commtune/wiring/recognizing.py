@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from commtune.cluster.looking import collect_clues
+from commtune.cluster.machine.inventory import collect_clues
 from commtune.systems import list_systems, load_system
-from commtune.systems.recognizing import recognize_system, surest_matches
+from commtune.systems.detection.recognition import recognize_system, surest_matches
 from commtune.wiring.on_slurm import OnSlurm
 
 

@@ -12,25 +12,25 @@ from typing import Any
 
 import platformdirs
 
-from commtune.cluster.machine import Machine, describe_machine
-from commtune.db.answers import LIBRARIES
+from commtune.campaign.file import CampaignSpec
+from commtune.campaign.plan import Plan
+from commtune.cluster.machine.description import Machine, describe_machine
 from commtune.db.codec import to_json_value
-from commtune.db.describing import CampaignDescription
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.queries.description import CampaignDescription
+from commtune.db.queries.query_results import LIBRARIES
+from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.formatting import describe_emulated
 from commtune.kernels.programs import files_of, sources_of
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload, content_key
+from commtune.replay.recording import Grid
 from commtune.slurm_templates import JobRequest
 from commtune.spaces import Space
 from commtune.systems import FABRIC, fabric_of
 from commtune.systems.findings import DESCRIBED
-from commtune.text import describe_emulated
-from commtune.tuner.campaign_file import CampaignSpec
-from commtune.tuner.grids import Grid
-from commtune.tuner.plan import Plan
 from commtune.wiring.given_versions import CUT_TO
 from commtune.wiring.gpus import stack_of, stack_words
-from commtune.wiring.guards import guards_here
 from commtune.wiring.on_slurm import OnSlurm
+from commtune.wiring.protected_variables import guards_here
 
 #: What people call them.
 MPI_NAMES = {

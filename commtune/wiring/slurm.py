@@ -9,21 +9,21 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from commtune.cluster.slurm import glance
-from commtune.cluster.slurm.block_jobs import BlockJobs
-from commtune.cluster.slurm.cancelling import Cancelled, cancel_all
+from commtune.campaign.file import CampaignSpec
+from commtune.cluster.jobs.block_jobs import BlockJobs
+from commtune.cluster.jobs.cancellation import Cancelled, cancel_all
+from commtune.cluster.jobs.steps import Steps
+from commtune.cluster.slurm import live_status
 from commtune.cluster.slurm.placement import expand_hosts
 from commtune.cluster.slurm.queries import Queue
-from commtune.cluster.slurm.steps import Steps
-from commtune.cluster.slurm.submitting import Submission, clean_environment
-from commtune.db.engine import Database
-from commtune.db.location import database_url
+from commtune.cluster.slurm.submission import Submission, clean_environment
+from commtune.db.connection.engine import Database
+from commtune.db.connection.location import database_url
 from commtune.db.locks import LockOwner
-from commtune.db.store import Store
+from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, UserError
 from commtune.kernels.programs import watching_program
 from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
-from commtune.tuner.campaign_file import CampaignSpec
 from commtune.wiring.on_slurm import OnSlurm, on_slurm
 from commtune.wiring.programs import program_for
 from commtune.wiring.records import runs_folder, slurm_record
@@ -143,4 +143,4 @@ def cancel_campaign(campaign_id: int, opened: Database) -> Cancelled:
 
 def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
     """Jobs as Slurm describes them now, by their keys; nothing where it can't be asked."""
-    return glance.jobs_now(jobs, Queue(clean_environment(os.environ), timeout_s=_ANSWER_S))
+    return live_status.jobs_now(jobs, Queue(clean_environment(os.environ), timeout_s=_ANSWER_S))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from commtune.campaign.file import CampaignSpec
 from commtune.cluster.slurm.queries import SlurmFault
 from commtune.cluster.slurm.site import Site, describe_site
 from commtune.errors import EnvironmentFault, MissingComponent
-from commtune.tuner.campaign_file import CampaignSpec
 
 
 def site_of(spec: CampaignSpec, environment: Mapping[str, str]) -> Site:

@@ -14,11 +14,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from commtune.cluster.launch import base_environment
-from commtune.cluster.machine import describe_machine
-from commtune.db.answers import LIBRARIES
+from commtune.campaign.file import CampaignSpec
+from commtune.cluster.local.launch import base_environment
+from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import to_json_value
-from commtune.db.describing import CampaignDescription, benchmark_header, describe_campaign
+from commtune.db.queries.description import (
+    CampaignDescription,
+    benchmark_header,
+    describe_campaign,
+)
+from commtune.db.queries.query_results import LIBRARIES
 from commtune.errors import CommtuneError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import (
@@ -30,7 +35,6 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.campaign_file import CampaignSpec
 from commtune.wiring.given_versions import ASKED, CUT_TO, given_versions
 from commtune.wiring.programs import prepare_pinned
 

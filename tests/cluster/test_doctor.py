@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster import doctor
-from commtune.cluster.doctor import Check, Status, examine_machine, file_system_of, tuning_names
-from commtune.cluster.machine import Gpu, Machine, describe_machine
+from commtune.cluster.machine import doctor
+from commtune.cluster.machine.description import Gpu, Machine, describe_machine
+from commtune.cluster.machine.doctor import (
+    Check,
+    Status,
+    examine_machine,
+    file_system_of,
+    tuning_names,
+)
 
 # Lines of /proc/self/mountinfo: recorded ones, and an NFS and a Lustre one after proc(5).
 MOUNTS = """\

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.gpu_links import (
+from commtune.cluster.machine.description import Gpu
+from commtune.cluster.machine.gpu_links import (
     QUERY,
     REMOTE,
     STATUS,
@@ -19,7 +20,6 @@ from commtune.cluster.gpu_links import (
     parse_remote,
     parse_status,
 )
-from commtune.cluster.machine import Gpu
 
 # Recorded on a virtual machine with two NVIDIA H200 (driver 580).
 H200_TOPOLOGY = """\

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from commtune.cluster.gpus import Gpu, count_visible, parse_nvidia_smi, require_gpus
+from commtune.cluster.machine.gpus import Gpu, count_visible, parse_nvidia_smi, require_gpus
 from commtune.errors import MissingComponent, UserError
 
 H200 = Gpu("nvidia", "NVIDIA H200", "580.95.05")

@@ -10,8 +10,8 @@ import pytest
 from components import require_component
 
 from commtune import process
-from commtune.cluster.launch import base_environment, mpi_command
-from commtune.cluster.mpi import find_mpi
+from commtune.cluster.local.launch import base_environment, mpi_command
+from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.model import MpiFlavour, MpiInstallation
 

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from commtune import process
-from commtune.cluster.load import LoadSnapshot, load_between, parse_cores, read_load
+from commtune.cluster.local.background_load import (
+    LoadSnapshot,
+    load_between,
+    parse_cores,
+    read_load,
+)
 
 _HZ = os.sysconf("SC_CLK_TCK")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin"}

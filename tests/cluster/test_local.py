@@ -16,9 +16,9 @@ import pytest
 from left_over import living, wait_until_living
 
 from commtune import process
-from commtune.cluster.judging import judge_run, strange_environment
-from commtune.cluster.launch import Launcher
-from commtune.cluster.local import LocalBenchmark
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import Launcher
+from commtune.cluster.local.outcomes import judge_run, strange_environment
 from commtune.kernels.records import Records, read_records
 from commtune.model import (
     Configuration,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.cluster.judging import judge_run
+from commtune.cluster.local.outcomes import judge_run
 from commtune.kernels.records import Records
 from commtune.model import Outcome
 from commtune.process import Completed

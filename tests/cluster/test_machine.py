@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.machine import (
+from commtune.cluster.machine.description import (
     Gpu,
     Load,
     Machine,

@@ -25,8 +25,8 @@ from mpi_texts import (
 )
 
 from commtune import process
-from commtune.cluster.launch import local_launcher
-from commtune.cluster.mpi import (
+from commtune.cluster.local.launch import local_launcher
+from commtune.cluster.mpi.discovery import (
     MpiIdentity,
     find_mpi,
     identify_mpi,
@@ -34,7 +34,7 @@ from commtune.cluster.mpi import (
     parse_header,
     parse_launcher,
 )
-from commtune.cluster.wheels import WHEELS
+from commtune.cluster.mpi.wheels import WHEELS
 from commtune.errors import MissingComponent, UnknownName
 from commtune.model import MpiFlavour, MpiInstallation
 

@@ -10,8 +10,8 @@ import pytest
 from components import require_component
 from mpi_texts import MPICH_WHEEL
 
-from commtune.cluster.mpi import find_mpi, install_wheel
-from commtune.cluster.wheels import WHEELS
+from commtune.cluster.mpi.discovery import find_mpi, install_wheel
+from commtune.cluster.mpi.wheels import WHEELS
 from commtune.errors import EnvironmentFault, UnknownName
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from commtune.cluster.judging import failed_operations, judge_content
+from commtune.cluster.local.outcomes import failed_operations, judge_content
 from commtune.kernels.records import Records
 from commtune.model import DEFAULT, Measurement, Operation, Outcome, RunRequest, Timing, Workload
 

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from commtune.cluster.shared_memory import remove_stale_segments
+from commtune.cluster.local.shared_memory import remove_stale_segments
 
 
 def test_only_unused_segments_of_mpi_are_removed(tmp_path: Path) -> None:

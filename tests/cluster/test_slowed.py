@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from commtune.cluster.judging import judge_content
-from commtune.cluster.slowed import find_throttled_ranks
+from commtune.cluster.local.gpu_throttling import find_throttled_ranks
+from commtune.cluster.local.outcomes import judge_content
 from commtune.kernels.records import Records
 from commtune.model import DEFAULT, Measurement, Operation, Outcome, RunRequest, Timing, Workload
 

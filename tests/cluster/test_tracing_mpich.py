@@ -11,7 +11,7 @@ from tracing_runs import Bench, traced_on
 from commtune.cluster.tracing.library import TraceEvidence
 from commtune.cluster.tracing.mpich import MPICH
 from commtune.model import DEFAULT, Configuration, Followed, Operation
-from commtune.tuner.executed import (
+from commtune.tuner.effective.settings import (
     Told,
     at_default,
     effective_configuration,

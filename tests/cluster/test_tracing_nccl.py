@@ -19,7 +19,7 @@ from commtune.model import (
     MpiFlavour,
     Operation,
 )
-from commtune.tuner.executed import DID, Told, group_executions, settings_of
+from commtune.tuner.effective.settings import DID, Told, group_executions, settings_of
 
 _LOGS = Path(__file__).parent / "nccl_logs"
 

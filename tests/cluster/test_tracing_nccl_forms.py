@@ -10,7 +10,7 @@ import pytest
 from commtune.cluster.tracing.nccl import NcclLog, parse_log, trace_log
 from commtune.cluster.tracing.nccl_choices import NcclChoice
 from commtune.model import Configuration, Execution, Followed, Operation
-from commtune.tuner.executed import DID, Told, settings_of
+from commtune.tuner.effective.settings import DID, Told, settings_of
 
 #: Bare, by showVersion in src/init.cc up to 2.21.5; as information of a process from 2.22.3 on.
 _HEADERS = {

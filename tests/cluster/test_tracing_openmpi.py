@@ -11,7 +11,7 @@ from tracing_runs import Bench, traced_on
 from commtune.cluster.tracing.library import TraceEvidence, TraceVerdict, judge_settings
 from commtune.cluster.tracing.openmpi import OPENMPI
 from commtune.model import DEFAULT, Configuration, Followed, Operation
-from commtune.tuner.executed import Told, group_executions
+from commtune.tuner.effective.settings import Told, group_executions
 
 _RULES = "OMPI_MCA_coll_tuned_use_dynamic_rules"
 _ALGORITHM = "OMPI_MCA_coll_tuned_allreduce_algorithm"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.commands.sides import set_notes
-from commtune.systems.baselines import find_reference_settings
+from commtune.commands.measure.operands import set_notes
+from commtune.systems.reference_settings import find_reference_settings
 
 
 @pytest.mark.parametrize(

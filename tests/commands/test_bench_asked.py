@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from commtune.commands.bench import (
+from commtune.commands.measure.bench import (
     Settings,
     ShapeFlags,
     TimingFlags,

@@ -9,7 +9,9 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.commands import bench_plain, bench_remarks, bench_tables, shares, text
+from commtune.commands import text
+from commtune.commands.measure import bench_data, bench_remarks, bench_tables
+from commtune.commands.profiles import nominal_share
 from commtune.model import (
     Backend,
     Configuration,
@@ -24,7 +26,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.model.costs import cost_of, named_parts
+from commtune.model.run_costs import cost_of, named_parts
 
 _TWO = {"rank_info": [{"rank": i, "node": 0, "local_rank": i} for i in range(2)]}
 _APART = {"rank_info": [{"rank": i, "node": i, "local_rank": 0} for i in range(2)]}
@@ -153,7 +155,7 @@ def test_what_a_run_cost_goes_apart() -> None:
 def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
     workload = replace(ALLREDUCE, backend=Backend.XCCL)
     result = run_of(measured(8, busbw=1e9), measured(1024, busbw=2e9), header=_GPUS)
-    plain: Any = bench_plain.run_data(request(workload), result, ["a remark"])
+    plain: Any = bench_data.run_data(request(workload), result, ["a remark"])
     small, large = plain["measurements"]
     assert (plain["timing"]["mode"], plain["timing"]["operations"]) == ("batched", 20)
     assert not {"algbw", "busbw"} & set(small)  # a name says its unit, and there is one of each
@@ -164,10 +166,10 @@ def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
         4e-4,
         ["a remark"],
     )
-    whole = shares.nominal_of_run(workload, result)
+    whole = nominal_share.nominal_of_run(workload, result)
     header = bench_tables.run_table(workload, result, {}, whole).splitlines()[0]
     assert "of nominal" in header
-    unknown: Any = bench_plain.run_data(request(ALLREDUCE), run_of(measured(8)), [])
+    unknown: Any = bench_data.run_data(request(ALLREDUCE), run_of(measured(8)), [])
     assert unknown["of_nominal"] is None
     assert unknown["measurements"][0]["share_of_nominal"] is None
     assert "of nominal" not in bench_tables.run_table(ALLREDUCE, run_of(measured(8)), {})
@@ -176,7 +178,7 @@ def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
 def test_the_share_of_a_pair_is_of_its_own_links() -> None:
     workload = replace(ALLREDUCE, operation=Operation.PAIRS, backend=Backend.XCCL)
     result = run_of(pieces=(SubMeasurement(measured(8, algbw=1e9), "", (0, 1)),), header=_GPUS)
-    plain: Any = bench_plain.run_data(request(workload), result, [])
+    plain: Any = bench_data.run_data(request(workload), result, [])
     (piece,) = plain["pieces"]
     assert [set(n) for n in plain["nominal"]] == 2 * [{"pair", "nominal_Bps"}]
     nominal = next(n["nominal_Bps"] for n in plain["nominal"] if n["pair"] == [0, 1])

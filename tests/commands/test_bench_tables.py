@@ -5,7 +5,7 @@ from __future__ import annotations
 import database_values as given
 import pytest
 
-from commtune.commands import bench_tables
+from commtune.commands.measure import bench_tables
 from commtune.model import (
     Measurement,
     Operation,

@@ -10,10 +10,10 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.commands import best
-from commtune.db.engine import open_database
-from commtune.db.records import StackRecord
-from commtune.db.store import Store
+from commtune.commands.profiles import best
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.records import StackRecord
+from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,
     Backend,

@@ -9,9 +9,9 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune.commands import best
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.commands.profiles import best
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
 
 SIZES = {1024: 1.41, 65536: 1.07, 1 << 20: 1.01}

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from commtune.commands.campaigns.tune import _again, with_budget
 from commtune.commands.flags import database_flag
-from commtune.commands.tune import _again, with_budget
 
 LARGER = ["--search", "5min", "--ablate", "2min", "--confirm", "3min"]
 

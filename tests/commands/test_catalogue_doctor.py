@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 
-from commtune.cluster.doctor import Check, Status
-from commtune.commands.environment_check import check_environment, installed_versions
-from commtune.commands.mending import fix_commands
+from commtune.cluster.machine.doctor import Check, Status
+from commtune.commands.setup.environment_check import check_environment, installed_versions
+from commtune.commands.setup.fixes import fix_commands
 from commtune.model import MpiFlavour, MpiInstallation
 
 NCCL = {"nccl": "2.30.7"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 
-from commtune.commands import explain
+from commtune.commands.reference import explain
 from commtune.errors import UnknownName
 from commtune.spaces.catalogue import list_libraries, load_catalogue
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.commands.compare_asked import Flags, workload_asked
-from commtune.db.answers import StackRecord, SystemRecord
-from commtune.db.describing import CampaignDescription
+from commtune.commands.measure.compare_workload import Flags, workload_asked
+from commtune.db.queries.description import CampaignDescription
+from commtune.db.queries.query_results import StackRecord, SystemRecord
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, PatternParameters, Workload
 

@@ -14,10 +14,11 @@ import pytest
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune import text
-from commtune.commands import best, compare
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune import formatting
+from commtune.commands.measure import compare
+from commtune.commands.profiles import best
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.export import render_profile
 from commtune.model import (
     DEFAULT,
@@ -29,7 +30,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.comparing import Arm, PairwiseComparison
+from commtune.tuner.verification.pairwise import Arm, PairwiseComparison
 
 #: What a single pair says.
 OPEN = Interval(1.3, 0.0, math.inf, 1)
@@ -46,7 +47,7 @@ def strict(data: str) -> Any:
 
 def test_only_what_json_has_no_word_for_becomes_null() -> None:
     value = {"a": [math.inf, -math.inf, math.nan, 1.5, 2, True, None, "inf"], "b": ({"c": 0.0},)}
-    assert text.without_infinities(value) == {
+    assert formatting.without_infinities(value) == {
         "a": [None, None, None, 1.5, 2, True, None, "inf"],
         "b": [{"c": 0.0}],
     }
@@ -61,7 +62,7 @@ def test_only_what_json_has_no_word_for_becomes_null() -> None:
     ],
 )
 def test_a_wide_interval_is_shown_if_it_says_which_is_faster(gain: Interval, said: str) -> None:
-    assert text.format_ratio(gain) == said
+    assert formatting.format_ratio(gain) == said
 
 
 def test_best_prints_json_of_a_single_pair(
@@ -100,4 +101,4 @@ def test_rows_of_one_machine_speed_are_told_from_those_together(slow_share: floa
     question = compare.Question(names, sides, workload, Timing(), mpi, 12.0)
     said = compare.comparison_summary(question, found)
     assert ("95 % each" in said) is ("slow" in said) is bool(slow_share)
-    strict(json.dumps(text.without_infinities(compare.comparison_data(question, found))))
+    strict(json.dumps(formatting.without_infinities(compare.comparison_data(question, found))))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.commands import database
+from commtune.commands.setup import database
 from commtune.errors import NoAnswer
 
 

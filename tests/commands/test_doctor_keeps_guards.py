@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commtune.cluster.doctor import check_environment_settings
-from commtune.commands.environment_check import check_environment
-from commtune.commands.mending import fix_commands
+from commtune.cluster.machine.doctor import check_environment_settings
+from commtune.commands.setup.environment_check import check_environment
+from commtune.commands.setup.fixes import fix_commands
 
 
 def proposed(home: Path, **variables: str) -> list[str]:

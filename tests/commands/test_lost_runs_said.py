@@ -5,12 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from commtune.commands import compare, verify
+from commtune.commands.measure import compare
+from commtune.commands.profiles import verify
 from commtune.model import Outcome
-from commtune.tuner.comparing import Arm, PairwiseResult
-from commtune.tuner.speeds import MachineStates
-from commtune.tuner.verification import VerificationVerdict
-from commtune.tuner.verifying import Verification
+from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.verification.claims import VerificationVerdict
+from commtune.tuner.verification.pairwise import Arm, PairwiseResult
+from commtune.tuner.verification.phase import Verification
 
 
 def versus(**changes: Any) -> PairwiseResult:

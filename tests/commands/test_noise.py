@@ -12,10 +12,11 @@ import database_values as given
 import pytest
 from export_documents import DOCUMENT
 
-from commtune import text
-from commtune.commands import best, status
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune import formatting
+from commtune.commands.campaigns import status
+from commtune.commands.profiles import best
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged
 from commtune.export import list_formats, render_profile
 from commtune.model import Aggressor, AggressorPattern, Verdict
@@ -42,7 +43,7 @@ def stored(store: Store, name: str, aggressor: Aggressor | None, **changes: Any)
     note = changes.pop("note", "")
     if aggressor is not None:
         record = replace(record, what={**record.what, "aggressor": aggressor.plain()})
-        note = f"measured {text.describe_aggressor(aggressor)}\n{note}"
+        note = f"measured {formatting.describe_aggressor(aggressor)}\n{note}"
     campaign_id = store.open_campaign(record).id
     store.add_trial(campaign_id, 1, given.TUNED, "user")
     store.save_profiles(campaign_id, [given.profile(note=note, **changes)])
@@ -65,15 +66,15 @@ def answer(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     ],
 )
 def test_it_has_words_and_is_stored_as_plain_data(aggressor: Aggressor, words: str) -> None:
-    assert text.describe_aggressor(aggressor) == words
+    assert formatting.describe_aggressor(aggressor) == words
     assert Aggressor.of_plain(json.loads(json.dumps(aggressor.plain()))) == aggressor
 
 
 def test_a_note_tells_of_it_first() -> None:
-    assert text.split_note("") == ("", "")
-    assert text.split_note("no gain was shown") == ("", "no gain was shown")
-    assert text.split_note(f"measured {WORDS}") == (f"measured {WORDS}", "")
-    assert text.split_note(f"measured {WORDS}\na\nb") == (f"measured {WORDS}", "a; b")
+    assert formatting.split_note("") == ("", "")
+    assert formatting.split_note("no gain was shown") == ("", "no gain was shown")
+    assert formatting.split_note(f"measured {WORDS}") == (f"measured {WORDS}", "")
+    assert formatting.split_note(f"measured {WORDS}\na\nb") == (f"measured {WORDS}", "a; b")
 
 
 def test_status_tells_of_it(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,8 +108,8 @@ def test_best_prefers_what_was_measured_without(
 @pytest.mark.parametrize(
     ("note", "preferred"),
     [
-        (text.describe_emulated(2), "plain"),
-        (f"{text.describe_emulated(2)}; pattern: x", "plain"),
+        (formatting.describe_emulated(2), "plain"),
+        (f"{formatting.describe_emulated(2)}; pattern: x", "plain"),
         ("pattern: x", "odd"),
     ],
 )

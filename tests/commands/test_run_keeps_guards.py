@@ -7,8 +7,8 @@ from pathlib import Path
 import database_values as given
 from command_line import CommandLine
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import Configuration
 
 

@@ -12,12 +12,13 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.commands import best, shares, status
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.commands.campaigns import status
+from commtune.commands.profiles import best, nominal_share
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.formatting import format_percent
 from commtune.model import Backend, Operation, Outcome, RunResult, Verdict, Workload
 from commtune.systems import FABRIC, NominalQuestion, bus_bandwidth, fabric_of, load_system
-from commtune.text import format_percent
 
 MIB = 1 << 20
 LEONARDO = {FABRIC: fabric_of(load_system("leonardo")).plain()}
@@ -176,8 +177,8 @@ def test_best_says_nothing_of_a_nominal_that_nobody_knows(
 
 def test_pairs_of_gpus_have_a_nominal_each() -> None:
     workload = Workload(Operation.PAIRS, (MIB,), 2, backend=Backend.XCCL)
-    assert shares.of_pairs(workload, run_of(header())) == {(0, 1): 450e9, (1, 0): 450e9}
-    assert shares.of_pairs(workload, run_of(None)) == {}
+    assert nominal_share.of_pairs(workload, run_of(header())) == {(0, 1): 450e9, (1, 0): 450e9}
+    assert nominal_share.of_pairs(workload, run_of(None)) == {}
 
 
 def run_of(run_header: dict[str, Any] | None) -> RunResult:
@@ -187,12 +188,12 @@ def run_of(run_header: dict[str, Any] | None) -> RunResult:
 
 def test_a_single_run_is_compared_with_what_its_driver_names() -> None:
     workload = Workload(Operation.PING_PONG, (MIB, 64 * MIB), 2, backend=Backend.XCCL)
-    words = shares.of_run(workload, run_of(header()))
+    words = nominal_share.of_run(workload, run_of(header()))
     assert words.startswith("largest size: 50% of nominal 3600 Gb/s (450 GB/s) by widest")
     assert "18 links x 25 GB/s from GPU 0 to the switch; links that the driver names" in words
-    assert shares.of_run(workload, run_of(None)) == ""
+    assert nominal_share.of_run(workload, run_of(None)) == ""
     emulated = Workload(Operation.PING_PONG, (MIB,), 2, backend=Backend.XCCL, emulated_nodes=2)
-    assert "emulated" in shares.of_run(emulated, run_of(header()))
+    assert "emulated" in nominal_share.of_run(emulated, run_of(header()))
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from commtune.commands.export import _write
-from commtune.commands.progress import LineReporter
-from commtune.commands.report import _places
-from commtune.commands.sides import read_operand, remarks_on
+from commtune.campaign.file import load_campaign, parse_campaign
+from commtune.commands.campaigns.progress import LineReporter
+from commtune.commands.measure.operands import read_operand, remarks_on
+from commtune.commands.profiles.export import _write
+from commtune.commands.profiles.report import _places
+from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation
-from commtune.nearest import find_nearest
-from commtune.tuner.campaign_file import load_campaign, parse_campaign
 from commtune.tuner.ports import Progress
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.commands import spaces as command
+from commtune.commands.reference import spaces as command
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces import list_presets, load_space, parse_document
 from commtune.systems import build_system, load_system

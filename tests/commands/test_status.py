@@ -13,10 +13,10 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.commands import status
-from commtune.db.engine import open_database
-from commtune.db.limits import excluded_nodes, node_hours_budget
-from commtune.db.store import Store
+from commtune.commands.campaigns import status
+from commtune.db.connection.engine import open_database
+from commtune.db.queries.limits import excluded_nodes, node_hours_budget
+from commtune.db.storage.store import Store
 from commtune.model import JobKind, JobStage, Outcome
 
 

@@ -10,15 +10,15 @@ import database_values as given
 import pytest
 from made_up_runs import MadeUpRun
 
-from commtune.commands import summary
+from commtune.campaign.file import parse_campaign
+from commtune.campaign.plan import Plan
+from commtune.commands.campaigns import summary
 from commtune.model import DEFAULT, Outcome, Phase, Profile, Verdict
 from commtune.tuner.campaign import CampaignResult
-from commtune.tuner.campaign_file import parse_campaign
-from commtune.tuner.conclusion import time_spent
-from commtune.tuner.confirm import Comparison
-from commtune.tuner.evidence import Evidence
-from commtune.tuner.plan import Plan
-from commtune.tuner.speeds import MachineStates
+from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.outcome.conclusion import time_spent
+from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.statistics.machine_states import MachineStates
 
 
 def after(*outcomes: Outcome) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from seen_machines import A100_NODE, LOGIN_NODE
 
-from commtune.commands.system_detect import detect_system
-from commtune.systems.seen import Clues, SeenMachine
+from commtune.commands.reference.system_detect import detect_system
+from commtune.systems.detection.seen import Clues, SeenMachine
 
 #: Nobody names the machine; its shape is all that there is.
 NAMELESS = replace(A100_NODE, clues=Clues("somewhere"))

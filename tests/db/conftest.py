@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from components import require_component
 
-from commtune.db.engine import Database, open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.storage.store import Store
 from commtune.db.tables import Base
 
 _NUMBERS = itertools.count()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import database_values as given
 import pytest
 
-from commtune.db import queries
-from commtune.db.store import Store
+from commtune.db.queries import profiles as queries
+from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer
 from commtune.model import DEFAULT, Interval, PointEvidence, Profile, Verdict
 

@@ -9,8 +9,8 @@ import database_values as given
 import pytest
 from sqlalchemy import text
 
-from commtune.db import queries
-from commtune.db.store import Store
+from commtune.db.queries import profiles
+from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT, Configuration, Followed, Operation, Phase
 
@@ -99,8 +99,8 @@ def test_a_profile_keeps_shares_and_details(url: str, store: Store, campaign_id:
     kept = given.profile(points=points, details=details)
     bare = given.profile("bare", configuration=Configuration({"A": "1"}), bytes_low=1)
     store.save_profiles(campaign_id, [kept, bare])
-    assert queries.load_profile(url, "allreduce-large").profile == kept
-    assert queries.load_profile(url, "bare").profile.details == {}
-    rows = {row.name: row for row in queries.best_profiles(url, "allreduce", 1024)}
+    assert profiles.load_profile(url, "allreduce-large").profile == kept
+    assert profiles.load_profile(url, "bare").profile.details == {}
+    rows = {row.name: row for row in profiles.best_profiles(url, "allreduce", 1024)}
     assert [point.share for point in rows["allreduce-large"].points] == [0.75, 0.25]
     assert [point.share for point in rows["bare"].points] == [1.0]

@@ -11,9 +11,9 @@ import database_values as given
 import pytest
 from sqlalchemy import text
 
-from commtune.db.engine import open_database
-from commtune.db.location import SCHEMA
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.connection.location import SCHEMA
+from commtune.db.storage.store import Store
 from commtune.db.tables import Base
 
 PAGE = (Path(__file__).parents[2] / "docs" / "database.md").read_text()

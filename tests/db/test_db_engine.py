@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.pool import NullPool
 
-from commtune.db import engine
-from commtune.db.engine import Database, open_database, upgrade_database
-from commtune.db.location import VERSION_TABLE
-from commtune.db.store import Store
+from commtune.db.connection import engine
+from commtune.db.connection.engine import Database, open_database, upgrade_database
+from commtune.db.connection.location import VERSION_TABLE
+from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT
 

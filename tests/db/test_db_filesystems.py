@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from commtune.db import filesystems
-from commtune.db.engine import open_database
-from commtune.db.filesystems import filesystem_type, is_network, network_type
+from commtune.db.connection import filesystems
+from commtune.db.connection.engine import open_database
+from commtune.db.connection.filesystems import filesystem_type, is_network, network_type
 
 MOUNTS = """\
 22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw

@@ -11,7 +11,7 @@ import database_values as given
 import pytest
 from sqlalchemy import event, insert, text
 
-from commtune.db.store import Store
+from commtune.db.storage.store import Store
 from commtune.db.tables import Job
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT, JobKind, JobStage

@@ -11,7 +11,7 @@ import database_values as given
 import pytest
 from sqlalchemy import text
 
-from commtune.db.store import Store
+from commtune.db.storage.store import Store
 
 CHILD = """
 import sys, time

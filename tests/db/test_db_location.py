@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.db.location import check_schema, database_url, shown_url, sqlite_path
+from commtune.db.connection.location import check_schema, database_url, shown_url, sqlite_path
 from commtune.errors import DatabaseFault
 
 

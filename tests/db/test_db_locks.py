@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from commtune.db.locks import LockOwner, death_of, start_of
-from commtune.db.store import Store
+from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked
 
 HERE = LockOwner.current()

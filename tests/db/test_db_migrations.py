@@ -20,10 +20,10 @@ from sqlalchemy import Connection, MetaData, create_engine, inspect, text
 from sqlalchemy.pool import NullPool
 
 import commtune.db
-from commtune.db import queries
-from commtune.db.engine import open_database, upgrade_database
-from commtune.db.location import SCHEMA, VERSION_TABLE
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database, upgrade_database
+from commtune.db.connection.location import SCHEMA, VERSION_TABLE
+from commtune.db.queries import profiles
+from commtune.db.storage.store import Store
 from commtune.db.tables import Base
 from commtune.errors import DatabaseFault
 
@@ -130,7 +130,7 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     with (
         pytest.raises(DatabaseFault, match="older schema") if dump.stem < SCHEMA else nullcontext()
     ):
-        queries.best_profiles(url, "allreduce", 1024)
+        profiles.best_profiles(url, "allreduce", 1024)
     upgrade_database(url)
     with alembic(url) as (_, connection):
         assert difference(connection) == []
@@ -143,7 +143,7 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     assert len(store.samples("r1", 8)) == run.measurements[0].n_samples
     assert store.open_runs(summary.id) == [given.request("r2")]
     assert store.decision(summary.id) == {"blocks": 5}
-    assert queries.load_profile(url, "allreduce-large").profile == given.profile()
+    assert profiles.load_profile(url, "allreduce-large").profile == given.profile()
     has_course = dump.stem >= "r0002"
     assert run.other_load == (0.25 if has_course else None)
     assert store.blocks(summary.id) == ([given.block()] if has_course else [])

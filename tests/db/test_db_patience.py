@@ -13,10 +13,10 @@ import database_values as given
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from commtune.db import engine, location
-from commtune.db.engine import Database, open_database
-from commtune.db.patience import BusyRetry
-from commtune.db.store import Store
+from commtune.db.connection import engine, location
+from commtune.db.connection.busy_retry import BusyRetry
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, UserError
 
 HOLDER = """

@@ -14,10 +14,10 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.db import queries
-from commtune.db.engine import open_database
-from commtune.db.records import StackRecord, SystemRecord
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.queries import profiles
+from commtune.db.storage.records import StackRecord, SystemRecord
+from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NoAnswer, UnknownName
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
 
@@ -58,7 +58,7 @@ def fill(store: Store) -> None:
 
 def test_the_newest_answer_comes_first(url: str, filled: Store) -> None:
     assert filled
-    newest, older = queries.best_profiles(url, "allreduce", 1 << 20)
+    newest, older = profiles.best_profiles(url, "allreduce", 1 << 20)
     assert (newest.name, newest.campaign, newest.system) == ("big", "big", "cluster")
     assert (newest.system_fingerprint, newest.stack_fingerprint) == ("sys-2", "stack-2")
     assert (newest.stack, newest.simulated) == ("Open MPI 5.0", True)
@@ -66,25 +66,25 @@ def test_the_newest_answer_comes_first(url: str, filled: Store) -> None:
     assert (older.verdict, older.simulated, older.note) == ("faster", False, "steady")
     assert (older.bytes_low, older.bytes_high, older.ranks) == (1024, 1 << 20, 2)
     assert newest.created > older.created
-    assert [row.name for row in queries.best_profiles(url, "allreduce", 1 << 20, limit=1)] == [
+    assert [row.name for row in profiles.best_profiles(url, "allreduce", 1 << 20, limit=1)] == [
         "big"
     ]
 
 
 def test_evidence_is_that_of_the_nearest_measured_size(url: str, filled: Store) -> None:
     assert filled
-    (row,) = queries.best_profiles(url, "allreduce", 200_000, ranks=2)
+    (row,) = profiles.best_profiles(url, "allreduce", 200_000, ranks=2)
     assert row.nearest_bytes == 1 << 20
     assert [point.speed for point in row.points] == ["fast", "slow"]
     assert row.points[0] == given.profile().points[1]
-    (row,) = queries.best_profiles(url, "allreduce", 4096, ranks=2)
+    (row,) = profiles.best_profiles(url, "allreduce", 4096, ranks=2)
     assert row.nearest_bytes == 1024
 
 
 def test_both_ends_of_a_range_belong_to_it(url: str, filled: Store) -> None:
     assert filled
     for size, name in ((8, "small"), (1023, "small"), (1024, "allreduce-large")):
-        assert [row.name for row in queries.best_profiles(url, "allreduce", size, ranks=2)] == [
+        assert [row.name for row in profiles.best_profiles(url, "allreduce", size, ranks=2)] == [
             name
         ]
 
@@ -103,14 +103,14 @@ def test_both_ends_of_a_range_belong_to_it(url: str, filled: Store) -> None:
 )
 def test_conditions_narrow_the_answer(url: str, filled: Store, condition: dict[str, Any]) -> None:
     assert filled
-    (row,) = queries.best_profiles(url, "allreduce", 4096, **condition)
+    (row,) = profiles.best_profiles(url, "allreduce", 4096, **condition)
     assert row.campaign == "big"
 
 
 def test_no_answer_says_what_there_is(url: str, filled: Store) -> None:
     assert filled
     with pytest.raises(NoAnswer) as refusal:
-        queries.best_profiles(url, "alltoall", 4, ranks=2, system="it's; DROP TABLE runs")
+        profiles.best_profiles(url, "alltoall", 4, ranks=2, system="it's; DROP TABLE runs")
     assert refusal.value.message.startswith("no profile for alltoall, 4 B, ranks 2, system it's;")
     first, *rest = refusal.value.hint.removeprefix("there are: ").split("; ")
     assert first == "alltoall, 1 KiB to 1 MiB, 8 ranks on 2 nodes, mpi-cuda, on cluster"
@@ -123,25 +123,25 @@ def test_a_number_that_no_database_holds_has_no_answer(
 ) -> None:
     assert filled
     with pytest.raises(NoAnswer, match="no profile for allreduce"):
-        queries.best_profiles(url, "allreduce", 4096 if condition else 10**30, **condition)
+        profiles.best_profiles(url, "allreduce", 4096 if condition else 10**30, **condition)
     with pytest.raises(UnknownName, match="no profile 9999"):
-        queries.load_profile(url, "9" * 30)
+        profiles.load_profile(url, "9" * 30)
 
 
 def test_no_profile_yet_names_the_campaigns(url: str, store: Store) -> None:
     with pytest.raises(NoAnswer, match="no profile yet") as refusal:
-        queries.best_profiles(url, "allreduce", 8)
+        profiles.best_profiles(url, "allreduce", 8)
     assert refusal.value.hint == "commtune tune runs a campaign"
     store.open_campaign(given.campaign())
     with pytest.raises(NoAnswer) as refusal:
-        queries.best_profiles(url, "allreduce", 8)
+        profiles.best_profiles(url, "allreduce", 8)
     assert "shm" in refusal.value.hint and "commtune status" in refusal.value.hint
 
 
 def test_a_profile_comes_back_whole(url: str, filled: Store) -> None:
     number = next(line.id for line in filled.profiles() if line.name == "allreduce-large")
     for ref in ("allreduce-large", "shm/allreduce-large", str(number)):
-        answer = queries.load_profile(url, ref)
+        answer = profiles.load_profile(url, ref)
         assert answer.profile == given.profile()
         assert (answer.id, answer.campaign) == (number, "shm")
         assert answer.system == given.campaign().system
@@ -152,22 +152,22 @@ def test_a_profile_comes_back_whole(url: str, filled: Store) -> None:
 def test_a_name_that_two_have_must_be_said_fully(url: str, filled: Store) -> None:
     assert filled
     with pytest.raises(UnknownName, match="2 profiles are called small") as refusal:
-        queries.load_profile(url, "small")
+        profiles.load_profile(url, "small")
     assert "shm/small" in refusal.value.hint and "big/small" in refusal.value.hint
-    assert queries.load_profile(url, "big/small").profile.operation == "alltoall"
+    assert profiles.load_profile(url, "big/small").profile.operation == "alltoall"
 
 
 @pytest.mark.parametrize("ref", ["shm/allreduce-lrage", "99999", "", "%"])
 def test_an_unknown_profile_names_those_there_are(url: str, filled: Store, ref: str) -> None:
     assert filled
     with pytest.raises(UnknownName, match=f"no profile {ref}") as refusal:
-        queries.load_profile(url, ref)
+        profiles.load_profile(url, ref)
     assert "shm/allreduce-large" in refusal.value.hint
 
 
 def test_the_list_is_that_of_the_store(url: str, filled: Store) -> None:
-    assert queries.find_profiles(url) == filled.profiles()
-    assert [line.name for line in queries.find_profiles(url, "shm")] == [
+    assert profiles.find_profiles(url) == filled.profiles()
+    assert [line.name for line in profiles.find_profiles(url, "shm")] == [
         "small",
         "allreduce-large",
     ]
@@ -178,8 +178,8 @@ def test_odd_floats_survive(url: str, store: Store) -> None:
     point = PointEvidence("allreduce", 1024, "all", 1e-9, 5e-324, gain, Verdict.UNDECIDED)
     odd = given.profile(points=(point,), guards=(), bytes_high=1 << 40)
     store.save_profiles(store.open_campaign(given.campaign()).id, [odd])
-    assert queries.load_profile(url, "allreduce-large").profile == odd
-    assert queries.best_profiles(url, "allreduce", 1 << 40)[0].points == (point,)
+    assert profiles.load_profile(url, "allreduce-large").profile == odd
+    assert profiles.best_profiles(url, "allreduce", 1 << 40)[0].points == (point,)
 
 
 def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.Monke
             self.set_trace_callback(statements.append)
 
     monkeypatch.setattr(sqlite3, "connect", Traced)
-    queries.best_profiles(filled_file, "allreduce", 4096)
+    profiles.best_profiles(filled_file, "allreduce", 4096)
     monkeypatch.undo()
     plan = []
     with closing(sqlite3.connect(filled_file.removeprefix("sqlite:///"))) as connection:
@@ -222,8 +222,8 @@ def test_the_shells_way_imports_no_sqlalchemy(filled_file: str) -> None:
 def test_no_database_yet(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/none.db"
     for ask in (
-        lambda: queries.best_profiles(url, "allreduce", 8),
-        lambda: queries.load_profile(url, "x"),
+        lambda: profiles.best_profiles(url, "allreduce", 8),
+        lambda: profiles.load_profile(url, "x"),
     ):
         with pytest.raises(NoAnswer, match="there is no database at") as refusal:
             ask()
@@ -235,7 +235,7 @@ def test_an_empty_database_stays_empty(new_postgresql_url: str, tmp_path: Path) 
     (tmp_path / "empty.db").touch()
     for url in (new_postgresql_url, f"sqlite:///{tmp_path}/empty.db"):
         with pytest.raises(NoAnswer, match="is empty"):
-            queries.find_profiles(url)
+            profiles.find_profiles(url)
     assert (tmp_path / "empty.db").stat().st_size == 0
 
 
@@ -244,10 +244,10 @@ def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE notes (text)")
     with pytest.raises(DatabaseFault, match="is not commtune's"):
-        queries.find_profiles(f"sqlite:///{path}")
+        profiles.find_profiles(f"sqlite:///{path}")
     path.write_text("not a database, whatever it is called. " * 50)
     with pytest.raises(DatabaseFault, match="no SQLite database"):
-        queries.find_profiles(f"sqlite:///{path}")
+        profiles.find_profiles(f"sqlite:///{path}")
 
 
 def test_an_older_schema_is_refused(own_url: str) -> None:
@@ -256,14 +256,14 @@ def test_an_older_schema_is_refused(own_url: str) -> None:
         connection.exec_driver_sql("UPDATE commtune_schema SET version_num = 'r0000'")
     database.close()
     with pytest.raises(DatabaseFault, match="older schema") as refusal:
-        queries.best_profiles(own_url, "allreduce", 8)
+        profiles.best_profiles(own_url, "allreduce", 8)
     assert refusal.value.hint == "commtune db upgrade"
 
 
 def test_answers_come_while_a_controller_writes(filled: Store, url: str) -> None:
     with filled.database.write() as connection:
         connection.exec_driver_sql("UPDATE campaigns SET folder = 'x'")
-        assert queries.best_profiles(url, "allreduce", 4096)
+        assert profiles.best_profiles(url, "allreduce", 4096)
 
 
 def test_somebody_elses_folder_can_be_read(as_nobody: Path) -> None:
@@ -276,4 +276,4 @@ def test_somebody_elses_folder_can_be_read(as_nobody: Path) -> None:
     path.chmod(0o400)
     as_nobody.chmod(0o500)
     assert not os.access(as_nobody, os.W_OK, effective_ids=True)
-    assert queries.best_profiles(f"sqlite:///{path}", "allreduce", 4096)
+    assert profiles.best_profiles(f"sqlite:///{path}", "allreduce", 4096)

@@ -10,10 +10,10 @@ import database_values as given
 import pytest
 from sqlalchemy import text
 
-from commtune.db import store as store_module
 from commtune.db.codec import pack_samples, unpack_samples
 from commtune.db.locks import LockOwner
-from commtune.db.store import Store
+from commtune.db.storage import store as store_module
+from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, DatabaseFault, UnknownName
 from commtune.model import (
     DEFAULT,

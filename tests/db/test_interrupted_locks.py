@@ -11,10 +11,10 @@ import pytest
 from quiet import QuietReporter
 from struck_statements import struck
 
-from commtune.db.engine import Database, open_database
-from commtune.db.records import CampaignRecord
-from commtune.db.store import Store
-from commtune.wiring.controlling import controlled_campaign, held_campaign
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.storage.records import CampaignRecord
+from commtune.db.storage.store import Store
+from commtune.wiring.control import controlled_campaign, held_campaign
 
 Begin = Callable[[Database, CampaignRecord], AbstractContextManager[tuple[Store, int]]]
 

@@ -13,9 +13,9 @@ from types import FrameType
 import pytest
 from sqlalchemy import text
 
-from commtune.db import engine
-from commtune.db.engine import open_database
-from commtune.db.patience import BusyRetry
+from commtune.db.connection import engine
+from commtune.db.connection.busy_retry import BusyRetry
+from commtune.db.connection.engine import open_database
 from commtune.errors import DatabaseFault
 from commtune.interrupts import Interrupts
 

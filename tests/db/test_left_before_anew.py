@@ -10,11 +10,11 @@ import database_values as given
 import pytest
 from quiet import QuietReporter
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, JobStage, Outcome
 from commtune.process import MARKER
-from commtune.wiring.controlling import controlled_campaign
+from commtune.wiring.control import controlled_campaign
 
 
 @pytest.mark.parametrize("job", [False, True])

@@ -7,9 +7,9 @@ from dataclasses import replace
 import database_values as given
 import pytest
 
-from commtune.db.store import Store
+from commtune.db.storage.store import Store
 from commtune.model import Operation, Outcome, Workload
-from commtune.tuner.evidence import of_operation
+from commtune.tuner.statistics.evidence import of_operation
 
 _LATER = (Operation.ALLTOALL, Operation.RING)
 _SEVERAL = Workload(Operation.BROADCAST, given.SIZES, then=_LATER)

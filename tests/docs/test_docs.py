@@ -13,9 +13,9 @@ import yaml
 from pydantic import BaseModel
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from commtune.campaign.file import CampaignFile, load_campaign
 from commtune.cli import app
 from commtune.spaces import list_presets, load_space
-from commtune.tuner.campaign_file import CampaignFile, load_campaign
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

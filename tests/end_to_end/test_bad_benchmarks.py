@@ -16,11 +16,12 @@ from late_limits import begin_when_of
 from left_over import living
 from quiet import QuietReporter
 
-from commtune.cluster.launch import base_environment
-from commtune.cluster.local import LocalBenchmark
-from commtune.db.engine import Database, open_database
-from commtune.db.records import CampaignRecord, StackRecord, StoredRun, SystemRecord
-from commtune.db.store import Store
+from commtune.campaign.plan import Budget, Plan
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import base_environment
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.storage.records import CampaignRecord, StackRecord, StoredRun, SystemRecord
+from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.records import Records
@@ -35,8 +36,7 @@ from commtune.model import (
 )
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
+from commtune.tuner.execution.runner import Runner
 
 _SPACE = """
 space: 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import SMALL, CommandLine
 
-from commtune.systems.baselines import all_reference_settings
+from commtune.systems.reference_settings import all_reference_settings
 
 EAGER = "alcf-aurora-mpich-eager"
 WORKLOAD = ("--mpi", "wheel:mpich", "--sizes", "8", "--time", "1s")

@@ -12,12 +12,13 @@ import pytest
 from export_documents import DOCUMENT, PROFILE
 from quiet import QuietReporter
 
-from commtune.cluster.launch import base_environment
-from commtune.cluster.local import LocalBenchmark
-from commtune.db import queries
-from commtune.db.engine import Database, open_database
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
-from commtune.db.store import Store
+from commtune.campaign.plan import Plan
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import base_environment
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.queries import profiles
+from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.storage.store import Store
 from commtune.export import render_profile
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.records import Records
@@ -31,12 +32,11 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.blocks import GUARD_BLOCKS
-from commtune.tuner.confirming import ConfirmationPhase
-from commtune.tuner.looks import Decision
-from commtune.tuner.plan import Plan
-from commtune.tuner.runner import Runner
-from commtune.tuner.session import Session
+from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
+from commtune.tuner.statistics.blocks import GUARD_BLOCKS
 
 _SPACE = """
 space: 1
@@ -150,7 +150,7 @@ def test_both_guards_are_measured_by_every_launch(guarding: Guarding) -> None:
     profile = replace(PROFILE, configuration=_GOOD, guards=points)
     guarding.store.save_profiles(guarding.campaign_id, [profile])
     (kept,) = guarding.store.profiles("guarded")
-    stored_profile = queries.load_profile(guarding.database.whole_url, str(kept.id)).profile
+    stored_profile = profiles.load_profile(guarding.database.whole_url, str(kept.id)).profile
     exported = json.loads(render_profile("json", replace(DOCUMENT, profile=stored_profile)))
     assert {g["operation"] for g in exported["profile"]["guards"]} == {"broadcast", "stream"}
     guarding.database.close()

@@ -14,11 +14,11 @@ import pytest
 from command_line import SMALL, CommandLine, wait_until
 from recorded_grids import GRIDS
 
-from commtune.commands.record import count_of_runs, run_order
+from commtune.commands.campaigns.record import count_of_runs, run_order
 from commtune.model import DEFAULT
-from commtune.tuner.grids import pack_lines
-from commtune.tuner.replay import load_grid
-from commtune.tuner.tape import recording_lines
+from commtune.replay.benchmark import load_grid
+from commtune.replay.recorder import recording_lines
+from commtune.replay.recording import pack_lines
 
 RECORDING = GRIDS / "mpich-allreduce.jsonl.gz"
 SAID = "replayed from the recording mpich-allreduce: says nothing of this machine"

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from command_line import SMALL, CommandLine, wait_until
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Profile, Verdict
 
 #: In every run: sockets instead of shared memory. A profile may take it back.

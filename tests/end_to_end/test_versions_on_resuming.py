@@ -17,8 +17,8 @@ from command_line import CommandLine, Said
 from components import require_component
 from mpi_fixture import session_mpi
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict, content_key
 from commtune.wiring.given_versions import GIVEN_VARIABLE
 

@@ -21,7 +21,7 @@ from jsonschema import Draft202012Validator
 from left_over import living
 
 from commtune import process
-from commtune.cluster.launch import base_environment, mpi_command
+from commtune.cluster.local.launch import base_environment, mpi_command
 from commtune.kernels.aggressor import AggressorReport, read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
 from commtune.kernels.records import read_records

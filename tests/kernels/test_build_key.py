@@ -10,7 +10,7 @@ import pytest
 from components import require_component
 
 from commtune import process
-from commtune.cluster.mpi import find_mpi
+from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.kernels.build_key import build_key
 from commtune.kernels.toolchains import Toolchain

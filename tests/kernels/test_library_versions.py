@@ -16,12 +16,12 @@ from bench_runs import RunBench
 from components import require_component
 from mpi_fixture import BUILT
 
-from commtune.cluster.launch import base_environment, mpi_command
-from commtune.cluster.mpi import find_mpi
+from commtune.cluster.local.launch import base_environment, mpi_command
+from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.kernels.build import build_benchmark
-from commtune.kernels.twin.libraries import library_versions
-from commtune.kernels.twin.program import libmpi_of
+from commtune.kernels.python_bench.libraries import library_versions
+from commtune.kernels.python_bench.program import libmpi_of
 from commtune.model import MpiInstallation
 
 #: Loads a library by its path in a process of its own, and prints what it says.
@@ -67,7 +67,7 @@ def run_on(mpi: MpiInstallation, records: Path, **variables: str) -> dict[str, A
     pytest.importorskip("mpi4py")
     pytest.importorskip("numpy")
     program = [
-        sys.executable, "-P", "-m", "commtune.kernels.twin", "--op=allreduce", "--sizes=8",
+        sys.executable, "-P", "-m", "commtune.kernels.python_bench", "--op=allreduce", "--sizes=8",
         "--warmup=1", "--min-samples=2", "--max-samples=2",
         f"--records={records}", f"--libmpi={libmpi_of(mpi)}",
     ]  # fmt: skip

@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import select, update
 from stored_campaigns import Made
 
-from commtune import text
-from commtune.db.describing import describe_campaign
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune import formatting
+from commtune.db.connection.engine import open_database
+from commtune.db.queries.description import describe_campaign
+from commtune.db.storage.store import Store
 from commtune.db.tables import Campaign
 from commtune.model import DEFAULT, Aggressor, AggressorPattern, JobKind, JobStage, Outcome
 from commtune.report import course
@@ -187,4 +187,4 @@ def test_time_outside_of_runs_that_may_overlap(
      (1234.4, "1,234")],
 )  # fmt: skip
 def test_node_hours_are_short(hours: float, said: str) -> None:
-    assert text.format_node_hours(hours) == said
+    assert formatting.format_node_hours(hours) == said

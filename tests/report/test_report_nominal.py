@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from stored_campaigns import Made
 
-from commtune.db.describing import describe_campaign
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.queries.description import describe_campaign
+from commtune.db.storage.store import Store
+from commtune.formatting import format_percent
 from commtune.report.page import Page, compose_page, render_page
 from commtune.report.record import read_record
 from commtune.systems import FABRIC, fabric_of, load_system
-from commtune.text import format_percent
 
 pytest.importorskip("matplotlib")
 

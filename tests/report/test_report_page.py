@@ -15,10 +15,10 @@ from components import require_component
 from stored_campaigns import Made, nothing
 from stored_conclusions import TUNED
 
-from commtune.commands.report import run
-from commtune.db.describing import describe_campaign
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.commands.profiles.report import run
+from commtune.db.connection.engine import open_database
+from commtune.db.queries.description import describe_campaign
+from commtune.db.storage.store import Store
 from commtune.errors import MissingComponent, NoAnswer, UnknownName, UserError, install_command
 from commtune.report.page import compose_page, render_page
 from commtune.report.points import pairs_of

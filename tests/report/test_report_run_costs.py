@@ -10,9 +10,9 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune.commands.report import run
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.commands.profiles.report import run
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import DEFAULT
 
 pytest.importorskip("matplotlib")

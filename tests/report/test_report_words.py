@@ -10,10 +10,10 @@ import pytest
 from stored_campaigns import Made
 from stored_conclusions import PASSENGER
 
-from commtune import text
-from commtune.db.describing import describe_campaign
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune import formatting
+from commtune.db.connection.engine import open_database
+from commtune.db.queries.description import describe_campaign
+from commtune.db.storage.store import Store
 from commtune.model import Interval
 from commtune.report.conclusion import Conclusion, parse_conclusion
 from commtune.report.figures.evidence import _ticks
@@ -27,16 +27,16 @@ from commtune.report.record import read_record
      (-0.004, "-0.4 %"), (0.00012, "0.01 %")],
 )  # fmt: skip
 def test_shares_have_two_digits(share: float, said: str) -> None:
-    assert text.format_percent(share) == said
+    assert formatting.format_percent(share) == said
 
 
 @pytest.mark.parametrize(
     ("level", "said"), [(0.95, "95%"), (0.999, "99.9%"), (1 - 1e-5, "99.999%"), (0.5, "50%")]
 )
 def test_no_confidence_is_said_to_be_a_certainty(level: float, said: str) -> None:
-    assert text.format_confidence(level) == said
-    assert said.replace("%", " % each") in text.each_by_itself(level)
-    assert "%" not in text.each_by_itself(None)
+    assert formatting.format_confidence(level) == said
+    assert said.replace("%", " % each") in formatting.each_by_itself(level)
+    assert "%" not in formatting.each_by_itself(None)
 
 
 def test_no_conclusion_is_the_empty_one() -> None:

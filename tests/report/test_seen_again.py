@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 from stored_campaigns import Made
 
-from commtune.commands.summary import campaign_summary
-from commtune.commands.tune import _seen_again
-from commtune.db.describing import describe_campaign
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.campaign.file import parse_campaign
+from commtune.commands.campaigns.summary import campaign_summary
+from commtune.commands.campaigns.tune import _seen_again
+from commtune.db.connection.engine import open_database
+from commtune.db.queries.description import describe_campaign
+from commtune.db.storage.store import Store
 from commtune.model import Configuration, Interval
 from commtune.report.conclusion import Ablation, Conclusion, Confirmed, Effect, Variable
 from commtune.report.page import compose_page, render_page
 from commtune.report.record import read_record
-from commtune.report.seen_again import (
+from commtune.report.replicated_findings import (
     CampaignSubject,
     ReplicatedFinding,
     Replication,
@@ -30,10 +31,9 @@ from commtune.report.seen_again import (
 )
 from commtune.systems.findings import DESCRIBED, all_findings
 from commtune.tuner.campaign import CampaignResult
-from commtune.tuner.campaign_file import parse_campaign
-from commtune.tuner.confirm import Comparison
-from commtune.tuner.speeds import MachineStates
-from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.wiring.records import _settings
 
 ALPS = CampaignSubject("alps", "nccl", "allreduce", 2)

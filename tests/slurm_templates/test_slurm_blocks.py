@@ -25,7 +25,7 @@ from commtune.slurm_templates import (
     launch_words,
     render_block,
 )
-from commtune.slurm_templates.beside import read_presence
+from commtune.slurm_templates.background_command import read_presence
 
 pytestmark = pytest.mark.component("slurm")
 

@@ -17,8 +17,8 @@ from slurm_cluster import Cluster
 from slurm_scripts import submitted
 
 from commtune import process
-from commtune.cluster.judging import judge_run
-from commtune.cluster.mpi import find_mpi
+from commtune.cluster.local.outcomes import judge_run
+from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import MissingComponent
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import build_benchmark

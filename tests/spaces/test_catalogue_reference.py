@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from pydantic import BaseModel
 
-from commtune.commands import explain
+from commtune.commands.reference import explain
 from commtune.errors import UnknownName
 from commtune.spaces import parse_document
 from commtune.spaces.catalogue import (

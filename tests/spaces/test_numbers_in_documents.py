@@ -13,14 +13,14 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from commtune.campaign.file import CampaignFile, parse_campaign
 from commtune.errors import CampaignError, DocumentError, SpaceError
 from commtune.spaces import build_space, parse_document, validate_document
 from commtune.spaces.catalogue.schema import Catalogue
 from commtune.spaces.schema import SpaceDocument
-from commtune.systems.baselines.schema import BaselineFile
 from commtune.systems.findings.schema import FindingFile
+from commtune.systems.reference_settings.schema import BaselineFile
 from commtune.systems.schema import System
-from commtune.tuner.campaign_file import CampaignFile, parse_campaign
 
 _FILES = (CampaignFile, SpaceDocument, System, Catalogue, BaselineFile, FindingFile)
 _CAMPAIGN = "campaign: 1\nname: w\nspace: nccl\n"

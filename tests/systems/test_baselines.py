@@ -13,15 +13,15 @@ import yaml
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue import look_up
 from commtune.systems import list_systems
-from commtune.systems.baselines import (
+from commtune.systems.reference_settings import (
     all_reference_settings,
     find_reference_settings,
     list_sites,
     read_reference_settings,
 )
-from commtune.systems.baselines.schema import json_schema_text
+from commtune.systems.reference_settings.schema import json_schema_text
 
-FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "baselines"
+FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "reference_settings"
 
 PLAIN = """\
 baselines: 1
@@ -72,19 +72,19 @@ def test_how_many_there_are() -> None:
 
 
 def test_the_json_schema_is_up_to_date() -> None:
-    shipped = (FOLDER / "baselines.schema.json").read_text(encoding="utf-8")
+    shipped = (FOLDER / "reference_settings.schema.json").read_text(encoding="utf-8")
     assert shipped == json_schema_text(), (
         "write it again: python -c 'from commtune.systems.baselines.schema import "
         'json_schema_text; print(json_schema_text(), end="")\' '
-        "> commtune/systems/baselines/baselines.schema.json"
+        "> commtune/systems/baselines/reference_settings.schema.json"
     )
 
 
 @pytest.mark.parametrize("site", list_sites())
 def test_editors_accept_a_file(site: str) -> None:
     text = (FOLDER / f"{site}.yaml").read_text(encoding="utf-8")
-    assert text.startswith("# yaml-language-server: $schema=baselines.schema.json\n")
-    schema = json.loads((FOLDER / "baselines.schema.json").read_text(encoding="utf-8"))
+    assert text.startswith("# yaml-language-server: $schema=reference_settings.schema.json\n")
+    schema = json.loads((FOLDER / "reference_settings.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(as_data(site))
 
 

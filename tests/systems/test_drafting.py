@@ -14,11 +14,11 @@ from seen_machines import A100_NODE, GIB, LOGIN_NODE
 from commtune.errors import UserError
 from commtune.spaces import parse_document
 from commtune.systems import System, build_system, fabric_of
-from commtune.systems.comparing import FactVerdict, compare_machine
-from commtune.systems.drafting import Draft, draft_description
-from commtune.systems.fabric import Fabric, Link
-from commtune.systems.recognizing import recognize_system
-from commtune.systems.seen import Clues, SeenGpus, SeenMachine, SeenPort
+from commtune.systems.detection.comparison import FactVerdict, compare_machine
+from commtune.systems.detection.recognition import recognize_system
+from commtune.systems.detection.seen import Clues, SeenGpus, SeenMachine, SeenPort
+from commtune.systems.drafting.description import Draft, draft_description
+from commtune.systems.nominal.fabric import Fabric, Link
 
 DAY = date(2026, 11, 22)
 BARE = SeenMachine(Clues("vm"), "Some CPU", 1, 2, 1, 24 * GIB)

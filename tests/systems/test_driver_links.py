@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from commtune.systems import NominalQuestion, fabric_of_ranks, nominal_bandwidth
-from commtune.systems.driver import normalise_address
+from commtune.systems.nominal.driver_links import normalise_address
 
 GBYTE = 1e9
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from commtune.commands import findings as command
+from commtune.commands.reference import findings as command
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue import look_up
 from commtune.systems import list_systems, load_system

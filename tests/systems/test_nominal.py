@@ -25,9 +25,9 @@ from commtune.systems import (
     self_bounds,
 )
 from commtune.systems import pair_bandwidths as pair_matrix
-from commtune.systems.collectives import bus_factor
-from commtune.systems.fabric import packed_ports, round_robin_ports
-from commtune.systems.routes import disjoint_rings, edge_loads, node_cuts, shortest_paths
+from commtune.systems.nominal.collectives import bus_factor
+from commtune.systems.nominal.fabric import packed_ports, round_robin_ports
+from commtune.systems.nominal.routes import disjoint_rings, edge_loads, node_cuts, shortest_paths
 
 GBIT = 1e9 / 8
 GBYTE = 1e9

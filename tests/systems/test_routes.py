@@ -9,8 +9,8 @@ from itertools import combinations, pairwise, permutations
 import pytest
 
 from commtune.systems import Fabric, Link, NominalQuestion, pair_bandwidths
-from commtune.systems.routes import disjoint_rings, shortest_paths, widest_path
-from commtune.systems.traffic import traffic_of
+from commtune.systems.nominal.routes import disjoint_rings, shortest_paths, widest_path
+from commtune.systems.nominal.traffic import traffic_of
 
 
 def fabric(gpus: int, *links: tuple[int, int, int]) -> Fabric:

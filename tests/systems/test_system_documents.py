@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from commtune.commands import systems as command
+from commtune.commands.reference import systems as command
+from commtune.documents.quantities import QuantityError
 from commtune.errors import DocumentError, UnknownName
-from commtune.quantities import QuantityError
 from commtune.systems import (
     direct_bandwidth,
     format_bandwidth,

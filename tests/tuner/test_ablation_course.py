@@ -11,7 +11,7 @@ from ablations import SEEDS, WINNER, Bench, Holds, effect, either, has, one, onl
 from simulated import SimulatedBenchmark
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase, RunRequest, RunResult
-from commtune.tuner.ablation import Ablation
+from commtune.tuner.ablation.effects import Ablation
 
 # What there is no hope for, and time
 

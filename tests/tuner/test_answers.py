@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from made_up_runs import comparison, point
 from stated_evidence import LARGE, SIZES, A, B, faster, plan, slower, unharmed, unknown
 
+from commtune.formatting import split_note
 from commtune.model import (
     DEFAULT,
     Aggressor,
@@ -22,9 +23,8 @@ from commtune.model import (
     Timing,
     Verdict,
 )
-from commtune.text import split_note
-from commtune.tuner.answers import find_ranges, good_at, is_unharmed, range_boundaries
-from commtune.tuner.profiles import recommend_profiles
+from commtune.tuner.outcome.profiles import recommend_profiles
+from commtune.tuner.outcome.ranges import find_ranges, good_at, is_unharmed, range_boundaries
 
 
 def cut(

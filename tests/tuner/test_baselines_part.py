@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.campaign.protected import apply_protected
+from commtune.campaign.reference_settings import fit_set
 from commtune.errors import CampaignError
 from commtune.model import Configuration
-from commtune.systems.baselines import all_reference_settings
-from commtune.tuner.baselines_part import fit_set
-from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
-from commtune.tuner.guarding import apply_protected
+from commtune.systems.reference_settings import all_reference_settings
 
 HEAD = "campaign: 1\nname: b\nspace: nccl\nworkload: {backend: xccl}\n"
 CONDITIONAL = """\

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.campaign.reference_settings import TriedFirst, fit_set, fit_sets, space_for
+from commtune.campaign.slurm import with_pins
 from commtune.errors import SpaceError
 from commtune.model import Configuration
 from commtune.spaces import Document, Space, load_space
+from commtune.spaces.growing import GrownSpace, grow_space
 from commtune.systems import list_systems, load_system
-from commtune.systems.baselines import all_reference_settings
-from commtune.tuner.baselines_part import TriedFirst, fit_set, fit_sets, space_for
-from commtune.tuner.baselines_space import GrownSpace, grow_space
-from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
-from commtune.tuner.slurm_part import with_pins
+from commtune.systems.reference_settings import all_reference_settings
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "baselines.md"
 EAGER = "MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD"

@@ -11,8 +11,9 @@ from held_campaigns import hold, record
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune.db.engine import Database, open_database
-from commtune.db.store import Store
+from commtune.campaign.plan import Budget, Plan
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault
 from commtune.model import (
     Configuration,
@@ -24,8 +25,7 @@ from commtune.model import (
 )
 from commtune.spaces import Space, build_space, parse_document
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
+from commtune.tuner.execution.runner import Runner
 
 SPACE = """
 space: 1

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.errors import DocumentError
 from commtune.model import Aggressor, AggressorPattern
 from commtune.slurm_templates import JobRequest, ShellCode
 from commtune.systems import load_system
-from commtune.tuner.campaign_file import CampaignSpec, load_campaign, parse_campaign
 
 HEAD = "campaign: 1\nname: night\nspace: mpich-host\n"  # three lines
 

@@ -22,8 +22,8 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.comparing import Arm, PairwiseComparison, PairwiseResult
-from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.verification.pairwise import Arm, PairwiseComparison, PairwiseResult
 
 SIZES = (8, 65536)
 OTHER = Configuration({"OTHER": "1"})

@@ -16,8 +16,9 @@ from quiet import QuietReporter
 from simulated import MemoryStore
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.campaign.plan import Budget, Plan
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -32,17 +33,21 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.blocks import Blocks
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.conclusion import default_noise, detectable_gains, draw_conclusion, more_runs
-from commtune.tuner.confirm import Comparison, Rules, compare_one
-from commtune.tuner.evidence import Evidence
-from commtune.tuner.looks import LOOK_SHARES, Decision, Look, error_share
-from commtune.tuner.plan import Budget, Plan
+from commtune.tuner.confirmation.comparison import Comparison, Rules, compare_one
+from commtune.tuner.confirmation.interim_looks import LOOK_SHARES, Decision, Look, error_share
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.outcome.conclusion import (
+    default_noise,
+    detectable_gains,
+    draw_conclusion,
+    more_runs,
+)
 from commtune.tuner.ports import Store as StorePort
-from commtune.tuner.runner import Runner
-from commtune.tuner.speeds import MachineStates
-from commtune.tuner.stats import Estimate, detectable_gain, interval_of_ratio
+from commtune.tuner.statistics.blocks import Blocks
+from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.statistics.intervals import Estimate, detectable_gain, interval_of_ratio
+from commtune.tuner.statistics.machine_states import MachineStates
 
 SPACE = build_space(
     parse_document(

@@ -9,7 +9,7 @@ from confirmed_blocks import ONE_SPEED, SIZE, TWO_SPEEDS, A, B, blocks_of, run
 from made_up_runs import FAST_S, SLOW_S, block, plan_of, sizes
 
 from commtune.model import DEFAULT, Outcome
-from commtune.tuner.blocks import (
+from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
     block_order,
     complete_blocks,
@@ -18,7 +18,7 @@ from commtune.tuner.blocks import (
     planned_blocks,
     whole_blocks,
 )
-from commtune.tuner.speeds import ALL
+from commtune.tuner.statistics.machine_states import ALL
 
 
 def test_a_block_counts_when_all_that_was_planned_has_a_run() -> None:

@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commtune.model import Configuration
-from commtune.tuner.looks import LOOK_SHARES, LOOK_TIMES, Decision, Look, error_share
+from commtune.tuner.confirmation.interim_looks import (
+    LOOK_SHARES,
+    LOOK_TIMES,
+    Decision,
+    Look,
+    error_share,
+)
 
 
 def test_the_looks_spend_no_more_than_the_error_rate() -> None:

@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 from made_up_runs import point
 
 from commtune.model import Interval, Outcome, PointEvidence
-from commtune.tuner.blocks import lacks_pairs
-from commtune.tuner.confirm import ConfirmationProgress, Rules, more_pairs, stop_reason
-from commtune.tuner.stats import FEWEST_PAIRS, Estimate, half_width
+from commtune.tuner.confirmation.comparison import (
+    ConfirmationProgress,
+    Rules,
+    more_pairs,
+    stop_reason,
+)
+from commtune.tuner.statistics.blocks import lacks_pairs
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS, Estimate, half_width
 
 
 def state(

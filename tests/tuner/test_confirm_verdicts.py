@@ -9,9 +9,9 @@ from confirmed_blocks import ONE_SPEED, RULES, SIZE, TWO_SPEEDS, A, B, blocks_of
 from made_up_runs import FAST_S, SLOW_S, block
 
 from commtune.model import Interval, Verdict
-from commtune.tuner.confirm import compare_one
-from commtune.tuner.speeds import ALL
-from commtune.tuner.stats import FEWEST_PAIRS
+from commtune.tuner.confirmation.comparison import compare_one
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL
 
 
 def test_a_gain_at_one_speed_is_claimed() -> None:

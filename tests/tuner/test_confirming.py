@@ -23,6 +23,7 @@ from simulated import (
     SimulatedBenchmark,
 )
 
+from commtune.campaign.plan import Budget, Plan
 from commtune.model import (
     BlockPlan,
     Configuration,
@@ -34,14 +35,13 @@ from commtune.model import (
     Verdict,
     Workload,
 )
-from commtune.tuner.blocks import whole_blocks
-from commtune.tuner.confirm import Comparison
-from commtune.tuner.confirming import ConfirmationPhase
-from commtune.tuner.looks import Decision
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
-from commtune.tuner.session import Session
-from commtune.tuner.speeds import ALL
+from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
+from commtune.tuner.statistics.blocks import whole_blocks
+from commtune.tuner.statistics.machine_states import ALL
 
 SIZES = simulated.SIZES[:3]
 A, B, C = (Configuration({"V1": value}) for value in "123")
@@ -390,7 +390,7 @@ def test_intervals_hold_the_truth_together(kind: str) -> None:
 
 def test_this_tally_would_notice_a_dishonest_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Had each look the whole error rate, and each interval too, the hardest case would fail."""
-    from commtune.tuner.confirm import Rules
+    from commtune.tuner.confirmation.comparison import Rules
 
     monkeypatch.setattr(Rules, "each", property(lambda self: self.level))
     _, missed = tally("normal", gains(a=1.02, b=1.02), {A: 1.02, B: 1.02}, 60)

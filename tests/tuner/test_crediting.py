@@ -11,16 +11,16 @@ from held_campaigns import hold
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.campaign.plan import Budget, Plan
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Operation, Verdict, Workload
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.ablation import Ablation, UnitEffect
+from commtune.tuner.ablation.effects import Ablation, UnitEffect
 from commtune.tuner.campaign import Campaign
-from commtune.tuner.crediting import as_ablated, as_executed
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
-from commtune.tuner.session import Session
+from commtune.tuner.effective.canonical import as_ablated, as_executed
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
 
 SPACE = """
 space: 1

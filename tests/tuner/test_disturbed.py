@@ -13,17 +13,17 @@ from quiet import QuietReporter
 from simulated import MemoryStore
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.campaign.plan import Budget, Plan
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Workload
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.blocks import whole_blocks
 from commtune.tuner.campaign import Campaign
-from commtune.tuner.conclusion import time_spent
-from commtune.tuner.evidence import Evidence
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
-from commtune.tuner.session import DISTURBED, Session
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import DISTURBED, Session
+from commtune.tuner.outcome.conclusion import time_spent
+from commtune.tuner.statistics.blocks import whole_blocks
+from commtune.tuner.statistics.evidence import Evidence
 
 SPACE = build_space(
     parse_document(

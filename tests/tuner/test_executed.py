@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commtune.model import DEFAULT, Configuration, Execution, Followed
-from commtune.tuner.executed import (
+from commtune.tuner.effective.settings import (
     Setting,
     Told,
     effective_configuration,

@@ -14,17 +14,17 @@ from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 from synthetic_batches import SyntheticBatches
 
-from commtune.db.engine import Database, open_database
-from commtune.db.store import Store
+from commtune.campaign.plan import Budget, Plan
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.plan import Budget, Plan
+from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Batches
-from commtune.tuner.runner import Runner
-from commtune.tuner.scoring import Scoreboard, split_ranges
-from commtune.tuner.search import Search
+from commtune.tuner.search.proposals import Search
+from commtune.tuner.search.scores import Scoreboard, split_ranges
 
 SPACE = build_space(
     parse_document(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.campaign.protected import apply_protected, protected_settings
 from commtune.errors import CampaignError
 from commtune.spaces import list_presets
-from commtune.tuner.campaign_file import CampaignSpec, parse_campaign
-from commtune.tuner.guarding import apply_protected, protected_settings
 
 OFF = {"NCCL_NVLS_ENABLE": "0"}
 

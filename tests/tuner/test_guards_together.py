@@ -10,6 +10,7 @@ import pytest
 from quiet import QuietReporter
 from simulated import SIZES, MadeUpNoise, MemoryStore, SimulatedBenchmark, null, space
 
+from commtune.campaign.plan import Budget, Plan
 from commtune.model import (
     Backend,
     BlockPlan,
@@ -22,13 +23,12 @@ from commtune.model import (
     RunResult,
     Workload,
 )
-from commtune.tuner.blocks import GUARD_BLOCKS
-from commtune.tuner.confirming import ConfirmationPhase
-from commtune.tuner.looks import Decision
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
-from commtune.tuner.session import Session
-from commtune.tuner.speeds import ALL
+from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
+from commtune.tuner.statistics.blocks import GUARD_BLOCKS
+from commtune.tuner.statistics.machine_states import ALL
 
 A, B = (Configuration({"V1": value}) for value in "12")
 BROADCAST, ALLTOALL, STREAM = Operation.BROADCAST, Operation.ALLTOALL, Operation.STREAM

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from commtune.model import Interval, PointEvidence, Verdict
-from commtune.tuner.hidden import describe_detectability, is_ruled_out
+from commtune.tuner.outcome.detectability import describe_detectability, is_ruled_out
 
 SMALL, LARGE = 8, 1 << 20
 SIZES = (SMALL, LARGE)

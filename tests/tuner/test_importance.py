@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from commtune.tuner.importance import variable_importance
+from commtune.tuner.statistics.importance import variable_importance
 
 
 def planted(

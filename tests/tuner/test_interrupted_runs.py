@@ -13,12 +13,12 @@ from held_campaigns import hold
 from struck_statements import struck
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.campaign.plan import Plan
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Operation, Outcome, Phase, RunRequest, RunResult, Workload
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.plan import Plan
-from commtune.tuner.runner import Runner
+from commtune.tuner.execution.runner import Runner
 
 SPACE = build_space(
     parse_document(

@@ -15,15 +15,15 @@ from held_campaigns import hold
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.campaign.plan import Budget, Plan
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.blocks import whole_blocks
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.looks import Decision
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
+from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.statistics.blocks import whole_blocks
 
 SPACE = build_space(
     parse_document(

@@ -11,9 +11,9 @@ from made_up_runs import comparison, point
 from stated_evidence import SIZES, A, B, faster, plan, unharmed
 
 from commtune.model import Verdict
-from commtune.tuner.answers import best_single, find_ranges, mean_gain, trade_off
-from commtune.tuner.points import overall_points
-from commtune.tuner.profiles import recommend_profiles
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.profiles import recommend_profiles
+from commtune.tuner.outcome.ranges import best_single, find_ranges, mean_gain, trade_off
 
 
 def test_one_for_all_sizes_hurts_none_beyond_the_tolerance() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from commtune.campaign.file import parse_campaign
+from commtune.campaign.plan import Plan
 from commtune.errors import CampaignError
 from commtune.model import Configuration
-from commtune.tuner.campaign_file import parse_campaign
-from commtune.tuner.plan import Plan
 
 
 def plan(text: str) -> Plan:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from commtune.campaign.file import parse_campaign
+from commtune.campaign.plan import Plan
 from commtune.db.codec import workload_from, workload_json
 from commtune.errors import CampaignError, DocumentError
 from commtune.model import Backend, Operation, Workload
-from commtune.tuner.campaign_file import parse_campaign
-from commtune.tuner.plan import Plan
 
 _HEAD = "campaign: 1\nname: a\nspace: mpich-host\n"
-_HALO = "from commtune.kernels.twin import Pattern\n\nclass Halo(Pattern):\n    pass\n\n"
+_HALO = "from commtune.kernels.python_bench import Pattern\n\nclass Halo(Pattern):\n    pass\n\n"
 _COMMAND = f"benchmark: {{command: [{sys.executable}, x.py], output: json-line"
 
 

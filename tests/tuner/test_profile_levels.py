@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stated_evidence import SIZES, A, B, faster, plan, unknown
 
-from commtune.tuner.confirm import Comparison
-from commtune.tuner.profiles import recommend_profiles
+from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.outcome.profiles import recommend_profiles
 
 
 def test_the_defaults_is_that_of_no_candidate_that_is_surer() -> None:

@@ -10,9 +10,9 @@ import pytest
 from made_up_runs import MadeUpRun, sizes
 
 from commtune.model import DEFAULT, Configuration, Phase
-from commtune.tuner.evidence import Evidence
-from commtune.tuner.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
-from commtune.tuner.scoring import Scoreboard, split_ranges
+from commtune.tuner.search.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
+from commtune.tuner.search.scores import Scoreboard, split_ranges
+from commtune.tuner.statistics.evidence import Evidence
 
 SIZES = (8, 1048576)
 RANGES = split_ranges(SIZES)

@@ -10,14 +10,14 @@ import simulated
 from quiet import QuietReporter
 from simulated import MadeUpNoise, MemoryStore, SimulatedBenchmark
 
+from commtune.campaign.plan import Budget, Plan
 from commtune.model import DEFAULT, Configuration, Operation, Workload
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.ablating import AblationPhase
-from commtune.tuner.ablation import neighbour_configurations
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
-from commtune.tuner.scoring import split_ranges
-from commtune.tuner.session import Session
+from commtune.tuner.ablation.effects import neighbour_configurations
+from commtune.tuner.ablation.phase import AblationPhase
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
+from commtune.tuner.search.scores import split_ranges
 
 SPACE = build_space(
     parse_document(

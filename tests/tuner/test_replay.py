@@ -18,6 +18,8 @@ from typing import Protocol
 import pytest
 from recorded_grids import GRIDS, ONE, SIZES, TWO, small_grid, small_plan, written
 
+from commtune.campaign.file import parse_campaign
+from commtune.campaign.plan import Plan
 from commtune.errors import CampaignError, UserError
 from commtune.model import (
     DEFAULT,
@@ -31,12 +33,10 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.campaign_file import parse_campaign
-from commtune.tuner.grids import pack_lines, parse_grid
-from commtune.tuner.plan import Plan
-from commtune.tuner.replay import Grid, ReplayBenchmark, VirtualClock, check_plan, load_grid
-from commtune.tuner.speeds import MIXED
-from commtune.tuner.tape import Recorder, recording_lines
+from commtune.replay.benchmark import Grid, ReplayBenchmark, VirtualClock, check_plan, load_grid
+from commtune.replay.recorder import Recorder, recording_lines
+from commtune.replay.recording import pack_lines, parse_grid
+from commtune.tuner.statistics.machine_states import MIXED
 
 COMMITTED = ("mpich-allreduce", "openmpi-broadcast", "mpich-allreduce-default", "nccl-sockets")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from commtune.campaign.file import load_campaign, parse_campaign
+from commtune.campaign.plan import Plan
 from commtune.db.codec import workload_from, workload_json
 from commtune.errors import CampaignError
 from commtune.model import PatternParameters, Workload
-from commtune.tuner.campaign_file import load_campaign, parse_campaign
-from commtune.tuner.plan import Plan
-from commtune.tuner.runner import first_limit
+from commtune.tuner.execution.runner import first_limit
 
 HEAD = "campaign: 1\nname: w\nspace: mpich-host\n"
 

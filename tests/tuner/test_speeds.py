@@ -2,7 +2,7 @@
 
 import random
 
-from commtune.tuner.speeds import ALL, FAST, MIDDLE, MIXED, SLOW, fit_states
+from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, MIXED, SLOW, fit_states
 
 
 def test_two_speeds_are_found() -> None:

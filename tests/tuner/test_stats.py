@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from commtune.model import Interval, Verdict
-from commtune.tuner.stats import (
+from commtune.tuner.statistics.intervals import (
     SITTING_SPREAD,
     Estimate,
     blocks_to_decide,

@@ -8,12 +8,12 @@ import pytest
 from held_campaigns import hold
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.campaign.plan import Budget, Plan
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Operation, Phase, Workload
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
+from commtune.tuner.execution.runner import Runner
 
 SPACE = """
 space: 1

@@ -10,8 +10,8 @@ from stated_profiles import PROFILE, SIZES, point, profile
 
 from commtune.errors import UserError
 from commtune.model import DEFAULT, Interval, Profile, Verdict
-from commtune.tuner.confirm import Rules
-from commtune.tuner.verification import (
+from commtune.tuner.confirmation.comparison import Rules
+from commtune.tuner.verification.claims import (
     Claim,
     SizeVerification,
     VerificationVerdict,

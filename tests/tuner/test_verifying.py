@@ -12,9 +12,10 @@ from quiet import QuietReporter
 from stated_profiles import PROFILE, SIZES, TUNED
 from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
-from commtune.db.engine import Database, open_database
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
-from commtune.db.store import Store
+from commtune.campaign.plan import Budget, Plan
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -28,12 +29,11 @@ from commtune.model import (
 )
 from commtune.spaces import Space
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.evidence import Evidence
-from commtune.tuner.plan import Budget, Plan
-from commtune.tuner.runner import Runner
-from commtune.tuner.session import Session
-from commtune.tuner.verification import VerificationVerdict, claim_of
-from commtune.tuner.verifying import Verification, VerifyPhase
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
+from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.verification.claims import VerificationVerdict, claim_of
+from commtune.tuner.verification.phase import Verification, VerifyPhase
 
 SPACE = Space("made-up", "1", "made-up", ())
 

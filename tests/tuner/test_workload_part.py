@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from commtune.campaign.file import parse_campaign
+from commtune.campaign.plan import Plan
+from commtune.campaign.workload import rounded_words
 from commtune.db.codec import timing_from, workload_from, workload_json
 from commtune.errors import CampaignError
-from commtune.kernels.twin.layout import WINDOW
+from commtune.formatting import split_note
+from commtune.kernels.python_bench.layout import WINDOW
 from commtune.model import Backend, Operation, OwnBenchmark, Timing, Workload
 from commtune.model.operations import IN_PYTHON
-from commtune.text import split_note
-from commtune.tuner.campaign_file import parse_campaign
-from commtune.tuner.plan import Plan
-from commtune.tuner.workload_part import rounded_words
 
 HEAD = "campaign: 1\nname: w\nspace: nccl\n"
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from commtune.cluster.slurm.placement import expand_hosts
 from commtune.cluster.slurm.queries import FIELD, RECORD, SlurmFault, ask_slurm, read_count
 from commtune.errors import EnvironmentFault, MissingComponent
-from commtune.systems.seen import SeenPartition, SeenSlurm
+from commtune.systems.detection.seen import SeenPartition, SeenSlurm
 
 #: A person waits.
 _TIMEOUT_S = 10.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from commtune.cluster.tracing.values import holds_value
 from commtune.model import Configuration, Operation
-from commtune.tuner.executed import Setting, Told
+from commtune.tuner.effective.settings import Setting, Told
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
 from commtune.cluster.tracing.output import by_size
+from commtune.documents.quantities import format_bytes
 from commtune.model import Operation
-from commtune.quantities import format_bytes
 
 _PREFIX = "MPIR_CVAR_"
 #: Further beginnings under which MPICH looks for the same variable.

@@ -19,7 +19,7 @@ from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, Trace
 from commtune.cluster.tracing.nccl_choices import LogOrigin, NcclChoice, choices_in, is_name
 from commtune.cluster.tracing.values import holds_value
 from commtune.model import Configuration, Execution, Operation
-from commtune.tuner.executed import Setting, Told, judge_execution
+from commtune.tuner.effective.settings import Setting, Told, judge_execution
 
 _T = TypeVar("_T")
 

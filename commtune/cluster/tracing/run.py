@@ -12,9 +12,9 @@ from commtune.cluster.tracing.library import (
     differing_controls,
     judge_settings,
 )
+from commtune.documents.quantities import format_bytes
 from commtune.model import Execution, RunRequest
-from commtune.quantities import format_bytes
-from commtune.tuner.executed import judge_execution
+from commtune.tuner.effective.settings import judge_execution
 from commtune.tuner.ports import Program, Records
 
 

@@ -1,10 +1,10 @@
-"""What Alembic runs: migrations on the connection that commtune.db.engine hands over."""
+"""What Alembic runs: migrations on the connection that commtune.db.connection.engine hands over."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from commtune.db.location import VERSION_TABLE
+from commtune.db.connection.location import VERSION_TABLE
 from commtune.db.tables import Base
 
 context.configure(

@@ -1,11 +1,5 @@
-"""The second implementation of the benchmark contract, in Python over mpi4py.
+"""The former name of ``commtune.kernels.python_bench``, for patterns written before it moved."""
 
-It runs where there is no compiler, cross-checks the native benchmark, and measures patterns that
-users write in Python (:class:`~commtune.kernels.twin.pattern.Pattern`). See docs/own-benchmark.md.
-
-It starts as quickly as it can, so nothing here imports more than it needs.
-"""
-
-from commtune.kernels.twin.pattern import Pattern
+from commtune.kernels.python_bench import Pattern
 
 __all__ = ["Pattern"]

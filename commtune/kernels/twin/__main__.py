@@ -1,34 +1,4 @@
-"""``python -m commtune.kernels.twin``: the benchmark in Python, see docs/own-benchmark.md."""
+"""The former name of ``python -m commtune.kernels.python_bench``."""
 
-from __future__ import annotations
-
-import sys
-import time
-
-_BEGAN = time.perf_counter()
-
-import commtune  # noqa: E402  # the clock runs already
-from commtune.kernels.twin.faults import USAGE, UsageFault  # noqa: E402
-from commtune.kernels.twin.launcher import speaks_for_all  # noqa: E402
-from commtune.kernels.twin.layout import OPERATIONS  # noqa: E402
-from commtune.kernels.twin.options import USAGE as USAGE_TEXT  # noqa: E402
-from commtune.kernels.twin.options import parse_options  # noqa: E402
-from commtune.kernels.twin.running import exit_of_all, run_benchmark  # noqa: E402
-
-
-def main() -> int:
-    """Reads the command line and does what it asks for."""
-    try:
-        options = parse_options(sys.argv[1:])
-    except UsageFault as fault:
-        return exit_of_all(USAGE, str(fault), speak=speaks_for_all())
-    if options.print == "help":
-        print(USAGE_TEXT.format(operations=", ".join(OPERATIONS)), end="")
-    elif options.print == "version":
-        print(f"commtune-bench {commtune.__version__} (Python {sys.version.split()[0]})")
-    else:
-        return run_benchmark(options, [sys.argv[0], *sys.argv[1:]], _BEGAN)
-    return 0
-
-
-sys.exit(main())
+# Importing it runs it, as -m does.
+from commtune.kernels.python_bench import __main__ as __main__

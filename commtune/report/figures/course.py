@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from commtune import text
+from commtune import formatting
 from commtune.report.course import DefaultRun, PhaseCost
 from commtune.report.figures.style import (
     BLUE,
@@ -40,7 +40,7 @@ def draw_noise(sizes: Sequence[int], runs: Sequence[DefaultRun]) -> Picture:
         unit, factor = _time_unit(max((run.at_s for run in runs), default=0.0))
         for axis, size in zip(axes, sizes, strict=True):
             _course(axis, [run for run in runs if run.bytes == size], factor)
-            axis.set_title(text.format_size(size), loc="left", fontsize=9)
+            axis.set_title(formatting.format_size(size), loc="left", fontsize=9)
         axes[-1].set_xlabel(f"{unit} since the campaign's first run")
         figure.supylabel("median time of a run of the default", fontsize=10)
         handles = _legend(axes)
@@ -52,7 +52,7 @@ def draw_noise(sizes: Sequence[int], runs: Sequence[DefaultRun]) -> Picture:
         name="noise",
         title="Noise and drift: the default over the campaign",
         alt=f"Median times of {len({r.run_id for r in runs})} runs of the default over the "
-        f"campaign, at {', '.join(text.format_size(size) for size in sizes)}.",
+        f"campaign, at {', '.join(formatting.format_size(size) for size in sizes)}.",
         draw=draw,
         height=0.9 + 1.35 * len(sizes),
     )
@@ -80,7 +80,7 @@ def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
         if outside_s > 0:
             axes.barh(["outside runs"], [outside_s], color=ORANGE, height=0.6)
         axes.invert_yaxis()
-        axes.xaxis.set_major_formatter(lambda value, _: text.format_wall_time(value))
+        axes.xaxis.set_major_formatter(lambda value, _: formatting.format_wall_time(value))
         axes.xaxis.set_major_locator(_few())
         axes.grid(axis="x", alpha=0.5)
         axes.set_xlabel("wall time")
@@ -91,7 +91,9 @@ def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
         name="spent",
         title="What the budget was spent on",
         alt="Wall time by phase: "
-        + "; ".join(f"{p.title} {text.format_wall_time(p.wall_s)}, {p.runs} runs" for p in phases),
+        + "; ".join(
+            f"{p.title} {formatting.format_wall_time(p.wall_s)}, {p.runs} runs" for p in phases
+        ),
         draw=draw,
         height=1.3 + 0.42 * (len(phases) + (outside_s > 0)),
     )

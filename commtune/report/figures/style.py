@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commtune import text
+from commtune import formatting
 from commtune.errors import MissingComponent, UserError, install_command
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def size_axis(axes: Axes, sizes: Sequence[int], *, label: str = "message size") 
     every = 1 + (len(sizes) - 1) // 12
     shown = list(sizes)[::-1][::every][::-1]
     axes.set_xscale("log", base=2)
-    axes.set_xticks(shown, [text.format_size(size) for size in shown], rotation=40, ha="right",
+    axes.set_xticks(shown, [formatting.format_size(size) for size in shown], rotation=40, ha="right",
                     rotation_mode="anchor")  # fmt: skip
     axes.minorticks_off()
     axes.set_xlim(min(sizes) / 1.6, max(sizes) * 1.6)

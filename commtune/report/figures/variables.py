@@ -16,7 +16,7 @@ from commtune.report.figures.style import (
     Picture,
     size_axis,
 )
-from commtune.tuner.importance import Importance
+from commtune.tuner.statistics.importance import Importance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

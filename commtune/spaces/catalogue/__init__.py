@@ -26,7 +26,7 @@ from commtune.spaces.catalogue.schema import (
     Range,
     Variable,
 )
-from commtune.spaces.catalogue.words import (
+from commtune.spaces.catalogue.vocabulary import (
     Danger,
     KnownFrom,
     Level,

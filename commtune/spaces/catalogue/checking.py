@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from commtune.nearest import quote_value
+from commtune.documents.nearest import quote_value
 from commtune.spaces.catalogue.loading import (
     is_after_version,
     is_before_version,
@@ -28,7 +28,7 @@ from commtune.spaces.catalogue.lookup import (
 )
 from commtune.spaces.catalogue.misspelling import is_misspelling
 from commtune.spaces.catalogue.schema import Variable
-from commtune.spaces.catalogue.words import Danger, Level, Wrong
+from commtune.spaces.catalogue.vocabulary import Danger, Level, Wrong
 
 _SUFFIXED = re.compile(r"(\d+)[kKmMgG]i?[bB]?\Z")
 #: What the launcher sets by itself.

@@ -9,11 +9,11 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.validation import validate_document
+from commtune.documents.yaml_document import Document, Where, load_document, parse_document
 from commtune.errors import DocumentError, UnknownName
-from commtune.nearest import quote_value, suggest
 from commtune.spaces.catalogue.schema import Catalogue, Need, Variable
-from commtune.spaces.document import Document, Where, load_document, parse_document
-from commtune.spaces.explaining import validate_document
 
 _FILES = resources.files("commtune.spaces") / "catalogue"
 _VERSION = re.compile(r"\d+(\.\d+)*")

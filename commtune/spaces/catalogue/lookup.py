@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from commtune.documents.yaml_document import parse_document
 from commtune.spaces.catalogue.loading import (
     catalogue_text,
     list_libraries,
@@ -16,7 +17,6 @@ from commtune.spaces.catalogue.loading import (
     names_in,
 )
 from commtune.spaces.catalogue.schema import Catalogue, Interaction, NotVariable, Variable
-from commtune.spaces.document import parse_document
 
 _CUTOFF = 0.75
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from commtune.spaces.catalogue.words import (
+from commtune.spaces.catalogue.vocabulary import (
     Danger,
     KnownFrom,
     Level,

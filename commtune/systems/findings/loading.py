@@ -8,8 +8,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import DocumentError
-from commtune.nearest import quote_value, suggest
 from commtune.spaces import Document, load_document, parse_document, validate_document
 from commtune.systems.findings.schema import Finding, FindingFile
 

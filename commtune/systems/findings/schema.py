@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.quantities import QuantityError
 from commtune.model import Operation
-from commtune.nearest import quote_value, suggest
-from commtune.quantities import QuantityError
 from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.schema import Count, Model, Name, Size, Variable
 

@@ -17,7 +17,7 @@ from commtune.cluster.slurm.placement import Distance, find_distance
 from commtune.cluster.slurm.queries import Queue, QueueSnapshot, SlurmError, SlurmFault
 from commtune.cluster.slurm.site import describe_site
 from commtune.cluster.slurm.states import JobState
-from commtune.cluster.slurm.submitting import Submission, SubmissionFault
+from commtune.cluster.slurm.submission import Submission, SubmissionFault
 
 NETWORK = (
     "SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[1-2]\n"

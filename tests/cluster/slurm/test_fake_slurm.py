@@ -15,7 +15,7 @@ from late_limits import begin_when
 from commtune.cluster.slurm.accounting import Accounting, node_hours, sighting_in, use_in_accounts
 from commtune.cluster.slurm.queries import Queue, SlurmError, SlurmFault
 from commtune.cluster.slurm.states import JobState, ObservedState, PendingReason, classify_reason
-from commtune.cluster.slurm.submitting import Submission, SubmissionFault
+from commtune.cluster.slurm.submission import Submission, SubmissionFault
 
 
 @pytest.fixture

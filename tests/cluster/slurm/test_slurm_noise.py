@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.slurm.beside import AggressorFiles, AggressorLaunch, request_with_aggressor
+from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch, request_with_aggressor
 from commtune.kernels.aggressor import AggressorReport, read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
 from commtune.model import Aggressor, AggressorPattern, Outcome, RunResult

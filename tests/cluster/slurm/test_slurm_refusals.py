@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commtune.cluster.slurm.queries import SlurmError
-from commtune.cluster.slurm.submitting import trouble_of_submission
+from commtune.cluster.slurm.submission import trouble_of_submission
 
 #: What the controller answers a submission with, by what it means: all that slurmctld of 22.05 and
 #: 25.11 can return from there and that says why.

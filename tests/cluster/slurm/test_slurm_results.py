@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from played_jobs import COMPLETE, HEADER, MEASURED, WORKLOAD, Written
 
-from commtune.cluster.slurm.folders import ControllerNote, JobFolder
+from commtune.cluster.jobs.job_folder import ControllerNote, JobFolder
+from commtune.cluster.jobs.results import JobEnd, ResultReader, lost_nodes
 from commtune.cluster.slurm.placement import read_topology
-from commtune.cluster.slurm.results import JobEnd, ResultReader, lost_nodes
 from commtune.cluster.slurm.states import JobState
 from commtune.kernels.records import Records
 from commtune.model import (

@@ -8,8 +8,8 @@ import pytest
 from fake_slurm.driver import FakeSlurm, Fate
 from played_jobs import Laboratory, block, collected, play
 
+from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.slurm.accounting import Accounting
-from commtune.cluster.slurm.block_jobs import BlockJobs
 
 
 @pytest.fixture

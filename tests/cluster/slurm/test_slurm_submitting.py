@@ -16,7 +16,7 @@ from slurm_cluster import Cluster
 
 from commtune.cluster.slurm.queries import Queue, SlurmError, SlurmFault
 from commtune.cluster.slurm.states import JobState
-from commtune.cluster.slurm.submitting import (
+from commtune.cluster.slurm.submission import (
     Submission,
     SubmissionFault,
     clean_environment,

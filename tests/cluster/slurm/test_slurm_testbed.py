@@ -16,7 +16,7 @@ from components import require_component
 from slurm_cluster import NODES, Cluster, running_cluster
 
 from commtune import process
-from commtune.cluster.mpi import find_mpi
+from commtune.cluster.mpi.discovery import find_mpi
 from commtune.cluster.slurm.accounting import Accounting
 from commtune.cluster.slurm.queries import Queue, SlurmError, SlurmFault
 from commtune.errors import MissingComponent

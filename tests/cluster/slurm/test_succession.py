@@ -12,10 +12,10 @@ import pytest
 from chained_allocations import NEVER, Chain, ended
 from fake_slurm.driver import TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
 
-from commtune.cluster.slurm.flight import key_in, new_key
+from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE, KEY_VARIABLE
+from commtune.cluster.jobs.tracked_job import key_in, new_key
 from commtune.cluster.slurm.placement import expand_hosts
 from commtune.cluster.slurm.queries import SlurmFault
-from commtune.cluster.slurm.succession import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
 

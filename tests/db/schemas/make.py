@@ -18,10 +18,10 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2])]
 
 import database_values as given  # noqa: E402
 
-from commtune.db.engine import open_database  # noqa: E402
-from commtune.db.location import SCHEMA  # noqa: E402
+from commtune.db.connection.engine import open_database  # noqa: E402
+from commtune.db.connection.location import SCHEMA  # noqa: E402
 from commtune.db.locks import LockOwner  # noqa: E402
-from commtune.db.store import Store  # noqa: E402
+from commtune.db.storage.store import Store  # noqa: E402
 from commtune.model import JobStage  # noqa: E402
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
 
-_STORE = "commtune.db.store:Store."
-_BOOK = "commtune.db.jobs:StoredJobs."
-_SBATCH = "commtune.cluster.slurm.submitting:Submission.submit"
-_SUCCESSION = "commtune.cluster.slurm.succession:AllocationChain."
+_STORE = "commtune.db.storage.store:Store."
+_BOOK = "commtune.db.storage.jobs:StoredJobs."
+_SBATCH = "commtune.cluster.slurm.submission:Submission.submit"
+_SUCCESSION = "commtune.cluster.jobs.allocation_chain:AllocationChain."
 
 _SUBMITTING = (
     Death(_BOOK + "put_job", "before", command="submit"),

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
 
-_STORE = "commtune.db.store:Store."
-_BOOK = "commtune.db.jobs:StoredJobs."
-_SLURM = "commtune.cluster.slurm."
-_SBATCH = _SLURM + "submitting:Submission.submit"
+_STORE = "commtune.db.storage.store:Store."
+_BOOK = "commtune.db.storage.jobs:StoredJobs."
+_SLURM = "commtune.cluster.jobs."
+_SBATCH = "commtune.cluster.slurm.submission:Submission.submit"
 _LAND = _SLURM + "block_jobs:BlockJobs._land"
 
 #: In the order in which a campaign comes to them: each is the death of one controller.
 _DEATHS = (
     Death(_STORE + "start_runs", "before"),
     Death(_STORE + "start_runs"),
-    Death(_SLURM + "folders:JobFolder.write_script"),
+    Death(_SLURM + "job_folder:JobFolder.write_script"),
     Death(_BOOK + "put_job", holds="'prepared'"),
     Death(_SBATCH),
     Death(_BOOK + "put_job", holds="'submitted'"),
-    Death(_SLURM + "watching:Watch.over", "before"),
+    Death(_SLURM + "monitor:JobMonitor.over", "before"),
     Death(_LAND, "before"),
     Death(_LAND),
     Death(_STORE + "finish_run", count=2),
@@ -28,7 +28,7 @@ _DEATHS = (
     # Traces are jobs without runs.
     Death(_BOOK + "put_job", holds="'trace'"),
     Death(_SBATCH),
-    Death(_SLURM + "watching:Watch.over", holds="'trace'"),
+    Death(_SLURM + "monitor:JobMonitor.over", holds="'trace'"),
     Death(_STORE + "add_execution", "before"),
     # The confirmation, with several jobs in flight.
     Death(_STORE + "decide", "before"),

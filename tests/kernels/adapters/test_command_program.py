@@ -11,11 +11,11 @@ import pytest
 from components import require_component
 
 from commtune import process
-from commtune.cluster.launch import base_environment, command_path
-from commtune.cluster.local import LocalBenchmark
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import base_environment, command_path
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.programs import files_of, other_program
-from commtune.kernels.twin.program import libmpi_of
+from commtune.kernels.python_bench.program import libmpi_of
 from commtune.model import (
     Configuration,
     Measurement,

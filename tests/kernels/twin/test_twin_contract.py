@@ -15,9 +15,9 @@ from bench_runs import Ended
 from jsonschema import Draft202012Validator
 from twin_runs import RunTwin
 
+from commtune.kernels.python_bench.layout import OPERATIONS, bus_factor
+from commtune.kernels.python_bench.program import TwinProgram, libmpi_of
 from commtune.kernels.records import read_records
-from commtune.kernels.twin.layout import OPERATIONS, bus_factor
-from commtune.kernels.twin.program import TwinProgram, libmpi_of
 from commtune.model import DEFAULT, MpiInstallation, Operation, RunRequest, Timing, Workload
 
 _SCHEMA = json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
@@ -37,7 +37,7 @@ def test_a_variable_of_nccl_makes_several_nodes_as_in_the_native_one(run_twin: R
     completed = run_twin.run(
         [
             "sh", "-c", 'NCCL_HOSTID=n$((PMI_RANK / 2)) exec "$@"', "sh",
-            sys.executable, "-P", "-m", "commtune.kernels.twin", "--op=ring", "--sizes=64",
+            sys.executable, "-P", "-m", "commtune.kernels.python_bench", "--op=ring", "--sizes=64",
             "--max-samples=10", f"--records={records}",
         ],
         3,

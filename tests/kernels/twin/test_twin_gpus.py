@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 from twin_runs import RunTwin, installed_mpi
 
 from commtune import process
-from commtune.kernels.twin.devices import place_among
-from commtune.kernels.twin.faults import UsageFault
+from commtune.kernels.python_bench.devices import place_among
+from commtune.kernels.python_bench.faults import UsageFault
 
 _ROOT = Path(__file__).parents[3]
 _SCHEMA = _ROOT / "commtune/kernels/contract/v1.schema.json"
@@ -45,7 +45,7 @@ class RunOnGpus:
         words = [
             "--backend=python-device", "--sizes=4096", "--max-samples=10", f"--records={records}",
         ]  # fmt: skip
-        program = [sys.executable, "-P", "-m", "commtune.kernels.twin", *words, *arguments]
+        program = [sys.executable, "-P", "-m", "commtune.kernels.python_bench", *words, *arguments]
         further = {"PYTHONPATH": str(self.folder), "STAND_IN_GPUS": str(gpus)}
         if busy is not None:
             further["STAND_IN_BUSY"] = str(busy)
@@ -55,7 +55,7 @@ class RunOnGpus:
 @pytest.fixture
 def run_on_gpus(run_twin: RunTwin, tmp_path: Path) -> RunOnGpus:
     """Runs the twin on GPUs that are none, with records in the test's folder."""
-    shutil.copy(_ROOT / "tests/stand_in_cupy.py", tmp_path / "cupy.py")
+    shutil.copy(_ROOT / "tests/support/runs/stand_in_cupy.py", tmp_path / "cupy.py")
     return RunOnGpus(run_twin, tmp_path)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from commtune.kernels.twin import launcher
+from commtune.kernels.python_bench import launcher
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from twin_runs import RunTwin, installed_mpi
 
+from commtune.kernels.python_bench import Pattern
+from commtune.kernels.python_bench.faults import UsageFault
+from commtune.kernels.python_bench.program import libmpi_of
 from commtune.kernels.records import read_records
-from commtune.kernels.twin import Pattern
-from commtune.kernels.twin.faults import UsageFault
-from commtune.kernels.twin.program import libmpi_of
 from commtune.model import MpiFlavour
 
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "halo.py"
@@ -25,7 +25,7 @@ def _pattern(folder: Path, body: str) -> str:
     file = folder / "mine.py"
     lines = "\n".join("    " + line for line in body.splitlines())
     file.write_text(
-        f"from commtune.kernels.twin import Pattern\n\n\nclass Mine(Pattern):\n{lines}\n"
+        f"from commtune.kernels.python_bench import Pattern\n\n\nclass Mine(Pattern):\n{lines}\n"
     )
     return f"{file}:Mine"
 

@@ -7,11 +7,11 @@ import statistics
 import numpy
 import pytest
 
-from commtune.kernels.twin.data import DataPattern
-from commtune.kernels.twin.layout import OPERATIONS, lay_out
-from commtune.kernels.twin.statistics import median_bounds, summarise_samples
-from commtune.kernels.twin.stopping import StoppingRule, batch_for
-from commtune.kernels.twin.work import Expected, count_wrong, expected_by
+from commtune.kernels.python_bench.data import DataPattern
+from commtune.kernels.python_bench.layout import OPERATIONS, lay_out
+from commtune.kernels.python_bench.statistics import median_bounds, summarise_samples
+from commtune.kernels.python_bench.stopping import StoppingRule, batch_for
+from commtune.kernels.python_bench.work import Expected, count_wrong, expected_by
 from commtune.model.operations import IN_PYTHON
 
 #: What src/check.cpp writes: elements 0, 1, 2, 3, 4095 and 4999.

@@ -1,0 +1,247 @@
+"""What a campaign file says of a user's own benchmark: a pattern in Python, or a command."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from commtune.campaign.pattern_file import check_pattern_file
+from commtune.campaign.values import Part, Words
+from commtune.campaign.workload import RANKS_WORDS
+from commtune.documents.nearest import quote_value
+from commtune.model import BATCHED, Backend, Operation, OwnBenchmark
+from commtune.spaces import Document, Text
+
+if TYPE_CHECKING:
+    from commtune.campaign.file import CampaignFile
+
+#: Words in a command that are replaced for each run; see ``kernels.adapters.program``.
+_PLACEHOLDER = re.compile(r"\{[a-z_]*\}")
+_KNOWN_PLACEHOLDERS = ("{sizes}", "{smallest}", "{largest}", "{ranks}", "{run_id}", "{json}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_NAME = 50
+#: How names of scripts end, which some interpreter is given.
+_OF_SCRIPTS = (".py", ".sh", ".pl", ".jl", ".rb", ".R", ".lua", ".js")
+#: Programs whose option -m is followed by a module.
+_PYTHON = re.compile(r"python|pypy|torchrun")
+
+Output = Literal["", "nccl-tests", "nccl-tests-in-place", "osu", "imb", "json-line"]
+
+
+class BenchmarkPart(Part):
+    """What measures in the place of the native benchmark; one of ``python`` and ``command``."""
+
+    python: Text = ""
+    command: Words = ()
+    output: Output = ""
+    name: Text = ""
+
+
+def with_benchmark(document: Document, file: CampaignFile) -> CampaignFile:
+    """The file with the operation and the backend that its own benchmark comes to.
+
+    Raises:
+        DocumentError: parts that don't go together, with their place.
+    """
+    workload, part = file.workload, file.benchmark
+    if part is None:
+        if workload.backend is Backend.COMMAND:
+            raise document.error(
+                "the backend command needs a command",
+                ("workload", "backend"),
+                hint="add `benchmark: {command: [...], output: ...}`",
+            )
+        if workload.operation.is_own:
+            raise document.error(
+                f"{workload.operation} is what a benchmark of one's own does, and there is none",
+                ("workload", "operation"),
+                hint="add `benchmark: {python: FILE.py:CLASS}`, or name an operation",
+            )
+        _check_plain(document, file)
+        return file
+    if bool(part.python) == bool(part.command):
+        raise document.error(
+            "a benchmark of one's own is either a pattern in Python or a command",
+            ("benchmark",),
+            hint="write `python: FILE.py:CLASS`, or `command: [...]` with `output: ...`",
+        )
+    update = (
+        _of_pattern(document, file, part) if part.python else _of_command(document, file, part)
+    )
+    changed = file.model_copy(update={"workload": workload.model_copy(update=update)})
+    _check_plain(document, changed)
+    return changed
+
+
+def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBenchmark | None:
+    """The benchmark of the user's own; ``None`` where there is none.
+
+    Raises:
+        DocumentError: its file or its program is not there, or the file has no such pattern.
+    """
+    part = file.benchmark
+    if part is None:
+        return None
+    if part.command:
+        on_slurm = file.slurm is not None or file.system is not None
+        _check_program(document, part, folder, on_slurm=on_slurm)
+        command, where = tuple(part.command), str(folder.resolve())
+        return OwnBenchmark(command=command, output=part.output, folder=where)
+    written, kind = _split(part.python)
+    path = (folder / Path(written).expanduser()).resolve()
+    if not path.is_file():
+        raise document.error(
+            f"there is no pattern file {path}",
+            ("benchmark", "python"),
+            hint="paths start at the campaign file's folder; write FILE.py:CLASS",
+        )
+    check_pattern_file(path, kind)
+    return OwnBenchmark(pattern=f"{path}:{kind}" if kind else str(path))
+
+
+def found_words(own: OwnBenchmark | None, *, on_slurm: bool) -> str:
+    """Which program a command's first word is here; empty for a path, and where jobs find it."""
+    if own is None or not own.command or "/" in own.command[0] or on_slurm:
+        return ""
+    return f"the command's {own.command[0]} is {shutil.which(own.command[0])}, by your PATH"
+
+
+def _split(written: str) -> tuple[str, str]:
+    path, colon, kind = written.partition(".py:")
+    return (path + ".py", kind) if colon else (written, "")
+
+
+def _of_pattern(
+    document: Document, file: CampaignFile, part: BenchmarkPart
+) -> dict[str, Operation | Backend]:
+    backends = (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
+    given = file.workload.model_fields_set
+    if "operation" in given:
+        raise document.error(
+            "a pattern is an operation of its own",
+            ("workload", "operation"),
+            hint="take it out; `name` below `benchmark` gives it another name",
+        )
+    if "backend" in given and file.workload.backend not in backends:
+        raise document.error(
+            f"a pattern in Python does not run on the backend {file.workload.backend}",
+            ("workload", "backend"),
+            hint=f"write {' or '.join(backends)}, or take it out",
+        )
+    if part.output:
+        raise document.error(
+            "the output of a pattern is known",
+            ("benchmark", "output"),
+            hint="take it out; it is for commands",
+        )
+    path, kind = _split(part.python)
+    backend = file.workload.backend if "backend" in given else Backend.PYTHON_HOST
+    return {"operation": _named(document, part, kind or Path(path).stem), "backend": backend}
+
+
+def _of_command(
+    document: Document, file: CampaignFile, part: BenchmarkPart
+) -> dict[str, Operation | Backend]:
+    given = file.workload.model_fields_set
+    if not part.output:
+        raise document.error(
+            "how the command's output is to be read is missing",
+            ("benchmark",),
+            hint="add output: nccl-tests, nccl-tests-in-place, osu, imb or json-line",
+        )
+    if "backend" in given and file.workload.backend is not Backend.COMMAND:
+        raise document.error(
+            f"a command has no backend {file.workload.backend}",
+            ("workload", "backend"),
+            hint="take it out: the command says itself what it uses",
+        )
+    for word in part.command:
+        for found in _PLACEHOLDER.findall(word):
+            if found not in _KNOWN_PLACEHOLDERS:
+                raise document.error(
+                    f"{found} stands for nothing in a command",
+                    ("benchmark", "command"),
+                    hint=f"known: {', '.join(_KNOWN_PLACEHOLDERS)}",
+                )
+    update: dict[str, Operation | Backend] = {"backend": Backend.COMMAND}
+    if "operation" not in given:
+        update["operation"] = _named(document, part, _name_of(part.command))
+    return update
+
+
+def _name_of(command: Sequence[str]) -> str:
+    """What tells commands apart: a script or a module among their words, else the program.
+
+    ``python train.py`` and ``python other.py`` are two programs.
+    """
+    is_python = False
+    for before, word in pairwise(command):
+        is_python = is_python or _PYTHON.match(Path(before).name) is not None
+        # Other programs have an option -m of their own: OSU's takes sizes.
+        if (before == "-m" and is_python) or Path(word).suffix in _OF_SCRIPTS:
+            return Path(word).name
+    return Path(command[0]).stem
+
+
+def _named(document: Document, part: BenchmarkPart, name: str) -> Operation:
+    if part.name:
+        try:
+            return Operation(f"own:{part.name}")
+        except ValueError as error:
+            raise document.error(
+                f"{quote_value(part.name)} can't name a benchmark",
+                ("benchmark", "name"),
+                hint="use letters, digits and . _ -, 58 at most; begin with a letter or digit",
+            ) from error
+    tidy = _NOT_IN_NAMES.sub("-", name).lstrip("._-")[:_LONGEST_NAME]
+    return Operation(f"own:{tidy or 'benchmark'}")
+
+
+def _check_program(
+    document: Document, part: BenchmarkPart, folder: Path, *, on_slurm: bool
+) -> None:
+    program = part.command[0]
+    found = (folder / program).is_file() if "/" in program else shutil.which(program)
+    # On a cluster, modules may bring it where jobs run.
+    if not found and not on_slurm:
+        raise document.error(
+            f"there is no program {quote_value(program)}",
+            ("benchmark", "command"),
+            hint="commands are started in the campaign file's folder; write a path, or put it "
+            "on PATH",
+        )
+
+
+def _check_plain(document: Document, file: CampaignFile) -> None:
+    """What only some benchmarks can do."""
+    workload = file.workload
+    if workload.ranks < 2 and workload.backend is not Backend.COMMAND:
+        raise document.error(
+            f"workload.ranks: {workload.ranks} is out of range",
+            ("workload", "ranks"),
+            hint=RANKS_WORDS,
+        )
+    if workload.backend.is_native:
+        return
+    if file.timing.mode == BATCHED:
+        raise document.error(
+            f"the backend {workload.backend} knows no batches",
+            ("timing", "mode"),
+            hint="take it out",
+        )
+    if file.benchmark is not None and file.guard_operations:
+        raise document.error(
+            "a benchmark of one's own knows no other operations that could be guarded",
+            ("guard_operations",),
+            hint="take them out",
+        )
+    if file.aggressor is not None:
+        raise document.error(
+            f"an aggressor goes with the native benchmark only, and this is {workload.backend}",
+            ("aggressor",),
+            hint="take it out",
+        )

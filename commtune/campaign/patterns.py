@@ -1,0 +1,319 @@
+"""Shapes of patterns as users write them: held against ranks and nodes, with what is legal."""
+
+from __future__ import annotations
+
+import math
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.campaign.invalid_key import InvalidKey
+from commtune.documents.nearest import quote_value
+from commtune.errors import CampaignError
+from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters
+from commtune.model.operations import IN_PYTHON
+from commtune.model.patterns import ACTIVE, GROUPED, MIXED
+
+#: Messages of a matrix; rank 0 sends their text to all others.
+_MOST_MESSAGES = 100_000
+_LARGEST_FILE = 16 * 2**20
+
+#: Keys, with the operations that take them.
+_TAKEN_BY: dict[str, tuple[str, ...]] = {
+    "window": (Operation.STREAM,),
+    "group_size": GROUPED,
+    "active": ACTIVE,
+    "direction": ACTIVE,
+    "matrix": (Operation.MATRIX,),
+    "inside": MIXED,
+    "between": MIXED,
+    "assemble": (Operation.STRIPING,),
+}
+
+#: Keys that name a backend for some of the messages.
+_MECHANISMS = ("inside", "between", "assemble")
+
+
+@dataclass(frozen=True)
+class PatternFields:
+    """What is written of a shape; ``None`` where nothing is.
+
+    Attributes:
+        nodes: of each run, or emulated; groups are those of a node unless it is said otherwise.
+        backend: of the workload; ``None`` where it is left to ``inside``, ``between`` and
+            ``assemble``.
+        matrix: a file, with the folder that a relative path starts at.
+    """
+
+    operation: Operation
+    ranks: int
+    nodes: int = 1
+    backend: Backend | None = None
+    window: int | None = None
+    group_size: int | None = None
+    active: int | None = None
+    direction: Direction | None = None
+    matrix: Path | None = None
+    inside: Backend | None = None
+    between: Backend | None = None
+    assemble: Backend | None = None
+
+
+def matrix_path(written: str | None, folder: Path) -> Path | None:
+    """Where a matrix file is; ``~`` is a home folder.
+
+    Args:
+        folder: where a relative path starts.
+
+    Raises:
+        KeyRefused: nobody has that home.
+    """
+    if not written:
+        return None
+    try:
+        return folder / Path(written).expanduser()
+    except RuntimeError as error:
+        home = Path(written).parts[0]
+        raise InvalidKey(
+            "matrix", f"{home} is nobody's home folder here", f"write ./{home} for such a folder"
+        ) from error
+
+
+def pattern_of(asked: PatternFields) -> PatternParameters:
+    """The shape that is asked for.
+
+    Raises:
+        KeyRefused: keys that the operation has not, or values that don't go together.
+        CampaignError: what is wrong in a matrix file, with its line.
+    """
+    _check_keys(asked)
+    content = _content(asked)
+    return PatternParameters(
+        group_size=_group_size(asked),
+        active=_active(asked),
+        direction=str(asked.direction or Direction.OUTBOUND),
+        inside=str(asked.inside or ""),
+        between=str(asked.between or ""),
+        assemble=str(asked.assemble or ""),
+        matrix=content.key if content else "",
+        content=content,
+    )
+
+
+def backend_of(asked: PatternFields) -> Backend:
+    """The backend of the workload: as written, else one that keys of some messages name.
+
+    Raises:
+        KeyRefused: they work on other memory, or another build is needed for them; or the
+            backend has not the operation.
+    """
+    named = {key: value for key in _MECHANISMS if (value := getattr(asked, key))}
+    backend = asked.backend
+    if backend is None and named:
+        values = tuple(named.values())
+        backend = Backend.XCCL if Backend.XCCL in values else values[-1]
+    backend = backend or Backend.MPI_HOST
+    for key, value in named.items():
+        _check_mechanism(asked, key, value, backend)
+    check_operation(asked.operation, backend, "backend")
+    return backend
+
+
+def check_operation(operation: Operation, backend: Backend, key: str) -> None:
+    """Sees that a backend has an operation.
+
+    Args:
+        key: what is at fault if it has not.
+
+    Raises:
+        KeyRefused: with those that it has.
+    """
+    if not operation.is_own and not backend.does(operation):
+        raise InvalidKey(
+            key,
+            f"the backend {backend} does not know the operation {operation}",
+            f"it knows {', '.join(IN_PYTHON)}",
+        )
+
+
+def _check_mechanism(asked: PatternFields, key: str, value: Backend, backend: Backend) -> None:
+    if not value.is_native or not backend.is_native:
+        other = value if not value.is_native else backend
+        raise InvalidKey(
+            key, f"{other} knows no two backends", "they are for commtune's own benchmark"
+        )
+    if value.memory != backend.memory:
+        raise InvalidKey(
+            key,
+            f"{value} works on {value.memory} memory, and the backend {backend} on "
+            f"{backend.memory} memory",
+            f"write backend: {value}, or name backends for {backend.memory} memory",
+        )
+    if value is Backend.XCCL and backend is not Backend.XCCL:
+        raise InvalidKey(
+            key,
+            f"results with xccl are bound to its version, and the backend is {backend}",
+            "write backend: xccl",
+        )
+    if key == "between" and asked.nodes > 1 and value in (Backend.IPC_PUT, Backend.IPC_GET):
+        raise InvalidKey(
+            key, f"{value} can't reach another node", "write between: xccl or mpi-device"
+        )
+
+
+def _check_keys(asked: PatternFields) -> None:
+    operation = asked.operation
+    for key, takers in _TAKEN_BY.items():
+        if getattr(asked, key) is not None and operation not in takers:
+            word = {"window": "window of messages", "matrix": "matrix file"}.get(key, key)
+            raise InvalidKey(
+                key,
+                f"{operation} has no {word}",
+                f"take it out, or write operation: {' or '.join(takers)}",
+            )
+    if operation is Operation.MATRIX and asked.matrix is None:
+        raise InvalidKey(
+            "matrix",
+            "a matrix needs its file",
+            "write matrix: FILE, with a line 'FROM TO BYTES' for each message",
+        )
+
+
+def _group_size(asked: PatternFields) -> int:
+    """Ranks of a group; a default that fits, where none is written."""
+    operation, ranks, each = asked.operation, asked.ranks, asked.ranks // asked.nodes
+    if operation not in GROUPED:
+        return 1
+    legal = _legal_groups(operation, ranks, asked.nodes)
+    if not legal:
+        need = "an even number of ranks" if operation is Operation.STRIPING else "2 ranks or more"
+        raise InvalidKey(
+            "ranks",
+            f"{operation} is between groups of ranks, and {ranks} ranks don't make them",
+            f"write {need}",
+        )
+    size = asked.group_size
+    if size is None:
+        if operation is Operation.STRIPING:
+            return legal[-1]
+        return each if asked.nodes > 1 and each in legal else legal[0]
+    if size not in legal:
+        raise InvalidKey("group_size", _why_not(asked, size), _nearest(legal, size))
+    return size
+
+
+def _legal_groups(operation: Operation, ranks: int, nodes: int) -> list[int]:
+    each = ranks // nodes
+    if operation is Operation.STRIPING:
+        return [ranks // 2] if ranks >= 2 and ranks % 2 == 0 else []
+    return [
+        size
+        for size in range(1, ranks // 2 + 1)
+        if ranks % size == 0 and (each % size == 0 or size % each == 0)
+    ]
+
+
+def _why_not(asked: PatternFields, size: int) -> str:
+    ranks, each = asked.ranks, asked.ranks // asked.nodes
+    if asked.operation is Operation.STRIPING:
+        return f"striping is between 2 groups, and {size} is not half of {ranks} ranks"
+    if ranks % size:
+        return f"{ranks} ranks don't make groups of {size}"
+    if ranks == size:
+        return f"{ranks} ranks make one group of {size}, which has no other to send to"
+    if size > ranks:
+        return f"a group of {size} is more than the {ranks} ranks"
+    return f"groups of {size} lie across the borders of nodes with {each} ranks each"
+
+
+def _nearest(legal: list[int], wanted: int) -> str:
+    nearest = min(legal, key=lambda size: (abs(size - wanted), size))
+    return f"nearest: {nearest}" + (f"; legal: {_listed(legal)}" if len(legal) > 1 else "")
+
+
+def _listed(numbers: list[int]) -> str:
+    shown = [str(number) for number in numbers[:12]]
+    return ", ".join([*shown, "..."] if len(numbers) > len(shown) else shown)
+
+
+def _active(asked: PatternFields) -> int:
+    active = asked.active or 1
+    size = _group_size(asked)
+    if active > size:
+        raise InvalidKey(
+            "active", f"{active} active ranks are more than a group of {size}", f"nearest: {size}"
+        )
+    return active
+
+
+def _content(asked: PatternFields) -> Matrix | None:
+    if asked.matrix is None:
+        return None
+    try:
+        found = asked.matrix.stat()
+        # Devices and pipes have no size, and some never end.
+        if not stat.S_ISREG(found.st_mode) and not asked.matrix.is_dir():
+            raise InvalidKey(
+                "matrix", f"the matrix file {asked.matrix} is no file", "lines: FROM TO BYTES"
+            )
+        if found.st_size > _LARGEST_FILE:
+            raise InvalidKey(
+                "matrix",
+                f"the matrix file {asked.matrix} is longer than 16 MiB",
+                f"{_MOST_MESSAGES:,} messages are the most",
+            )
+        text = asked.matrix.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidKey(
+            "matrix", f"the matrix file {asked.matrix} is no text", "lines: FROM TO BYTES"
+        ) from error
+    except OSError as error:
+        raise InvalidKey(
+            "matrix",
+            f"the matrix file {asked.matrix} can't be read: {(error.strerror or '').lower()}",
+            "in a campaign, paths start at the campaign file's folder",
+        ) from error
+    return parse_matrix(text, asked.matrix, asked.ranks)
+
+
+def parse_matrix(text: str, file: Path, ranks: int) -> Matrix:
+    """The messages of a matrix file: lines ``FROM TO BYTES``, ``#`` begins a comment.
+
+    Raises:
+        CampaignError: with file and line.
+    """
+    flows: list[Flow] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        flow = _flow(words, file, number, ranks)
+        if flow[2] > 0:
+            flows.append(flow)
+        if len(flows) > _MOST_MESSAGES:
+            raise CampaignError(
+                f"more than {_MOST_MESSAGES:,} messages", file=file, line=number,
+                hint="put the messages from one rank to one other together",
+            )  # fmt: skip
+    if not flows:
+        raise CampaignError("nobody sends anything", file=file, hint="a line: FROM TO BYTES")
+    return Matrix(tuple(flows), file=" ".join(file.name.split()))
+
+
+def _flow(words: list[str], file: Path, line: int, ranks: int) -> Flow:
+    hint = "write three numbers from 0: sender, receiver, bytes"
+    try:
+        start, end, amount = int(words[0]), int(words[1]), float(words[2])
+        is_sound = len(words) == 3 and min(start, end, amount) >= 0 and math.isfinite(amount)
+    except (ValueError, IndexError):
+        is_sound, start, end, amount = False, 0, 0, 0.0
+    if not is_sound:
+        raise CampaignError(
+            f"{quote_value(' '.join(words))} is no message", file=file, line=line, hint=hint
+        )
+    if max(start, end) >= ranks:
+        raise CampaignError(
+            f"rank {max(start, end)} is named, and there are {ranks} ranks", file=file, line=line,
+            hint=f"nearest: {ranks - 1}; ranks are counted from 0",
+        )  # fmt: skip
+    return start, end, amount

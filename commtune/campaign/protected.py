@@ -1,0 +1,142 @@
+"""Variables that keep hardware safe: they pass to every run, and spaces are cut by them.
+
+Pure: the environment is given, and nothing is read from this process's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from commtune.errors import CampaignError
+from commtune.model import PROTECTED_NAMES
+
+if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
+    from pathlib import Path
+
+    from commtune.campaign.file import CampaignSpec
+    from commtune.model import Configuration
+    from commtune.spaces import Space
+
+#: Values that need what a guard switches off, or are about nothing else: for a guard and its
+#: value, the parameter and the word in its values, in lower case. Of whole variables, their
+#: catalogue says what they need.
+_ABOUT = {("NCCL_NVLS_ENABLE", "0"): (("NCCL_ALGO", "nvls"), ("RCCL_ALGO", "nvls"))}
+
+
+def protected_settings(
+    spec_guards: tuple[str, ...], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """The guard variables that are set, with their values.
+
+    Args:
+        spec_guards: further names, from a campaign and the description of its system.
+    """
+    names = dict.fromkeys([*spec_guards, *PROTECTED_NAMES])
+    return {name: environment[name] for name in names if name in environment}
+
+
+def check_pins(
+    pinned: Mapping[str, str], guards: Mapping[str, str], file: Path | None = None
+) -> None:
+    """Refuses pins that would replace guard variables which are set.
+
+    Raises:
+        CampaignError: the campaign pins one of them to another value.
+    """
+    for name, value in guards.items():
+        if pinned.get(name, value) != value:
+            raise CampaignError(
+                f"{name}={value} is set in this environment to keep hardware safe, and the "
+                f"campaign pins it to {pinned[name]}",
+                file=file,
+                hint=f"take {name} out of the campaign's pins and of its space",
+            )
+
+
+def apply_protected(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
+    """The campaign with its space cut by the guard variables that are set, and what is to say.
+
+    Raises:
+        CampaignError: the campaign pins a guard variable to another value.
+    """
+    space, said = spec.plan.space, list(spec.remarks)
+    guards = protected_settings(spec.guard_variables, environment)
+    check_pins(space.pinned, guards, spec.file)
+    for name, value in guards.items():
+        space = _without(space, name, value, said)
+        for parameter, word in _ABOUT.get((name, value), ()):
+            space = _without_values(space, parameter, word, f"{name}={value}", said)
+        space = _without_idle(space, name, value, said)
+    first, gone = first_within(spec, space, "this environment's guard variables rule it out")
+    changed = replace(spec.plan, space=space, first=first)
+    return replace(spec, plan=changed, remarks=(*said, *gone))
+
+
+def first_within(
+    spec: CampaignSpec, space: Space, why: str
+) -> tuple[tuple[Configuration, ...], list[str]]:
+    """What is tried first in a space that was cut, and what is to be said of the others.
+
+    Of a named set, as much is kept as the space still has.
+    """
+    kept: list[Configuration] = []
+    said = []
+    for configuration in spec.plan.first:
+        if not space.check(configuration):
+            kept.append(configuration)
+            continue
+        name = next((b.name for b in spec.baselines if b.configuration == configuration), None)
+        if name is None:
+            said.append(f"note: {configuration} is not tried first: {why}")
+            continue
+        from commtune.campaign.reference_settings import fit_set  # slow, and rarely needed
+
+        part = fit_set(name, configuration, space, {})
+        said.append(f"note: in the space that is left, {part.words}")
+        kept += [part.configuration] if part.configuration else []
+    return tuple(dict.fromkeys(kept)), said
+
+
+def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:
+    """The space without the parameter that sets a guarded variable."""
+    owner = next((p for p in space.parameters if variable in p.variables), None)
+    if owner is None:
+        return space
+    said.append(
+        f"note: {variable}={value} is set in this environment to keep hardware safe: it passes "
+        f"unchanged, and {owner.name} is not searched"
+    )
+    return space.customized(pin={owner.name: "unset"})
+
+
+def _without_values(space: Space, name: str, word: str, guard: str, said: list[str]) -> Space:
+    """The space without the values of a parameter in which a word occurs."""
+    parameter = space.by_name.get(name)
+    if parameter is None:
+        return space
+    values = [value for value in parameter.values if value is not None]
+    kept = [value for value in values if word not in value.lower()]
+    if len(kept) == len(values):
+        return space
+    gone = ", ".join(f"'{value}'" for value in values if value not in kept)
+    said.append(f"note: {guard} is set in this environment: {name} is searched without {gone}")
+    if not kept:
+        return space.customized(pin={name: "unset"})
+    return space.customized(narrow={name: kept})
+
+
+def _without_idle(space: Space, guard: str, value: str, said: list[str]) -> Space:
+    """The space without what a guard leaves without effect, by the catalogue."""
+    from commtune.spaces import idle_under, remove_parameters  # needed only where a guard is set
+
+    idle = idle_under(space, guard, value) if value else ()  # empty: as if it were not set
+    smaller = remove_parameters(space, idle) if idle else space
+    gone = [name for name in space.by_name if name not in smaller.by_name]
+    if gone:
+        said.append(
+            f"note: {guard}={value} is set in this environment: not searched, since without "
+            f"effect then: {', '.join(gone)}"
+        )
+    return smaller

@@ -1,0 +1,311 @@
+"""A campaign file's ``baselines``: named sets that are tried first, whole where that is legal.
+
+Nothing is changed silently: what comes to the space for them is said, and so is each variable of
+a set that is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from commtune.documents.nearest import quote_value
+from commtune.documents.quantities import QuantityError
+from commtune.errors import UnknownName
+from commtune.model import PROTECTED_NAMES, Configuration
+from commtune.slurm_templates.job_planning import pinned_variables
+from commtune.spaces import Document, Parameter, Space, Value, condition_text
+from commtune.spaces.building import as_value
+from commtune.spaces.growing import NO_EFFECT, GrownSpace, grow_space
+from commtune.systems import System
+from commtune.systems.reference_settings import (
+    PREFIX,
+    ReferenceSettings,
+    all_reference_settings,
+    find_reference_settings,
+)
+
+#: Takes the sets that are for the campaign's system and library.
+AUTO = "auto"
+
+#: Why a setting is left out that every run has without it.
+_EVERYWHERE = "pinned to this value in every run, the default's too"
+_OPT_IN = "needs an opt-in, opt_in: ["
+
+
+@dataclass(frozen=True)
+class TriedFirst:
+    """A set as a campaign tries it.
+
+    Attributes:
+        configuration: what is left of it; the default where nothing is.
+        left_out: settings that are not tried, as ``NAME=VALUE``, and why.
+        meant: of settings with an old spelling, as ``NAME=VALUE``, the value that is tried.
+    """
+
+    name: str
+    configuration: Configuration
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    meant: Mapping[str, str] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, object]:
+        """As it is stored with the campaign."""
+        tried = dict(self.configuration)
+        plain = {"name": self.name, "tried": tried, "left_out": dict(self.left_out)}
+        return {**plain, **({"meant": dict(self.meant)} if self.meant else {})}
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """What no run of it has that would change what is measured, and why."""
+        no_matter = (_EVERYWHERE, NO_EFFECT)
+        return {what: why for what, why in self.left_out.items() if not why.startswith(no_matter)}
+
+    @property
+    def words(self) -> str:
+        """What becomes of it, for people: the reasons, then what is spelt otherwise."""
+        if self.missing:
+            what = "is tried first, without" if self.configuration else "is not tried"
+        elif not self.left_out:
+            what = "is tried first, as it stands"
+        elif self.configuration:
+            what = "is tried first, whole but for what changes nothing"
+        else:
+            what = "is not tried, since it changes nothing"
+        meant = [
+            f"  {setting} is tried as {value}, which is the same to the library"
+            for setting, value in self.meant.items()
+        ]
+        return "\n".join([f"baseline {self.name} {what}", *self._reasons(), *meant])
+
+    def _reasons(self) -> list[str]:
+        """Why something is left out, and what; opt-ins as one list to be written."""
+        by_reason: dict[str, list[str]] = {}
+        asked: list[str] = []
+        for setting, reason in self.left_out.items():
+            if reason.startswith(_OPT_IN):
+                asked.append(reason.removeprefix(_OPT_IN).removesuffix("]"))
+                reason = _OPT_IN
+            by_reason.setdefault(reason, []).append(setting)
+        opt_in = f"{_OPT_IN}{', '.join(asked)}]"
+        return [
+            f"  {opt_in if reason == _OPT_IN else reason}: {', '.join(settings)}"
+            for reason, settings in by_reason.items()
+        ]
+
+
+def as_listed(written: object) -> object:
+    """``auto`` as a list of one word; a list as it is.
+
+    Raises:
+        QuantityError: one word that is something else.
+    """
+    if written == AUTO:
+        return (AUTO,)
+    if isinstance(written, str) or written is None:
+        raise QuantityError(
+            f"{quote_value(written)} is no list of baselines", hint="write auto, or [NAME, NAME]"
+        )
+    return written
+
+
+def choose_sets(
+    document: Document, names: tuple[str, ...], system: System | None, library: str
+) -> tuple[ReferenceSettings, ...]:
+    """The sets that the file asks for.
+
+    Raises:
+        DocumentError: ``auto`` without a system, no such set, or one that is not fit to try.
+    """
+    if names == (AUTO,):
+        if system is None:
+            raise document.error(
+                "baselines: auto needs to know the system",
+                ("baselines",),
+                hint="add `system: NAME`, or name sets: commtune systems baselines",
+            )
+        return tuple(
+            one for one in all_reference_settings().values() if one.is_for(system.name, library)
+        )
+    found = {name.removeprefix(PREFIX): _named(document, i, name) for i, name in enumerate(names)}
+    return tuple(found.values())
+
+
+def _named(document: Document, index: int, name: str) -> ReferenceSettings:
+    where = ("baselines", index)
+    try:
+        found = find_reference_settings(name)
+    except UnknownName as error:
+        raise document.error(error.message, where, hint=error.hint) from error
+    if found.baseline.unfit:
+        raise document.error(
+            f"{found.name} is not to be tried as it stands: {found.baseline.unfit}",
+            where,
+            hint="write what you want of it under `first`",
+        )
+    return found
+
+
+def fit_sets(
+    sets: tuple[ReferenceSettings, ...],
+    space: Space,
+    system: System | None,
+    guards: Collection[str],
+    larger: GrownSpace | None = None,
+) -> tuple[TriedFirst, ...]:
+    """What a campaign can try of each set.
+
+    Args:
+        guards: variables that pass unchanged from the environment to every run.
+        larger: what the space got for them, and why it did not get the rest.
+    """
+    larger = larger or GrownSpace(space)
+    barred, reasons = _guarded(system, guards), dict(larger.reasons)
+    for one in sets:
+        for variable, reader in one.elsewhere.items():
+            if (variable, one.settings[variable]) in reasons:
+                reasons[variable, one.settings[variable]] = f"in no catalogue ({reader})"
+    unmet = replace(larger, reasons=reasons)
+    return tuple(fit_set(one.name, one.settings, space, barred, unmet) for one in sets)
+
+
+def space_for(
+    sets: tuple[ReferenceSettings, ...],
+    space: Space,
+    system: System | None,
+    guards: Collection[str],
+    *,
+    one_node: bool,
+) -> GrownSpace:
+    """The space with what the sets need of it, before the campaign opts in, narrows and pins.
+
+    Args:
+        guards: variables that pass unchanged from the environment to every run.
+        one_node: that the campaign is on one node.
+    """
+    barred = {**_guarded(system, guards), **pinned_variables(system, {space.library})}
+    return grow_space(space, [one.settings for one in sets], barred, one_node=one_node)
+
+
+def _guarded(system: System | None, guards: Collection[str]) -> dict[str, str]:
+    """Variables that no configuration may set, and why."""
+    found = dict.fromkeys(PROTECTED_NAMES, "keeps hardware safe, so that nothing searches it")
+    found |= dict.fromkeys(guards, "passes unchanged from your environment")
+    return found | (dict.fromkeys(system.guard, f"guarded on {system.name}") if system else {})
+
+
+def fit_set(
+    name: str,
+    settings: Mapping[str, str],
+    space: Space,
+    barred: Mapping[str, str],
+    larger: GrownSpace | None = None,
+) -> TriedFirst:
+    """The largest part of a set that is a configuration of a space, as its variables come.
+
+    Args:
+        barred: variables that no configuration may set, and why.
+        larger: what the space got for the set, and why it did not get the rest.
+    """
+    larger = larger or GrownSpace(space)
+    written, unmet = settings, larger.reasons
+    settings = {v: larger.meant.get((v, value), value) for v, value in written.items()}
+    reasons: dict[str, str] = {}
+    for variable, wanted_value in settings.items():
+        why = unmet.get((variable, wanted_value), "")
+        reason = barred.get(variable) or _undeclared(space, variable, wanted_value, why)
+        if reason:
+            reasons[variable] = reason
+    kept: dict[str, Value] = {}
+    for parameter in space.parameters:
+        wanted = {v: settings[v] for v in parameter.variables if v in settings.keys() - reasons}
+        if not wanted:
+            continue
+        value = _value_of(parameter, wanted)
+        if value is None:
+            reasons |= {v: unmet.get((v, w)) or _refused(space, parameter, w)
+                        for v, w in wanted.items()}  # fmt: skip
+        elif not space.active(parameter, kept):
+            reasons |= dict.fromkeys(wanted, f"it needs {condition_text(parameter)}")
+        else:
+            kept[parameter.name] = value
+    configuration = space.configuration(kept)
+    if problems := space.check(configuration):
+        reasons |= dict.fromkeys(configuration, problems[0])
+        configuration = Configuration()
+    left_out = {f"{v}={written[v]}": reasons[v] for v in written if v in reasons}
+    meant = {
+        f"{v}={value}": settings[v]
+        for v, value in written.items()
+        if v in configuration and settings[v] != value
+    }
+    return TriedFirst(name, configuration, left_out, meant)
+
+
+def _value_of(parameter: Parameter, wanted: Mapping[str, str]) -> Value:
+    """The value that sets what is wanted, a size in whichever spelling; ``None`` for none."""
+    same = next((v for v in parameter.values if parameter.environment(v) == wanted), None)
+    if same is not None or len(parameter.variables) > 1:
+        return same
+    (word,) = wanted.values()
+    value = as_value(parameter, word)
+    return value if value in parameter.values else None
+
+
+def _undeclared(space: Space, variable: str, value: str, why: str) -> str:
+    """Why no parameter that is searched has a variable; nothing where one has."""
+    if variable in space.pinned:
+        same = space.pinned[variable] == value
+        return (
+            _EVERYWHERE
+            if same
+            else f"pinned to {quote_value(space.pinned[variable])} in every run"
+        )
+    if any(variable in parameter.variables for parameter in space.parameters):
+        return ""
+    for parameter in space.left_out.values():
+        if variable in parameter.variables:
+            return f"{_OPT_IN}{parameter.name}]"
+    if any(variable in parameter.variables for parameter in space.declared.values()):
+        return "not searched by this campaign"
+    return why or f"not in the space {space.name}"
+
+
+def _refused(space: Space, parameter: Parameter, wanted: str) -> str:
+    if len(parameter.variables) > 1:
+        return f"not among the choices of {parameter.name} in the space {space.name}"
+    if wanted in {one.value for one in parameter.restricted}:
+        return f'{_OPT_IN}"{parameter.name}={wanted}"]'
+    legal = ", ".join(value for value in parameter.values if value is not None)
+    return f"the space {space.name} has other values of {parameter.name} ({legal})"
+
+
+def set_remarks(
+    sets: tuple[ReferenceSettings, ...],
+    tried: tuple[TriedFirst, ...],
+    system: System | None,
+    library: str,
+) -> tuple[str, ...]:
+    """What is to be said of the sets before the campaign runs."""
+    if not sets:
+        where = system.name if system else "no system"
+        return (f"note: no baseline that is fit to try is known for {where} with {library}",)
+    said = []
+    for one, part in zip(sets, tried, strict=True):
+        if library not in one.baseline.libraries and not part.configuration:
+            meant = ", ".join(one.baseline.libraries)
+            said.append(f"note: baseline {one.name} is not tried: it is for {meant}")
+            continue
+        said += [f"note: {line}" for line in (part.words, *_warnings(one, system, library))]
+    return tuple(said)
+
+
+def _warnings(one: ReferenceSettings, system: System | None, library: str) -> list[str]:
+    found = one.baseline
+    said = [
+        f"baseline {one.name}: {v} is yours to set: {what}" for v, what in found.fill_in.items()
+    ]
+    if library not in found.libraries:
+        said.append(f"baseline {one.name} is for {', '.join(found.libraries)}, not for {library}")
+    if system and found.systems and system.name not in found.systems:
+        said.append(f"baseline {one.name} is for {', '.join(found.systems)}, not {system.name}")
+    return said

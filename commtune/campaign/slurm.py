@@ -1,0 +1,292 @@
+"""What a campaign file says of Slurm and of the system: its keys, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from commtune.campaign.values import (
+    Bytes,
+    Nodes,
+    Option,
+    Part,
+    Seconds,
+    Span,
+    Words,
+    require_within,
+)
+from commtune.documents.quantities import format_bytes
+from commtune.errors import DocumentError, UnknownName
+from commtune.model import Aggressor, AggressorPattern
+from commtune.slurm_templates import JobRequest, Placement, ShellCode
+from commtune.slurm_templates.job_planning import check_request, pinned_variables
+from commtune.slurm_templates.job_request import InvalidRequest, Launcher, Mpi
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.spaces import Document, Space, Text, Truth, Whole
+from commtune.systems import System, load_system
+
+#: Fields of a wish that are called otherwise in the file.
+_RENAMED = {"time": "time_s", "poll": "poll_s"}
+
+#: Bytes of messages that a rank of an aggressor has room for (docs/benchmark.md).
+_MOST_IN_A_RANK = 2**30
+
+
+class SlurmPart(Part):
+    """What is asked of Slurm; empty where the system's description decides, or the site."""
+
+    account: Option = ""
+    partition: Option = ""
+    qos: Option = ""
+    constraint: Option = ""
+    reservation: Option = ""
+    gres: Option = ""
+    gpus_per_node: Annotated[Whole, require_within(0, 1024)] = 0
+    cpus_per_rank: Annotated[Whole, require_within(0, 4096)] = 0
+    memory: Option = ""
+    exclusive: Truth | None = None
+    launcher: Launcher = ""
+    mpi: Mpi = ""
+    launcher_options: Words = ()
+    cpu_bind: Text = ""
+    gpu_bind: Text = ""
+    modules: Words = ()
+    container: Text = ""
+    container_command: Words = ("apptainer", "exec")
+    prefix: Words = ()
+    before: Text = ""
+    after: Text = ""
+    templates: Text = ""
+    jobs: Annotated[Whole, require_within(1, 1000)] = 4
+    placement: Placement = "any"
+    exclude: Nodes = ()
+    time: Seconds | None = Field(default=None, description="length of an allocation")
+    poll: Seconds = 5.0
+
+
+class AggressorPart(Part):
+    """Traffic on purpose, on further nodes of each job, beside what is measured."""
+
+    pattern: AggressorPattern
+    nodes: Annotated[Whole, require_within(1, 4096)]
+    ranks_per_node: Annotated[Whole, require_within(1, 1024)] = 1
+    message: Bytes = 128 * 1024
+    burst: Span = 0.0
+    pause: Span = 0.0
+
+
+def system_of(document: Document, name: str | None, folder: Path) -> System | None:
+    """The description that the file names, a shipped one or a file beside it.
+
+    Raises:
+        DocumentError: there is none, or it is wrong.
+    """
+    system = _load_system(document, name, folder) if name is not None else None
+    if system and system.scheduler:
+        kind = system.scheduler.kind.upper()
+        raise document.error(
+            f"jobs of {system.name} are run by {kind}, and commtune can use Slurm only",
+            ("system",),
+            hint="inside of a job of yours, on one node, a campaign runs without 'system' and "
+            "'slurm'",
+        )
+    return system
+
+
+def _load_system(document: Document, name: str, folder: Path) -> System:
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        if not (folder / name).exists():
+            raise document.error(
+                f"there is no system description {folder / name}",
+                ("system",),
+                hint="paths start at the campaign file's folder; shipped: commtune systems list",
+            )
+        return load_system(folder / name)
+    try:
+        return load_system(name)
+    except UnknownName as error:
+        raise document.error(error.message, ("system",), hint=error.hint) from error
+
+
+def wish_of(
+    document: Document,
+    part: SlurmPart | None,
+    system: System | None,
+    *,
+    nodes: int,
+    ranks: int,
+    folder: Path,
+) -> JobRequest | None:
+    """What the campaign asks of Slurm; ``None`` where it doesn't run there.
+
+    Raises:
+        DocumentError: ranks that nodes can't share evenly, or several nodes without Slurm.
+    """
+    if ranks % nodes:
+        raise _uneven(document, nodes, ranks)
+    if part is None and system is None:
+        if nodes > 1:
+            raise document.error(
+                f"a campaign on {nodes} nodes needs Slurm, and the file says nothing of it",
+                ("workload", "nodes"),
+                hint="add `slurm: {}`, with what your site asks for: account, partition",
+            )
+        return None
+    part = part or SlurmPart()
+    values = {_RENAMED.get(name, name): getattr(part, name) for name in SlurmPart.model_fields}
+    values |= {"nodes": nodes, "ranks_per_node": ranks // nodes}
+    values |= {"before": ShellCode(part.before), "after": ShellCode(part.after)}
+    values |= {"templates": _templates(document, part.templates, folder)}
+    values |= {"container": _image(part.container, folder)}
+    return JobRequest(**values)
+
+
+def with_pins(document: Document, space: Space, system: System | None) -> Space:
+    """The space with what the system pins for its library.
+
+    Raises:
+        DocumentError: the campaign searches or pins such a variable otherwise, or searches one
+            that the system guards.
+    """
+    if system is None:
+        return space
+    searched = {v: p.name for p in space.parameters for v in p.variables}
+    for name, guard in system.guard.items():
+        if name in searched or name in space.pinned:
+            found = searched.get(name)
+            raise document.error(
+                f"{name} is guarded on {system.name}: {guard.why.strip()}",
+                ("pin", name) if name in space.pinned else ("system",),
+                hint=f"leave it to the site: pin: {{{found}: unset}}" if found
+                else "take it out of the pins",
+            )  # fmt: skip
+    pins = pinned_variables(system, {space.library})
+    for name, value in pins.items():
+        _check_pin(document, space, system, name, value, searched.get(name))
+    return replace(space, pinned={**space.pinned, **pins}) if pins else space
+
+
+def check_asked(
+    document: Document,
+    part: SlurmPart | None,
+    system: System | None,
+    wish: JobRequest | None,
+    aggressor: Aggressor | None,
+) -> None:
+    """Refuses what the system, or the launcher, doesn't allow.
+
+    Raises:
+        DocumentError: with the place of what is at fault.
+    """
+    if wish is None:
+        return
+    if part and not wish.container and "container_command" in part.model_fields_set:
+        raise document.error(
+            "a container command without a container",
+            ("slurm", "container_command"),
+            hint="add `container: IMAGE`",
+        )
+    nodes = wish.nodes + (aggressor.nodes if aggressor else 0)
+    try:
+        check_request(system, replace(wish, nodes=nodes), wish.time_s)
+        launch_words(system, wish, ("program",), first_node=0 if aggressor else None)
+    except InvalidRequest as error:
+        raise document.error(error.message, _place(error.key), hint=error.hint) from error
+
+
+def aggressor_of(
+    document: Document, part: AggressorPart | None, wish: JobRequest | None
+) -> Aggressor | None:
+    """The traffic that the file asks for.
+
+    Raises:
+        DocumentError: no Slurm to give it nodes, one rank, which has nobody to send to, or
+            messages too large for the benchmark.
+    """
+    if part is None:
+        return None
+    if wish is None:
+        raise document.error(
+            "an aggressor needs nodes of its own, from Slurm",
+            ("aggressor",),
+            hint="add `slurm: {}`, with what your site asks for: account, partition",
+        )
+    if part.nodes * part.ranks_per_node < 2:
+        raise document.error(
+            "an aggressor of one rank has nobody to send to",
+            ("aggressor", "nodes"),
+            hint="give it 2 nodes, or 2 ranks_per_node",
+        )
+    ranks = part.nodes * part.ranks_per_node
+    if part.message * ranks > _MOST_IN_A_RANK:
+        raise document.error(
+            f"messages of {format_bytes(part.message)} for each of {ranks} ranks are more than "
+            f"{format_bytes(_MOST_IN_A_RANK)} in one rank",
+            ("aggressor", "message"),
+            hint=f"at most {format_bytes(_MOST_IN_A_RANK // ranks)}",
+        )
+    return Aggressor(
+        part.pattern, part.nodes, part.ranks_per_node, part.message, part.burst, part.pause
+    )
+
+
+def _check_pin(
+    document: Document, space: Space, system: System, name: str, value: str, searched: str | None
+) -> None:
+    if searched is not None:
+        raise document.error(
+            f"{system.name} pins {name} to {value}, and space {space.name} searches it",
+            ("system",),
+            hint=f"take it out of the search: pin: {{{searched}: {value}}}",
+        )
+    if space.pinned.get(name, value) != value:
+        where: tuple[str, ...] = ("pin", name)
+        raise document.error(
+            f"{system.name} pins {name} to {value}, and here it is pinned to {space.pinned[name]}",
+            where if document.line_of(where) else ("system",),
+            hint=f"write {value}, or describe the system in a file of your own",
+        )
+    if name not in space.pinned and document.line_of(("pin", name)):
+        raise document.error(
+            f"{system.name} pins {name} to {value}, and here it is pinned to be unset",
+            ("pin", name),
+            hint=f"write {value}, or describe the system in a file of your own",
+        )
+
+
+def _uneven(document: Document, nodes: int, ranks: int) -> DocumentError:
+    less = ranks // nodes * nodes
+    near = f"{less} or {less + nodes}" if less else f"{nodes}"
+    where = ("workload", "ranks")
+    return document.error(
+        f"{ranks} ranks can't be shared evenly by {nodes} nodes",
+        where if document.line_of(where) else ("workload", "nodes"),
+        hint=f"nearest: ranks: {near}",
+    )
+
+
+def _templates(document: Document, written: str, folder: Path) -> Path | None:
+    if not written:
+        return None
+    path = (folder / Path(written).expanduser()).resolve()
+    if not path.is_dir():
+        raise document.error(
+            f"there is no folder of templates {path}",
+            ("slurm", "templates"),
+            hint="paths start at the campaign file's folder",
+        )
+    return path
+
+
+def _image(written: str, folder: Path) -> str:
+    # A bare word may be anything that the container command knows by name.
+    return str((folder / written).resolve()) if written.startswith(("./", "../")) else written
+
+
+def _place(key: str) -> tuple[Any, ...]:
+    if key == "nodes":
+        return ("workload", "nodes")
+    return ("slurm", {"time_s": "time"}.get(key, key))

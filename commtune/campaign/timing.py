@@ -1,0 +1,119 @@
+"""The part of a campaign file that says how each size is timed, and for how long."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from commtune.campaign.invalid_key import InvalidKey
+from commtune.campaign.values import Part, Seconds, Share, require_within
+from commtune.model import BATCHED, BLOCKING, DEVICE, WALL, Backend, Timing, Workload
+from commtune.spaces import Document, Truth, Whole
+
+#: Operations of a batch, as in nccl-tests; and the most of one.
+DEFAULT_BATCH, LARGEST_BATCH = 20, 100_000
+MODES, TIMERS = (BLOCKING, BATCHED), (WALL, DEVICE)
+
+
+class TimingPart(Part):
+    """How long each size is measured in a run."""
+
+    warmup: Annotated[Whole, require_within(0, 10_000)] = 5
+    min_samples: Annotated[Whole, require_within(3, 100_000)] = 10
+    max_samples: Annotated[Whole, require_within(3, 100_000)] = 200
+    relative_ci: Share = 0.01
+    time_cap: Seconds = 0.05
+    mode: Literal["blocking", "batched"] = "blocking"
+    operations: Annotated[Whole, require_within(1, LARGEST_BATCH)] = Field(
+        default=DEFAULT_BATCH, description="of a batch, with mode: batched"
+    )
+    timer: Literal["wall", "device"] = "wall"
+    graph: Truth = Field(
+        default=False, description="with mode: batched: a batch is launched as one graph"
+    )
+
+
+def timing_of(document: Document, part: TimingPart, workload: Workload) -> Timing:
+    """How long a campaign measures each size of its workload.
+
+    Raises:
+        DocumentError: parts that don't go together, with their place.
+    """
+    if part.max_samples < part.min_samples:
+        raise document.error(
+            f"max_samples {part.max_samples} is less than min_samples {part.min_samples}",
+            ("timing", "max_samples"),
+            hint=f"write at least {part.min_samples}",
+        )
+    found = Timing(
+        warmup=part.warmup,
+        min_samples=part.min_samples,
+        max_samples=part.max_samples,
+        relative_ci=part.relative_ci,
+        time_cap_s=part.time_cap,
+        mode=part.mode,
+        operations=part.operations if part.mode == BATCHED else 0,
+        timer=part.timer,
+        graph=part.graph,
+    )
+    try:
+        check_timing(found, workload, is_counted="operations" in part.model_fields_set)
+    except InvalidKey as refused:
+        at = ("timing", refused.key)
+        raise document.error(refused.message, at, hint=refused.hint) from refused
+    return found
+
+
+def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> None:
+    """Sees that a workload can be timed in a way.
+
+    Args:
+        is_counted: whether somebody wrote how many operations make a batch.
+
+    Raises:
+        KeyRefused: it can't; with the key, and what to write.
+    """
+    is_batched = timing.mode == BATCHED
+    if not is_batched and is_counted:
+        raise InvalidKey(
+            "operations",
+            "operations are counted for batches only",
+            "add `mode: batched`, or take it out",
+        )
+    if (is_batched or timing.timer == DEVICE) and workload.shape.backends:
+        raise InvalidKey(
+            "mode" if is_batched else "timer",
+            "with backends inside, between or assemble there is no one stream to enqueue on",
+            "take it out, or take these out of the workload",
+        )
+    if workload.backend != Backend.XCCL:
+        _check_plain(timing, workload.backend)
+    if timing.graph and not is_batched:
+        raise InvalidKey(
+            "graph",
+            "a graph is a recorded batch, and each operation is waited for",
+            "add `mode: batched`, or take it out",
+        )
+
+
+def _check_plain(timing: Timing, backend: str) -> None:
+    """Sees that nothing is asked for that only a library with a stream of the GPU can do."""
+    if timing.timer == DEVICE:
+        raise InvalidKey(
+            "timer",
+            f"the backend {backend} has no clock on the device",
+            "write timer: wall, or measure with backend: xccl",
+        )
+    if timing.graph:
+        raise InvalidKey(
+            "graph",
+            f"the backend {backend} can't be recorded as a graph",
+            "take it out, or measure with backend: xccl",
+        )
+    if timing.mode == BATCHED:
+        raise InvalidKey(
+            "mode",
+            f"the backend {backend} enqueues nothing, so there are no batches",
+            "take it out, or measure with backend: xccl",
+        )

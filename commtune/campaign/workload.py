@@ -1,0 +1,249 @@
+"""The part of a campaign file that says what is measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from commtune.campaign.invalid_key import InvalidKey
+from commtune.campaign.patterns import PatternFields, backend_of, matrix_path, pattern_of
+from commtune.campaign.values import Part, require_within
+from commtune.documents.nearest import quote_value
+from commtune.model import Backend, Direction, Operation, Workload
+from commtune.spaces import Document, QuantityError, Text, Truth, Whole, format_bytes, parse_bytes
+
+#: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
+DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
+LARGEST_SIZE = 2**30
+#: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
+MOST_RANKS = 4096
+RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
+#: Data types, with the size of one element.
+ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
+
+#: Sizes that a remark names.
+_MOST_SHOWN = 4
+_SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
+
+
+def parse_operation(written: object) -> object:
+    """The word as it is.
+
+    Raises:
+        QuantityError: the benchmark knows it, but it is not for runs that are compared.
+    """
+    if written == "pairs":
+        message = "pairs has no time of the whole: it measures each pair of ranks by itself"
+        raise QuantityError(message, hint="commtune bench --op pairs shows them")
+    return written
+
+
+def parse_sizes(written: object) -> tuple[int, ...]:
+    """Sizes in bytes, ascending, from a list or from ``"8 .. 4MiB x2"`` (each twice the last).
+
+    Raises:
+        QuantityError: with what is legal.
+    """
+    if isinstance(written, str) and ".." in written:
+        return _size_range(written)
+    items: Sequence[Any] = written if isinstance(written, list | tuple) else [written]
+    sizes = sorted({parse_bytes(item) for item in items})
+    if not sizes:
+        raise QuantityError("no size is given", hint=_SIZES_HINT)
+    for size in sizes:
+        if not 1 <= size <= LARGEST_SIZE:
+            raise QuantityError(f"{format_bytes(size)} is out of range", hint="from 1 B to 1 GiB")
+    return tuple(sizes)
+
+
+def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
+    """Sees that each size (bytes) holds one element at least.
+
+    Raises:
+        QuantityError: with the least size that does.
+    """
+    element = _element_bytes(dtype, backend)
+    if (least := min(sizes)) < element:
+        raise QuantityError(
+            f"{format_bytes(least)} is less than one element of {dtype} ({element} bytes)",
+            hint=f"write sizes of {element} B or more",
+        )
+
+
+def rounded_words(workload: Workload) -> str:
+    """What to say where sizes are no whole numbers of elements; empty where all are.
+
+    A benchmark of a user's own makes of sizes what it likes.
+    """
+    element = _element_bytes(workload.dtype, Backend(workload.backend))
+    odd = [size for size in workload.sizes if size % element]
+    if not odd or workload.operation.is_own:
+        return ""
+    shown = ", ".join(format_bytes(size) for size in odd[:_MOST_SHOWN])
+    shown += ", ..." if len(odd) > _MOST_SHOWN else ""
+    return f"{shown}: rounded down to whole elements of {workload.dtype} ({element} bytes)"
+
+
+def _element_bytes(dtype: str, backend: Backend) -> int:
+    # A command has elements of its own, or none.
+    return 1 if backend is Backend.COMMAND else ELEMENT_BYTES[dtype]
+
+
+def _size_range(written: str) -> tuple[int, ...]:
+    match = re.fullmatch(r"\s*(\S+)\s*\.\.\s*(\S+)(?:\s+x\s*(\d+))?\s*", written)
+    if match is None:
+        raise QuantityError(f"{quote_value(written)} is no range of sizes", hint=_SIZES_HINT)
+    low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
+    if not (0 < low <= high <= LARGEST_SIZE) or factor < 2:
+        raise QuantityError(
+            f"{quote_value(written)} holds no sizes",
+            hint="sizes go up, from 1 B to 1 GiB, by a factor of 2 or more",
+        )
+    sizes = []
+    while low <= high:
+        sizes.append(low)
+        low *= factor
+    return tuple(sizes)
+
+
+class WorkloadPart(Part):
+    """What is measured."""
+
+    operation: Annotated[Operation, BeforeValidator(parse_operation)] = Operation.ALLREDUCE
+    ranks: Annotated[Whole, require_within(1, MOST_RANKS, RANKS_WORDS)] = Field(
+        default=2, description="MPI processes, on all nodes together"
+    )
+    nodes: Annotated[Whole, require_within(1, MOST_RANKS)] = 1
+    sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
+    dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
+    reduction: Literal["sum", "max"] = "sum"
+    backend: Backend = Backend.MPI_HOST
+    emulate_nodes: Annotated[Whole, require_within(2, 4096)] | None = Field(
+        default=None, description="groups of ranks that NCCL takes for different nodes"
+    )
+    window: Annotated[Whole, require_within(1, 4096)] | None = Field(
+        default=None, description="of stream: messages under way together"
+    )
+    group_size: Annotated[Whole, require_within(1, 4096)] | None = Field(
+        default=None, description="of rail, asymmetric, symmetric, striping: ranks of a group"
+    )
+    active: Annotated[Whole, require_within(1, 4096)] | None = Field(
+        default=None, description="of rail, asymmetric, symmetric: ranks of a group that send"
+    )
+    direction: Direction | None = Field(
+        default=None, description="of rail, asymmetric, symmetric: which way messages go"
+    )
+    matrix: Text | None = Field(default=None, description="of matrix: file of messages")
+    inside: Backend | None = Field(
+        default=None, description="of matrix, striping: backend inside of nodes"
+    )
+    between: Backend | None = Field(
+        default=None, description="of matrix, striping: backend between nodes"
+    )
+    assemble: Backend | None = Field(
+        default=None, description="of striping: backend of its last part"
+    )
+    rotate: Truth = Field(
+        default=False, description="each operation at another place of the buffers"
+    )
+
+
+def workload_of(
+    document: Document, part: WorkloadPart, folder: Path, *, on_slurm: bool
+) -> Workload:
+    """What a campaign measures.
+
+    Args:
+        folder: where the paths of the file start.
+
+    Raises:
+        DocumentError: parts that don't go together, with their place.
+    """
+    if part.dtype == "uint8" and part.reduction == "sum":
+        raise document.error(
+            "a sum of uint8 overflows and can't be checked",
+            ("workload", "dtype"),
+            hint="use reduction: max, or dtype: int32",
+        )
+    try:
+        check_elements(part.sizes, part.dtype, part.backend)
+    except QuantityError as error:
+        message = f"workload.sizes: {error.message}"
+        raise document.error(message, ("workload", "sizes"), hint=error.hint) from error
+    if part.rotate and not part.backend.is_native:
+        raise document.error(
+            f"the backend {part.backend} does not rotate through its buffers",
+            ("workload", "rotate"),
+            hint="take it out",
+        )
+    emulated = _emulated_nodes(document, part, on_slurm=on_slurm)
+    try:
+        asked = _asked(part, folder, emulated or part.nodes)
+        backend, shape = backend_of(asked), pattern_of(asked)
+    except InvalidKey as refused:
+        raise document.error(
+            refused.message, ("workload", refused.key), hint=refused.hint
+        ) from refused
+    return Workload(
+        operation=part.operation,
+        sizes=part.sizes,
+        ranks=part.ranks,
+        nodes=part.nodes,
+        backend=backend,
+        dtype=part.dtype,
+        reduction=part.reduction,
+        emulated_nodes=emulated,
+        window=part.window or 0,
+        shape=shape,
+        rotate=part.rotate,
+    )
+
+
+def _asked(part: WorkloadPart, folder: Path, nodes: int) -> PatternFields:
+    given = part.model_fields_set
+    return PatternFields(
+        operation=part.operation,
+        ranks=part.ranks,
+        nodes=nodes,
+        # Of a command, a user's pattern: with_benchmark sets it, and nobody wrote it.
+        backend=part.backend if "backend" in given or not part.backend.is_native else None,
+        window=part.window,
+        group_size=part.group_size,
+        active=part.active,
+        direction=part.direction,
+        matrix=matrix_path(part.matrix, folder),
+        inside=part.inside,
+        between=part.between,
+        assemble=part.assemble,
+    )
+
+
+def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -> int:
+    """How many nodes are emulated; 0 for none."""
+    if part.emulate_nodes is None:
+        return 0
+    at = ("workload", "emulate_nodes")
+    if Backend.XCCL not in (part.backend, part.inside, part.between, part.assemble):
+        raise document.error(
+            f"nodes can be emulated for the backend xccl only, and this is {part.backend}",
+            at,
+            hint="it sets NCCL_HOSTID; take it out, or write backend: xccl",
+        )
+    if on_slurm or part.nodes > 1:
+        raise document.error(
+            "nodes are emulated on one machine, without Slurm",
+            at,
+            hint="take it out: the campaign has nodes of its own",
+        )
+    nodes = part.emulate_nodes
+    if part.ranks % nodes:
+        raise document.error(
+            f"{part.ranks} ranks can't be shared evenly by {nodes} emulated nodes",
+            at,
+            hint=f"nearest: ranks: {max(1, part.ranks // nodes) * nodes}",
+        )
+    return nodes

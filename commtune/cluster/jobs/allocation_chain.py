@@ -1,0 +1,261 @@
+"""Allocations of a campaign, one after the other: each asks for the next before it is over.
+
+The next job is submitted as soon as one run of this one went well, and waits until this one is
+over, however that comes: a dead node or a reached limit doesn't end the campaign. Where no run
+goes well nothing is submitted, so that a campaign that can't work doesn't go on for ever. A
+campaign that is done cancels what waits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from commtune.cluster.jobs.allocation import Allocation
+from commtune.cluster.jobs.job_folder import ControllerNote
+from commtune.cluster.jobs.submitter import Submitter
+from commtune.cluster.jobs.tracked_job import TrackedJob, job_name, key_in, new_key
+from commtune.cluster.slurm.failed_nodes import FailedNodes
+from commtune.cluster.slurm.placement import expand_hosts
+from commtune.cluster.slurm.queries import QueuedJob, SlurmFault
+from commtune.cluster.slurm.states import JobState
+from commtune.errors import EnvironmentFault
+from commtune.model import JobKind, JobRecord, JobStage
+from commtune.slurm_templates import JobRequest, job_for, render_allocation
+from commtune.systems.schema import System
+from commtune.tuner.ports import JobBook
+
+#: In the environment of a controller that ``commtune submit`` started: its job's key.
+KEY_VARIABLE = "COMMTUNE_ALLOCATION"
+#: Likewise: the number of the job that it follows. That one is over, whatever its lock says.
+AFTER_VARIABLE = "COMMTUNE_AFTER"
+#: Seconds until a next allocation that Slurm did not take is asked for again.
+_AGAIN_S = 300.0
+#: Seconds before an allocation's end at which its controller is told.
+_WARN_S = 30
+#: Variables of ours, and of where things are, that a controller in a job needs as well.
+_PASSED = (
+    "COMMTUNE_DB", "COMMTUNE_DB_WAIT", "COMMTUNE_MPI_PATH", "XDG_CACHE_HOME", "XDG_DATA_HOME",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AllocationScript:
+    """Renders the job in which a controller runs.
+
+    Attributes:
+        command: the controller and its arguments.
+        folder: where jobs have their folders.
+        time_s: length of the allocation, seconds.
+        environment: variables of the controller, and of all runs below it.
+    """
+
+    campaign: str
+    system: System | None
+    wish: JobRequest
+    command: tuple[str, ...]
+    folder: Path
+    time_s: float
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def render(self, key: str, after: str = "", exclude: Collection[str] = ()) -> str:
+        """The script of the job with this key.
+
+        Args:
+            after: number of the job whose controller is dead when this one begins.
+            exclude: nodes to do without.
+
+        Raises:
+            UserError: a value can't be delivered, or the system doesn't allow such a job.
+        """
+        passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        ours = {KEY_VARIABLE: key, **({AFTER_VARIABLE: after} if after else {})}
+        job = job_for(
+            self.system,
+            self.wish,
+            name=job_name(self.campaign, key),
+            time_s=self.time_s,
+            output=str(self.folder / key / "job.out"),
+            comment=f"commtune:{self.campaign}",
+            exclude=exclude,
+            warn_s=_WARN_S,
+            environment={**passed, **self.environment, **ours},
+        )
+        return render_allocation(job, self.command, self.wish.templates)
+
+
+@dataclass
+class AllocationChain:
+    """Submits allocations and closes them in the book."""
+
+    script: AllocationScript
+    book: JobBook
+    handing_in: Submitter
+    failed_nodes: FailedNodes
+    clock: Callable[[], float]
+    _own: str = field(default="", init=False)
+    _next: TrackedJob | None = field(default=None, init=False)
+    _again_at: float = field(default=0.0, init=False)
+
+    def submit(self, *, after: str = "", is_over: bool = False) -> TrackedJob:
+        """Submits an allocation; returns it, with Slurm's number.
+
+        Args:
+            after: number of the job that it follows, and waits for unless that is over.
+
+        Raises:
+            EnvironmentFault: Slurm doesn't take it now, or ever; or it may have taken it, which
+                ``alive`` finds out.
+        """
+        key = new_key()
+        job = JobRecord(
+            key=key,
+            kind=JobKind.ALLOCATION,
+            folder=str(self.script.folder / key),
+            prepared_at=self.clock(),
+            node_count=self.script.wish.nodes,
+        )
+        flight = TrackedJob(job, (), 0.0)
+        script = self.script.render(key, after, self.failed_nodes.excluded)
+        flight.folder.write_script(script, ControllerNote())
+        self.book.put_job(job)
+        options = [f"--dependency=afterany:{after}"] if after and not is_over else []
+        replace(self.handing_in, options=options).attempt(flight)
+        if not flight.job.number:
+            if flight.perhaps_known:
+                raise EnvironmentFault(
+                    "Slurm may have taken the job, and did not say so",
+                    hint="type the same command again later: it finds out",
+                )
+            self.book.put_job(flight.noted(stage=JobStage.OVER, detail="Slurm did not take it"))
+            raise EnvironmentFault(
+                "Slurm takes no job now", hint="type the same command again later"
+            )
+        return flight
+
+    def alive(self, own: str = "") -> list[TrackedJob]:
+        """Allocations of the campaign that are with Slurm, but for the one with this key.
+
+        Those that are over are closed in the book.
+
+        Raises:
+            SlurmFault: nobody can tell now.
+        """
+        jobs = [job for job in self.book.open_jobs() if job.kind is JobKind.ALLOCATION]
+        flights = [TrackedJob(job, (), 0.0) for job in jobs if job.key != own]
+        alive = [flight for flight in flights if self._is_alive(flight)]
+        for flight in flights:
+            # One that has no number yet may be another controller's, which hands it in right now.
+            if flight not in alive and (flight.job.number or own or not alive):
+                self._close(flight)
+        return alive
+
+    def began(self, own: str, allocation: Allocation, after: str = "") -> None:
+        """Puts down that this allocation runs, and that earlier ones are over.
+
+        Args:
+            after: number of the one that it follows.
+        """
+        self._own = own
+        for job in self.book.open_jobs():
+            if job.key == own:
+                running = replace(
+                    job,
+                    number=allocation.number,
+                    stage=JobStage.SUBMITTED,
+                    word="RUNNING",
+                    nodes=",".join(allocation.nodes),
+                    started_at=allocation.began_at,
+                )
+                self.book.put_job(running)
+        try:
+            # One that waits was made by a controller that died in this very job.
+            self._next = next(iter(self.alive(own)), None)
+            for part in self.handing_in.queue.look([after]).parts(after) if after else ():
+                self._look_at_nodes(part)
+        except SlurmFault as fault:
+            self.handing_in.say(f"{fault.message}; looking for further allocations later")
+
+    def worked(self, allocation: Allocation) -> None:
+        """A run went well: the next allocation may wait for this one's end, once."""
+        if self._next is not None or self.clock() < self._again_at:
+            return
+        try:
+            # It may be there already: Slurm took it and its answer was lost.
+            there = self.alive(self._own)
+            self._next = there[0] if there else self.submit(after=allocation.number)
+        except EnvironmentFault as fault:
+            self._again_at = self.clock() + _AGAIN_S
+            self.handing_in.say(f"the next allocation could not be asked for: {fault.message}")
+
+    def ended(self, own: str, allocation: Allocation) -> None:
+        """Puts down what this allocation used."""
+        now = self.clock()
+        for job in self.book.open_jobs():
+            if job.key == own:
+                over = replace(
+                    job,
+                    stage=JobStage.OVER,
+                    word="",
+                    ended_at=now,
+                    node_hours=allocation.hours(now),
+                )
+                self.book.put_job(over)
+
+    def take_back(self, own: str) -> None:
+        """Cancels what waits; a job that runs all the same finds nothing to do."""
+        try:
+            there = self.alive(own)
+            self.handing_in.submission.cancel([flight.job.number for flight in there])
+        except SlurmFault as fault:
+            self.handing_in.say(f"the next allocation could not be taken back: {fault.message}")
+            return
+        for flight in there:
+            self.book.put_job(flight.noted(stage=JobStage.OVER, detail="no more to do"))
+
+    def _is_alive(self, flight: TrackedJob) -> bool:
+        number = flight.job.number or self.handing_in.known(flight)
+        flight.noted(number=number)
+        parts = self._parts(flight)
+        for part in parts:
+            flight.noted(
+                started_at=part.sighting.started_at or flight.job.started_at,
+                ended_at=part.ended_at,
+                nodes=part.node_list or flight.job.nodes,
+                node_count=part.node_count or flight.job.node_count,
+            )
+            self._look_at_nodes(part)
+        return any(not part.sighting.state.is_over for part in parts)
+
+    def _parts(self, flight: TrackedJob) -> list[QueuedJob]:
+        """What the queue says of a job; another one may have its number now."""
+        number = flight.job.number
+        parts = self.handing_in.queue.look([number]).parts(number) if number else ()
+        return [part for part in parts if key_in(part.name) == flight.job.key]
+
+    def _look_at_nodes(self, job: QueuedJob) -> None:
+        """Notes which nodes an allocation lost, if they are still down."""
+        if job.sighting.state is not JobState.NODE_FAILURE or not key_in(job.name):
+            return
+        if down := self.handing_in.queue.failed_nodes(expand_hosts(job.node_list)):
+            self.failed_nodes.failed(job.number, down)
+
+    def _close(self, flight: TrackedJob) -> None:
+        """Puts down that an allocation is over, and what it used as far as anybody knows."""
+        job = flight.job
+        ended_at = job.ended_at or self._ended_by_accounts(job)
+        used_s = (ended_at or 0.0) - (job.started_at or ended_at or 0.0)
+        hours = max(0.0, used_s) * job.node_count / 3600
+        self.book.put_job(flight.noted(stage=JobStage.OVER, ended_at=ended_at, node_hours=hours))
+
+    def _ended_by_accounts(self, job: JobRecord) -> float | None:
+        accounting = self.handing_in.accounting
+        if accounting is None or not job.number:
+            return None
+        try:
+            records = accounting.look([job.number], job.prepared_at - 300)
+        except SlurmFault:
+            return None
+        return records[-1].ended_at if records else None

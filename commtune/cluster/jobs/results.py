@@ -1,0 +1,253 @@
+"""From a job that is over to the results of its runs: by its files first, by Slurm's word then.
+
+A run with an exit file ended by itself, whatever became of the job later. The first one without
+was under way when the job ended; those behind it were never made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from commtune import process
+from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
+from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder
+from commtune.cluster.local.outcomes import OVER_TIME, failed_operations, judge_content, judge_run
+from commtune.cluster.slurm.placement import Topology, expand_hosts, find_distance, read_places
+from commtune.cluster.slurm.states import JobState
+from commtune.errors import EnvironmentFault
+from commtune.model import Outcome, RunRequest, RunResult
+from commtune.tuner.ports import Program
+
+_MEMORY_WORDS = ("oom-kill", "oom_kill", "out of memory", "out-of-memory")
+
+#: What a run that was under way, or never made, is when its job ended so.
+_LOST = {
+    JobState.NODE_FAILURE: Outcome.NODE_FAILURE,
+    JobState.PREEMPTED: Outcome.PREEMPTED,
+    JobState.CANCELLED: Outcome.CANCELLED,
+    JobState.NEVER_STARTED: Outcome.NEVER_STARTED,
+}
+#: What a run that hangs on a dead node may come to, before anybody knows that it is dead.
+_MAY_HANG = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.FAILED, Outcome.TRUNCATED)
+#: srun's words for nodes that it lost, or could not reach.
+_LOST_NODES = re.compile(r"(?:Node failure on|failed on node) ([^\s:]+)")
+#: States in which Slurm ends what still runs.
+_ENDING_OTHERS = frozenset({*_LOST, JobState.TIMED_OUT})
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """How a job ended, as far as anybody can tell.
+
+    Attributes:
+        state: Slurm's word in ours; COMPLETED where the script's own last file says so, ABSENT
+            where Slurm forgot the job and it left no word.
+        why: for a person, what Slurm said.
+        ended_at: seconds since 1970, or ``None``.
+        nodes: names of its nodes in Slurm's short form; empty where only the job knows.
+    """
+
+    state: JobState
+    why: str = ""
+    ended_at: float | None = None
+    nodes: str = ""
+
+
+@dataclass(frozen=True)
+class ResultReader:
+    """Reads what jobs left behind; any number of times.
+
+    Attributes:
+        environment, watched: as for ``judging.judge_content``: variables of every run, and names
+            of those whose values the ranks report.
+        records: where record files are, one a run, named by its identifier.
+        topology: where nodes stand, as far as the site described it.
+        switch_is_group: see ``placement.farthest``.
+        beside: the aggressor beside each run; runs are on the nodes in front of its own.
+    """
+
+    program: Program
+    environment: Mapping[str, str]
+    watched: Sequence[str]
+    records: Path
+    topology: Topology
+    switch_is_group: bool = False
+    beside: AggressorLaunch | None = None
+
+    def results(
+        self, folder: JobFolder, requests: Sequence[RunRequest], limit_s: float, end: JobEnd
+    ) -> list[RunResult]:
+        """What came of runs of a block whose job is over, in their order.
+
+        Args:
+            requests: its runs, or those of them that were not stored yet.
+        """
+        nodes = self.nodes_of(folder, end)
+        if self.beside is not None:
+            nodes = nodes[: self.beside.wish.nodes]
+        distance = self._distance(folder, nodes)
+        found: list[RunResult] = []
+        for request in requests:
+            ending = folder.ending(request.position)
+            if ending is None:
+                result = self._cut_short(folder, request, limit_s, end)
+            else:
+                result = self._ended(folder, request, ending, limit_s, end)
+                if self.beside is not None:
+                    place = AggressorFiles.of_step(folder.step_output(request.position))
+                    result = self.beside.checked(result, place)
+            found.append(replace(result, nodes=nodes, distance=distance))
+        return _without_blame(found, end)
+
+    def nodes_of(self, folder: JobFolder, end: JobEnd) -> tuple[str, ...]:
+        """The names of a job's nodes; none where neither it nor Slurm said."""
+        return _names(folder.nodes().get("SLURM_JOB_NODELIST", "") or end.nodes)
+
+    def _distance(self, folder: JobFolder, nodes: Sequence[str]) -> str:
+        if not nodes:
+            return ""
+        topology = self.topology if self.topology.positions else read_places(folder.places())
+        return str(find_distance(topology.of(nodes), switch_is_group=self.switch_is_group))
+
+    def records_of(self, run_id: str) -> Path:
+        """The record file of a run."""
+        return self.records / f"{run_id}.jsonl"
+
+    def _ended(
+        self,
+        folder: JobFolder,
+        request: RunRequest,
+        ending: ExitRecord,
+        limit_s: float,
+        end: JobEnd,
+    ) -> RunResult:
+        position = request.position
+        output = folder.tail(folder.step_output(position))
+        over = ending.status in OVER_TIME and ending.wall_s >= limit_s
+        completed = process.Completed(
+            exit_code=ending.status,
+            signal=None,
+            timed_out=over,
+            wall_s=ending.wall_s,
+            output=output,
+        )
+        found = self.program.read(self.records_of(request.run_id), request)
+        outcome, detail = judge_run(found, completed, limit_s)
+        if outcome.blames_configuration:
+            detail += failed_operations(request, found)
+        if outcome is Outcome.OK:
+            expected = {**self.environment, **request.configuration}
+            outcome, detail = judge_content(request, found, expected, self.watched)
+        elif _is_memory(end, output):
+            outcome, detail = Outcome.OUT_OF_MEMORY, f"out of memory; {detail}"
+        elif end.state in _ENDING_OTHERS and _is_last(folder, position):
+            # It was ended with its job, and only had the time to say so.
+            outcome, detail = _LOST.get(end.state, Outcome.INTERRUPTED), f"cut short: {end.why}"
+        return RunResult(
+            run_id=request.run_id,
+            outcome=outcome,
+            started_at=ending.began_at,
+            wall_s=ending.wall_s,
+            measurements=found.measurements,
+            pieces=found.pieces,
+            header=found.header,
+            footer=found.footer,
+            detail=detail,
+            output_tail=output if outcome is not Outcome.OK else "",
+            exit_code=ending.status,
+            oversubscribed=bool((found.header or {}).get("oversubscribed", False)),
+        )
+
+    def _cut_short(
+        self, folder: JobFolder, request: RunRequest, limit_s: float, end: JobEnd
+    ) -> RunResult:
+        """The result of a run without an exit file."""
+        position = request.position
+        # If it was under way; ``None`` if it can't have been, or nobody knows.
+        began_at = _end_before(folder, position)
+        found = self.program.read(self.records_of(request.run_id), request)
+        begun = found.header is not None or folder.step_output(position).exists()
+        output = folder.tail(folder.step_output(position)) if begun else folder.tail(folder.output)
+        wall_s = max(0.0, (end.ended_at or 0.0) - began_at) if begun and began_at else 0.0
+        outcome = _LOST.get(end.state, Outcome.INTERRUPTED)
+        if begun and end.state is JobState.OUT_OF_MEMORY:
+            outcome = Outcome.OUT_OF_MEMORY
+        elif begun and end.state is JobState.TIMED_OUT and wall_s >= limit_s:
+            outcome = Outcome.TIMED_OUT
+        what = "cut short" if begun else "never made"
+        return RunResult(
+            run_id=request.run_id,
+            outcome=outcome,
+            started_at=began_at or end.ended_at or 0.0,
+            wall_s=wall_s,
+            measurements=found.measurements,
+            pieces=found.pieces,
+            header=found.header,
+            footer=found.footer,
+            detail=f"{what}: {end.why}",
+            output_tail=output,
+        )
+
+
+def lost_nodes(results: Sequence[RunResult]) -> frozenset[str]:
+    """Names of nodes that srun lost under runs, or could not reach, by its own words."""
+    found: set[str] = set()
+    for result in results:
+        if result.outcome.is_lost:
+            for listed in _LOST_NODES.findall(result.detail):
+                found.update(_names(listed))
+    return frozenset(found)
+
+
+def _without_blame(found: Sequence[RunResult], end: JobEnd) -> list[RunResult]:
+    """Where a node died, runs that failed may have hung on it.
+
+    Slurm learns of it late. Until then, nothing can be started after the run that hung.
+    """
+    if end.state is JobState.NODE_FAILURE or lost_nodes(found):
+        return [_not_blamed(result) for result in found]
+    behind = [*(result.outcome for result in found[1:]), Outcome.OK]
+    return [
+        _not_blamed(result)
+        if result.outcome is Outcome.TIMED_OUT and after is Outcome.NEVER_STARTED
+        else result
+        for result, after in zip(found, behind, strict=True)
+    ]
+
+
+def _not_blamed(result: RunResult) -> RunResult:
+    """A run of a job that lost a node: if it failed, that may be why."""
+    if result.outcome not in _MAY_HANG:
+        return result
+    detail = f"its job lost a node; {result.detail}"
+    return replace(result, outcome=Outcome.NODE_FAILURE, detail=detail)
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    try:
+        return expand_hosts(listed)
+    except EnvironmentFault:
+        return ()
+
+
+def _end_before(folder: JobFolder, position: int) -> float | None:
+    """When what came before a run in its job was over: the run before, or what comes first."""
+    if position:
+        before = folder.ending(position - 1)
+        return before.ended_at if before else None
+    last = folder.finished()
+    return last.began_at if last else None
+
+
+def _is_last(folder: JobFolder, position: int) -> bool:
+    """Whether it was this run that was under way when its job ended."""
+    last = folder.finished()
+    return folder.ending(position + 1) is None and (last is None or last.status != 0)
+
+
+def _is_memory(end: JobEnd, output: str) -> bool:
+    text = output.lower()
+    return end.state is JobState.OUT_OF_MEMORY and any(word in text for word in _MEMORY_WORDS)

@@ -1,0 +1,150 @@
+"""Scripts of jobs: what of a campaign goes into them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.cluster.jobs.aggressor import AROUND_A_RUN_S, AggressorLaunch
+from commtune.cluster.jobs.job_folder import JobFolder
+from commtune.cluster.jobs.tracked_job import job_name
+from commtune.cluster.slurm.placement import ask_places
+from commtune.model import RunRequest
+from commtune.slurm_templates import JobRequest, Step, job_for, launch_words, render_block
+from commtune.systems.schema import System
+from commtune.tuner.ports import Program
+
+#: What a job takes beside its runs, seconds: its start, modules, and Slurm's own lag.
+_AROUND_S = 60.0
+#: What a run takes beside the benchmark, seconds: srun, the library's start.
+_AROUND_A_RUN_S = 5.0
+#: By how much runs may be slower than so far.
+_SLACK = 2.0
+
+
+@dataclass(frozen=True)
+class Scripts:
+    """Renders the scripts of a campaign's jobs.
+
+    Attributes:
+        libraries: the libraries that are measured, as search spaces call them.
+        environment: variables of every run: pinned ones, guards and the MPI's own.
+        mpi_launcher: path of its mpirun or mpiexec.
+        records: where record files go.
+        asks_places: nodes are to say where they stand, as Slurm's own description does not.
+        beside: an aggressor beside each timed run, on nodes behind theirs.
+    """
+
+    campaign: str
+    system: System | None
+    wish: JobRequest
+    program: Program
+    libraries: Collection[str]
+    environment: Mapping[str, str]
+    mpi_launcher: str
+    records: Path
+    beside: AggressorLaunch | None = None
+    asks_places: bool = False
+
+    def block(
+        self,
+        key: str,
+        folder: JobFolder,
+        requests: Sequence[RunRequest],
+        limit_s: float,
+        time_s: float,
+        exclude: Collection[str] = (),
+    ) -> str:
+        """The script of a block.
+
+        Raises:
+            UserError: a value can't be delivered, or the system doesn't allow such a job.
+        """
+        steps = [
+            self._step(folder, position, request, self._command(request), {}, limit_s)
+            for position, request in enumerate(requests)
+        ]
+        wish = self.wish
+        if self.beside is not None:
+            steps = [self.beside.joined(s, r.run_id) for s, r in zip(steps, requests, strict=True)]
+            wish = self.beside.wish_of_job
+            time_s += len(requests) * AROUND_A_RUN_S
+        return self._render(key, folder, wish, tuple(steps), time_s, exclude)
+
+    def trace(
+        self,
+        key: str,
+        folder: JobFolder,
+        request: RunRequest,
+        command: Sequence[str],
+        diagnosing: Mapping[str, str],
+        limit_s: float,
+    ) -> str:
+        """The script of an untimed run in which the library says what it does."""
+        step = self._step(folder, 0, request, command, diagnosing, limit_s)
+        return self._render(key, folder, self.wish, (step,), limit_s + _AROUND_S, ())
+
+    def _command(self, request: RunRequest) -> list[str]:
+        return self.program.arguments(request, self.records / f"{request.run_id}.jsonl")
+
+    def _step(
+        self,
+        folder: JobFolder,
+        position: int,
+        request: RunRequest,
+        command: Sequence[str],
+        further: Mapping[str, str],
+        limit_s: float,
+    ) -> Step:
+        return Step(
+            command=launch_words(
+                self.system,
+                self.wish,
+                command,
+                self.libraries,
+                mpi_launcher=self.mpi_launcher,
+                first_node=0 if self.beside else None,
+            ),
+            output=str(folder.step_output(position)),
+            exit_file=str(folder.step_exit(position)),
+            environment={**further, **request.configuration},
+            time_limit_s=limit_s,
+        )
+
+    def _render(
+        self,
+        key: str,
+        folder: JobFolder,
+        wish: JobRequest,
+        steps: tuple[Step, ...],
+        time_s: float,
+        exclude: Collection[str],
+    ) -> str:
+        job = job_for(
+            self.system,
+            wish,
+            name=job_name(self.campaign, key),
+            time_s=time_s,
+            output=str(folder.output),
+            comment=f"commtune:{self.campaign}",
+            exclude=exclude,
+            libraries=self.libraries,
+            environment=self.environment,
+        )
+        places = ask_places(wish.nodes) if self.asks_places else ()
+        return render_block(job, steps, folder.path, wish.templates, places)
+
+
+def time_limit_of_job(runs: int, typical_s: float | None, limit_s: float) -> float:
+    """Seconds to ask for: what the runs likely take and some more, and room for one that hangs.
+
+    Args:
+        typical_s: wall seconds of a run so far; ``None`` before anything is known.
+        limit_s: seconds that each run may take.
+    """
+    if typical_s is None:
+        return runs * limit_s + _AROUND_S
+    likely_s = min(limit_s, _SLACK * typical_s + _AROUND_A_RUN_S)
+    return math.ceil(runs * likely_s + 2 * limit_s + _AROUND_S)

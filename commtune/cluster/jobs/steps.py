@@ -1,0 +1,226 @@
+"""The benchmark port inside an allocation: each run a step, back to back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from commtune.cluster.jobs.aggressor import BEGINS_S, ENDS_S, AggressorFiles, AggressorLaunch
+from commtune.cluster.jobs.allocation import MARGIN_S, Allocation, end_steps
+from commtune.cluster.jobs.results import lost_nodes
+from commtune.cluster.local.benchmark import LocalBenchmark, make_folder
+from commtune.cluster.local.launch import Launcher
+from commtune.cluster.slurm.failed_nodes import FailedNodes
+from commtune.cluster.slurm.queries import PollBackoff, SlurmFault
+from commtune.errors import AllocationOver, EnvironmentFault
+from commtune.model import Execution, Outcome, RunRequest, RunResult
+from commtune.slurm_templates import JobRequest, launch_words
+from commtune.slurm_templates.background_command import launch_with
+from commtune.systems.schema import System
+
+#: coreutils' timeout waits so long between asking and killing; srun needs some to end its ranks.
+_KILL_AFTER_S = 10
+#: It had to kill.
+_KILLED = 137
+_REMEMBERED = 32
+#: Runs in a row that Slurm did not start or that lost a node, before the campaign stops.
+_MOST_LOST = 5
+#: Runs in a row without the aggressor that belongs beside them, before the campaign stops.
+_MOST_ALONE = 5
+
+
+def srun_launcher(
+    system: System | None,
+    wish: JobRequest,
+    libraries: Sequence[str],
+    mpi_launcher: str,
+    first_node: int | None = None,
+) -> Launcher:
+    """Starts the ranks of a run as a step of the allocation; see ``slurm_templates.launch``."""
+
+    def command(ranks: int, program: Sequence[str], limit_s: float) -> list[str]:
+        del ranks  # the wish says how many
+        words = launch_words(
+            system, wish, program, libraries, mpi_launcher=mpi_launcher, first_node=first_node
+        )
+        # srun has to be asked to end, so that it ends its ranks on other nodes.
+        keeper = ["timeout", "--signal=TERM", f"--kill-after={_KILL_AFTER_S}", f"{limit_s:.3f}"]
+        return [*keeper, *words]
+
+    return Launcher(command, is_local=False, grace_s=_KILL_AFTER_S + 5.0)
+
+
+def with_aggressor(launcher: Launcher, beside: AggressorLaunch, records: Path) -> Launcher:
+    """The same launcher; timed runs wait for an aggressor, which is ended after them."""
+
+    def started(
+        run_id: str, variables: Mapping[str, str], words: Sequence[str], limit_s: float
+    ) -> list[str]:
+        place = AggressorFiles.of_run(records, run_id)
+        return launch_with(
+            beside.command(place, run_id, limit_s), str(place.output), variables, words
+        )
+
+    return replace(launcher, around=started, grace_s=launcher.grace_s + BEGINS_S + ENDS_S)
+
+
+@dataclass
+class Steps:
+    """Makes runs as steps of the allocation that we run in (see ``tuner.ports.Benchmark``).
+
+    Attributes:
+        inner: starts the steps.
+        block_runs: runs that a block has, at least: one that the time does not suffice for is
+            not begun.
+        worked: called after a run that ended well.
+        failed_nodes: nodes that the next allocations do without.
+        patience: between questions to a Slurm that gives no answer.
+        say: tells a person.
+        beside: the aggressor that ``inner`` has beside each run, on the nodes behind those of
+            the run.
+    """
+
+    inner: LocalBenchmark
+    allocation: Allocation
+    distance: str
+    block_runs: int = 4
+    worked: Callable[[], None] = lambda: None
+    failed_nodes: FailedNodes | None = None
+    patience: PollBackoff = field(default_factory=partial(PollBackoff, 0))
+    say: Callable[[str], None] = lambda _: None
+    beside: AggressorLaunch | None = None
+    simulated: bool = False
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+    def __post_init__(self) -> None:
+        self._walls: list[float] = []
+        self._alone = 0
+        self._lost: list[RunResult] = []
+        self._is_begun = False
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of the runs themselves."""
+        return self.allocation.nodes[: self.beside.wish.nodes if self.beside else None]
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        """Makes one run and waits for its end.
+
+        Raises:
+            AllocationOver: the allocation's time does not suffice for it.
+            EnvironmentFault: it never sufficed; or run after run was lost, or had no aggressor
+                beside it.
+        """
+        self._after_lost()
+        self._check_time(request, time_limit_s)
+        if self.beside is not None:
+            make_folder(self._place(request).output.parent)
+        try:
+            result = self.inner.measure(request, time_limit_s)
+        except KeyboardInterrupt:
+            self._end_steps()
+            raise
+        self._lost = [*self._lost, result] if result.outcome.is_lost else []
+        if result.exit_code == _KILLED or result.outcome is Outcome.TIMED_OUT:
+            self._end_steps()
+        if self.beside is not None:
+            result = self._checked(self.beside, request, result)
+        if result.outcome is Outcome.OK:
+            one_s = result.wall_s / len(request.workload.operations)
+            self._walls = [*self._walls[-_REMEMBERED + 1 :], one_s]
+            self.worked()
+        return replace(result, nodes=self.nodes, distance=self.distance)
+
+    def recover(self, request: RunRequest) -> RunResult | None:
+        """Reads a run that an earlier controller started; its allocation took its steps along."""
+        result = self.inner.recover(request)
+        if self.beside is not None:
+            self._end_steps()  # the aggressor may be there for long
+            result = result and self.beside.checked(result, self._place(request))
+        return result and replace(result, nodes=(), distance="")
+
+    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+        """Makes an untimed run in which the library says what it does."""
+        self._check_time(request, time_limit_s)
+        return self.inner.trace(request, time_limit_s)
+
+    def _check_time(self, request: RunRequest, limit_s: float) -> None:
+        wanted_s = self._wanted_s(request, limit_s)
+        try:
+            self.allocation.check_time(wanted_s, self.clock())
+        except AllocationOver as over:
+            if self._is_begun:
+                raise
+            # The next one would not be longer.
+            raise EnvironmentFault(
+                f"{over.message}: a run may take {wanted_s:.0f} s, and {MARGIN_S:.0f} s are kept "
+                "to end cleanly",
+                hint="ask for more time: 'time' below 'slurm' in the campaign file",
+            ) from over
+        self._is_begun = True
+
+    def _after_lost(self) -> None:
+        """After a run that Slurm did not start: waits until it answers, if it doesn't.
+
+        Raises:
+            AllocationOver: it did not answer in time.
+            EnvironmentFault: run after run was lost.
+        """
+        if not self._lost:
+            return
+        last = self._lost[-1]
+        if self.failed_nodes and (nodes := lost_nodes([last])):
+            self.failed_nodes.failed(self.allocation.number, nodes)
+        if len(self._lost) == _MOST_LOST:
+            raise EnvironmentFault(
+                f"{_MOST_LOST} runs in a row were lost; the last one: {last.detail}\n"
+                f"{last.output_tail.strip()}",
+                hint="what was measured is kept; once that is mended, the same command goes on",
+            )
+        looks = 0
+        while fault := self.allocation.trouble(self.inner.environment):
+            if not looks:
+                self.say(f"{fault.message}; waiting for it")
+            self.allocation.check_time(0.0, self.clock())
+            self.sleep(self.patience.wait_s(looks, looks))
+            looks += 1
+        if looks:
+            self.say("Slurm answers again")
+
+    def _checked(
+        self, beside: AggressorLaunch, request: RunRequest, result: RunResult
+    ) -> RunResult:
+        place = self._place(request)
+        there = beside.presence(place)
+        if there.killed:
+            self._end_steps()
+        found = beside.checked(result, place)
+        self._alone = 0 if there.was_there else self._alone + 1
+        if self._alone == _MOST_ALONE:
+            raise EnvironmentFault(
+                f"{_MOST_ALONE} runs in a row were {found.detail}\n{found.output_tail.strip()}",
+                hint="what was measured is kept; once that is mended, the same command goes on",
+            )
+        return found
+
+    def _place(self, request: RunRequest) -> AggressorFiles:
+        return AggressorFiles.of_run(self.inner.folder, request.run_id)
+
+    def _wanted_s(self, request: RunRequest, limit_s: float) -> float:
+        """Seconds that must be left: for a block when it begins, for a run inside of one."""
+        each = len(request.workload.operations)
+        a_run_s = each * median(self._walls) if self._walls else min(limit_s, each * 30.0)
+        # Of unknown runs, the first one is made alone: short allocations are of use as well.
+        runs = self.block_runs if request.position == 0 and self._walls else 1
+        return min(limit_s * runs, 1.5 * a_run_s * runs + 5.0)
+
+    def _end_steps(self) -> None:
+        try:
+            end_steps(self.allocation, self.inner.environment)
+        except SlurmFault:
+            return  # the next step waits until Slurm has cleared its nodes

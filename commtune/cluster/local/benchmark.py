@@ -1,0 +1,248 @@
+"""Runs of the benchmark that this process starts and waits for."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from commtune import process
+from commtune.cluster.local.background_load import load_between, read_load
+from commtune.cluster.local.launch import Launcher, local_launcher
+from commtune.cluster.local.outcomes import (
+    OVER_TIME,
+    WRONG_RESULT,
+    failed_operations,
+    judge_content,
+    judge_run,
+)
+from commtune.cluster.local.shared_memory import remove_stale_segments
+from commtune.cluster.tracing import run as tracing
+from commtune.cluster.tracing.libraries import library_of
+from commtune.errors import EnvironmentFault, MissingComponent, UserError
+from commtune.model import (
+    PROTECTED_NAMES,
+    Execution,
+    MpiInstallation,
+    Outcome,
+    RunRequest,
+    RunResult,
+)
+from commtune.tuner.ports import Program, Records
+
+#: How long before its last record a lost run may have made its shared memory, seconds.
+_RECENT_S = 600.0
+_LARGEST_KEPT = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class LocalBenchmark:
+    """The benchmark port over processes of ours (see ``tuner.ports.Benchmark``).
+
+    Attributes:
+        environment: what every run gets, before its configuration.
+        watched: names of all variables of the space; what ranks see of them is compared with
+            what was asked for.
+        folder: where record files go, one a run, named by its identifier.
+        launcher: what starts the ranks; ``None`` starts them on this machine.
+    """
+
+    mpi: MpiInstallation
+    program: Program
+    environment: Mapping[str, str]
+    watched: Sequence[str]
+    folder: Path
+    simulated: bool = False
+    launcher: Launcher | None = None
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        """Makes one run and waits for its end."""
+        records = self.records_of(request.run_id)
+        make_folder(records.parent)
+        arguments = self.program.arguments(request, records)
+        started_at = time.time()
+        try:
+            self._require(arguments[0])
+            before = read_load()
+            completed = self._run(
+                request, arguments, request.configuration, time_limit_s, timed=True
+            )
+            ended_at = time.time()
+            others = load_between(before, read_load())
+        except MissingComponent as error:
+            return _never_started(request, started_at, error)
+        except KeyboardInterrupt:
+            self._sweep(started_at)
+            raise
+        if not completed.ok:
+            self._sweep(started_at)
+        end_s = ended_at - records.stat().st_mtime if records.exists() else None
+        found = self.program.read(records, request)
+        _shorten(records)
+        result = self._result(request, found, completed, started_at, time_limit_s)
+        if not self._launcher.is_local:  # other machines' load, and their clocks
+            return result
+        return replace(result, other_load=others.share if others else None, end_s=end_s)
+
+    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+        """Makes an untimed run in which the library says what it does."""
+        if not isinstance(self.program, tracing.TracingProgram):
+            return None
+        library = library_of(self.mpi.flavour, request.workload.backend)
+        names = tracing.names_of(request, self.watched)
+        # Apart from those of runs: a trace is no run, and nothing looks for it later.
+        records = self.folder / "traces" / f"{request.run_id}.jsonl"
+        make_folder(records.parent)
+        controls = tracing.controls_for(library, names)
+        program = self.program.trace_arguments(request, records, controls)
+        known = {**self.environment, **request.configuration}
+        talking = {**tracing.logging_environment(library, names, known), **request.configuration}
+        started_at = time.time()
+        try:
+            completed = self._run(request, program, talking, time_limit_s, timed=False)
+        except MissingComponent:
+            return None
+        except KeyboardInterrupt:
+            self._sweep(started_at)
+            raise
+        if not completed.ok:
+            self._sweep(started_at)
+            return None
+        found = self.program.read(records, request)
+        return tracing.execution_of(library, request, names, found, completed.output)
+
+    def recover(self, request: RunRequest) -> RunResult | None:
+        """Reads a run that an earlier controller started; ends what is left of its processes."""
+        process.end_marked({request.run_id})
+        records = self.records_of(request.run_id)
+        found = self.program.read(records, request)
+        if found.footer is None:
+            self._sweep(_last_sign(records) - _RECENT_S)
+            return None
+        finished_at = records.stat().st_mtime
+        elapsed_s = float(found.footer.get("elapsed_s", 0.0))
+        ended = process.Completed(_status(found), None, False, elapsed_s, "")
+        return self._result(request, found, ended, finished_at - elapsed_s, 0.0)
+
+    @property
+    def _launcher(self) -> Launcher:
+        return self.launcher or local_launcher(self.mpi)
+
+    def _run(
+        self,
+        request: RunRequest,
+        program: Sequence[str],
+        variables: Mapping[str, str],
+        limit_s: float,
+        *,
+        timed: bool,
+    ) -> process.Completed:
+        self._refuse_unguarded(variables)
+        launcher = self._launcher
+        words = launcher.command(request.workload.ranks, program, limit_s)
+        if launcher.around is not None and timed:
+            words, variables = launcher.around(request.run_id, variables, words, limit_s), {}
+        completed = process.run_process(
+            words,
+            environment={**self.environment, **variables},
+            timeout_s=limit_s + launcher.grace_s,
+            cwd=self.records_of(request.run_id).parent,
+            marker=request.run_id,
+            whole_output=not timed,
+        )
+        kept = launcher.grace_s > 0 and completed.exit_code in OVER_TIME
+        over = kept and completed.wall_s >= limit_s
+        return replace(completed, timed_out=True) if over else completed
+
+    def _refuse_unguarded(self, variables: Mapping[str, str]) -> None:
+        """Campaigns are cut by guards; what is asked for by hand, or on other nodes, is not."""
+        for name in PROTECTED_NAMES:
+            kept = self.environment.get(name)
+            if kept is not None and variables.get(name, kept) != kept:
+                raise UserError(
+                    f"{name}={kept} is set in this environment to keep hardware safe: no run may "
+                    f"have {name}={variables[name]}",
+                    hint=f"leave {name} out",
+                )
+
+    def _sweep(self, since: float) -> None:
+        """Removes what failed ranks left in this machine's shared memory."""
+        if self._launcher.is_local:
+            remove_stale_segments(since)
+
+    def _require(self, program: str) -> None:
+        # Launchers say this each in their own words, and as if the configuration were to blame.
+        if shutil.which(program, path=self.environment.get("PATH")) is None:
+            raise MissingComponent(f"the benchmark is not there (any more): {program}")
+
+    def records_of(self, run_id: str) -> Path:
+        """The record file of a run."""
+        return self.folder / f"{run_id}.jsonl"
+
+    def _result(
+        self,
+        request: RunRequest,
+        found: Records,
+        completed: process.Completed,
+        started_at: float,
+        time_limit_s: float,
+    ) -> RunResult:
+        outcome, detail = judge_run(found, completed, time_limit_s)
+        if outcome is Outcome.OK:
+            outcome, detail = judge_content(
+                request, found, {**self.environment, **request.configuration}, self.watched
+            )
+        elif outcome.blames_configuration:
+            detail += failed_operations(request, found)
+        return RunResult(
+            run_id=request.run_id,
+            outcome=outcome,
+            started_at=started_at,
+            wall_s=completed.wall_s,
+            measurements=found.measurements,
+            pieces=found.pieces,
+            header=found.header,
+            footer=found.footer,
+            detail=detail,
+            output_tail=completed.output if outcome is not Outcome.OK else "",
+            exit_code=completed.exit_code,
+            oversubscribed=bool((found.header or {}).get("oversubscribed", False)),
+        )
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the folder for record files can't be made: {folder}: {error.strerror}",
+            hint="check your rights and the room there, or set XDG_DATA_HOME to another folder",
+        ) from error
+
+
+def _never_started(request: RunRequest, started_at: float, error: MissingComponent) -> RunResult:
+    return RunResult(
+        run_id=request.run_id,
+        outcome=Outcome.MISSING_PROGRAM,
+        started_at=started_at,
+        wall_s=0.0,
+        detail=error.message,
+    )
+
+
+def _last_sign(records: Path) -> float:
+    """When a run that was cut short was last seen alive, as far as its records tell."""
+    return records.stat().st_mtime if records.exists() else time.time()
+
+
+def _status(found: Records) -> int:
+    return WRONG_RESULT if (found.footer or {}).get("status") == "wrong" else 0
+
+
+def _shorten(records: Path) -> None:
+    """A babbling benchmark must not fill the disk with what nobody reads."""
+    if records.exists() and records.stat().st_size > _LARGEST_KEPT:
+        with records.open("r+b") as file:
+            file.truncate(2**20)

@@ -1,0 +1,150 @@
+"""How a run ended, from its processes and from what it wrote."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from commtune import process
+from commtune.cluster.local.gpu_throttling import find_throttled_ranks
+from commtune.model import Backend, Operation, Outcome, RunRequest
+from commtune.tuner.ports import Records
+
+#: Exit status of the benchmark for wrong data (its contract).
+WRONG_RESULT = 3
+#: How it says that ranks came up otherwise than they were asked for. Its exit status is 4 then,
+#: but the launcher's is that of the ranks which it ended for it.
+_WRONG_WORLD = re.compile(r"commtune-bench: (asked for were .*)")
+#: What coreutils' timeout answers: the time was over; it had to kill.
+OVER_TIME = (124, 137)
+#: Launchers turn a rank's death by signal into words, each its own.
+_SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
+
+#: srun's words for a step that never came about, or not before its time was over, whatever was to
+#: run in it; and for one whose node was lost under it.
+_NOT_LAUNCHED = re.compile(
+    r"srun: (?:error: )?((?:Unable to (?:confirm allocation|create step)|Task launch for|"
+    r"Application launch failed|Slurm job \S+ has expired|"
+    r".*step creation (?:temporarily|still) disabled|"
+    r".*step creation delayed).*)"
+)
+_NODE_LOST = re.compile(r"srun: error: (Node failure on .*)")
+#: srun ended a step, and a node did not say that it is gone there.
+_NO_END = "srun: error: Timed out waiting for job step to complete"
+
+
+def judge_run(
+    found: Records, completed: process.Completed, time_limit_s: float
+) -> tuple[Outcome, str]:
+    """How a run ended, from its process and its records, and why in words."""
+    if not completed.ok and (lost := _lost_by_srun(found, completed)):
+        return lost
+    if completed.timed_out:
+        count = len(found.measurements)
+        finished = f"{count} size{'' if count == 1 else 's'} finished"
+        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished}"
+    if completed.exit_code == WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
+        wrong = sum(m.wrong for m in (*found.measurements, *(p.measurement for p in found.pieces)))
+        return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
+    if completed.exit_code and (said := _WRONG_WORLD.search(completed.output)):
+        # No configuration can help it, and none can be measured.
+        return Outcome.MISSING_PROGRAM, said[1]
+    if found.mismatch:
+        return Outcome.MISSING_PROGRAM, found.mismatch
+    if completed.signal is not None:
+        return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
+    if completed.exit_code and _SIGNAL_WORDS.search(completed.output):
+        return Outcome.CRASHED, f"a rank was ended by a signal (status {completed.exit_code})"
+    if completed.exit_code and 128 < completed.exit_code <= 128 + signal.SIGRTMAX:
+        return Outcome.CRASHED, f"ended by signal {completed.exit_code - 128}"
+    if completed.exit_code:
+        return Outcome.FAILED, f"exit status {completed.exit_code}"
+    if found.problems:
+        return Outcome.MALFORMED, "; ".join(found.problems[:3])
+    if found.footer is None:
+        if (found.header or {}).get("backend") == Backend.COMMAND:
+            return Outcome.TRUNCATED, "the command ended before its table was complete"
+        return Outcome.TRUNCATED, "the record file has no footer"
+    return Outcome.OK, ""
+
+
+def _lost_by_srun(found: Records, completed: process.Completed) -> tuple[Outcome, str] | None:
+    """What Slurm did to a run: no configuration can be blamed for that."""
+    if said := _NODE_LOST.search(completed.output):
+        return Outcome.NODE_FAILURE, said[1]
+    if completed.timed_out and _NO_END in completed.output:
+        return Outcome.NODE_FAILURE, "over its time, and a node does not answer"
+    if found.header is None and (said := _NOT_LAUNCHED.search(completed.output)):
+        return Outcome.NEVER_STARTED, f"Slurm did not start it: {said[1]}"
+    return None
+
+
+def judge_content(
+    request: RunRequest, found: Records, expected: Mapping[str, str], watched: Sequence[str]
+) -> tuple[Outcome, str]:
+    """Whether the records of a run that ended well hold what was asked for.
+
+    Of a good run the words say what disturbed it, if its GPUs were slowed down.
+
+    Args:
+        expected, watched: as for ``strange_environment``.
+    """
+    for operation in request.workload.operations:
+        missing = set(request.workload.sizes) - _measured(request, operation, found)
+        if missing:
+            sizes = ", ".join(str(size) for size in sorted(missing))
+            named = f" of {operation}" if request.workload.then else ""
+            return Outcome.MALFORMED, f"no record{named} for these sizes: {sizes} bytes"
+    strange = strange_environment(found.header or {}, expected, watched)
+    if strange:
+        return Outcome.FAILED, strange
+    return Outcome.OK, find_throttled_ranks(found.footer)
+
+
+def failed_operations(request: RunRequest, found: Records) -> str:
+    """The operations that a failed run of several failed at, in words; empty where it had one.
+
+    Those with wrong elements, else the first one that is not measured whole.
+    """
+    workload = request.workload
+    if not workload.then:
+        return ""
+    wrong = {m.operation or workload.operation for m in found.measurements if m.wrong}
+    named = [operation for operation in workload.operations if operation in wrong]
+    sizes = set(workload.sizes)
+    lacking = (o for o in workload.operations if sizes - _measured(request, o, found))
+    named = named or list(islice(lacking, 1))
+    # Without a header nothing was measured yet: all of it failed.
+    return f" (at {', '.join(named)})" if named and found.header is not None else ""
+
+
+def _measured(request: RunRequest, operation: Operation, found: Records) -> set[int]:
+    """The sizes of an operation that are there: of pairs, those with all of them."""
+    first = request.workload.operation
+    if operation is not Operation.PAIRS:
+        return {m.bytes for m in found.measurements if (m.operation or first) == operation}
+    counts = Counter(piece.measurement.bytes for piece in found.pieces)
+    ranks = request.workload.ranks
+    return {size for size, count in counts.items() if count == ranks * (ranks - 1)}
+
+
+def strange_environment(
+    header: Mapping[str, object], expected: Mapping[str, str], watched: Sequence[str]
+) -> str:
+    """What ranks saw otherwise than they should, in words; empty where all is as it should be.
+
+    Args:
+        expected: pinned variables and the configuration; a watched variable that is not in it
+            must be unset on every rank.
+    """
+    ranks = header.get("rank_info")
+    for rank in ranks if isinstance(ranks, list) else []:
+        seen = rank.get("environment", {})
+        for name in watched:
+            if seen.get(name) != expected.get(name):
+                saw = f"{name}={seen[name]}" if name in seen else f"{name} unset"
+                return f"rank {rank.get('rank')} saw {saw}, not {expected.get(name, 'unset')}"
+    return ""

@@ -1,0 +1,303 @@
+"""What this machine is: the part of a system's fingerprint that hardware and kernel make.
+
+Everything is read from /proc and /sys below a root that can be named, so that recorded trees of
+other machines are read by the same code. Only Slurm, and nvidia-smi where the driver shows no
+files, are asked by starting a program.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commtune import process
+from commtune.cluster.machine.gpus import Gpu as Gpu  # part of what a Machine is
+from commtune.cluster.machine.gpus import ask_nvidia
+from commtune.model import content_key
+
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Nic:
+    """A network device with hardware behind it.
+
+    Attributes:
+        kind: ``infiniband`` (also RoCE and the like: RDMA devices) or ``ethernet``.
+        model: the adapter's type (``MT4129``), or the driver's name.
+        speed_mbit: megabits per second; ``None`` where the device doesn't say (virtual ones).
+    """
+
+    name: str
+    kind: str
+    model: str
+    speed_mbit: int | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One node, as the operating system shows it.
+
+    Attributes:
+        cores_usable: logical processors that this process may run on.
+        cores_total, cores_physical: logical processors and cores of the whole node.
+        cpu_quota: processors' worth of time that a container may use; ``None``: no limit.
+        virtualization: empty on bare metal; else what is known of the virtual machine.
+        memory_bytes: what the kernel counts, a little less than what is built in.
+        slurm: version of the Slurm client commands; empty where there are none.
+    """
+
+    hostname: str
+    architecture: str
+    cpu_model: str
+    cores_usable: int
+    cores_total: int
+    cores_physical: int
+    sockets: int
+    numa_nodes: int
+    memory_bytes: int
+    kernel: str
+    os_name: str
+    cpu_quota: float | None = None
+    virtualization: str = ""
+    gpus: tuple[Gpu, ...] = ()
+    nics: tuple[Nic, ...] = ()
+    slurm: str = ""
+
+    def shape(self) -> dict[str, Any]:
+        """What makes two nodes the same kind: neither names, nor addresses, nor software."""
+        return {
+            "architecture": self.architecture,
+            "cpu_model": self.cpu_model,
+            "cores_usable": self.cores_usable,
+            "cores_total": self.cores_total,
+            "cores_physical": self.cores_physical,
+            "cpu_quota": self.cpu_quota,
+            "sockets": self.sockets,
+            "numa_nodes": self.numa_nodes,
+            "memory_gib": coarse_gib(self.memory_bytes),
+            "virtual": bool(self.virtualization),
+            "gpus": sorted(gpu.model for gpu in self.gpus),
+            "nics": sorted(f"{n.kind} {n.model} {n.speed_mbit}" for n in self.nics),
+        }
+
+    def stack(self) -> dict[str, Any]:
+        """What of the software below MPI and NCCL can change a result."""
+        return {
+            "kernel": self.kernel,
+            "os": self.os_name,
+            "gpu_drivers": sorted({gpu.driver for gpu in self.gpus}),
+        }
+
+    def fingerprint(self) -> str:
+        """Key of shape and stack: equal on another node of the same kind and installation."""
+        return content_key({"shape": self.shape(), "stack": self.stack()})
+
+
+@dataclass(frozen=True)
+class Load:
+    """What else runs here.
+
+    Attributes:
+        one_minute: load average over the last minute.
+        others_runnable: threads that run or wait for a core at this moment, without our own.
+    """
+
+    one_minute: float
+    others_runnable: int
+
+    def warning(self, cores: int, ranks: int) -> str:
+        """Why a measurement with so many ranks would be disturbed now; empty if it wouldn't."""
+        if self.others_runnable + ranks <= cores:
+            return ""
+        return (
+            f"{self.others_runnable} other threads want to run on {cores} cores "
+            f"(load average {self.one_minute:.2f}): {ranks} ranks will be disturbed"
+        )
+
+
+def describe_machine(root: Path = Path("/")) -> Machine:
+    """Reads what this machine is; with another root, what a recorded tree says."""
+    cpuinfo = _read(root / "proc/cpuinfo")
+    total, physical, sockets = _topology(root / "sys/devices/system/cpu")
+    usable = len(os.sched_getaffinity(0)) if root == Path("/") else total
+    return Machine(
+        hostname=socket.gethostname(),
+        architecture=platform.machine(),
+        cpu_model=parse_cpu_model(cpuinfo),
+        cores_usable=usable,
+        cores_total=total or usable,
+        cores_physical=physical or usable,
+        sockets=sockets or 1,
+        numa_nodes=len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or 1,
+        memory_bytes=parse_memory(_read(root / "proc/meminfo")),
+        kernel=_read(root / "proc/sys/kernel/osrelease").strip(),
+        os_name=parse_os_name(_read(root / "etc/os-release")),
+        cpu_quota=parse_quota(_read(root / "sys/fs/cgroup/cpu.max")),
+        virtualization=_virtualization(root, cpuinfo),
+        gpus=_gpus(root),
+        nics=(*_rdma(root), *_ethernet(root)),
+        slurm=_slurm() if root == Path("/") else "",
+    )
+
+
+def load_now(root: Path = Path("/")) -> Load:
+    """What else runs here at this moment. Doesn't see other guests of a virtual machine's host."""
+    return parse_load(_read(root / "proc/loadavg"))
+
+
+def parse_load(text: str) -> Load:
+    """Reads /proc/loadavg; the thread that reads it is running, and is left out."""
+    fields = text.split()
+    runnable = int(fields[3].partition("/")[0])
+    return Load(float(fields[0]), max(0, runnable - 1))
+
+
+def parse_cpu_model(cpuinfo: str) -> str:
+    """The processor's name from /proc/cpuinfo; Arm has numbers only."""
+    fields = _fields(cpuinfo)
+    if name := fields.get("model name") or fields.get("cpu"):
+        return re.sub(r"\s+", " ", name)
+    if "CPU part" in fields:
+        return f"Arm implementer {fields.get('CPU implementer')} part {fields['CPU part']}"
+    return "unknown"
+
+
+def parse_memory(meminfo: str) -> int:
+    """MemTotal of /proc/meminfo, bytes; 0 where it isn't said."""
+    match = re.search(r"^MemTotal:\s+(\d+) kB", meminfo, re.MULTILINE)
+    return int(match[1]) * 1024 if match else 0
+
+
+def parse_os_name(os_release: str) -> str:
+    """ID and version from /etc/os-release: ``debian 12``."""
+    pairs = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
+    words = (pairs.get(name, "").strip("\"'") for name in ("ID", "VERSION_ID"))
+    return " ".join(word for word in words if word) or "unknown"
+
+
+def parse_quota(cpu_max: str) -> float | None:
+    """Processors' worth of time from cgroup v2's cpu.max: ``150000 100000`` is 1.5."""
+    quota, _, period = cpu_max.strip().partition(" ")
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
+
+
+def parse_slurm_version(text: str) -> str:
+    """The version in what ``sbatch --version`` prints: ``slurm-wlm 22.05.8`` (Debian's)."""
+    match = re.search(r"^slurm\S*\s+(\d\S*)", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+def coarse_gib(memory_bytes: int) -> int:
+    """Memory in GiB, to about an eighth: equal nodes differ by some megabytes."""
+    gib = memory_bytes / _GIB
+    step = 1 << max(0, int(gib).bit_length() - 4)
+    return round(gib / step) * step
+
+
+def _topology(folder: Path) -> tuple[int, int, int]:
+    """Logical processors, cores, sockets."""
+    cores = [
+        (_read(cpu / "physical_package_id").strip(), _read(cpu / "core_id").strip())
+        for cpu in folder.glob("cpu[0-9]*/topology")
+    ]
+    return len(cores), len(set(cores)), len({package for package, _ in cores})
+
+
+def _virtualization(root: Path, cpuinfo: str) -> str:
+    dmi = root / "sys/class/dmi/id"
+    names = [_read(dmi / name).strip() for name in ("sys_vendor", "product_name")]
+    if "hypervisor" in _fields(cpuinfo).get("flags", "").split():
+        return " ".join(["virtual machine", *(name for name in names if name)])
+    xen = _read(root / "sys/hypervisor/type").strip()
+    return f"virtual machine {xen}" if xen else ""
+
+
+def _gpus(root: Path) -> tuple[Gpu, ...]:
+    found = (*_nvidia(root), *_amd(root))
+    return tuple(ask_nvidia()) if not found and root == Path("/") else found
+
+
+def _nvidia(root: Path) -> Iterator[Gpu]:
+    driver = parse_nvidia_driver(_read(root / "proc/driver/nvidia/version"))
+    for file in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
+        yield Gpu("nvidia", _fields(_read(file)).get("Model", "unknown"), driver)
+
+
+def parse_nvidia_driver(text: str) -> str:
+    """The driver's version from /proc/driver/nvidia/version."""
+    match = re.search(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", text)
+    return match[1] if match else "unknown"
+
+
+def _amd(root: Path) -> Iterator[Gpu]:
+    driver = _read(root / "sys/module/amdgpu/version").strip() or "in-kernel"
+    for file in sorted((root / "sys/class/kfd/kfd/topology/nodes").glob("*/properties")):
+        if model := parse_kfd_node(_read(file)):
+            yield Gpu("amd", model, driver)
+
+
+def parse_kfd_node(properties: str) -> str:
+    """The target name (``gfx90a``) of a KFD topology node; empty for a node that is a CPU."""
+    pairs = dict(line.split() for line in properties.splitlines() if len(line.split()) == 2)
+    target = int(pairs.get("gfx_target_version", "0"))
+    if int(pairs.get("simd_count", "0")) == 0 or target == 0:
+        return ""
+    # Two decimal digits each for minor version and stepping, written as one hexadecimal digit.
+    return f"gfx{target // 10000}{target // 100 % 100:x}{target % 100:x}"
+
+
+def _rdma(root: Path) -> Iterator[Nic]:
+    for device in sorted((root / "sys/class/infiniband").glob("*")):
+        rates = [parse_rate(_read(file)) for file in sorted(device.glob("ports/*/rate"))]
+        model = _read(device / "hca_type").strip() or device.name.rstrip("0123456789")
+        yield Nic(device.name, "infiniband", model, max((r for r in rates if r), default=None))
+
+
+def parse_rate(text: str) -> int | None:
+    """Megabits per second from a port's rate: ``400 Gb/sec (4X NDR)``."""
+    match = re.match(r"\s*([\d.]+) Gb/sec", text)
+    return int(float(match[1]) * 1000) if match else None
+
+
+def _ethernet(root: Path) -> Iterator[Nic]:
+    for device in sorted((root / "sys/class/net").glob("*")):
+        # Bridges, tunnels and the loopback have no hardware; type 1 is Ethernet.
+        if (device / "device").exists() and _read(device / "type").strip() == "1":
+            speed = _read(device / "speed").strip()
+            driver = (device / "device/driver").resolve().name
+            known = int(speed) if speed.isdigit() and int(speed) > 0 else None
+            yield Nic(device.name, "ethernet", driver, known)
+
+
+def _slurm() -> str:
+    sbatch = shutil.which("sbatch")
+    if not sbatch:
+        return ""
+    done = process.run_process([sbatch, "--version"], environment=os.environ, timeout_s=10.0)
+    return parse_slurm_version(done.output) or "unknown version"
+
+
+def _fields(text: str) -> Mapping[str, str]:
+    """The first value of every ``name : value`` line."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            found.setdefault(name.strip(), value.strip())
+    return found
+
+
+def _read(path: Path) -> str:
+    """A file's text; empty where there is none, or the kernel refuses (a device that is down)."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

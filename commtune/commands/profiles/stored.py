@@ -1,0 +1,166 @@
+"""Stored campaigns as they can be measured again: workload, timing and thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from commtune import wiring
+from commtune.campaign.file import CampaignSpec, load_campaign
+from commtune.campaign.invalid_key import InvalidKey
+from commtune.campaign.patterns import PatternFields, pattern_of
+from commtune.campaign.plan import Plan
+from commtune.campaign.protected import apply_protected
+from commtune.db.connection.location import database_url
+from commtune.db.queries.description import CampaignDescription, describe_campaign
+from commtune.db.queries.profiles import load_profile
+from commtune.db.queries.query_results import LIBRARIES, ProfileAnswer
+from commtune.documents.quantities import QuantityError, parse_seconds
+from commtune.errors import UserError
+from commtune.model import MpiInstallation, Operation, Timing, Workload
+from commtune.spaces import Space
+from commtune.wiring.given_versions import CUT_TO
+from commtune.wiring.on_slurm import OnSlurm
+
+
+def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignDescription]:
+    """A stored profile and its campaign.
+
+    Raises:
+        UnknownName, NoAnswer, DatabaseFault: as ``db.queries.profile``.
+    """
+    url = database_url(db)
+    answer = load_profile(url, reference)
+    return answer, describe_campaign(url, answer.campaign)
+
+
+def workload_of(stored: CampaignDescription) -> Workload:
+    """What a campaign measures."""
+    return Workload.of_plain(stored.what["workload"])
+
+
+def checked_shape(workload: Workload, stored: CampaignDescription | None) -> Workload:
+    """The workload, if its pattern goes with what flags changed in it.
+
+    Args:
+        stored: the campaign that it is of; ``None`` where flags say all.
+
+    Raises:
+        UserError: they don't say which messages there are, or ranks are left over.
+    """
+    operation = workload.operation
+    if not operation.is_pattern:
+        return workload
+    if stored is None or operation != stored.what["workload"]["operation"]:
+        raise UserError(
+            f"--op {operation}: only a profile of such a campaign says which messages it has",
+            hint="name a profile of it, or try both by 'commtune bench'",
+        )
+    if operation is not Operation.MATRIX:
+        nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
+        try:
+            pattern_of(PatternFields(operation, workload.ranks, nodes, group_size=size))
+        except InvalidKey as refused:
+            is_same = workload.ranks == stored.what["workload"]["ranks"]
+            flag = "--emulate-nodes" if is_same else "--ranks"
+            raise UserError(f"{flag}: {refused.message}", hint=f"leave {flag} out") from refused
+    elif workload.ranks < stored.what["workload"]["ranks"]:
+        raise UserError(f"--ranks {workload.ranks}: the matrix has more", hint="leave it out")
+    return workload
+
+
+def timing_of(stored: CampaignDescription) -> Timing:
+    """How long a campaign measures each size."""
+    return Timing(**stored.what["timing"])
+
+
+def plan_of(stored: CampaignDescription) -> Plan:
+    """A campaign's plan as far as measuring known configurations needs it: nothing to search."""
+    settings = stored.settings
+    known = {f.name for f in fields(Plan)} & {"minimum_gain", "tolerance", "level", "time_limit_s"}
+    return Plan(
+        name=stored.name,
+        space=_space(stored.space),
+        workload=workload_of(stored),
+        timing=timing_of(stored),
+        seed=stored.seed,
+        **{name: settings[name] for name in known if name in settings},
+    )
+
+
+def _space(plain: Any) -> Space:
+    return Space(
+        name=plain.get("name", ""),
+        version=str(plain.get("version", "")),
+        library=plain.get("library", ""),
+        parameters=(),
+        pinned=plain.get("pinned", {}),
+    )
+
+
+def on_slurm_again(
+    stored: CampaignDescription, mpi: str | None, say: Callable[[str], None]
+) -> OnSlurm | None:
+    """A stored campaign on Slurm as its file describes it today; ``None`` if it ran elsewhere.
+
+    Its node-hours are no limit here: whoever measures more says how long.
+
+    Args:
+        mpi: in the place of the one that the file names.
+
+    Raises:
+        UserError: the file is gone, or says something else now.
+        EnvironmentFault: there is no Slurm here, or it doesn't answer.
+    """
+    if "slurm" not in stored.what:
+        return None
+    file = Path(stored.settings.get("slurm", {}).get("file") or "")
+    if not file.is_file():
+        raise UserError(
+            f"{stored.name} was measured on Slurm, and its campaign file, which says how jobs are "
+            f"started, is not here: {file}",
+            hint="put it back there",
+        )
+    spec = load_campaign(file)
+    if spec.slurm is None or spec.plan.name != stored.name:
+        raise UserError(
+            f"{file} is no longer the file of campaign {stored.name} on Slurm",
+            hint=f"give it back 'name: {stored.name}', and what it asked of Slurm",
+        )
+    found = wiring.find_named_mpi(mpi or spec.mpi)
+    spec = _cut_again(spec, found, stored)
+    free = replace(spec.plan, budget=replace(spec.plan.budget, node_hours=None))
+    return wiring.slurm_campaign(replace(spec, plan=free), found, say)
+
+
+def _cut_again(
+    spec: CampaignSpec, mpi: MpiInstallation, stored: CampaignDescription
+) -> CampaignSpec:
+    """A campaign's file with its space cut as the stored campaign's was, where it was cut."""
+    known = stored.what.get("guards", {})
+    spec = apply_protected(
+        spec, {name: value for name, value in known.items() if value is not None}
+    )
+    is_whole = spec.plan.space.key == stored.what["space"]["content"]
+    if is_whole and LIBRARIES not in stored.stack.description:
+        return spec
+    if str(mpi.flavour) != stored.what["mpi"]["flavour"]:
+        return spec  # whoever can't do with another library says so
+    return wiring.fit_campaign(spec, mpi, lambda: stored.space.get(CUT_TO))
+
+
+def seconds_flag(flag: str, written: str) -> float:
+    """A time from the command line.
+
+    Raises:
+        UserError: it is none, or not above 0.
+    """
+    try:
+        found = parse_seconds(written)
+    except QuantityError as error:
+        raise UserError(f"{flag}: {error.message}", hint=error.hint) from error
+    if found <= 0:
+        raise UserError(f"{flag} {written}: no time at all", hint="write 30s or 5min")
+    return found

@@ -1,0 +1,228 @@
+"""``commtune spaces explain``."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from commtune.commands.reference import explain_many
+from commtune.documents.nearest import quote_value
+from commtune.errors import UnknownName
+from commtune.spaces import Space, list_presets, load_space
+from commtune.spaces.catalogue import (
+    Catalogue,
+    Interaction,
+    KnownVariable,
+    LookupResult,
+    NotRead,
+    Variable,
+    list_libraries,
+    look_up,
+    nearest_names,
+)
+from commtune.spaces.catalogue.wording import (
+    by_version,
+    care_text,
+    danger_text,
+    default_text,
+    known_text,
+    needs_text,
+    range_text,
+    read_as_text,
+    role_text,
+    source_text,
+    values_text,
+    versions_text,
+)
+from commtune.spaces.loading import preset_text
+
+_WIDTH = 96
+_INDENT = 14  # of what stands beside a label
+
+
+def run(name: str, *, json_output: bool) -> None:
+    """Prints all that is known of a variable; of several, as of a whole library, a line each.
+
+    Args:
+        name: of a variable or a library, or a pattern with ``*``; ``=VALUE`` may stand behind it.
+
+    Raises:
+        UnknownName: no catalogue and no shipped space knows the name; the nearest names are told.
+    """
+    name = name.strip().removeprefix("export ").partition("=")[0].strip()
+    answer = look_up(name)
+    names = dict.fromkeys([name, *(entry.name for entry in answer.known)])
+    searched = [found for spelled in names for found in _searched(spelled)]
+    if not answer and not searched:
+        several = explain_many.find_described(name)
+        if not several:
+            raise _unknown(name)
+        explain_many.run(several, json_output=json_output)
+        return
+    if json_output:
+        print(json.dumps(_plain(answer, searched), indent=2))
+        return
+    parts = [_known(entry, name) for entry in answer.known]
+    parts += [_not_read(entry, name) for entry in answer.not_read]
+    parts += [
+        f"{name} ({file.title})\n  {file.title} reads it, but the catalogue does not describe it."
+        for file in answer.undescribed
+    ]
+    parts += [
+        f"{file.title} says of {name}\n" + "\n".join(_wrapped(interaction.rule))
+        for file, _, interaction in answer.elsewhere
+    ]
+    if answer.known or searched:
+        parts.append("\n".join(_row("searched in", _spaces(searched) or "no shipped space")))
+    print("\n\n".join(parts))
+
+
+def _unknown(name: str) -> UnknownName:
+    near = nearest_names(name)
+    hint = (
+        f"nearest: {', '.join(near)}"
+        if near
+        else "name an environment variable, several ('UCX_*RNDV*'), or a library: "
+        + ", ".join(list_libraries())
+    )
+    return UnknownName(f"the catalogue knows no variable {quote_value(name)}", hint=hint)
+
+
+def _known(entry: KnownVariable, asked: str) -> str:
+    variable, catalogue = entry.variable, entry.catalogue
+    title = catalogue.title
+    if variable.part is not None:
+        title += f": {catalogue.parts[variable.part].title}"
+    lines = [f"{entry.name} ({title})"]
+    if asked != entry.name:
+        lines += _wrapped(f"{asked} is another name for it.")
+    lines += _wrapped(variable.meaning)
+    for label, text in _facts(variable, catalogue):
+        lines += _row(label, text)
+    for key, interaction in entry.interactions.items():
+        lines += _row("with others", _interaction(key, interaction, entry.name))
+    return "\n".join(lines)
+
+
+def _facts(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    yield "type", variable.type
+    yield from _filled("values", values_text(variable.values) or variable.form)
+    yield from _filled("search", range_text(variable.range))
+    if variable.restricted:
+        yield "restricted", f"{values_text(variable.restricted)}: searched by opt_in only"
+    yield from _filled("also read", read_as_text(variable))
+    yield "default", default_text(variable)
+    yield from _filled("history", by_version(variable.history))
+    yield from _filled("versions", versions_text(variable, catalogue))
+    newer = {version: values_text(values) for version, values in variable.values_since.items()}
+    yield from _filled("new values", by_version(newer))
+    yield from _filled("also called", ", ".join(variable.aliases))
+    yield from _filled("replaced by", ", ".join(variable.replaced_by))
+    yield from _filled("effect", variable.condition)
+    yield from _filled("needs", needs_text(variable))
+    yield "for", f"{', '.join(variable.operations)}; {variable.scope.words}"
+    yield from _filled("dangers", danger_text(variable))
+    yield from _filled("care", care_text(variable))
+    yield from _filled("caution", variable.caution)
+    yield from _filled("note", variable.note)
+    yield "role", role_text(variable)
+    yield "known from", known_text(variable)
+    yield "source", source_text(variable, catalogue)
+
+
+def _filled(label: str, text: str) -> Iterator[tuple[str, str]]:
+    if text:
+        yield label, text
+
+
+def _interaction(key: str, interaction: Interaction, name: str) -> str:
+    others = [other for other in interaction.variables if other not in (name, "*")]
+    also = f"{', '.join(others)}: " if others else ""
+    dangers = f" ({', '.join(interaction.dangers)})" if interaction.dangers else ""
+    return f"{also}{interaction.rule}{dangers}" or key
+
+
+def _not_read(entry: NotRead, name: str) -> str:
+    lines = [f"{name} is not a variable of {entry.catalogue.title}: {entry.entry.what.meaning}"]
+    lines += _wrapped(entry.entry.truth)
+    lines += _row("right name", ", ".join(entry.entry.use)) if entry.entry.use else []
+    return "\n".join(lines)
+
+
+def _searched(name: str) -> Iterator[tuple[Space, str]]:
+    """Shipped spaces that set a variable, with how they do; one of each that comes in sizes."""
+    shipped = list_presets()
+    for preset in shipped:
+        if preset.removesuffix("-quick").removesuffix("-thorough") in set(shipped) - {preset}:
+            continue  # a size of another one
+        if name in preset_text(preset):
+            sizes = [s for s in (preset, f"{preset}-thorough") if s in shipped]
+            found = ([*_in_space(load_space(size), name)] for size in sizes)
+            yield from next(filter(None, found), [])
+
+
+def _in_space(space: Space, name: str) -> Iterator[tuple[Space, str]]:
+    if name in space.pinned:
+        yield space, f"pinned to {space.pinned[name]}"
+    for parameter in space.parameters:
+        if name in parameter.variables:
+            values = values_text("unset" if v is None else v for v in parameter.values)
+            yield space, values if parameter.name == name else f"by {parameter.name}: {values}"
+    for parameter in space.left_out.values():
+        if name in parameter.variables:
+            yield space, f"only with opt_in: [{parameter.name}]"
+
+
+def _spaces(searched: Iterable[tuple[Space, str]]) -> str:
+    names: dict[str, list[str]] = {}
+    for space, how in searched:
+        names.setdefault(how, []).append(space.name)
+    return "; ".join(f"{', '.join(spaces)} ({how})" for how, spaces in names.items())
+
+
+def _wrapped(text: str) -> list[str]:
+    words = " ".join(text.split())
+    return textwrap.wrap(
+        words, _WIDTH, initial_indent="  ", subsequent_indent="  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _row(label: str, text: str) -> list[str]:
+    words = " ".join(text.split())
+    return textwrap.wrap(
+        words, _WIDTH, initial_indent=f"  {label:<{_INDENT - 2}}", subsequent_indent=" " * _INDENT,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _plain(answer: LookupResult, searched: Iterable[tuple[Space, str]]) -> dict[str, Any]:
+    return {
+        "name": answer.name,
+        "known": [_entry(entry) for entry in answer.known],
+        "not_read": [
+            {"library": e.catalogue.library, **e.entry.model_dump(mode="json")}
+            for e in answer.not_read
+        ],
+        "undescribed": [file.library for file in answer.undescribed],
+        "elsewhere": [
+            {"library": file.library, "name": key, **interaction.model_dump(mode="json")}
+            for file, key, interaction in answer.elsewhere
+        ],
+        "searched": [{"space": space.name, "how": how} for space, how in searched],
+    }
+
+
+def _entry(entry: KnownVariable) -> dict[str, Any]:
+    return {
+        "library": entry.catalogue.library,
+        "name": entry.name,
+        **entry.variable.model_dump(mode="json"),
+        "checked": entry.catalogue.checked.model_dump(mode="json"),
+        "interactions": {
+            key: interaction.model_dump(mode="json")
+            for key, interaction in entry.interactions.items()
+        },
+    }

@@ -1,0 +1,194 @@
+"""``commtune systems detect``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from commtune.cluster.machine.inventory import inspect_machine
+from commtune.commands import text
+from commtune.systems import System, list_systems, load_system
+from commtune.systems.detection.comparison import FactComparison, FactVerdict, compare_machine
+from commtune.systems.detection.recognition import (
+    Match,
+    look_alikes,
+    recognize_system,
+    surest_matches,
+)
+from commtune.systems.detection.seen import SeenMachine
+
+#: Exit code where the machine is none of the described ones.
+NOT_RECOGNIZED = 4
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A description, and how the machine stands to it.
+
+    Attributes:
+        is_it: whether the machine was recognized as this system.
+        by: by what; or what looks alike.
+        named: what the user called it by; empty for a shipped one that was found.
+    """
+
+    system: System
+    is_it: bool
+    by: tuple[str, ...]
+    named: str
+    facts: tuple[FactComparison, ...]
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "name": self.system.name,
+            "recognized": self.is_it,
+            "by": list(self.by),
+            "retired": self.system.retired,
+            "facts": [asdict(fact) for fact in self.facts],
+        }
+
+
+def run(names: Sequence[str], *, json_output: bool, program: str) -> None:
+    """Says which described system this machine is; exits with 4 if it is none.
+
+    Args:
+        names: descriptions of the user's own, by path, or shipped ones, to be held against
+            whether or not they are recognized.
+    """
+    detect_system(inspect_machine(os.environ), names, json_output=json_output, program=program)
+
+
+def detect_system(
+    seen: SeenMachine, names: Sequence[str], *, json_output: bool, program: str
+) -> None:
+    """The same of a machine that was looked at."""
+    own = {name: load_system(name) for name in names}
+    mine = {system.name for system in own.values()}
+    known = [*own.values(), *(load_system(name) for name in list_systems() if name not in mine)]
+    certain = surest_matches(recognize_system(seen.clues, known))
+    alike = [] if certain else look_alikes(seen, known)
+    held = _held(seen, certain, alike, own)
+    if json_output:
+        print(json.dumps(_plain(seen, certain, held), indent=2))
+    else:
+        _say(seen, certain, alike, held, len(known), program)
+    if not certain:
+        sys.exit(NOT_RECOGNIZED)
+
+
+def _held(
+    seen: SeenMachine, certain: list[Match], alike: list[Match], own: dict[str, System]
+) -> list[_Held]:
+    """What the machine is held against: what it is, what was named, what is nearest in shape."""
+    asked = {id(system): name for name, system in own.items()}
+    matches = {id(match.system): match for match in (*certain, *alike)}
+    chosen = [match.system for match in certain]
+    chosen += [system for system in own.values() if system not in chosen]
+    chosen = chosen or [match.system for match in alike]
+    found = []
+    for system in chosen:
+        match = matches.get(id(system))
+        found.append(
+            _Held(
+                system=system,
+                is_it=match in certain,
+                by=match.by if match else (),
+                named=asked.get(id(system), ""),
+                facts=tuple(compare_machine(seen, system)),
+            )
+        )
+    return found
+
+
+def _plain(seen: SeenMachine, certain: list[Match], held: list[_Held]) -> dict[str, Any]:
+    return {
+        "recognized": [match.system.name for match in certain],
+        "host": seen.clues.host,
+        "cluster": seen.clues.cluster,
+        "systems": [one.plain() for one in held],
+    }
+
+
+def _say(
+    seen: SeenMachine,
+    certain: list[Match],
+    alike: list[Match],
+    held: list[_Held],
+    count: int,
+    program: str,
+) -> None:
+    for one in (one for one in held if one.is_it):
+        file = f" ({one.named})" if one.named else ""
+        print(f"this is {one.system.name}{file}, by {_and(one.by)}")
+        if one.system.retired:
+            print(f"  but that is out of service since {one.system.retired}")
+    if len(certain) > 1:
+        print("  these descriptions name the same things: the facts below tell them apart")
+    if not certain:
+        where = f" (Slurm's cluster {seen.clues.cluster})" if seen.clues.cluster else ""
+        print(f"not recognized: {seen.clues.host}{where} is none of the {count} described systems")
+    for match in alike:
+        print(f"looks like {match.system.name}, with {_and(match.by)}; others have such nodes too")
+    for one in held[: max(1, len(certain) + sum(bool(h.named) for h in held))]:
+        _show(one)
+    if any(one.is_it and _other_gpus(one) for one in held):
+        print("\nits GPUs differ: another kind of node, or another machine of the same name")
+    print(f"\n{_next(certain, held, program)}")
+
+
+def _show(one: _Held) -> None:
+    print(f"\nheld against {one.named or one.system.name}, facts checked {one.system.checked}")
+    together = _unseen_together(one.facts)
+    rows = [
+        (fact.what, fact.described, fact.found, _word(fact))
+        for fact in one.facts
+        if fact.verdict is not FactVerdict.UNSEEN or fact.found not in together
+    ]
+    if rows:
+        print(text.format_table(("what", "described", "here", "result"), rows))
+    for why, names in together.items():
+        print(f"{why}; so not seen: {', '.join(names)}")
+    counts = Counter(fact.verdict for fact in one.facts)
+    agree, differ = counts[FactVerdict.AGREES], counts[FactVerdict.DIFFERS]
+    print(
+        f"{agree} agree{'s' if agree == 1 else ''}, {differ} differ{'s' if differ == 1 else ''}, "
+        f"{counts[FactVerdict.UNSEEN]} can't be seen here"
+    )
+
+
+def _unseen_together(facts: Sequence[FactComparison]) -> dict[str, list[str]]:
+    """What can't be seen for one and the same reason, where that is more than one fact."""
+    by_reason: dict[str, list[str]] = {}
+    for fact in facts:
+        if fact.verdict is FactVerdict.UNSEEN:
+            by_reason.setdefault(fact.found, []).append(fact.what)
+    return {why: names for why, names in by_reason.items() if len(names) > 1}
+
+
+def _other_gpus(one: _Held) -> bool:
+    return any(
+        f.verdict is FactVerdict.DIFFERS for f in one.facts if f.what in ("GPU model", "GPUs")
+    )
+
+
+def _word(fact: FactComparison) -> str:
+    return "DIFFERS" if fact.verdict is FactVerdict.DIFFERS else str(fact.verdict)
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+def _next(certain: list[Match], held: list[_Held], program: str) -> str:
+    """What to type now."""
+    if certain:
+        name = next((one.named for one in held if one.is_it and one.named), certain[0].system.name)
+        return f"'system: {name}' in a campaign file uses it; {program} systems show {name}"
+    named = [one.named for one in held if one.named not in ("", *list_systems())]
+    if named:
+        return f"if it is that system, say under 'recognized' in {named[0]} by what it is known"
+    return f"describe it: {program} systems new NAME -o NAME.yaml"

@@ -1,0 +1,59 @@
+"""``commtune systems new``."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from commtune.cluster.machine.inventory import inspect_machine
+from commtune.errors import UserError
+from commtune.spaces import parse_document
+from commtune.systems import build_system, list_systems
+from commtune.systems.drafting.description import check_name, draft_description
+
+
+def run(name: str, output: Path | None, partition: str, *, program: str) -> None:
+    """Writes a first description of this machine, and says what in it is to be corrected."""
+    check_name(name)
+    if name in list_systems():
+        raise UserError(
+            f"{name} is the name of a description that comes with commtune",
+            hint=f"take another name; '{program} systems detect' tells whether this is {name}",
+        )
+    file = output or Path(f"{name}.yaml")
+    if file.suffix not in (".yaml", ".yml"):
+        raise UserError(f"{file}: the file's name must end in .yaml", hint=f"-o {name}.yaml")
+    if file.exists():
+        raise _exists(file)
+    page = draft_description(
+        name, inspect_machine(os.environ), datetime.now(UTC).date(), partition
+    )
+    build_system(parse_document(page.text, file))
+    _write(file, page.text)
+    print(f"wrote {file}")
+    if page.placeholders:
+        print(f"placeholders, to be corrected first: {', '.join(page.placeholders)}")
+    if page.unknown:
+        print("not known:")
+        print("\n".join(f"  {question}" for question in page.unknown))
+    print(f"edit it, then: {program} systems validate {file}; {program} systems detect {file}")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError as error:
+        raise _exists(file) from error
+    except OSError as error:
+        raise UserError(
+            f"can't write {file}: {error.strerror}", hint="name a file in a folder of yours: -o"
+        ) from error
+
+
+def _exists(file: Path) -> UserError:
+    return UserError(
+        f"{file} exists already, and is not overwritten",
+        hint="name another file by -o, and compare the two",
+    )

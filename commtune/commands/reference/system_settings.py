@@ -1,0 +1,121 @@
+"""``commtune systems baselines``."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from commtune.commands import text
+from commtune.documents.nearest import quote_value, suggest
+from commtune.errors import UnknownName
+from commtune.systems import list_systems
+from commtune.systems.reference_settings import PREFIX, ReferenceSettings, all_reference_settings
+
+_WIDTH = 96
+_SEEN = {
+    "repository": "every value read in the repository",
+    "excerpt": "read in an excerpt",
+    "notes": "from notes only: read it again before you quote it",
+}
+
+
+def run(asked: str | None, *, json_output: bool) -> None:
+    """Prints all sets as a table; in full those of a system, or one by its name.
+
+    Raises:
+        UnknownName: no description and no set knows the system, and no set is called so.
+    """
+    found = _of(asked) if asked else list(all_reference_settings().values())
+    if json_output:
+        print(json.dumps([_plain(one) for one in found], indent=2))
+    elif not found:
+        print(f"no baseline is known for {asked}")
+    elif asked:
+        print("\n\n".join("\n".join(_lines(one)) for one in found))
+    else:
+        print(_table(found))
+        print(
+            "\nWhat each sets, and why some are not fit to try: "
+            "commtune systems baselines SYSTEM, or NAME\n"
+            f"Against the default, on a machine of its kind: commtune compare default {PREFIX}NAME"
+        )
+
+
+def _of(asked: str) -> list[ReferenceSettings]:
+    """The sets for a system, or the one of that name."""
+    name = asked.removeprefix(PREFIX)
+    if name in all_reference_settings():
+        return [all_reference_settings()[name]]
+    found = [one for one in all_reference_settings().values() if asked in one.baseline.systems]
+    known = {name for one in all_reference_settings().values() for name in one.baseline.systems}
+    if not found and asked not in list_systems():
+        raise UnknownName(
+            f"no system and no baseline is called {quote_value(asked)}",
+            hint=suggest(name, [*sorted(known | set(list_systems())), *all_reference_settings()]),
+        )
+    return found
+
+
+def _table(found: list[ReferenceSettings]) -> str:
+    rows = [
+        (
+            one.name,
+            ", ".join(one.baseline.systems) or one.baseline.machine,
+            ", ".join(one.baseline.libraries),
+            str(one.baseline.kind),
+            str(len(one.settings)),
+            "yes" if one.baseline.fit else "no",
+        )
+        for one in found
+    ]
+    header = ("baseline", "for", "library", "kind", "variables", "fit to try")
+    return text.format_table(header, rows, right="variables")
+
+
+def _lines(one: ReferenceSettings) -> Iterator[str]:
+    found = one.baseline
+    yield f"{one.name}: {found.summary}"
+    yield from _wrapped(
+        f"{found.stack}; {found.kind}" + (f", {found.dated}" if found.dated else "")
+    )
+    machine = ", ".join(found.systems) or found.machine
+    yield from _wrapped(f"on {machine}, for {', '.join(found.libraries)}")
+    if found.purpose:
+        yield from _wrapped(f"for: {found.purpose}")
+    if found.unfit:
+        yield from _wrapped(f"not to be tried as it stands: {found.unfit}")
+    if found.on_top_of:
+        yield f"    with what {found.on_top_of} sets"
+    for name, value in one.settings.items():
+        yield f"      {name}={value}"
+    for name, what in found.fill_in.items():
+        yield from _wrapped(f"{name} is yours to set: {what}")
+    if found.launcher:
+        yield from _wrapped(f"launch: {found.launcher}")
+    for name, reader in one.elsewhere.items():
+        yield from _wrapped(f"{name} is read by {reader}")
+    if found.note:
+        yield from _wrapped(found.note)
+    parts = "; put together from several places of it" if found.assembled else ""
+    yield from _wrapped(f"from: {one.source} ({_SEEN[found.evidence]}{parts})")
+
+
+def _wrapped(line: str) -> Iterator[str]:
+    yield textwrap.fill(
+        line, _WIDTH, initial_indent="    ", subsequent_indent="        ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _plain(one: ReferenceSettings) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "site": one.site,
+        **one.baseline.model_dump(mode="json"),
+        "source": one.source,
+        "settings": dict(one.settings),
+        "elsewhere": dict(one.elsewhere),
+        "fit": one.baseline.fit,
+    }

@@ -1,0 +1,119 @@
+"""``commtune build``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commtune import wiring
+from commtune.commands import text
+from commtune.documents.nearest import quote_value, suggest
+from commtune.errors import UserError
+from commtune.kernels.build import BuiltBenchmark
+from commtune.kernels.toolchains import Toolchain
+from commtune.model import GpuKind, MpiInstallation
+from commtune.wiring import gpus
+
+_GPUS = ("auto", *GpuKind)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What is told of a build.
+
+    Attributes:
+        backends: all names.
+        waived: why some of them are not in it.
+    """
+
+    mpi: MpiInstallation
+    toolchain: Toolchain | None
+    built: BuiltBenchmark
+    backends: Sequence[str]
+    waived: Mapping[str, str]
+
+    @property
+    def log(self) -> Path | None:
+        """Where what the compilers said is kept."""
+        return self.built.log if self.built.log.is_file() else None
+
+
+def run(
+    mpi: str,
+    gpu: str,
+    architectures: Sequence[str],
+    log: Path | None,
+    *,
+    again: bool,
+    json_output: bool,
+) -> None:
+    """Builds the benchmark, unless that was done before, and prints what is in it.
+
+    Args:
+        again: whether it was done before or not.
+    """
+    if gpu not in _GPUS:
+        raise UserError(f"--gpu: {quote_value(gpu)} is not known here", hint=suggest(gpu, _GPUS))
+    if architectures and gpu == GpuKind.NONE:
+        raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
+    found = wiring.find_named_mpi(mpi)
+    toolchain, why = gpus.toolchain_of(gpu, architectures)
+    built, backends = wiring.build_for(found, toolchain, log, again=again)
+    waived = gpus.waived_backends(toolchain, why, backends)
+    answer = _Answer(found, toolchain, built, tuple(backends), waived)
+    if json_output:
+        print(json.dumps(_plain(answer), indent=2))
+    else:
+        print("\n".join(_lines(answer)))
+
+
+def _lines(answer: _Answer) -> Iterator[str]:
+    mpi, built = answer.mpi, answer.built
+    yield f"{mpi.flavour} {mpi.version}, {mpi.compiler}"
+    yield from _gpu_lines(answer.toolchain)
+    yield f"{built.executable}"
+    if not built.is_new:
+        yield "Nothing was compiled: it was built before. --again builds it anew."
+    rows = [(name, _state(name, answer.waived)) for name in answer.backends]
+    yield f"\n{text.format_table(('backend', 'state'), rows)}"
+    if answer.log is not None and answer.toolchain is not None and answer.waived:
+        yield f"\nWhat CMake and the compilers said: {answer.log}"
+
+
+def _gpu_lines(toolchain: Toolchain | None) -> list[str]:
+    if toolchain is None:
+        return []
+    kind, xccl = str(toolchain.kind).upper(), toolchain.xccl
+    lines = [
+        f"{kind} {toolchain.version}, {toolchain.compiler}, "
+        f"for {', '.join(toolchain.architectures)}"
+    ]
+    return [*lines, f"{xccl.name} {xccl.version}, {xccl.library}"] if xccl else lines
+
+
+def _state(backend: str, waived: Mapping[str, str]) -> str:
+    """A reason is told once, of the first that has it."""
+    if backend not in waived:
+        return "built"
+    first = next(name for name, reason in waived.items() if reason == waived[backend])
+    return f"waived: {waived[backend]}" if first == backend else f"waived, as {first}"
+
+
+def _plain(answer: _Answer) -> dict[str, Any]:
+    mpi, built = answer.mpi, answer.built
+    return {
+        "mpi": {
+            "flavour": str(mpi.flavour),
+            "version": mpi.version,
+            "compiler": str(mpi.compiler),
+        },
+        "gpu": answer.toolchain.plain() if answer.toolchain else None,
+        "executable": str(built.executable),
+        "compiled": built.is_new,
+        "log": str(answer.log) if answer.log else None,
+        "backends": [name for name in answer.backends if name not in answer.waived],
+        "waived": dict(answer.waived),
+    }

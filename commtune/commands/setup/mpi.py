@@ -1,0 +1,53 @@
+"""``commtune mpi``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
+from commtune.cluster.mpi.wheels import WHEELS
+from commtune.commands import text
+from commtune.errors import CommtuneError
+from commtune.model import MpiInstallation
+
+
+def show_all(*, json_output: bool) -> None:
+    """Prints every MPI that can be named."""
+    names = ["path", *(f"wheel:{name}" for name in WHEELS)]
+    found = {name: _attempt(name) for name in names}
+    if json_output:
+        print(json.dumps({name: _plain(mpi) for name, mpi in found.items()}, indent=2))
+        return
+    rows = [_row(name, mpi) for name, mpi in found.items()]
+    print(text.format_table(("name", "what", "compiler"), rows))
+
+
+def install_mpi(name: str, root: Path | None) -> None:
+    """Installs a wheel and says how to use it."""
+    mpi = install_wheel(name, root.absolute() if root else data_root())
+    print(f"{mpi.flavour} {mpi.version} is in {mpi.prefix}; use it with --mpi wheel:{name}")
+
+
+def _attempt(name: str) -> MpiInstallation | str:
+    try:
+        return find_mpi(name)
+    except CommtuneError as error:
+        return error.message
+
+
+def _row(name: str, mpi: MpiInstallation | str) -> tuple[str, str, str]:
+    if isinstance(mpi, str):
+        return name, mpi, ""
+    return name, f"{mpi.flavour} {mpi.version}", str(mpi.compiler)
+
+
+def _plain(mpi: MpiInstallation | str) -> dict[str, str]:
+    if isinstance(mpi, str):
+        return {"missing": mpi}
+    return {
+        "flavour": str(mpi.flavour),
+        "version": mpi.version,
+        "compiler": str(mpi.compiler),
+        "launcher": str(mpi.launcher),
+    }

@@ -1,0 +1,358 @@
+"""Opens the database: makes an empty one ready, refuses what is not ours, says faults in words."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
+from sqlalchemy.pool import NullPool
+
+from commtune.db.codec import dump_json
+from commtune.db.connection.busy_retry import BusyRetry
+from commtune.db.connection.faults import explain_fault
+from commtune.db.connection.filesystems import network_type
+from commtune.db.connection.location import (
+    SCHEMA,
+    VERSION_TABLE,
+    check_schema,
+    database_url,
+    password_of,
+    shown_url,
+    sqlite_path,
+)
+from commtune.db.queries.profiles import Rows, check_revision
+from commtune.errors import DatabaseFault, install_command
+from commtune.interrupts import Interrupts
+
+__all__ = ["Database", "database_url", "open_database", "upgrade_database"]
+
+_BUSY_S = 10
+_WRITES = "commtune_writes"
+#: Any number, as long as it is ours: PostgreSQL's key for "one makes the tables at a time".
+_SCHEMA_LOCK = 0x636F6D6D
+
+
+@dataclass(frozen=True)
+class Database:
+    """An open database with our schema.
+
+    Attributes:
+        url: without password.
+        warnings: what the user should know about where the database is.
+        file: device and inode of an SQLite file when it was opened; ``None`` for a server.
+    """
+
+    engine: Engine
+    url: str
+    warnings: tuple[str, ...] = ()
+    file: tuple[int, int] | None = None
+
+    @property
+    def whole_url(self) -> str:
+        """The URL with its password, for another program of ours."""
+        return self.engine.url.render_as_string(hide_password=False)
+
+    @contextmanager
+    def write(self, patience: BusyRetry | None = None) -> Iterator[Connection]:
+        """One transaction that writes; all of it is stored at the end, or nothing.
+
+        Ctrl-C waits for its end, but for a wait for another program.
+
+        Args:
+            patience: what to do while another program holds the database; without, one attempt.
+
+        Raises:
+            DatabaseFault: the database can't be reached or written.
+        """
+        with self._faults(), Interrupts() as interrupts, ExitStack() as stack:
+
+            def begin() -> Connection:
+                self._check_file()
+                return stack.enter_context(_begin(self.engine, writes=True))
+
+            def pause(seconds: float) -> None:
+                with interrupts.let_through():
+                    time.sleep(seconds)
+
+            yield (patience or BusyRetry()).with_busy(begin, self.url, pause)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One transaction that only reads.
+
+        Raises:
+            DatabaseFault: the database can't be reached or read.
+        """
+        with self._faults(), Interrupts(), _begin(self.engine, writes=False) as connection:
+            yield connection
+
+    def _check_file(self) -> None:
+        """SQLite goes on in a file that was deleted, and all that it stores is lost."""
+        if self.file is not None and _file_of(self.engine.url) != self.file:
+            raise DatabaseFault(
+                f"the database {self.url} is gone: its file was deleted or replaced",
+                hint="the record files of all runs are kept; put the database back, or name "
+                "another one with --db, and start again",
+            )
+
+    def close(self) -> None:
+        """Lets go of all connections; SQLite then folds its log into the file."""
+        self.engine.dispose()
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        with _faults(self.engine.url.render_as_string(hide_password=False)):
+            yield
+
+
+def _file_of(url: URL) -> tuple[int, int] | None:
+    """Device and inode of an SQLite database's file; ``None`` where there is no file."""
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+        return None
+    try:
+        status = Path(url.database).stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def open_database(url: str) -> Database:
+    """Opens a database; an empty or missing one gets its tables first.
+
+    Args:
+        url: any SQLAlchemy URL, from ``database_url``.
+
+    Raises:
+        DatabaseFault: it can't be reached or written, is something else, or has another schema.
+    """
+    with _faults(url):
+        engine, network = _engine(url)
+        try:
+            warnings = _settle_journal(engine, network)
+            if not _is_ready(engine, shown_url(url)):
+                _migrate(url, only_empty=True)
+        except BaseException:
+            engine.dispose()
+            raise
+    return Database(engine, shown_url(url), tuple(warnings), _file_of(engine.url))
+
+
+def upgrade_database(url: str) -> None:
+    """Brings a database to our schema, keeping what it holds.
+
+    Raises:
+        DatabaseFault: it can't be reached or written, or is not ours.
+    """
+    with _faults(url):
+        _migrate(url, only_empty=False)
+
+
+@contextmanager
+def open_reader(url: str) -> Iterator[Rows]:
+    """Opens a database for questions; it is not created and not upgraded.
+
+    Raises:
+        NoAnswer: it is empty.
+        DatabaseFault: it can't be read, or has another schema.
+    """
+    with _faults(url):
+        engine, _ = _engine(url, lone=True)
+        with _begin(engine, writes=False) as connection:
+            names = set(inspect(connection).get_table_names())
+            check_revision(_stored_revision(connection, names), names, shown_url(url))
+            yield as_rows(connection)
+
+
+def as_rows(connection: Connection) -> Rows:
+    """The connection as the queries want it."""
+    return lambda statement, given: [
+        dict(row) for row in connection.execute(text(statement), given).mappings()
+    ]
+
+
+def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
+    """The engine, and the kind of network file system that an SQLite file is on, if any.
+
+    Args:
+        lone: for one connection, without the pool and SQLite's check of foreign keys.
+    """
+    path = sqlite_path(url)
+    pool: dict[str, Any] = {"poolclass": NullPool} if lone else {}
+    if path is None:
+        return _server_engine(make_url(url), pool), ""
+    _make_folder(path.parent, url)
+    network = network_type(path.parent)
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        json_serializer=dump_json,
+        connect_args={"timeout": _BUSY_S},
+        **pool,
+    )
+    # While a table is rebuilt by a migration, others refer to one that is not there.
+    _set_up_sqlite(engine, careful=bool(network), foreign_keys=not lone)
+    return engine, network
+
+
+def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
+    arguments: dict[str, Any] = {}
+    if url.get_backend_name() == "postgresql" and "connect_timeout" not in url.query:
+        arguments["connect_timeout"] = _BUSY_S
+    return create_engine(
+        url, json_serializer=dump_json, connect_args=arguments, pool_pre_ping=True, **pool
+    )
+
+
+def _make_folder(folder: Path, url: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatabaseFault(
+            f"the database {shown_url(url)} can't be opened: "
+            f"the folder {folder} can't be made ({error.strerror})",
+            hint="name another database with --db or COMMTUNE_DB",
+        ) from error
+
+
+def _set_up_sqlite(engine: Engine, *, careful: bool, foreign_keys: bool) -> None:
+    synchronous = "FULL" if careful else "NORMAL"
+
+    def on_connect(driver: sqlite3.Connection, _record: object) -> None:
+        # The driver would begin transactions by its own rules; on_begin has ours.
+        driver.isolation_level = None
+        driver.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
+        driver.execute(f"PRAGMA synchronous={synchronous}")
+
+    def on_begin(connection: Connection) -> None:
+        # A writer takes all locks at once: taken later, it could find its view outdated, or its
+        # commit held up by readers. With a write-ahead log, readers don't notice.
+        kind = "EXCLUSIVE" if connection.get_execution_options().get(_WRITES) else "DEFERRED"
+        connection.exec_driver_sql(f"BEGIN {kind}")
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", on_begin)
+
+
+def _settle_journal(engine: Engine, network: str) -> list[str]:
+    """Sets SQLite's journal mode, which the file remembers; returns warnings."""
+    if engine.dialect.name != "sqlite":
+        return []
+    wanted = "delete" if network else "wal"
+    with closing(engine.raw_connection()) as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA journal_mode={wanted}")
+        got = "".join(str(value) for value in cursor.fetchone() or ())
+    path = engine.url.database
+    if network:
+        return [
+            f"the database {path} is on {network}, a network file system: it is used without "
+            "write-ahead log, and from one machine at a time; a local disk (--db, COMMTUNE_DB) or "
+            "PostgreSQL is safer"
+        ]
+    if got != wanted:
+        return [f"the database {path} has journal mode {got}: readers wait for writers"]
+    return []
+
+
+@contextmanager
+def _begin(engine: Engine, *, writes: bool) -> Iterator[Connection]:
+    with engine.connect() as connection:
+        connection.execution_options(**{_WRITES: writes})
+        with connection.begin():
+            yield connection
+
+
+def _is_ready(engine: Engine, shown: str) -> bool:
+    """Whether our tables are there; refuses other schemas, and databases that can't be written."""
+    with _begin(engine, writes=True) as connection:
+        revision = _revision(connection, shown)
+    if revision:
+        check_schema(revision, shown)
+    return bool(revision)
+
+
+def _revision(connection: Connection, shown: str) -> str:
+    """The schema's revision; empty for a database without any table."""
+    names = set(inspect(connection).get_table_names())
+    revision = _stored_revision(connection, names)
+    if not revision and names - {VERSION_TABLE}:
+        raise DatabaseFault(
+            f"the database {shown} holds other tables ({', '.join(sorted(names)[:3])} ...) "
+            "and is not commtune's",
+            hint="name an empty one with --db or COMMTUNE_DB; on a server: createdb commtune",
+        )
+    return revision
+
+
+def _stored_revision(connection: Connection, names: set[str]) -> str:
+    if VERSION_TABLE not in names:
+        return ""
+    return str(connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() or "")
+
+
+def _migrate(url: str, *, only_empty: bool) -> None:
+    engine, _ = _engine(url, lone=True)
+    with _begin(engine, writes=True) as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SCHEMA_LOCK})
+        revision = _revision(connection, shown_url(url))
+        # Looked at again under the lock: two that open an empty database at once make one schema.
+        if revision and (only_empty or revision >= SCHEMA):
+            check_schema(revision, shown_url(url))
+        else:
+            _run_migrations(connection)
+
+
+def _run_migrations(connection: Connection) -> None:
+    # Imported here: an open of a ready database doesn't wait for it.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    folder = Path(__file__).parents[1] / "migrations"
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+@contextmanager
+def _faults(url: str) -> Iterator[None]:
+    """Turns what drivers raise into DatabaseFault; no message shows the password."""
+    shown = shown_url(url)
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        said = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+        lost = isinstance(error, OperationalError | InterfaceError)
+        raise explain_fault(_without(said, url), shown, transient=lost) from error
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise DatabaseFault(
+            f"the database URL {shown} is not understood",
+            hint="sqlite:////path/commtune.db or postgresql://user@host/name",
+        ) from error
+    except ModuleNotFoundError as error:
+        raise DatabaseFault(
+            f"the database {shown} needs the Python package {error.name}",
+            hint=install_command("commtune[postgresql]"),
+        ) from error
+    except SQLAlchemyError as error:
+        raise explain_fault(_without(str(error), url), shown) from error
+
+
+def _without(said: str, url: str) -> str:
+    password = password_of(url)
+    return said.replace(password, "***") if password else said

@@ -1,0 +1,128 @@
+"""One campaign as it was begun, by name: what a report says of it before any run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from commtune.db.queries.profiles import Rows, open_for_reading
+from commtune.db.queries.query_results import StackRecord, SystemRecord
+from commtune.errors import UnknownName
+
+_HINTED = 6
+
+_CAMPAIGN = """
+SELECT c.id, c.name, c.what, c.settings, c.space, c.seed, c.simulated, c.created, c.finished,
+       s.name AS system, s.fingerprint AS system_fingerprint, s.description AS system_description,
+       k.text AS stack, k.fingerprint AS stack_fingerprint, k.description AS stack_description
+FROM campaigns c JOIN systems s ON s.id = c.system_id JOIN stacks k ON k.id = c.stack_id
+WHERE c.name = :name
+"""
+
+
+#: Any run that came to its end: all runs of a campaign see the same machine.
+_HEADER = """
+SELECT header FROM runs WHERE campaign_id = :campaign AND outcome = 'ok' AND header IS NOT NULL
+ORDER BY id LIMIT 1
+"""
+
+
+_CONCLUSION = """
+SELECT x.conclusion FROM conclusions x JOIN campaigns c ON c.id = x.campaign_id
+WHERE c.name = :name ORDER BY x.id DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True)
+class CampaignDescription:
+    """A stored campaign.
+
+    Attributes:
+        what: workload, timing, space and surroundings, which make results comparable.
+        settings: budget and thresholds, as they were at the last sitting.
+        space: the search space as plain data.
+        created, finished: seconds since 1970; ``finished`` is ``None`` while it is not.
+    """
+
+    id: int
+    name: str
+    what: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    seed: int
+    simulated: bool
+    created: float
+    finished: float | None
+    system: SystemRecord
+    stack: StackRecord
+
+
+def describe_campaign(url: str, name: str) -> CampaignDescription:
+    """The campaign of this name.
+
+    Raises:
+        UnknownName: there is none; the hint says what there is.
+        NoAnswer: there is no database yet.
+        DatabaseFault: the database can't be read.
+    """
+    with open_for_reading(url) as rows:
+        found = rows(_CAMPAIGN, {"name": name})
+        if not found:
+            raise _unknown(rows, name)
+        return _description(found[0])
+
+
+def detectable_gains(url: str, name: str) -> dict[int, float]:
+    """By size in bytes, the gain that a campaign would have found in 9 of 10 cases.
+
+    Empty where its last conclusion doesn't say.
+
+    Raises:
+        DatabaseFault: the database can't be read.
+    """
+    with open_for_reading(url) as rows:
+        found = rows(_CONCLUSION, {"name": name})
+    gains = (_json(found[0]["conclusion"]).get("detectable") if found else None) or {}
+    return {int(size): gain for size, gain in gains.items() if gain is not None}
+
+
+def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
+    """The header that the benchmark wrote in a good run of a campaign; ``None`` without one.
+
+    Raises:
+        DatabaseFault: the database can't be read.
+    """
+    with open_for_reading(url) as rows:
+        found = rows(_HEADER, {"campaign": campaign_id})
+    read: Mapping[str, Any] | None = _json(found[0]["header"]) if found else None
+    return read
+
+
+def _description(row: Mapping[str, Any]) -> CampaignDescription:
+    taken = ("id", "name", "seed", "created", "finished")
+    plain = ("what", "settings", "space")
+    return CampaignDescription(
+        **{key: row[key] for key in taken},
+        **{key: _json(row[key]) for key in plain},
+        simulated=bool(row["simulated"]),
+        system=SystemRecord(
+            row["system_fingerprint"], row["system"], _json(row["system_description"])
+        ),
+        stack=StackRecord(row["stack_fingerprint"], row["stack"], _json(row["stack_description"])),
+    )
+
+
+def _json(value: Any) -> Any:
+    """A JSON column: SQLite hands out its text, other drivers what it means."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _unknown(rows: Rows, name: str) -> UnknownName:
+    import difflib  # here: only the one who mistypes waits for it
+
+    known = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id DESC", {})]
+    close = difflib.get_close_matches(name, known, _HINTED, 0.4) or known[:_HINTED]
+    hint = f"campaigns: {', '.join(close)}" if close else "commtune tune runs a campaign"
+    return UnknownName(f"no campaign {name}", hint=hint)

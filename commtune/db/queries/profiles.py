@@ -1,0 +1,375 @@
+"""Questions about profiles, answered from the profiles' own tables, never from measurements.
+
+The command line's ``best`` waits for this module, so it imports no SQLAlchemy for an SQLite URL.
+Each statement is written once, in words that SQLite and PostgreSQL share.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from commtune.db.connection.faults import explain_fault
+from commtune.db.connection.location import VERSION_TABLE, check_schema, shown_url, sqlite_path
+from commtune.db.queries.nearest_profiles import explain_no_answer, nearest_profiles, size_distance
+from commtune.db.queries.query_results import (
+    BestRow,
+    ProfileAnswer,
+    StackRecord,
+    StoredProfile,
+    SystemRecord,
+)
+from commtune.errors import DatabaseFault, NoAnswer, UnknownName
+from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+
+#: Runs a statement with named parameters and returns its rows by column name.
+Rows = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+
+_BUSY_S = 10
+_HINTED = 6
+#: Answers to one question: more than anybody has, so that no proof is missed for being old.
+_MOST = 1000
+
+#: The largest number that SQLite compares with.
+_LARGEST = 2**63 - 1
+
+_PROFILE = """
+SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
+       p.verdict, p.level, p.minimum_gain, p.note, p.simulated, p.created, g.environment,
+       c.id AS campaign_id, c.name AS campaign,
+       s.name AS system, s.fingerprint AS system_fingerprint,
+       k.text AS stack, k.fingerprint AS stack_fingerprint{more}
+FROM profiles p
+JOIN configurations g ON g.id = p.configuration_id
+JOIN campaigns c ON c.id = p.campaign_id
+JOIN systems s ON s.id = c.system_id
+JOIN stacks k ON k.id = c.stack_id
+"""
+_DESCRIPTIONS = (
+    ", p.details, s.description AS system_description, k.description AS stack_description,"
+    " c.space AS space"
+)
+
+_FILTERS = {
+    "nodes": "p.nodes = :nodes",
+    "ranks": "p.ranks = :ranks",
+    "backend": "p.backend = :backend",
+    "system": "(s.name LIKE '%' || :system || '%' OR s.fingerprint = :system)",
+    "campaign": "c.name = :campaign",
+}
+
+_POINTS = """
+SELECT profile_id, is_guard, operation, bytes, speed, default_s, tuned_s, ratio, low, high, pairs,
+       verdict, share
+FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
+"""
+
+_MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
+
+
+def best_profiles(
+    url: str,
+    op: str,
+    bytes: int,
+    nodes: int | None = None,
+    ranks: int | None = None,
+    system: str | None = None,
+    backend: str | None = None,
+    campaign: str | None = None,
+    limit: int = _MOST,
+) -> list[BestRow]:
+    """Profiles for this size, newest first.
+
+    Their range holds it; or it lies between two ranges of a campaign, and is nearer to theirs.
+
+    Args:
+        url: from ``database_url``.
+        op: the operation's word, such as ``allreduce``.
+        bytes: message size, bytes.
+        system: name or fingerprint.
+        limit: at most so many.
+
+    Raises:
+        NoAnswer: there is none; the hint says what there is.
+        DatabaseFault: the database can't be read.
+    """
+    asked = {"nodes": nodes, "ranks": ranks, "system": system}
+    asked |= {"backend": backend, "campaign": campaign}
+    with open_for_reading(url) as rows:
+        return ask_best(rows, op, bytes, asked, limit)
+
+
+def ask_best(
+    rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = _MOST
+) -> list[BestRow]:
+    """``best``, over a connection that is open already.
+
+    Args:
+        asked: nodes, ranks, system, backend, campaign; those that are ``None`` don't count.
+    """
+    given = {name: value for name, value in asked.items() if value is not None}
+    filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
+    holds = f"p.operation = :op AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes {filters}"
+    values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
+    values["op"] = str(op)
+    found = list(rows(_newest(holds), {**values, "limit": limit}))
+    if len(found) < limit and (numbers := nearest_profiles(rows, filters, values)):
+        others = rows(_newest(f"p.id IN ({_listed(numbers)})"), {"limit": limit - len(found)})
+        found = sorted([*found, *others], key=lambda row: (-row["created"], -row["id"]))
+    if not found:
+        raise explain_no_answer(rows, str(op), bytes, given)
+    evidence = _evidence(rows, [row["id"] for row in found])
+    measured = _measured(rows, {row["campaign_id"] for row in found})
+    answers = [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
+    both = zip(found, answers, strict=True)
+    return [replace(answer, **measured[row["campaign_id"]]) for row, answer in both]
+
+
+def _held(value: Any) -> Any:
+    """A value of a question as columns may hold it: larger numbers are in no row."""
+    return max(-_LARGEST, min(value, _LARGEST)) if isinstance(value, int) else value
+
+
+def _newest(condition: str) -> str:
+    order = "ORDER BY p.created DESC, p.id DESC LIMIT :limit"
+    return f"{_PROFILE.format(more='')} WHERE {condition} {order}"
+
+
+def load_profile(url: str, ref: str) -> ProfileAnswer:
+    """One profile with all its evidence.
+
+    Args:
+        ref: its number, ``campaign/name``, or its name where only one has it.
+
+    Raises:
+        UnknownName: none, or several, are called so.
+        NoAnswer: there is no database yet.
+        DatabaseFault: the database can't be read.
+    """
+    by_number = ref.isascii() and ref.isdigit() and len(ref) < len(str(_LARGEST))
+    where = "p.id = :ref" if by_number else "(p.name = :ref OR c.name || '/' || p.name = :ref)"
+    statement = f"{_PROFILE.format(more=_DESCRIPTIONS)} WHERE {where} ORDER BY p.created DESC"
+    with open_for_reading(url) as rows:
+        found = rows(statement, {"ref": int(ref) if by_number else ref})
+        if len(found) != 1:
+            raise _not_one(rows, ref, found)
+        row = found[0]
+        evidence = _evidence(rows, [row["id"]]).get(row["id"], [])
+    return ProfileAnswer(
+        id=row["id"],
+        campaign=row["campaign"],
+        profile=_whole(row, evidence),
+        system=SystemRecord(
+            row["system_fingerprint"], row["system"], _json(row["system_description"])
+        ),
+        stack=StackRecord(row["stack_fingerprint"], row["stack"], _json(row["stack_description"])),
+        created=row["created"],
+        space=_json(row["space"]),
+    )
+
+
+def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
+    """All profiles, or a campaign's: newest first, then by operation and size.
+
+    Raises:
+        NoAnswer: there is no database yet.
+        DatabaseFault: the database can't be read.
+    """
+    with open_for_reading(url) as rows:
+        return list_profiles(rows, campaign)
+
+
+def list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile]:
+    """``profiles``, over a connection that is open already."""
+    where = "WHERE c.name = :campaign" if campaign is not None else ""
+    order = "ORDER BY p.created DESC, p.operation, p.bytes_low, p.id"
+    given = {} if campaign is None else {"campaign": campaign}
+    return [
+        StoredProfile(**_common(row), stack=row["stack"], system=row["system"])
+        for row in rows(f"{_PROFILE.format(more='')} {where} {order}", given)
+    ]
+
+
+@contextmanager
+def open_for_reading(url: str) -> Iterator[Rows]:
+    """Opens a database for reading only; it is neither created nor upgraded.
+
+    Raises:
+        NoAnswer: there is no database yet.
+        DatabaseFault: it can't be read, or has another schema.
+    """
+    path = sqlite_path(url)
+    if path is None:
+        # Imported here: SQLite users don't wait for SQLAlchemy.
+        from commtune.db.connection.engine import open_reader
+
+        with open_reader(url) as rows:
+            yield rows
+    else:
+        with _sqlite_reader(path, shown_url(url)) as rows:
+            yield rows
+
+
+@contextmanager
+def _sqlite_reader(path: Path, shown: str) -> Iterator[Rows]:
+    if not path.exists():
+        raise NoAnswer(
+            f"there is no database at {path} yet",
+            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
+        )
+    try:
+        with closing(_connect(path)) as connection:
+            _check_sqlite(connection, shown)
+            yield lambda statement, given: connection.execute(statement, given).fetchall()
+    except sqlite3.Error as error:
+        raise explain_fault(str(error), shown) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Opens read-only; as a still picture where even the log's index can't be made."""
+    name = f"file:{quote(str(path))}?mode=ro"
+    connection = sqlite3.connect(name, uri=True, timeout=_BUSY_S)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.OperationalError:
+        connection.close()
+        if Path(f"{path}-wal").exists() or not path.is_file():
+            raise
+        # Nobody writes (there is no log), and we may not write beside the file.
+        connection = sqlite3.connect(f"{name}&immutable=1", uri=True)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    revision = (
+        connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+        if VERSION_TABLE in tables
+        else None
+    )
+    check_revision(revision[0] if revision else "", tables, shown)
+
+
+def check_revision(revision: str, tables: set[str], shown: str) -> None:
+    """Refuses what can't be read as ours.
+
+    Raises:
+        NoAnswer: the database is empty.
+        DatabaseFault: it is not ours, or has another schema.
+    """
+    if revision:
+        check_schema(revision, shown)
+    elif tables:
+        raise DatabaseFault(
+            f"the database {shown} is not commtune's",
+            hint="name another one with --db or COMMTUNE_DB",
+        )
+    else:
+        raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")
+
+
+def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[Mapping[str, Any]]]:
+    """Rows of evidence by profile, in stored order."""
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for row in rows(_POINTS.format(ids=_listed(ids)), {}):
+        found.setdefault(row["profile_id"], []).append(row)
+    return found
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    """Numbers from the database itself: safe to write into a statement."""
+    return ", ".join(str(int(number)) for number in numbers)
+
+
+def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
+    """What campaigns measure and search, for their answers, by number."""
+    found = {}
+    for row in rows(_MEASURED.format(ids=_listed(sorted(campaigns))), {}):
+        what = _json(row["what"])
+        found[row["id"]] = {
+            "workload": what.get("workload") or {},
+            "timing": what.get("timing") or {},
+            "space": str(_json(row["space"]).get("name") or ""),
+        }
+    return found
+
+
+def _point(row: Mapping[str, Any]) -> PointEvidence:
+    return PointEvidence(
+        operation=row["operation"],
+        bytes=row["bytes"],
+        speed=row["speed"],
+        default_s=row["default_s"],
+        tuned_s=row["tuned_s"],
+        gain=Interval(row["ratio"], row["low"], row["high"], row["pairs"]),
+        verdict=Verdict(row["verdict"]),
+        share=row["share"],
+    )
+
+
+def _common(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that lists and answers share."""
+    names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict")
+    return {
+        **{name: row[name] for name in (*names, "bytes_low", "bytes_high", "created")},
+        "configuration": Configuration(_json(row["environment"])),
+        "simulated": bool(row["simulated"]),
+    }
+
+
+def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], size: int) -> BestRow:
+    # Sizes first, objects only for what is told: most of the evidence is at other sizes.
+    sizes = {point["bytes"] for point in evidence if not point["is_guard"]}
+    inside = {known for known in sizes if row["bytes_low"] <= known <= row["bytes_high"]}
+    nearest = min(
+        inside or sizes, key=lambda measured: size_distance(measured, size), default=None
+    )
+    names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
+    return BestRow(
+        **_common(row),
+        **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        nearest_bytes=nearest,
+        points=tuple(
+            _point(point)
+            for point in evidence
+            if point["bytes"] == nearest and not point["is_guard"]
+        ),
+    )
+
+
+def _whole(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Profile:
+    names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
+    return Profile(
+        **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        configuration=Configuration(_json(row["environment"])),
+        verdict=Verdict(row["verdict"]),
+        points=tuple(_point(point) for point in evidence if not point["is_guard"]),
+        guards=tuple(_point(point) for point in evidence if point["is_guard"]),
+        simulated=bool(row["simulated"]),
+        details=_json(row["details"]),
+    )
+
+
+def _json(value: Any) -> Any:
+    """A JSON column: SQLite hands out its text, other drivers what it means."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> UnknownName:
+    if found:
+        names = ", ".join(f"{row['campaign']}/{row['name']}" for row in found[:_HINTED])
+        return UnknownName(f"{len(found)} profiles are called {ref}", hint=f"say which: {names}")
+    known = [f"{line.campaign}/{line.name}" for line in list_profiles(rows)]
+    if not known:
+        return UnknownName(f"no profile {ref}: there is none yet", hint="commtune status")
+    import difflib  # here: only the one who mistypes waits for it
+
+    close = difflib.get_close_matches(ref, known, _HINTED, 0.4) or known[:_HINTED]
+    return UnknownName(f"no profile {ref}", hint=f"there are: {', '.join(close)}")

@@ -1,0 +1,140 @@
+"""Amounts as people write them: sizes, times and shares, read and written.
+
+Sizes are bytes and times seconds once read. Only binary suffixes are read (KiB is 1024 bytes),
+because the libraries disagree on what K means.
+"""
+
+from __future__ import annotations
+
+import re
+
+from commtune.documents.nearest import quote_value
+from commtune.errors import UserError
+
+_BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\Z")
+_LOOSE_TIMES = {
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "m": "min", "mins": "min",
+    "minute": "min", "minutes": "min", "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
+    "µs": "us",
+}  # fmt: skip
+
+
+class QuantityError(UserError, ValueError):
+    """A size, time or share that can't be read; the hint is the nearest legal way to write it."""
+
+
+def _split(text: str, example: str) -> tuple[str, str]:
+    match = _NUMBER_AND_UNIT.match(text.strip())
+    if match is None:
+        raise QuantityError(
+            f"{quote_value(text)} is not an amount", hint=f"write it like {example}"
+        )
+    return match[1], match[2]
+
+
+def parse_bytes(value: str | int) -> int:
+    """Reads a size in bytes: ``4096``, ``"512 B"``, ``"64KiB"``, ``"1 MiB"``, ``"0.5GiB"``.
+
+    Raises:
+        QuantityError: not a size, an ambiguous suffix (64K, 64KB), negative or not whole.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _checked_size(value, value)
+    number, unit = _split(str(value), "64KiB, 1MiB or 4096")
+    if unit not in ("", *_BYTE_UNITS):
+        raise _wrong_byte_unit(value, number, unit)
+    size = float(number) * _BYTE_UNITS[unit or "B"]
+    return _checked_size(
+        int(number) * _BYTE_UNITS[unit or "B"] if number.isdigit() else size, value
+    )
+
+
+def _checked_size(size: int | float, written: object) -> int:
+    if size < 0 or size != int(size):
+        raise QuantityError(
+            f"{quote_value(written)} is not a whole number of bytes",
+            hint="write 0 or more, like 64KiB",
+        )
+    return int(size)
+
+
+def _wrong_byte_unit(value: object, number: str, unit: str) -> QuantityError:
+    meant = {"b": "B", "k": "KiB", "m": "MiB", "g": "GiB"}.get(unit[:1].lower())
+    hint = f"nearest: {number}{meant}" if meant else "units: B, KiB, MiB, GiB"
+    return QuantityError(f"{quote_value(value)} has no known unit of bytes", hint=hint)
+
+
+def parse_seconds(value: str | int | float) -> float:
+    """Reads a time in seconds: ``90``, ``"60s"``, ``"5min"``, ``"8h"``, ``"1h30min"``, ``"20ms"``.
+
+    Raises:
+        QuantityError: not a time, or an unknown unit.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _checked_time(float(value), value)
+    text = str(value).strip()
+    parts = re.findall(r"[0-9.]+\s*[A-Za-zµ]+", text)
+    if len(parts) > 1 and "".join(parts).replace(" ", "") == text.replace(" ", ""):
+        return sum(_one_time(part, value) for part in parts)
+    return _one_time(text, value)
+
+
+def _one_time(text: str, written: object) -> float:
+    number, unit = _split(text, "60s, 5min or 8h")
+    if unit not in ("", *_TIME_UNITS):
+        meant = _LOOSE_TIMES.get(unit.lower())
+        hint = f"nearest: {number}{meant}" if meant else "units: us, ms, s, min, h"
+        raise QuantityError(f"{quote_value(written)} has no known unit of time", hint=hint)
+    return float(number) * _TIME_UNITS[unit or "s"]
+
+
+def _checked_time(seconds: float, written: object) -> float:
+    if not 0 <= seconds < float("inf"):
+        raise QuantityError(
+            f"{quote_value(written)} is not a time", hint="write it like 60s or 5min"
+        )
+    return seconds
+
+
+def parse_percent(value: str | int | float) -> float:
+    """Reads a share: ``"2%"`` and ``0.02`` are both 0.02. A bare number is the share itself.
+
+    Raises:
+        QuantityError: not a share, or a bare number above 1 (2 might mean 2 % or 200 %).
+    """
+    text = str(value).strip()
+    number, unit = _split(text, "2% or 0.02")
+    if unit not in ("", "%"):
+        raise QuantityError(f"{quote_value(value)} is not a share", hint=f"nearest: {number}%")
+    share = float(number)
+    if not unit and share > 1:
+        raise QuantityError(
+            f"{quote_value(value)} is above 1, so it's unclear", hint=f"nearest: {number}%"
+        )
+    return share / 100 if unit else share
+
+
+def format_bytes(size: int) -> str:
+    """A size for a person, exact: ``1 MiB``, ``1536 B``."""
+    for unit in ("GiB", "MiB", "KiB"):
+        if size and size % _BYTE_UNITS[unit] == 0:
+            return f"{size // _BYTE_UNITS[unit]} {unit}"
+    return f"{size} B"
+
+
+def format_seconds(seconds: float) -> str:
+    """A time for a person, to three digits: ``1.5 us``, ``60 s``, ``5 min``, ``8 h``."""
+    if seconds == 0:
+        return "0 s"
+    unit = next(
+        (u for u in ("h", "min", "s", "ms", "us") if abs(seconds) >= _TIME_UNITS[u] * _least(u)),
+        "us",
+    )
+    return f"{seconds / _TIME_UNITS[unit]:.3g} {unit}"
+
+
+def _least(unit: str) -> float:
+    # 90 s reads better than 1.5 min; a unit takes over at twice its length.
+    return 2.0 if unit in ("h", "min") else 1.0

@@ -1,0 +1,326 @@
+"""YAML documents that remember where everything stands.
+
+Every key and list element has a line, so that a wrong value is reported at its place. Reading is
+stricter than YAML allows: a key may not occur twice, and a document holds data only (no tags).
+
+What a plain (unquoted) word becomes:
+
+- ``12`` and ``1.50`` become numbers that keep their text, for where text is wanted (`exact_text`).
+- ``0644``, ``0x10``, ``1_000``, ``1:30`` and dates stay text; YAML would read other numbers there.
+- ``true`` and ``false`` become truth values.
+- ``yes``, ``no``, ``on``, ``off`` become `AmbiguousWord`: YAML reads them as truth values, people
+  often mean the word. A field of truth values takes them, a field of text asks for quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from commtune.documents.nearest import find_nearest, quote_value
+from commtune.errors import DocumentError
+
+#: Keys and list indices from the top of a document down to a value.
+Where = tuple[str | int, ...]
+
+_QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ENDINGS = (".yaml", ".yml")
+_MAX_NODES = 100_000  # aliases can make a small file enormous
+_TAG = "tag:yaml.org,2002:"
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)\Z")
+_FRACTION = re.compile(r"-?[0-9]+\.[0-9]*([eE][-+]?[0-9]+)?\Z")
+_HINTS = (
+    ("'\\t'", "indent with spaces; YAML does not allow tabs"),
+    ("mapping values are not allowed", "put a value that contains ': ' in quotes"),
+    ("could not find expected ':'", "every key is followed by ': ' and its value"),
+    ("expected <block end>", "entries of one list or mapping have the same indentation"),
+    ("did not find expected", "entries of one list or mapping have the same indentation"),
+    ("while scanning a quoted", "close the quotes"),
+    ("unexpected end of stream", "close the quotes"),
+    ("cannot start any token", "put a value that begins with a special character in quotes"),
+    ("flow", "close the bracket"),
+)
+
+
+#: What a document is, by the key that says so, and the group of commands that checks it.
+_KINDS = {
+    "campaign": ("a campaign file", "spaces"),
+    "space": ("a search space", "spaces"),
+    "system": ("the description of a system", "systems"),
+}
+
+
+class _Refused(ValueError):
+    """A value of another kind than is wanted; ``hint`` says what to write instead."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class NotText(_Refused):
+    """A value that is not exact text."""
+
+
+class NotNumber(_Refused):
+    """A value that is no number."""
+
+
+class NotTruth(_Refused):
+    """A value that is no truth value."""
+
+
+class WrittenInt(int):
+    """A whole number of a document."""
+
+
+class WrittenFloat(float):
+    """A number with a fraction; ``text`` is how it was written (1.50)."""
+
+    text: str
+
+    def __new__(cls, text: str) -> WrittenFloat:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+
+class AmbiguousWord(str):
+    """An unquoted yes, no, on or off."""
+
+
+def exact_text(value: object) -> str:
+    """What was written, for a field whose value must be exact text.
+
+    Raises:
+        NotText: a truth value, an ambiguous word, nothing at all, or a list or mapping.
+    """
+    if isinstance(value, bool | AmbiguousWord):
+        word = str(value).lower() if isinstance(value, bool) else str(value)
+        raise NotText(f"{word} without quotes is a truth value in YAML", f'write "{word}"')
+    if isinstance(value, WrittenFloat):
+        return value.text
+    if isinstance(value, str | int | float):
+        if "\0" in str(value):
+            raise NotText("a NUL character can't stand in an environment variable", "leave it out")
+        return str(value)
+    if value is None:
+        raise NotText("a value is missing", 'write text, or "" for empty text')
+    found = "a mapping" if isinstance(value, dict) else "a list"
+    raise NotText(f"{found} stands where one value is expected", "write one value")
+
+
+def exact_number(value: object) -> object:
+    """What was written, for a field of numbers: Python would count true as 1.
+
+    Raises:
+        NotNumber: a truth value.
+    """
+    if isinstance(value, bool):
+        raise NotNumber(
+            f"{str(value).lower()} is a truth value, not a number", "write it in digits"
+        )
+    return value
+
+
+def exact_truth(value: object) -> object:
+    """What was written, for a field of truth values: Python would count 1 as true.
+
+    Raises:
+        NotTruth: a number, in quotes or not.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) or (isinstance(value, str) and value in ("0", "1")):
+        raise NotTruth(f"{value} is a number, not a truth value", "write true or false")
+    return value
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML document: plain data, and the line of everything in it.
+
+    Attributes:
+        data: dictionaries, lists and scalars.
+        file: where it was read from; ``None`` for data that came from elsewhere.
+        error_class: the error to raise for what is wrong in it.
+    """
+
+    data: Any
+    file: Path | None = None
+    error_class: type[DocumentError] = DocumentError
+    lines: Mapping[Where, int] = field(default_factory=dict, repr=False)
+
+    def line_of(self, where: Where) -> int | None:
+        """The 1-based line of a key or list element; ``None`` where it is not in the document."""
+        return self.lines.get(where)
+
+    def error(self, message: str, where: Where = (), *, hint: str = "") -> DocumentError:
+        """An error at a place, or at the nearest thing around it that has a line."""
+        while where and where not in self.lines:
+            where = where[:-1]
+        line = self.lines.get(where)
+        return self.error_class(message, file=self.file, line=line, hint=hint)
+
+
+def require_kind(document: Document, own: str) -> None:
+    """Refuses a document that is plainly one of another kind: its problems would say nothing.
+
+    Args:
+        own: the key that says what a document is: ``space`` or ``system``.
+
+    Raises:
+        DocumentError: of the document's class; it says what the file is, and what checks it.
+    """
+    keys = document.data.keys() if isinstance(document.data, dict) else ()
+    # A campaign has a space and a system, so it comes first.
+    for key, (kind, checked_by) in _KINDS.items():
+        if key in keys and key == own:
+            return
+        if key in keys:
+            hint = f"commtune {checked_by} validate {document.file or 'FILE'}"
+            raise document.error(f"this is {kind}", (key,), hint=hint)
+
+
+def load_document(path: Path, error_class: type[DocumentError] = DocumentError) -> Document:
+    """Reads a YAML file.
+
+    Raises:
+        DocumentError: of the given class, when it can't be read or is not proper YAML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as e:
+        raise error_class("not UTF-8 text", file=path, hint="save it as UTF-8") from e
+    except OSError as e:
+        reason = (e.strerror or str(e)).lower()
+        raise error_class(f"can't be read: {reason}", file=path, hint=_beside(path)) from e
+    return parse_document(text, path, error_class)
+
+
+def _beside(path: Path) -> str:
+    """The hint where a file can't be read: another one in its folder that is called nearly so."""
+    try:
+        others = [other.name for other in path.parent.iterdir() if other.suffix in _ENDINGS]
+    except OSError:  # there is no such folder, or it isn't ours to look into
+        others = []
+    found = find_nearest(path.name, [other for other in others if other != path.name], cutoff=0.8)
+    return f"nearest: {path.parent / found}" if found else "check the path"
+
+
+def parse_document(
+    text: str,
+    file: Path | None = None,
+    error_class: type[DocumentError] = DocumentError,
+    *,
+    quick: bool = False,
+) -> Document:
+    """Reads YAML text; ``file`` is only what errors name.
+
+    Args:
+        quick: take libyaml where it is there: ten times as fast, for long files of our own; what
+            it says of bad syntax is less good.
+
+    Raises:
+        DocumentError: of the given class, when it is not proper YAML.
+    """
+    try:
+        node = yaml.compose(text, Loader=_QUICK if quick else yaml.SafeLoader)
+    except yaml.YAMLError as e:
+        raise _syntax_error(e, file, error_class) from e
+    except RecursionError as e:
+        problem, hint = "too many levels inside of each other", "close brackets that are open"
+        raise error_class(problem, file=file, hint=hint) from e
+    reader = _Reader(file, error_class)
+    data = None if node is None else reader.read(node, ())
+    return Document(data, file, error_class, reader.lines)
+
+
+def _syntax_error(
+    e: yaml.YAMLError, file: Path | None, error_class: type[DocumentError]
+) -> DocumentError:
+    mark = getattr(e, "problem_mark", None) or getattr(e, "context_mark", None)
+    words = [
+        getattr(e, "context", None),
+        getattr(e, "problem", None) or getattr(e, "reason", None),
+    ]
+    problem = ", ".join(str(word) for word in words if word) or "unreadable"
+    hint = next((hint for sign, hint in _HINTS if sign in problem), "")
+    return error_class(
+        f"not proper YAML: {problem}", file=file, line=mark.line + 1 if mark else None, hint=hint
+    )
+
+
+class _Reader:
+    """Turns YAML nodes into plain data, noting lines."""
+
+    def __init__(self, file: Path | None, error_class: type[DocumentError]) -> None:
+        self.file = file
+        self.error_class = error_class
+        self.lines: dict[Where, int] = {}
+        self._open: set[int] = set()
+        self._count = 0
+
+    def read(self, node: yaml.Node, where: Where) -> Any:
+        self.lines.setdefault(where, node.start_mark.line + 1)
+        self._count += 1
+        if self._count > _MAX_NODES or id(node) in self._open:
+            raise self._error("aliases make the document endless", node, "write it out")
+        if not node.tag.startswith(_TAG) or node.tag.startswith(_TAG + "python"):
+            raise self._error(
+                f"tag {quote_value(node.tag)} is not used here", node, "leave the tag out"
+            )
+        self._open.add(id(node))
+        data = self._read_inside(node, where)
+        self._open.discard(id(node))
+        return data
+
+    def _read_inside(self, node: yaml.Node, where: Where) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, where)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.read(item, (*where, i)) for i, item in enumerate(node.value)]
+        return _scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, where: Where) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = self._key(key_node)
+            if key in data:
+                first = self.lines[(*where, key)]
+                raise self._error(
+                    f"key {quote_value(key)} occurs twice; first in line {first}",
+                    key_node,
+                    "remove one of them",
+                )
+            self.lines[(*where, key)] = key_node.start_mark.line + 1
+            data[key] = self.read(value_node, (*where, key))
+        return data
+
+    def _key(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode) or node.tag == _TAG + "merge":
+            raise self._error("a key must be a plain word", node, "write `key: value`")
+        return str(node.value)
+
+    def _error(self, message: str, node: yaml.Node, hint: str) -> DocumentError:
+        line = node.start_mark.line + 1
+        return self.error_class(message, file=self.file, line=line, hint=hint)
+
+
+def _scalar(node: yaml.Node) -> Any:
+    text, kind = str(node.value), node.tag.removeprefix(_TAG)
+    if getattr(node, "style", None):  # quoted, or a block of text
+        return text
+    if kind == "int" and _DECIMAL.match(text):
+        return WrittenInt(text)
+    if kind == "float" and _FRACTION.match(text):
+        return WrittenFloat(text)
+    if kind == "bool":
+        lower = text.lower()
+        return lower == "true" if lower in ("true", "false") else AmbiguousWord(text)
+    return None if kind == "null" else text

@@ -1,0 +1,104 @@
+"""What a message size means for an operation and a number of ranks; as in docs/benchmark.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commtune.kernels.python_bench.faults import UsageFault
+
+#: Data types, with the size of one element.
+ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
+#: Messages that ``stream`` has under way, unless it is said otherwise.
+WINDOW = 64
+
+BETWEEN_TWO = ("ping-pong", "bidirectional", "stream")
+_TOTAL = ("alltoall", "allgather", "reduce-scatter")
+#: What is done by the library's own call; the others are made of messages.
+CALLS = ("allreduce", "reduce", "broadcast", *_TOTAL)
+OPERATIONS = (*BETWEEN_TWO, "allreduce", "reduce", "broadcast", "ring", *_TOTAL)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One size of one operation; counts are in elements.
+
+    Attributes:
+        bytes: as asked for.
+        count: elements of one block.
+        bytes_total: what bandwidths are computed from.
+        send_count, receive_count: elements of the buffers.
+        meaning: ``per-rank`` or ``total``: what ``bytes`` counts.
+    """
+
+    operation: str
+    dtype: str
+    ranks: int
+    bytes: int
+    count: int
+    bytes_per_rank: int
+    bytes_per_peer: int
+    bytes_total: int
+    send_count: int
+    receive_count: int
+    meaning: str
+
+    @property
+    def takes_two(self) -> bool:
+        """Whether only rank 0 and the last rank take part."""
+        return self.operation in BETWEEN_TWO
+
+
+def lay_out(operation: str, dtype: str, size: int, ranks: int, window: int = WINDOW) -> Layout:
+    """Lays a size (bytes) out over ranks, rounded down to whole elements, but never to none.
+
+    Args:
+        window: messages that ``stream`` has under way.
+
+    Raises:
+        UsageFault: it doesn't hold a single element, or there are too few ranks.
+    """
+    element = ELEMENT_BYTES[dtype]
+    if size < element:
+        raise UsageFault(f"size {size} is less than one element of {dtype} ({element} bytes)")
+    if operation in BETWEEN_TWO and ranks < 2:
+        raise UsageFault(f"{operation} needs at least 2 ranks")
+    if operation in _TOTAL:
+        return _total(operation, dtype, size, ranks)
+    count = size // element
+    whole = count * element
+    total = window * whole if operation == "stream" else whole
+    return Layout(
+        operation, dtype, ranks, size, count, whole, whole, total, count, count, "per-rank"
+    )
+
+
+def _total(operation: str, dtype: str, size: int, ranks: int) -> Layout:
+    element = ELEMENT_BYTES[dtype]
+    count = max(1, size // (element * ranks))
+    block, whole = count * element, count * element * ranks
+    return Layout(
+        operation=operation,
+        dtype=dtype,
+        ranks=ranks,
+        bytes=size,
+        count=count,
+        bytes_per_rank=whole if operation == "alltoall" else block,
+        bytes_per_peer=block,
+        bytes_total=whole,
+        send_count=count if operation == "allgather" else count * ranks,
+        receive_count=count if operation == "reduce-scatter" else count * ranks,
+        meaning="total",
+    )
+
+
+def bus_factor(operation: str, ranks: int) -> float:
+    """Bus bandwidth / algorithm bandwidth (factors of nccl-tests)."""
+    others = (ranks - 1) / ranks
+    if operation == "allreduce":
+        return 2 * others
+    return others if operation in _TOTAL else 1.0
+
+
+def time_share(operation: str) -> float:
+    """Share of the timed interval that is one operation: a ping-pong is half of its round trip."""
+    return 0.5 if operation == "ping-pong" else 1.0

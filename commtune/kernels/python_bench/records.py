@@ -1,0 +1,148 @@
+"""Records of the contract, as src/records.cpp writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import commtune
+from commtune.kernels.python_bench.libraries import communication_libraries, library_versions
+from commtune.kernels.python_bench.measuring import SizeResult
+from commtune.kernels.python_bench.options import Options
+from commtune.kernels.python_bench.placement import NODE_VARIABLE, Placement
+from commtune.kernels.python_bench.statistics import summarise_samples
+from commtune.kernels.python_bench.world import World
+
+CONTRACT = 1
+
+
+class RecordFile:
+    """Writes a record at once, so that it is there whatever happens next."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "w", encoding="utf-8") if path else sys.stdout  # noqa: SIM115, PTH123  # it lives as long as the run
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        line = json.dumps(record, separators=(",", ":"), allow_nan=False)
+        self._file.write(line + "\n")
+        self._file.flush()
+
+
+def digest_of_twin(*further: Path) -> str:
+    """A key of the twin's sources, and of further files."""
+    digest = hashlib.sha256()
+    for path in [*sorted(Path(__file__).parent.glob("*.py")), *further]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def header_record(
+    options: Options,
+    arguments: Sequence[str],
+    world: World,
+    placement: Placement,
+    *,
+    arrays: str,
+    gpus: Sequence[Mapping[str, Any]],
+    resolution_s: float,
+    init_s: float,
+) -> dict[str, Any]:
+    """The header.
+
+    Args:
+        arrays: what makes the arrays, in words.
+        gpus: facts of every rank's; empty where none is used.
+    """
+    import mpi4py
+
+    compiler = f"Python {platform.python_version()}, {arrays}, mpi4py {mpi4py.__version__}"
+    kernel, libraries = os.uname(), communication_libraries()
+    return {
+        "record": "header",
+        "contract": CONTRACT,
+        "run_id": options.run_id,
+        "benchmark": {
+            "version": commtune.__version__,
+            "compiler": compiler,
+            "flags": "",
+            "build_id": digest_of_twin(),
+        },
+        "argv": list(arguments),
+        "clock": {"name": "CLOCK_MONOTONIC", "resolution_s": resolution_s},
+        "seed": options.seed,
+        "backend": options.backend,
+        "operation": options.op,
+        "dtype": options.dtype,
+        "reduction": options.reduction,
+        "memory": "device" if options.uses_gpus else "host",
+        "timing": {"mode": "blocking", "timer": "wall"},
+        **({"shape": {"window": options.window}} if options.op == "stream" else {}),
+        "ranks": world.size,
+        "nodes": max(placement.nodes) + 1,
+        **({"nodes_by": NODE_VARIABLE} if placement.nodes != placement.machines else {}),
+        "mpi": {"library": world.library(), "standard": world.standard()},
+        "libraries": libraries,
+        "versions": library_versions(libraries),
+        "started_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "kernel": f"{kernel.sysname} {kernel.release} {kernel.machine}",
+        "oversubscribed": placement.oversubscribed,
+        "init_s": init_s,
+        "rank_info": placement.rank_info(gpus),
+    }
+
+
+def size_record(result: SizeResult, *, oversubscribed: bool) -> dict[str, Any]:
+    """The record of one size."""
+    layout = result.work.layout
+    found = summarise_samples(result.samples_s)
+    bandwidth = layout.bytes_total / found.median
+    return {
+        "record": "measurement",
+        "bytes": layout.bytes,
+        "count": layout.count,
+        "bytes_meaning": layout.meaning,
+        "bytes_per_rank": layout.bytes_per_rank,
+        "bytes_per_peer": layout.bytes_per_peer,
+        "bytes_total": layout.bytes_total,
+        "made_of": "call" if result.work.is_call else "messages",
+        "warmup": result.warmup,
+        "samples": len(result.samples_s),
+        "batch": result.batch,
+        # Tenths of a nanosecond: finer than any clock.
+        "samples_ns": [round(sample * 1e9, 1) for sample in result.samples_s],
+        "time_s": found.times,
+        "median_ci_s": [found.median_low, found.median_high],
+        "stop": result.stop,
+        "algbw_Bps": bandwidth,
+        "busbw_Bps": bandwidth * result.work.bus_factor,
+        "first_call_s": result.first_call_s,
+        "rank_skew": result.rank_skew,
+        # Python is too slow to see a cache line travel.
+        "canary_ns": {"before": None, "after": None},
+        "wrong": result.wrong,
+        "checked": result.checked,
+        "status": "wrong" if result.wrong else "ok",
+        "oversubscribed": oversubscribed,
+        "elapsed_s": result.elapsed_s,
+    }
+
+
+def footer_record(
+    *, wrong: bool, measurements: int, elapsed_s: float, init_s: float, measure_s: float
+) -> dict[str, Any]:
+    """The last record."""
+    return {
+        "record": "footer",
+        "status": "wrong" if wrong else "ok",
+        "measurements": measurements,
+        "elapsed_s": elapsed_s,
+        "init_s": init_s,
+        "measure_s": measure_s,
+    }

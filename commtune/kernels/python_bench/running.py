@@ -1,0 +1,263 @@
+"""A run of the twin, on every rank."""
+
+from __future__ import annotations
+
+import atexit
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from commtune.kernels.python_bench import launcher, records
+from commtune.kernels.python_bench.awareness import denied_by
+from commtune.kernels.python_bench.devices import Gpu, choose_early, choose_gpu
+from commtune.kernels.python_bench.faults import (
+    FAILURE,
+    OK,
+    USAGE,
+    WRONG_RESULT,
+    WRONG_WORLD,
+    UsageFault,
+)
+from commtune.kernels.python_bench.launcher import speaks_for_all
+from commtune.kernels.python_bench.loading import load_pattern
+from commtune.kernels.python_bench.measuring import Measurer
+from commtune.kernels.python_bench.memory import DeviceMemory, HostMemory, Memory
+from commtune.kernels.python_bench.options import Options, of_words
+from commtune.kernels.python_bench.pattern import Pattern
+from commtune.kernels.python_bench.placement import Placement
+from commtune.kernels.python_bench.work import Operations, Patterns
+from commtune.kernels.python_bench.world import World
+
+#: How long launchers need to pass on what a rank said, before the rank or its fellows end.
+_TIME_TO_BE_HEARD_S = 0.3
+_Made = TypeVar("_Made")
+_MISFIT = (
+    "launcher and MPI library don't fit each other. mpi4py may have loaded another MPI library "
+    "than the launcher's: name the right one with --libmpi, or MPI4PY_LIBMPI"
+)
+Write = Callable[[Mapping[str, Any]], None]
+
+
+def exit_of_all(status: int, message: str, *, speak: bool) -> int:
+    """One rank says what is wrong; the others wait, as a launcher may end all with the first."""
+    if speak:
+        print(f"commtune-bench: {message}", file=sys.stderr, flush=True)
+    else:
+        time.sleep(_TIME_TO_BE_HEARD_S)
+    return status
+
+
+def run_benchmark(options: Options, arguments: Sequence[str], began: float) -> int:
+    """Begins MPI, measures all sizes, ends MPI; returns the exit status.
+
+    Args:
+        began: when the process started, on time.perf_counter.
+    """
+    gpu = _early_gpu(options)
+    try:
+        world = World(options.libmpi)
+    except UsageFault as fault:
+        return exit_of_all(USAGE, str(fault), speak=speaks_for_all())
+    if options.expect_ranks not in (0, world.size):
+        world.mpi.Finalize()
+        return exit_of_all(
+            WRONG_WORLD, _wrong_world(options.expect_ranks, world.size), speak=speaks_for_all()
+        )
+    _warn_of_lone_world(world)
+    try:
+        wrong = world.from_first(_measured_run(options, arguments, world, gpu, began))
+    except UsageFault as fault:
+        status = exit_of_all(USAGE, str(fault), speak=world.is_first)
+        world.mpi.Finalize()
+        return status
+    except Exception as error:
+        _end_all(world, error)
+        return FAILURE
+    world.mpi.Finalize()
+    return WRONG_RESULT if wrong else OK
+
+
+def _measured_run(
+    options: Options, arguments: Sequence[str], world: World, gpu: Gpu | None, began: float
+) -> bool:
+    kind = _together(world, lambda: load_pattern(options.python)) if options.python else None
+    file = records.RecordFile(options.records) if world.is_first else None
+    write = file.write if file else _unwritten
+    init_s = world.max_to_first([world.init_s])[0]
+    totals = measure_all(options, arguments, world, kind, write, gpu=gpu, init_s=init_s)
+    write(
+        records.footer_record(
+            wrong=totals["wrong"] > 0,
+            measurements=totals["measurements"],
+            elapsed_s=time.perf_counter() - began,
+            init_s=init_s,
+            measure_s=totals["measure_s"],
+        )
+    )
+    return bool(totals["wrong"])
+
+
+def measure_all(
+    options: Options,
+    arguments: Sequence[str],
+    world: World,
+    kind: type[Pattern] | None,
+    write: Write,
+    *,
+    gpu: Gpu | None,
+    init_s: float,
+) -> dict[str, Any]:
+    """Header and measurements; what they come to.
+
+    Args:
+        gpu: this rank's, if it is chosen already.
+    """
+    placement = Placement.of(world, options.env_names)
+    memory: Memory
+    denied = ""
+    gpus: list[dict[str, Any]] = []
+    if options.uses_gpus:
+        own = _together(world, lambda: gpu or _late_gpu(options, world, placement))
+        memory, gpus = DeviceMemory(own), world.gather(own.facts())
+        # Ranks have to agree on whether an operation is a call.
+        denied = world.from_first(denied_by(own.kind))
+    else:
+        memory = HostMemory()
+    if kind is None:
+        layouts = Operations.layouts(options, world.size, denied)
+    else:
+        layouts = Patterns.layouts(kind, options, world)
+    send = memory.allocate(max(layout.send_count for layout in layouts), options.dtype)
+    received = memory.allocate(max(layout.receive_count for layout in layouts), options.dtype)
+    maker = (
+        Operations(options, world, send, received, denied)
+        if kind is None
+        else Patterns(kind, options, world, send, received)
+    )
+    measurer = Measurer(options, world, memory, send, received)
+    if world.is_first:
+        write(
+            records.header_record(
+                options,
+                arguments,
+                world,
+                placement,
+                arrays=memory.words(),
+                gpus=gpus,
+                resolution_s=measurer.resolution_s,
+                init_s=init_s,
+            )
+        )
+    totals = {"wrong": 0, "measurements": 0, "measure_s": 0.0}
+    for layout in layouts:
+        result = measurer.measure(maker.work(layout))
+        if world.is_first:
+            write(records.size_record(result, oversubscribed=placement.oversubscribed))
+        totals["wrong"] += result.wrong
+        totals["measurements"] += 1
+        totals["measure_s"] += result.elapsed_s
+    return totals
+
+
+def _early_gpu(options: Options) -> Gpu | None:
+    return choose_early(shares=options.shares_gpus) if options.uses_gpus else None
+
+
+def _late_gpu(options: Options, world: World, placement: Placement) -> Gpu:
+    machines, rank = placement.machines, world.rank
+    return choose_gpu(
+        placement.machine_ranks[rank], machines.count(machines[rank]), shares=options.shares_gpus
+    )
+
+
+def _together(world: World, make: Callable[[], _Made]) -> _Made:
+    """What ``make`` gives on every rank; a fault of one of them is the fault of all.
+
+    Raises:
+        UsageFault: with the words of the first rank that failed.
+    """
+    made, words = None, ""
+    try:
+        made = make()
+    except UsageFault as fault:
+        words = str(fault)
+    first = world.from_first(next((w for w in world.gather(words) if w), ""))
+    if made is None or first:
+        raise UsageFault(first or words)
+    return made
+
+
+def measure_pattern(
+    kind: type[Pattern], sizes: Sequence[int], options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """See ``Pattern.measure``; MPI stays up until Python ends."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", kind.__name__)
+    words = {"--" + key.replace("_", "-"): str(value) for key, value in options.items()}
+    words["--sizes"] = ",".join(str(size) for size in sizes)
+    unknown = [word for word in words if word not in _KNOWN]
+    if unknown:
+        raise UsageFault(f"no such option: {unknown[0]}; options are: {' '.join(_KNOWN)}")
+    asked = replace(of_words({**words, "--op": "own:" + name, "--python": name}), python="")
+    gpu = _early_gpu(asked)
+    world = World(asked.libmpi)
+    if world.began_it:
+        atexit.register(world.mpi.Finalize)
+    _warn_of_lone_world(world)
+    found: list[dict[str, Any]] = []
+    write: Write = lambda record: found.append(dict(record))  # noqa: E731
+    try:
+        measure_all(asked, [name], world, kind, write, gpu=gpu, init_s=0.0)
+    except UsageFault:  # on all ranks alike
+        raise
+    except Exception as error:
+        if world.began_it and world.size > 1:
+            _end_all(world, error)
+        raise
+    return [record for record in found if record["record"] == "measurement"]
+
+
+_KNOWN = (
+    "--sizes", "--dtype", "--backend", "--share-gpus", "--warmup", "--min-samples",
+    "--max-samples", "--relative-ci", "--time-cap", "--seed", "--check", "--libmpi",
+)  # fmt: skip
+
+
+def _end_all(world: World, error: Exception) -> None:
+    """The other ranks may be waiting for this one for ever: all have to go."""
+    print(f"commtune-bench: rank {world.rank}: {_words(error)}", file=sys.stderr, flush=True)
+    time.sleep(_TIME_TO_BE_HEARD_S)
+    world.comm.Abort(FAILURE)
+
+
+def _unwritten(record: Mapping[str, Any]) -> None:
+    del record  # rank 0's affair
+
+
+def _wrong_world(expected: int, size: int) -> str:
+    found = "each came up as a world of its own" if size == 1 else f"this world has {size}"
+    return f"asked for were {expected} ranks, but {found}: {_MISFIT}"
+
+
+def _warn_of_lone_world(world: World) -> None:
+    """Ranks by themselves measure nothing that a network does, and each of them says so."""
+    started = launcher.launched_ranks()
+    if world.size == 1 and started > 1 and speaks_for_all():
+        library = world.library().partition(",")[0]
+        print(
+            f"commtune-bench: warning: the launcher started {started} ranks, but each came up as "
+            f"a world of its own, of {library}: {_MISFIT}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _words(error: Exception) -> str:
+    """The error, and where in the user's own file it came from, if it did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "/commtune/kernels/twin/" not in frame.filename]
+    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -1,0 +1,349 @@
+"""What one rank does at one size: operations and patterns, ready to go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from commtune.kernels.python_bench.data import DataPattern
+from commtune.kernels.python_bench.faults import UsageFault
+from commtune.kernels.python_bench.layout import (
+    CALLS,
+    ELEMENT_BYTES,
+    Layout,
+    bus_factor,
+    lay_out,
+    time_share,
+)
+from commtune.kernels.python_bench.options import Options
+from commtune.kernels.python_bench.pattern import (
+    Message,
+    Motion,
+    Pattern,
+    bind_messages,
+    incomplete_messages,
+)
+from commtune.kernels.python_bench.world import World
+
+_TAG = 8
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Elements that this rank must have received.
+
+    Attributes:
+        offset, count: where they are in the receive buffer.
+        source: whose they are; ``None`` for the reduction over all ranks.
+        first: index of the first of them in the sender's buffer.
+    """
+
+    offset: int
+    count: int
+    source: int | None
+    first: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """One size of an operation or a pattern, for one rank.
+
+    Attributes:
+        run: does it once; returns when this rank's part is complete.
+        takes_part: whether this rank has anything to do.
+        time_share: share of the timed interval that is one operation.
+        incomplete: what ``run`` left under way on this rank, in words; ``None`` where it can't.
+        is_call: done by the library's own call, not by messages.
+    """
+
+    layout: Layout
+    run: Callable[[], None]
+    expected: tuple[Expected, ...]
+    takes_part: bool
+    bus_factor: float
+    time_share: float
+    incomplete: Callable[[], str] | None = None
+    is_call: bool = False
+
+
+class Operations:
+    """MPI's operations over arrays of the largest size.
+
+    Args:
+        denied_by: the function by which the MPI says that it doesn't know these arrays' memory;
+            empty where it does.
+    """
+
+    def __init__(
+        self, options: Options, world: World, send: Any, received: Any, denied_by: str = ""
+    ) -> None:
+        self._is_call = options.op in CALLS and not denied_by
+        self._options = options
+        self._world = world
+        self._send = send
+        self._received = received
+        mpi = world.mpi
+        self._type = {
+            "float32": mpi.FLOAT,
+            "float64": mpi.DOUBLE,
+            "int32": mpi.INT32_T,
+            "uint8": mpi.UINT8_T,
+        }[options.dtype]
+        self._reduction = mpi.SUM if options.reduction == "sum" else mpi.MAX
+
+    @staticmethod
+    def layouts(options: Options, ranks: int, denied_by: str = "") -> list[Layout]:
+        """The layout of every size.
+
+        Raises:
+            UsageFault: a size is too small, or the MPI would work on device memory from the host.
+        """
+        if denied_by and options.op in CALLS and options.op != "alltoall":
+            raise UsageFault(
+                f"this MPI says that it is not aware of GPUs ({denied_by}): its {options.op} "
+                "would work on device memory from the host. Use mpi-staged or xccl, or an MPI "
+                "built for these GPUs"
+            )
+        return [
+            lay_out(options.op, options.dtype, size, ranks, options.window)
+            for size in options.sizes
+        ]
+
+    def work(self, layout: Layout) -> Work:
+        rank, last = self._world.rank, self._world.size - 1
+        return Work(
+            layout=layout,
+            run=self._runner(layout),
+            expected=tuple(expected_by(layout, rank)),
+            takes_part=not layout.takes_two or rank in (0, last),
+            bus_factor=bus_factor(layout.operation, layout.ranks),
+            time_share=time_share(layout.operation),
+            is_call=self._is_call,
+        )
+
+    def _runner(self, layout: Layout) -> Callable[[], None]:
+        comm = self._world.comm
+        send = [self._send[: layout.send_count], self._type]
+        received = [self._received[: layout.receive_count], self._type]
+        reduction = self._reduction
+        if layout.takes_two and self._world.rank not in (0, self._world.size - 1):
+            return _nothing
+        match layout.operation:
+            case "allreduce":
+                return lambda: comm.Allreduce(send, received, reduction)
+            case "reduce":
+                return lambda: comm.Reduce(send, received, reduction, 0)
+            case "broadcast":
+                data = send if self._world.is_first else received
+                return lambda: comm.Bcast(data, 0)
+            case "allgather":
+                return lambda: comm.Allgather(send, received)
+            case "reduce-scatter":
+                return lambda: comm.Reduce_scatter_block(send, received, reduction)
+            case "alltoall" if self._is_call:
+                return lambda: comm.Alltoall(send, received)
+            case "alltoall":
+                return self._alltoall_of_messages(layout)
+            case "ping-pong":
+                return self._ping_pong(send, received)
+            case "stream":
+                return self._stream(send, received, [self._send[:1], self._type])
+        return self._exchange(layout, send, received)
+
+    def _ping_pong(self, send: Any, received: Any) -> Callable[[], None]:
+        comm, last = self._world.comm, self._world.size - 1
+        if self._world.is_first:
+
+            def serve() -> None:
+                comm.Send(send, last, _TAG)
+                comm.Recv(received, last, _TAG)
+
+            return serve
+
+        def answer() -> None:
+            comm.Recv(received, 0, _TAG)
+            comm.Send(send, 0, _TAG)
+
+        return answer
+
+    def _alltoall_of_messages(self, layout: Layout) -> Callable[[], None]:
+        comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
+        begins = [rank * layout.count for rank in range(layout.ranks)]
+        sends = [[self._send[b : b + layout.count], self._type] for b in begins]
+        receives = [[self._received[b : b + layout.count], self._type] for b in begins]
+
+        def all_at_once() -> None:
+            requests = [comm.Irecv(block, rank, _TAG) for rank, block in enumerate(receives)]
+            requests += [comm.Isend(block, rank, _TAG) for rank, block in enumerate(sends)]
+            waitall(requests)
+
+        return all_at_once
+
+    def _exchange(self, layout: Layout, send: Any, received: Any) -> Callable[[], None]:
+        """To one rank and from one, at once."""
+        comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
+        rank, ranks = self._world.rank, self._world.size
+        if layout.operation == "bidirectional":
+            to = source = ranks - 1 - rank
+        else:  # ring
+            to, source = (rank + 1) % ranks, (rank - 1) % ranks
+
+        def both() -> None:
+            waitall([comm.Irecv(received, source, _TAG), comm.Isend(send, to, _TAG)])
+
+        return both
+
+    def _stream(self, send: Any, received: Any, first_element: Any) -> Callable[[], None]:
+        comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
+        last = self._world.size - 1
+        window = range(self._options.window)
+        if self._world.is_first:
+            answer = [self._received[:1], self._type]
+
+            def pour() -> None:
+                waitall([comm.Isend(send, last, _TAG) for _ in window])
+                comm.Recv(answer, last, _TAG)
+
+            return pour
+
+        def take() -> None:
+            waitall([comm.Irecv(received, 0, _TAG) for _ in window])
+            comm.Send(first_element, 0, _TAG)
+
+        return take
+
+
+def expected_by(layout: Layout, rank: int) -> list[Expected]:
+    """All that a rank must receive in an operation; nothing for ranks that receive nothing."""
+    count, ranks = layout.count, layout.ranks
+    last, own = ranks - 1, rank * count
+    match layout.operation:
+        case "ping-pong" | "bidirectional":
+            return [Expected(0, count, last - rank, 0)] if rank in (0, last) else []
+        case "stream":
+            return {0: [Expected(0, 1, last, 0)], last: [Expected(0, count, 0, 0)]}.get(rank, [])
+        case "ring":
+            return [Expected(0, count, (rank - 1) % ranks, 0)]
+        case "broadcast":
+            return [Expected(0, count, 0, 0)] if rank else []
+        case "allreduce":
+            return [Expected(0, count, None, 0)]
+        case "reduce":
+            return [] if rank else [Expected(0, count, None, 0)]
+        case "reduce-scatter":
+            return [Expected(0, count, None, own)]
+        case "allgather":
+            return [Expected(source * count, count, source, 0) for source in range(ranks)]
+        case "alltoall":
+            return [Expected(source * count, count, source, own) for source in range(ranks)]
+    raise ValueError(f"an operation without a check: {layout.operation}")
+
+
+class Patterns:
+    """A user's pattern over arrays of the largest size."""
+
+    def __init__(
+        self, kind: type[Pattern], options: Options, world: World, send: Any, received: Any
+    ) -> None:
+        self._kind = kind
+        self._options = options
+        self._world = world
+        self._send = send
+        self._received = received
+
+    @staticmethod
+    def layouts(kind: type[Pattern], options: Options, world: World) -> list[Layout]:
+        """The layout of every size.
+
+        Raises:
+            UsageFault: a pattern has no messages, or not the same ones on every rank.
+        """
+        return [_pattern_layout(kind, options, world, size) for size in options.sizes]
+
+    def work(self, layout: Layout) -> Work:
+        rank = self._world.rank
+        pattern = _made(self._kind, self._options, self._world, layout.bytes)
+        bind_messages(pattern, self._world.comm, self._motion)
+        mine = [m for m in pattern.messages if rank in (m.source, m.destination)]
+        expected = tuple(
+            Expected(m.to_offset, m.count, m.source, m.from_offset)
+            for m in mine
+            if m.destination == rank
+        )
+        left = partial(incomplete_messages, pattern)
+        return Work(layout, pattern.run, expected, bool(mine), 1.0, 1.0, left)
+
+    def _motion(self, messages: Sequence[Message]) -> Motion:
+        comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
+        rank = self._world.rank
+        receives = [
+            (self._received[m.to_offset : m.to_offset + m.count], m.source, _TAG + m.part)
+            for m in messages
+            if m.destination == rank
+        ]
+        sends = [
+            (self._send[m.from_offset : m.from_offset + m.count], m.destination, _TAG + m.part)
+            for m in messages
+            if m.source == rank
+        ]
+        requests: list[Any] = []
+
+        def start() -> None:
+            requests.extend([comm.Irecv(*receive) for receive in receives])
+            requests.extend([comm.Isend(*send) for send in sends])
+
+        def wait() -> None:
+            waitall(requests)
+            requests.clear()
+
+        return Motion(start, wait, lambda: bool(requests))
+
+
+def _made(kind: type[Pattern], options: Options, world: World, size: int) -> Pattern:
+    return kind(world.size, size, ELEMENT_BYTES[options.dtype])
+
+
+def _pattern_layout(kind: type[Pattern], options: Options, world: World, size: int) -> Layout:
+    element = ELEMENT_BYTES[options.dtype]
+    messages = _made(kind, options, world, size).messages
+    if not messages:
+        raise UsageFault(f"{kind.__name__} adds no messages at {size} bytes")
+    alike = world.gather(tuple(messages))
+    if not world.from_first(all(other == alike[0] for other in alike)):
+        raise UsageFault(
+            f"{kind.__name__} adds different messages on different ranks at {size} bytes; "
+            "every rank has to add all of them, in the same order"
+        )
+    sent = [sum(m.count for m in messages if m.source == r) for r in range(world.size)]
+    received = [sum(m.count for m in messages if m.destination == r) for r in range(world.size)]
+    largest = max(m.count for m in messages)
+    return Layout(
+        operation=options.op,
+        dtype=options.dtype,
+        ranks=world.size,
+        bytes=size,
+        count=largest,
+        bytes_per_rank=max(sent) * element,
+        bytes_per_peer=largest * element,
+        bytes_total=sum(sent) * element,
+        send_count=max(sent),
+        receive_count=max(received),
+        meaning="per-rank",
+    )
+
+
+def count_wrong(data: DataPattern, received: Any, expected: Sequence[Expected]) -> tuple[int, int]:
+    """Elements compared, and those that are not as they should be."""
+    checked = wrong = 0
+    for part in expected:
+        table = data.reduced() if part.source is None else data.table(part.source)
+        found = received[part.offset : part.offset + part.count]
+        checked += part.count
+        wrong += data.count_different(found, table, part.first)
+    return checked, wrong
+
+
+def _nothing() -> None:
+    return

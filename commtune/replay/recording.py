@@ -1,0 +1,321 @@
+"""Recorded grids: runs of every configuration of a space, as they were measured, in one file.
+
+A grid is a text file of JSON lines, packed by gzip:
+
+1. the header: what was recorded (``GridHeader``), with ``format`` and ``version``;
+2. ``variables`` and ``configurations``, one row of values a configuration, ``null`` for unset;
+3. and further: one line a run, in the order made. ``c`` is the configuration's row, ``t`` its
+   start in seconds since the recording began, ``w`` its wall seconds, ``m`` a list with, for each
+   size of the header, ``[median, canary before, canary after, min, p95]`` in nanoseconds
+   (``null`` where not measured). Where they say something: ``o`` the outcome (else ``ok``),
+   ``why`` it is not ok, ``load`` the share of the machine that other programs took.
+
+Times are kept to four significant digits; noise between runs is at least a hundred times larger.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from commtune.errors import UserError
+from commtune.model import (
+    Configuration,
+    Measurement,
+    Outcome,
+    RunResult,
+    Timing,
+    Workload,
+)
+from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
+
+FORMAT, VERSION = "commtune-grid", 1
+_PER_SECOND = 1e9  # nanoseconds, so that most times need no exponent
+
+
+@dataclass(frozen=True)
+class GridHeader:
+    """What a grid is a recording of. Holds no names of hosts or people, except in ``campaign``.
+
+    Attributes:
+        recorded: day, as YYYY-MM-DD.
+        system: the machine's name for people and its shape.
+        stack: MPI ``flavour`` and ``version``, and the operating system; with GPUs ``nccl`` or
+            ``rccl``, ``cuda`` or ``hip``, and ``gpu_drivers``; in ``loaded``, versions of
+            libraries below MPI that the space was cut to.
+        workload: its sizes are the ones that every run measured.
+        pinned: variables that were set in every run.
+        benchmark: version and build of the benchmark program.
+        campaign: text of the campaign file that named space, workload and timing.
+        seed: of the order in which the runs were made.
+        bus_factor: bus bandwidth divided by size over time.
+        oversubscribed: the ranks had fewer cores than that.
+    """
+
+    name: str
+    recorded: str
+    system: Mapping[str, Any]
+    stack: Mapping[str, Any]
+    workload: Workload
+    timing: Timing
+    campaign: str
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    benchmark: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 1
+    bus_factor: float = 1.0
+    oversubscribed: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """The header's line as plain data."""
+        known = {"format": FORMAT, "version": VERSION, "recording": True}
+        return {**known, **asdict(self), "workload": self.workload.plain()}
+
+
+@dataclass(frozen=True)
+class RecordedSize:
+    """What one recorded run says of one size; words as in ``model.Measurement``, seconds."""
+
+    bytes: int
+    median_s: float
+    canary_s: float | None
+    canary_after_s: float | None
+    min_s: float
+    p95_s: float
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One recorded run.
+
+    Attributes:
+        configuration: its index in the grid.
+        started_s: seconds since the recording began; time between two sittings is left out.
+        sizes: the sizes that were finished, whatever the outcome.
+        detail: why the outcome is not ok.
+        other_load: as in ``model.RunResult``.
+    """
+
+    configuration: int
+    started_s: float
+    wall_s: float
+    outcome: Outcome
+    sizes: tuple[RecordedSize, ...]
+    detail: str = ""
+    other_load: float | None = None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A recording: ``runs`` in the order made, of ``configurations``.
+
+    Attributes:
+        digest: SHA-256 of the file, in hexadecimal; empty for a grid that is not from a file.
+    """
+
+    header: GridHeader
+    configurations: tuple[Configuration, ...]
+    runs: tuple[RecordedRun, ...]
+    digest: str = ""
+
+    @cached_property
+    def index(self) -> Mapping[Configuration, int]:
+        """Indices of the configurations that were run at least once."""
+        present = {run.configuration for run in self.runs}
+        return {c: i for i, c in enumerate(self.configurations) if i in present}
+
+    @cached_property
+    def span_s(self) -> float:
+        """Seconds from the recording's first run to the end of its last one."""
+        return max((run.started_s + run.wall_s for run in self.runs), default=0.0)
+
+    @cached_property
+    def speeds(self) -> MachineStates:
+        """The machine speeds of the whole recording."""
+        sizes = (size for run in self.runs if run.outcome is Outcome.OK for size in run.sizes)
+        return fit_states([size.canary_s for size in sizes if size.canary_s is not None])
+
+    def runs_of(self, configuration: Configuration) -> tuple[RecordedRun, ...]:
+        """The recorded runs of a configuration, in order."""
+        wanted = self.index.get(configuration)
+        return tuple(run for run in self.runs if run.configuration == wanted)
+
+    def truth(self, configuration: Configuration) -> dict[int, float]:
+        """Seconds by size: the median over all good runs, whatever speed the machine had."""
+        found: dict[int, list[float]] = {}
+        for size in self._good(configuration):
+            found.setdefault(size.bytes, []).append(size.median_s)
+        return {size: median(values) for size, values in found.items()}
+
+    def truth_at_speeds(self, configuration: Configuration) -> dict[tuple[int, str], float]:
+        """Seconds by size and machine speed; sizes during which it changed are left out."""
+        found: dict[tuple[int, str], list[float]] = {}
+        for size in self._good(configuration):
+            speed = self.speeds.name(size.canary_s, size.canary_after_s)
+            if speed != MIXED:
+                found.setdefault((size.bytes, speed), []).append(size.median_s)
+        return {cell: median(values) for cell, values in found.items()}
+
+    def _good(self, configuration: Configuration) -> Iterator[RecordedSize]:
+        for run in self.runs_of(configuration):
+            if run.outcome is Outcome.OK:
+                yield from run.sizes
+
+
+def recorded_run(
+    configuration: int, started_s: float, result: RunResult, detail: str = ""
+) -> RecordedRun:
+    """A run's result as a recording keeps it."""
+    sizes = tuple(_recorded_size(measurement) for measurement in result.measurements)
+    return RecordedRun(
+        configuration,
+        started_s,
+        result.wall_s,
+        result.outcome,
+        sizes,
+        detail or result.detail,
+        result.other_load,
+    )
+
+
+def _recorded_size(m: Measurement) -> RecordedSize:
+    return RecordedSize(m.bytes, m.median_s, m.canary_s, m.canary_after_s, m.min_s, m.p95_s)
+
+
+def head_lines(header: GridHeader, configurations: Sequence[Configuration]) -> list[str]:
+    """The two lines before the runs."""
+    names = sorted({name for configuration in configurations for name in configuration})
+    rows = [[configuration.get(name) for name in names] for configuration in configurations]
+    return [_line(header.plain()), _line({"variables": names, "configurations": rows})]
+
+
+def run_line(run: RecordedRun, sizes: Sequence[int]) -> str:
+    """The line of a run; ``sizes`` are the header's."""
+    by_size = {size.bytes: size for size in run.sizes}
+    rows = [_row(by_size[size]) if size in by_size else None for size in sizes]
+    while rows and rows[-1] is None:
+        rows.pop()
+    line = {"c": run.configuration, "t": round(run.started_s, 3), "w": round(run.wall_s, 4)}
+    said = {
+        "o": "" if run.outcome is Outcome.OK else str(run.outcome),
+        "why": run.detail,
+        "load": None if run.other_load is None else round(run.other_load, 3),
+    }
+    return _line({**line, **{k: v for k, v in said.items() if v not in ("", None)}, "m": rows})
+
+
+def _row(size: RecordedSize) -> list[float | None]:
+    times = (size.median_s, size.canary_s, size.canary_after_s, size.min_s, size.p95_s)
+    return [None if value is None else _nanoseconds(value) for value in times]
+
+
+def _nanoseconds(seconds: float) -> float:
+    short = float(f"{seconds * _PER_SECOND:.4g}")
+    return int(short) if short.is_integer() else short
+
+
+def _line(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, separators=(",", ":")) + "\n"
+
+
+def pack_lines(lines: Iterable[str]) -> bytes:
+    """Lines as a gzip file that depends on nothing else: no name, no time of packing."""
+    packed = BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, compresslevel=9, mtime=0) as file:
+        for line in lines:
+            file.write(line.encode())
+    return packed.getvalue()
+
+
+def load_grid(path: Path) -> Grid:
+    """Reads a recording, packed or not.
+
+    Raises:
+        UserError: there is no such file, or it is no whole recording of this version.
+    """
+    try:
+        content = path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        plain = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+        return parse_grid(plain.decode(), digest)
+    except OSError as error:  # gzip's own error is one, too
+        raise UserError(f"can't read the recording {path}: {error.strerror or error}") from error
+    except (EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is cut short or damaged: {error}") from error
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        raise UserError(
+            f"{path} is no recording that this version of commtune reads: {error}",
+            hint="recordings are made by 'commtune record'",
+        ) from error
+
+
+def parse_grid(text: str, digest: str = "") -> Grid:
+    """Reads a recording's lines.
+
+    Raises:
+        ValueError, TypeError, KeyError, IndexError, AttributeError: it is none.
+    """
+    lines = text.splitlines()
+    header = _header(json.loads(lines[0]))
+    head = json.loads(lines[1])
+    configurations = tuple(
+        Configuration({n: v for n, v in zip(head["variables"], row, strict=True) if v is not None})
+        for row in head["configurations"]
+    )
+    sizes = header.workload.sizes
+    runs = tuple(_run(json.loads(line), sizes, len(configurations)) for line in lines[2:])
+    return Grid(header, configurations, runs, digest)
+
+
+def _header(data: dict[str, Any]) -> GridHeader:
+    if data.pop("format", None) != FORMAT:
+        raise ValueError("its first line is no header")
+    if (version := data.pop("version")) != VERSION:
+        raise ValueError(f"it has format version {version}, known is {VERSION}")
+    del data["recording"]
+    workload = Workload.of_plain(data.pop("workload"))
+    timing = Timing(**data.pop("timing"))
+    return GridHeader(**data, workload=workload, timing=timing)
+
+
+def _run(data: Mapping[str, Any], sizes: Sequence[int], configurations: int) -> RecordedRun:
+    if not 0 <= data["c"] < configurations:
+        raise ValueError(f"a run of configuration {data['c']}, of {configurations}")
+    rows = data["m"]
+    if len(rows) > len(sizes):
+        raise ValueError(f"a run of {len(rows)} sizes, of {len(sizes)}")
+    return RecordedRun(
+        configuration=data["c"],
+        started_s=data["t"],
+        wall_s=data["w"],
+        outcome=Outcome(data.get("o", "ok")),
+        sizes=tuple(
+            _size(bytes_, row) for bytes_, row in zip(sizes, rows, strict=False) if row is not None
+        ),
+        detail=data.get("why", ""),
+        other_load=data.get("load"),
+    )
+
+
+def _size(bytes_: int, row: Sequence[float | None]) -> RecordedSize:
+    median_s, canary, after, lowest, p95 = (_seconds(value) for value in row)
+    if median_s is None or lowest is None or p95 is None:
+        raise ValueError(f"a time of {bytes_} B is missing")
+    return RecordedSize(bytes_, median_s, canary, after, lowest, p95)
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is None:
+        return None
+    if not 0 < value < math.inf:
+        raise ValueError(f"{value} is no time")
+    return value / _PER_SECOND

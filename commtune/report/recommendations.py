@@ -1,0 +1,181 @@
+"""The answer: what to use for which sizes, and what to keep, in words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from commtune import formatting
+from commtune.model import Configuration, PointEvidence, Profile, Verdict
+from commtune.report.points import SizePoint, mean_gain, overall_points
+from commtune.report.record import CampaignRecord
+from commtune.tuner.outcome.profiles import ALL_SIZES
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL
+
+#: A gain as large that could still be hidden means that nothing is known.
+HOPELESS = 9.0
+
+
+@dataclass(frozen=True)
+class AnswerCard:
+    """One answer.
+
+    Attributes:
+        lead: the answer in a sentence.
+        detail: where its numbers come from.
+        change: whether anything but the default is recommended.
+        command: how to get it; empty where there is nothing to get.
+    """
+
+    title: str
+    lead: str
+    detail: tuple[str, ...]
+    configuration: Configuration
+    change: bool
+    command: str = ""
+
+
+def answer_cards(record: CampaignRecord, points: Sequence[SizePoint]) -> tuple[AnswerCard, ...]:
+    """One for each range of sizes, from the smallest up, then the one for all sizes."""
+    ranged = [_card(record, profile, points) for profile in _merged(record.ranged)]
+    return (*ranged, *([_one(record)] if record.one else []))
+
+
+def _merged(profiles: Sequence[Profile]) -> list[tuple[Profile, ...]]:
+    """Neighbouring ranges with the same answer are one answer."""
+    found: list[tuple[Profile, ...]] = []
+    for profile in profiles:
+        if found and found[-1][-1].configuration == profile.configuration:
+            found[-1] = (*found[-1], profile)
+        else:
+            found.append((profile,))
+    return found
+
+
+def _card(
+    record: CampaignRecord, profiles: Sequence[Profile], points: Sequence[SizePoint]
+) -> AnswerCard:
+    here = [p for p in points if p.profile in profiles and p.is_judged]
+    sizes = _sizes(profiles[0].bytes_low, profiles[-1].bytes_high)
+    if profiles[0].verdict is not Verdict.FASTER:
+        return AnswerCard(sizes, f"Keep the default for {sizes}.", tuple(_kept(record, profiles, here)),
+                    Configuration(), change=False)  # fmt: skip
+    mean, extremes = _gain(overall_points(p.evidence for p in here))
+    return AnswerCard(
+        title=sizes,
+        lead=f"Use this for {sizes}: {mean}.",
+        detail=(*extremes, *_guarded(profiles)),
+        configuration=profiles[0].configuration,
+        change=True,
+        command="" if record.is_unreal else _export(record, profiles[0].name),
+    )
+
+
+def _one(record: CampaignRecord) -> AnswerCard:
+    profile = record.one
+    assert profile is not None
+    judged = [p for p in profile.points if p.gain.pairs >= FEWEST_PAIRS]
+    hurt = [p for p in judged if p.gain.high < 1]
+    sizes = ", ".join(dict.fromkeys(formatting.format_size(p.bytes) for p in hurt))
+    mean, extremes = _gain(overall_points(judged))
+    said = f"It is slower than the default at {sizes}." if hurt else ""
+    return AnswerCard(
+        title="One environment for all sizes",
+        lead=f"If every size has to share one environment, use this: {mean}.",
+        detail=tuple(line for line in (*extremes, said) if line),
+        configuration=profile.configuration,
+        change=True,
+        command="" if record.is_unreal else _export(record, ALL_SIZES),
+    )
+
+
+def _sizes(low: int, high: int) -> str:
+    return (
+        formatting.format_size(low)
+        if low == high
+        else f"{formatting.format_size(low)} to {formatting.format_size(high)}"
+    )
+
+
+def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
+    """The mean ratio over the points, and the lowest and highest of them with intervals."""
+    if not points:
+        return "faster", ()
+    if len(points) == 1:
+        gain = points[0].gain
+        return f"{gain.ratio:.2f} times as fast [{gain.low:.2f}, {gain.high:.2f}]", ()
+    mean = mean_gain(p.gain.ratio for p in points)
+    least = min(points, key=lambda p: p.gain.ratio)
+    most = max(points, key=lambda p: p.gain.ratio)
+    return (
+        f"{mean:.2f} times as fast on average over its sizes",
+        (f"From {_at(least)} to {_at(most)}.",),
+    )
+
+
+def _at(point: PointEvidence) -> str:
+    gain = point.gain
+    speed = "" if point.speed == ALL else f" ({point.speed} machine speed)"
+    return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}] at {formatting.format_size(point.bytes)}{speed}"
+
+
+def _kept(
+    record: CampaignRecord, profiles: Sequence[Profile], points: Sequence[SizePoint]
+) -> list[str]:
+    """Why the default stays, and what could still be hidden."""
+    said = []
+    ruled_out = all(profile.verdict is Verdict.DEFAULT for profile in profiles)
+    least = profiles[0].minimum_gain
+    if ruled_out:
+        said.append(
+            f"No candidate gains {formatting.format_percent(least)} or more here: that is ruled out."
+        )
+    elif points:
+        said.append(f"No candidate was shown to gain {formatting.format_percent(least)}.")
+    else:
+        said.append("Too few pairs of runs to say anything.")
+    detectable = record.conclusion.detectable
+    judged = {p.bytes for p in points}
+    known = {s: detectable[s] for s in judged if detectable.get(s, HOPELESS) < HOPELESS}
+    if known:
+        said.append(f"{_above(known)} would most likely have been found.")
+        unknown = {p.bytes for profile in profiles for p in profile.points} - known.keys()
+        if unknown:
+            sizes = ", ".join(formatting.format_size(size) for size in sorted(unknown))
+            said.append(f"Nothing is known at {sizes}: too noisy, or too few runs.")
+    elif points and not ruled_out:
+        notes = dict.fromkeys(formatting.split_note(p.note)[1] for p in profiles)
+        said += [_sentence(note) for note in notes if note]
+    return said
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}."
+
+
+def _above(found: Mapping[int, float]) -> str:
+    """The smallest gain that would have been found; where sizes differ, the extremes."""
+    least, most = min(found, key=lambda s: found[s]), max(found, key=lambda s: found[s])
+    if formatting.format_percent(found[least]) == formatting.format_percent(found[most]):
+        return f"A gain above {formatting.format_percent(found[least])}"
+    return (
+        f"A gain above {formatting.format_percent(found[least])} (at {formatting.format_size(least)}) to "
+        f"{formatting.format_percent(found[most])} (at {formatting.format_size(most)})"
+    )
+
+
+def _guarded(profiles: Sequence[Profile]) -> list[str]:
+    operations = sorted({p.operation for profile in profiles for p in profile.guards})
+    if not operations:
+        return []
+    hurt = [p for profile in profiles for p in profile.guards if p.gain.high < 1]
+    if not hurt:
+        return [f"Also measured: {', '.join(operations)}; not surely slower at any size."]
+    where = sorted({f"{p.operation} of {formatting.format_size(p.bytes)}" for p in hurt})
+    return [f"It slows down {', '.join(where)}."]
+
+
+def _export(record: CampaignRecord, profile: str) -> str:
+    return f"commtune export {shlex.quote(f'{record.campaign.name}/{profile}')} --format sh"

@@ -1,0 +1,184 @@
+"""What papers found on the system of a campaign: seen again by its own measurements, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from commtune import formatting
+from commtune.model import Configuration, Interval
+from commtune.report.conclusion import Conclusion, Effect
+from commtune.systems.findings import Finding, NamedFinding, all_findings
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL
+
+
+class Replication(StrEnum):
+    """What a campaign's measurements say of a finding."""
+
+    SEEN = "seen again"
+    NOT_SEEN = "not seen"
+    OPPOSITE = "opposite"
+    BOTH = "seen again at some sizes, opposite at others"
+    UNDECIDED = "undecided"
+    NOT_COVERED = "not covered"
+
+
+@dataclass(frozen=True)
+class CampaignSubject:
+    """What a campaign was about."""
+
+    system: str
+    library: str
+    operation: str
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The gain of a setting at a size.
+
+    Attributes:
+        confirmed: against the default, in the confirmation; else what leaving it out of a
+            configuration lost, in the ablation.
+    """
+
+    bytes: int
+    gain: Interval
+    confirmed: bool
+
+
+@dataclass(frozen=True)
+class ReplicatedFinding:
+    """A finding, and what is said of it."""
+
+    named: NamedFinding
+    again: Replication
+    measured: tuple[Measured, ...] = ()
+
+
+def replicate_findings(
+    asked: CampaignSubject, conclusion: Conclusion, pinned: Mapping[str, str] | None = None
+) -> tuple[ReplicatedFinding, ...]:
+    """All findings with a setting on the campaign's system, with what it says of them.
+
+    Args:
+        pinned: what its space sets in every run, the default's too.
+    """
+    on_system = [
+        f for f in all_findings() if asked.system in f.finding.systems and f.finding.setting
+    ]
+    return tuple(_judged(found, asked, conclusion, pinned or {}) for found in on_system)
+
+
+def _judged(
+    named: NamedFinding, asked: CampaignSubject, conclusion: Conclusion, pinned: Mapping[str, str]
+) -> ReplicatedFinding:
+    found = named.finding
+    # Set in the default's runs too, it can't be held against its absence.
+    is_fixed = not found.setting.keys().isdisjoint(pinned)
+    if is_fixed or not _is_about(found, asked):
+        return ReplicatedFinding(named, Replication.NOT_COVERED)
+    measured = tuple(_measured(found, conclusion))
+    return ReplicatedFinding(named, _verdict(found, measured), measured)
+
+
+def _is_about(found: Finding, asked: CampaignSubject) -> bool:
+    return (
+        asked.library in found.libraries
+        and (not found.operations or asked.operation in found.operations)
+        and (found.least_nodes or 1) <= asked.nodes
+        and (found.most_nodes is None or asked.nodes <= found.most_nodes)
+    )
+
+
+def _measured(found: Finding, conclusion: Conclusion) -> Iterator[Measured]:
+    """The gains at sizes of the finding, from the smallest up; what is confirmed comes first."""
+    by_size: dict[int, Measured] = {}
+    settings = [Configuration(setting) for setting in (found.setting, *found.also)]
+    for ablation in conclusion.ablations:
+        for variable in ablation.variables:
+            if Configuration(variable.values) in settings:
+                by_size |= _points(found, variable.effects, confirmed=False)
+    for confirmed in conclusion.confirmed:
+        if confirmed.configuration in settings:
+            by_size |= _points(found, confirmed.effects, confirmed=True)
+    yield from (by_size[size] for size in sorted(by_size))
+
+
+def _points(found: Finding, effects: Iterable[Effect], *, confirmed: bool) -> dict[int, Measured]:
+    least, most = found.least_bytes or 0, found.most_bytes
+    return {
+        effect.bytes: Measured(effect.bytes, effect.gain, confirmed)
+        for effect in effects
+        if effect.speed == ALL
+        and effect.gain.pairs >= FEWEST_PAIRS
+        and least <= effect.bytes
+        and (most is None or effect.bytes <= most)
+    }
+
+
+def _verdict(found: Finding, measured: tuple[Measured, ...]) -> Replication:
+    if not measured:
+        return Replication.NOT_COVERED
+    assert found.expected is not None  # it has a setting
+    helps = found.expected.factor > 1
+    above = any(one.gain.low > 1 for one in measured)
+    below = any(one.gain.high < 1 for one in measured)
+    if above and below:
+        return Replication.BOTH
+    if above or below:
+        return Replication.SEEN if above == helps else Replication.OPPOSITE
+    # An interval that holds both nothing and the paper's effect tells neither from the other.
+    factor = found.expected.factor
+    told = all(one.gain.high < factor if helps else one.gain.low > factor for one in measured)
+    return Replication.NOT_SEEN if told else Replication.UNDECIDED
+
+
+def replication_lines(
+    seen: Sequence[ReplicatedFinding], system: str, unreal: str = ""
+) -> list[str]:
+    """What is said of the findings, heading first; nothing where no measurement is about one.
+
+    Args:
+        unreal: why nothing was measured on the system, for a replay or a simulation.
+    """
+    covered = [one for one in seen if one.again is not Replication.NOT_COVERED]
+    if not covered:
+        return []
+    head = f"What papers found on {system}, and what this campaign measured"
+    said = [f"{head} ({unreal}: this says nothing of {system})" if unreal else head]
+    said += [_line(one) for one in covered]
+    rest = [one.named.name for one in seen if one not in covered]
+    return [*said, f"not covered: {', '.join(rest)}"] if rest else said
+
+
+def replication_data(seen: Iterable[ReplicatedFinding]) -> list[dict[str, Any]]:
+    """The same as plain data."""
+    return [
+        {
+            "finding": one.named.name,
+            "again": str(one.again),
+            "points": [
+                {"bytes": m.bytes, "confirmed": m.confirmed, **asdict(m.gain)}
+                for m in one.measured
+            ],
+        }
+        for one in seen
+    ]
+
+
+def _line(one: ReplicatedFinding) -> str:
+    found = one.named.finding
+    assert found.expected is not None
+    setting = " ".join(f"{name}={value}" for name, value in found.setting.items())
+    of = f" in {', '.join(found.operations)}" if found.operations else ""
+    most = "up to " if found.expected.up_to else ""
+    said = f"{one.named.name}: {setting}{of}, {most}{found.expected.factor:g}x there: {one.again}"
+    shown = [
+        f"{formatting.format_size(m.bytes)} {formatting.format_ratio(m.gain)}{'' if m.confirmed else ' (ablation)'}"
+        for m in one.measured
+    ]
+    return f"{said}: {'; '.join(shown)}" if shown else said

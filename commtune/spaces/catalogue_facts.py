@@ -1,0 +1,207 @@
+"""Takes from catalogues what a space leaves unsaid of its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from commtune.documents.nearest import find_nearest, quote_value
+from commtune.documents.quantities import QuantityError, parse_bytes
+from commtune.documents.yaml_document import Document
+from commtune.errors import UnknownName
+from commtune.spaces.parameter import Risk
+
+if TYPE_CHECKING:
+    from commtune.spaces.catalogue.schema import Catalogue, Range, Variable
+
+_RISKS = {
+    "hang": Risk.HANG,
+    "wrong-result": Risk.WRONG_RESULT,
+    "lost-data": Risk.WRONG_RESULT,
+    "harm-to-others": Risk.HARM_TO_OTHERS,
+    "abort": Risk.ABORT,
+    "fails-to-start": Risk.ABORT,
+}
+_SPELLINGS = ("0/1", "n/y", "no/yes", "false/true", "off/on", "disable/enable")
+_WHERE = {"inside-node": "inside a node", "between-nodes": "between nodes", "both": ""}
+#: Libraries that send messages by themselves for what has no collective of its own.
+_SENDING = ("nccl", "rccl")
+_MOST_VALUES = 8  # of a range, where the space does not name its values
+
+
+@dataclass(frozen=True)
+class CatalogueFact:
+    """What a catalogue says of a variable."""
+
+    catalogue: Catalogue
+    variable: Variable
+
+
+def facts_of(document: Document) -> dict[str, CatalogueFact]:
+    """What the catalogues that a space names under ``facts`` say, by variable; the first wins.
+
+    Raises:
+        DocumentError: there is no such catalogue.
+    """
+    data = document.data if isinstance(document.data, dict) else {}
+    named = data.get("facts")
+    facts: dict[str, CatalogueFact] = {}
+    for i, library in enumerate(named if isinstance(named, list) else []):
+        # Read only where a space asks for it: catalogues are long.
+        from commtune.spaces.catalogue import load_catalogue
+
+        try:
+            catalogue = load_catalogue(str(library))
+        except UnknownName as error:
+            raise document.error(error.message, ("facts", i), hint=error.hint) from error
+        for name, variable in catalogue.variables.items():
+            facts.setdefault(name, CatalogueFact(catalogue, variable))
+    return facts
+
+
+def complete_document(document: Document, facts: Mapping[str, CatalogueFact]) -> Any:
+    """The data of a space file, with what its parameters leave unsaid filled in."""
+    data = document.data
+    if not facts or not isinstance(data, dict) or not isinstance(data.get("parameters"), list):
+        return data
+    filled = []
+    for i, written in enumerate(data["parameters"]):
+        if not isinstance(written, dict):
+            filled.append(written)
+            continue
+        fact = facts.get(str(written.get("name")))
+        if fact is None and "kind" not in written and "name" in written:
+            raise document.error(
+                f"{quote_value(written['name'])} has no kind, and no catalogue under 'facts' knows it",
+                ("parameters", i, "name"),
+                hint=_kind_hint(str(written["name"]), facts),
+            )
+        filled.append(written if fact is None else _filled(written, fact, document, i))
+    return {**data, "parameters": filled}
+
+
+def _kind_hint(name: str, facts: Mapping[str, CatalogueFact]) -> str:
+    near = find_nearest(name, facts, cutoff=0.8)
+    also = f"or mean {near}" if near else "or look it up: commtune spaces explain NAME"
+    return f"add `kind: ...`, {also}"
+
+
+def _filled(
+    written: Mapping[str, Any], fact: CatalogueFact, document: Document, i: int
+) -> dict[str, Any]:
+    said = dict(written)
+    if not {"kind", "values", "range"} & said.keys():
+        said |= _values_of(fact)
+        if "kind" not in said:
+            raise document.error(
+                f"{quote_value(said['name'])} has no values that a catalogue could propose",
+                ("parameters", i),
+                hint="name them: `values: [...]`",
+            )
+    said.setdefault("kind", _kind_of(fact.variable, said))
+    said.setdefault("default", fact.variable.default or "chosen by the library")
+    said.setdefault("source", _source_of(fact))
+    said.setdefault("note", _note_of(fact.variable))
+    said.setdefault("applies_to", _applies_to(fact))
+    return said | _risks_of(fact.variable, said)
+
+
+def _values_of(fact: CatalogueFact) -> dict[str, Any]:
+    """Kind and values, as the catalogue proposes them; restricted ones included."""
+    variable = fact.variable
+    words = [*variable.values, *variable.restricted]
+    if variable.type == "bool" and not variable.restricted:
+        spelling = next((s for s in _SPELLINGS if set(s.split("/")) == set(words)), "0/1")
+        return {"kind": "bool", "spelling": spelling}
+    if variable.type in ("choice", "bool") or (variable.type == "text" and words):
+        return _listed(words)
+    if variable.range is None or variable.type not in ("integer", "bytes"):
+        return {}
+    numbers = _steps(variable.range, sizes=variable.type == "bytes")
+    if not numbers:
+        return {}
+    return {"kind": variable.type, "values": numbers, "also": list(variable.range.also)}
+
+
+def _listed(words: Sequence[str]) -> dict[str, Any]:
+    if all(_is_whole(word) for word in words):
+        return {"kind": "integer", "values": [int(word) for word in words]}
+    return {"kind": "choice", "values": list(words)}
+
+
+def _is_whole(word: str) -> bool:
+    return word.lstrip("-").isdigit() and str(int(word)) == word
+
+
+def _steps(range_: Range, *, sizes: bool) -> list[int]:
+    """Numbers from the least to the greatest by a factor: few enough for a search."""
+    try:
+        least, greatest = (
+            parse_bytes(text) if sizes else int(text) for text in (range_.least, range_.greatest)
+        )
+    except (QuantityError, ValueError):
+        return []
+    if least < 0:
+        return []
+    for factor in (2, 4, 8, 16, 32, 64):
+        numbers = [least] if least == 0 else []
+        number = least or (1024 if sizes else 1)
+        while number <= greatest:
+            numbers.append(number)
+            number *= factor
+        if len(numbers) <= _MOST_VALUES:
+            return numbers
+    return []
+
+
+def _kind_of(variable: Variable, said: Mapping[str, Any]) -> str:
+    if variable.type in ("bytes", "integer"):
+        return variable.type
+    values = said.get("values")
+    whole = isinstance(values, list) and all(_is_whole(str(value)) for value in values)
+    return "integer" if whole or "range" in said else "choice"
+
+
+def _source_of(fact: CatalogueFact) -> str:
+    catalogue = fact.catalogue
+    parts = [
+        f"{catalogue.sources[key]}{': ' if places else ''}{', '.join(places)}"
+        for key, places in fact.variable.source.items()
+    ]
+    return "; ".join(parts)
+
+
+def _note_of(variable: Variable) -> str:
+    said = (variable.meaning, variable.caution)
+    return " ".join(" ".join(text.split()) for text in said if text)
+
+
+def _applies_to(fact: CatalogueFact) -> list[str]:
+    variable = fact.variable
+    kinds = [str(kind) for kind in variable.operations]
+    if kinds == ["point-to-point"] and fact.catalogue.library in _SENDING:
+        return ["ping-pong", "alltoall"]
+    where = _WHERE[variable.scope]
+    return [", ".join([*(kind for kind in kinds if kind != "all"), where]).strip(", ") or "all"]
+
+
+def _risks_of(variable: Variable, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Risks and opting in, as far as the space doesn't say it; ``opt_in: false`` is an answer."""
+    risks = list(dict.fromkeys(_RISKS[d] for d in variable.dangers if d in _RISKS))
+    found: dict[str, Any] = {}
+    values = [str(value) for value in said.get("values", [])]
+    restricted = [value for value in variable.restricted if value in values]
+    if "restricted" not in said and restricted:
+        grave = [str(r) for r in risks if r.needs_opt_in] or ["abort"]
+        why = " ".join((variable.caution or variable.meaning).split())
+        found["restricted"] = [{"value": v, "risks": grave, "why": why} for v in restricted]
+    if "risks" in said:
+        return found
+    spared = bool(variable.restricted) or said.get("opt_in") is False
+    grave_ones = [risk for risk in risks if risk.needs_opt_in and not spared]
+    found["risks"] = [str(r) for r in risks if r in grave_ones or not r.needs_opt_in]
+    careful = variable.level in ("danger", "forbidden") and not spared
+    if "opt_in" not in said and (grave_ones or careful):
+        found["opt_in"] = True
+    return found

@@ -1,0 +1,297 @@
+"""A campaign's space with what its baselines need: values that it lacks, and variables.
+
+Only what a catalogue says is legal comes in; the rules of the space hold for it as for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from commtune.documents.quantities import QuantityError, parse_bytes
+from commtune.errors import DocumentError, SpaceError
+from commtune.spaces import Document, Kind, Parameter, Risk, Space
+from commtune.spaces.building import as_value
+from commtune.spaces.catalogue_facts import CatalogueFact, complete_document
+from commtune.spaces.conditions import KnownParameters, with_needs
+from commtune.spaces.customizing import in_order
+from commtune.spaces.growing_rules import with_value_in_rules
+from commtune.spaces.parameter import Restricted
+
+if TYPE_CHECKING:
+    from commtune.spaces.catalogue import Variable
+
+#: Libraries whose variables act on what another one does, since it sends its messages by them.
+_BELOW = {
+    "nccl": ("aws-ofi-nccl", "libfabric"),
+    "rccl": ("aws-ofi-nccl", "libfabric"),
+    "mpich": ("libfabric", "ucx"),
+    "cray-mpich": ("libfabric",),
+    "intel-mpi": ("libfabric",),
+    "openmpi": ("ucx", "ucc", "libfabric"),
+    "oneccl": ("libfabric",),
+}
+#: How reasons begin of what would change nothing in what a campaign measures.
+NO_EFFECT = "without effect here"
+_NOWHERE = Document(None, error_class=SpaceError)
+
+
+@dataclass(frozen=True)
+class GrownSpace:
+    """A space with what sets need.
+
+    Attributes:
+        added: variables with the values that came in.
+        reasons: why a variable with its value did not.
+        meant: for a variable and an old spelling in a set, the value that the library reads.
+    """
+
+    space: Space
+    added: tuple[tuple[str, str], ...] = ()
+    reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    meant: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def words(self, final: Space) -> str:
+        """What came in and is in the space as it is searched, for people; empty for nothing."""
+        kept = [f"{name}={value}" for name, value in self.added if _has(final, name, value)]
+        return f"note: for its baselines, the search also has {', '.join(kept)}" if kept else ""
+
+
+def grow_space(
+    space: Space,
+    sets: Iterable[Mapping[str, str]],
+    barred: Collection[str],
+    *,
+    one_node: bool,
+) -> GrownSpace:
+    """The space with what sets need, as far as the catalogues say that it is legal.
+
+    Args:
+        barred: variables that nothing may search here.
+        one_node: that the network between nodes is not used.
+    """
+    written = dict.fromkeys(item for one in sets for item in one.items())
+    facts = _facts(space.library) if any(n not in barred for n, _ in written) else {}
+    meant = _meant(written, facts)
+    settings = dict.fromkeys((name, meant.get((name, v), v)) for name, v in written)
+    wanted = [(n, v) for n, v in settings if n not in barred and n not in space.pinned]
+    owners = {v: p for p in space.declared.values() for v in p.variables}
+    added: list[tuple[str, str]] = []
+    reasons: dict[tuple[str, str], str] = {}
+    new: dict[str, list[str]] = {}
+    for name, value in wanted:
+        owner, fact = owners.get(name), _fact(facts, name)
+        if owner is not None and not _takes_values(space, owner):
+            continue
+        if owner is not None and as_value(space.declared[owner.name], value) is not None:
+            continue
+        why = _unread(name, space.library) if fact is None else _illegal(fact, value)
+        if fact is not None and owner is None:
+            why = _unfit(fact.variable, one_node=one_node) or _doubled(facts, name, owners) or why
+        if why or fact is None:
+            reasons[name, value] = why
+        elif owner is not None:
+            space = _with_value(space, space.declared[owner.name], fact.variable, value)
+            added.append((name, value))
+        else:
+            new.setdefault(name, []).append(value)
+    for name, values in new.items():
+        try:
+            space = space.customized(extend=[_written(name, values, facts)])
+            added += [(name, value) for value in values]
+        except DocumentError as error:
+            reasons |= {(name, value): error.message for value in values}
+    space = _with_conditions(space, new, facts, reasons)
+    return GrownSpace(space, tuple(one for one in added if one not in reasons), reasons, meant)
+
+
+def _facts(library: str) -> dict[str, CatalogueFact]:
+    """What the catalogues of a library, and of what it sends by, say of variables."""
+    from commtune.spaces.catalogue import list_libraries, load_catalogue  # long files
+
+    facts: dict[str, CatalogueFact] = {}
+    for one in (library, *_BELOW.get(library, ())):
+        if one in list_libraries():
+            catalogue = load_catalogue(one)
+            facts |= {
+                n: CatalogueFact(catalogue, v)
+                for n, v in catalogue.variables.items()
+                if n not in facts
+            }
+    return facts
+
+
+def _meant(
+    settings: Iterable[tuple[str, str]], facts: Mapping[str, CatalogueFact]
+) -> dict[tuple[str, str], str]:
+    """What the library takes old spellings for: a search has the value once, by its name."""
+    known = {item: _fact(facts, item[0]) for item in settings}
+    return {
+        (name, value): fact.variable.read_as[value]
+        for (name, value), fact in known.items()
+        if fact is not None and value in fact.variable.read_as
+    }
+
+
+def _fact(facts: Mapping[str, CatalogueFact], name: str) -> CatalogueFact | None:
+    """What is said of a variable, also by another of its names."""
+    known = _described_as(facts, name)
+    return facts[known] if known else None
+
+
+def _described_as(facts: Mapping[str, CatalogueFact], name: str) -> str:
+    """The name by which a variable is described; empty where it is not."""
+    if name in facts:
+        return name
+    return next((n for n, fact in facts.items() if name in fact.variable.aliases), "")
+
+
+def _doubled(facts: Mapping[str, CatalogueFact], name: str, owners: Collection[str]) -> str:
+    """Why a variable would be set twice."""
+    known = _described_as(facts, name)
+    return f"another name of {known}, which the space has" if known in owners else ""
+
+
+def _takes_values(space: Space, owner: Parameter) -> bool:
+    """Whether single values can come to a parameter: choices of a group belong together."""
+    return owner.kind is not Kind.GROUP and owner.name not in space.retired
+
+
+def _unread(name: str, library: str) -> str:
+    from commtune.spaces.catalogue import look_up
+
+    answer = look_up(name)
+    if library in {catalogue.library for catalogue in answer.undescribed}:
+        return f"the catalogue of {library} does not describe it"
+    readers = [entry.catalogue.library for entry in answer.known]
+    if readers:
+        return f"{NO_EFFECT}: read by {' and '.join(readers)}, not by {library}"
+    return "in no catalogue, so that nobody can say what is legal"
+
+
+def _unfit(variable: Variable, *, one_node: bool) -> str:
+    """Why a variable that the space lacks stays out, whatever its value."""
+    from commtune.spaces.catalogue import Danger, Level, Role, Scope
+
+    if Danger.HARM_TO_OTHERS in variable.dangers or variable.level is Level.FORBIDDEN:
+        return "may harm others on the machine; only your own `extend` brings it in"
+    if variable.role is not Role.TUNE:
+        return f"not searched ({variable.role}: {variable.role.meaning})"
+    if one_node and variable.scope is Scope.BETWEEN:
+        return f"{NO_EFFECT}: it acts between nodes, and this campaign is on one"
+    return ""
+
+
+def _illegal(fact: CatalogueFact, value: str) -> str:
+    """Why the catalogue doesn't say that a value is legal; empty where it does."""
+    variable, limits = fact.variable, fact.variable.range
+    special = limits.also if limits is not None else []
+    if value in (*variable.values, *variable.restricted, *special):
+        return ""
+    if variable.type not in ("integer", "bytes"):
+        return "no value that the catalogue names"
+    number = _number(fact, value)
+    if number is None:
+        return f"not a number as {fact.catalogue.title} reads it"
+    if limits is None:
+        return "no value that the catalogue names" if variable.values else ""
+    least, greatest = _parsed(limits.least), _parsed(limits.greatest)
+    if not least <= number <= greatest:
+        return f"outside of what the catalogue says: {limits.least} to {limits.greatest}"
+    if limits.powers_of_two and number.bit_count() != 1:
+        return f"{fact.catalogue.title} takes powers of two only"
+    return ""
+
+
+def _parsed(text: str) -> int:
+    """A whole number, or a size in bytes."""
+    return int(text) if text.lstrip("-").isdigit() else parse_bytes(text)
+
+
+def _number(fact: CatalogueFact, value: str) -> int | None:
+    plain = value.lstrip("-").isdigit()
+    if not plain and not (fact.variable.type == "bytes" and fact.catalogue.suffixes):
+        return None
+    try:
+        return _parsed(value)
+    except QuantityError:
+        return None
+
+
+def _written(
+    name: str, values: list[str], facts: Mapping[str, CatalogueFact]
+) -> Mapping[str, object]:
+    """A parameter of single values, as a space file with the catalogue's facts has it."""
+    whole = all(value.lstrip("-").isdigit() and str(int(value)) == value for value in values)
+    written: dict[str, object] = {"name": name, "kind": "integer" if whole else "choice"}
+    written["values"] = [int(value) for value in values] if whole else values
+    fact = facts[_described_as(facts, name)]
+    if set(values) <= set(fact.variable.restricted):
+        written |= {"opt_in": True, "restricted": []}
+    data = Document({"parameters": [written]}, error_class=SpaceError)
+    filled: Mapping[str, object] = complete_document(data, {name: fact})["parameters"][0]
+    return filled
+
+
+def _with_conditions(
+    space: Space,
+    names: Iterable[str],
+    facts: Mapping[str, CatalogueFact],
+    reasons: dict[tuple[str, str], str],
+) -> Space:
+    """The space with what its new parameters need as conditions, without those that never act."""
+    known = KnownParameters({**space.declared}, space.pinned)
+    for name in names:
+        parameter = space.declared.get(name)
+        if parameter is None:
+            continue
+        try:
+            changed = with_needs(parameter, facts, known, lambda m, h: SpaceError(m, hint=h))
+            space = _replaced(space, changed)
+        except DocumentError as error:
+            reasons |= {(name, value): error.message for value in parameter.settings}
+            space = _replaced(space, replace(parameter, values=()))
+    return space
+
+
+def _with_value(space: Space, parameter: Parameter, variable: Variable, value: str) -> Space:
+    """The space with one more value of a parameter, and rules that know it."""
+    number = int(value) if value.lstrip("-").isdigit() else None
+    if number is None and parameter.kind is Kind.BYTES:
+        number = parse_bytes(value)
+    numbers = {**parameter.numbers, **({} if number is None else {value: number})}
+    name = parameter.variables[0]
+    settings = {**parameter.settings, value: {name: value}}
+    order = sorted(settings, key=lambda v: (v in numbers, numbers.get(v, 0)))
+    careful = value in variable.restricted
+    legal = {*parameter.values, *([] if careful else [value])}
+    risk = Restricted(value, (Risk.WRONG_RESULT,), variable.caution or variable.meaning)
+    changed = replace(
+        parameter,
+        settings={v: settings[v] for v in order},
+        values=tuple(v for v in (None, *order) if v in legal),
+        numbers={v: numbers[v] for v in order if v in numbers},
+        restricted=(*parameter.restricted, *([risk] if careful else [])),
+    )
+    return with_value_in_rules(_replaced(space, changed), changed, value)
+
+
+def _replaced(space: Space, parameter: Parameter) -> Space:
+    """The space with a parameter changed; without one that has no values."""
+    kept = [parameter] if parameter.values else []
+    if parameter.name in space.left_out:
+        others = {n: p for n, p in space.left_out.items() if n != parameter.name}
+        return replace(space, left_out={**others, **{p.name: p for p in kept}})
+    changed = [
+        one for p in space.parameters for one in (kept if p.name == parameter.name else [p])
+    ]
+    return replace(space, parameters=in_order(changed, _NOWHERE, ()))
+
+
+def _has(space: Space, name: str, value: str) -> bool:
+    return any(
+        parameter.environment(v) == {name: value}
+        for parameter in space.parameters
+        for v in parameter.values
+    )

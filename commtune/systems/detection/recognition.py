@@ -1,0 +1,111 @@
+"""Which described system a machine is: by what a description names, failing that by shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from commtune.systems.detection.part_names import is_same_adapter, is_same_gpu
+from commtune.systems.detection.seen import Clues, SeenMachine
+from commtune.systems.nominal.units import short_bandwidth
+from commtune.systems.schema import System
+
+#: Data sheets and drivers count a GPU's memory differently, by less than this.
+_MEMORY_TOLERANCE = 0.15
+
+
+@dataclass(frozen=True)
+class Match:
+    """A description that fits.
+
+    Attributes:
+        by: what fits, the surest first, in words.
+        rank: the higher, the surer.
+    """
+
+    system: System
+    by: tuple[str, ...]
+    rank: int
+
+
+def recognize_system(clues: Clues, systems: Iterable[System]) -> list[Match]:
+    """The systems that the machine is, by their key `recognized`; the surest first.
+
+    The cluster's name counts more than all variables together, a variable more than the host's
+    name. Usually one is found; more than one only where descriptions name the same things.
+    """
+    found = [_match(clues, system) for system in systems]
+    return sorted((match for match in found if match), key=lambda match: -match.rank)
+
+
+def surest_matches(matches: list[Match]) -> list[Match]:
+    """Of what was recognized, those that nothing surer stands against."""
+    return [match for match in matches if match.rank == matches[0].rank]
+
+
+def _match(clues: Clues, system: System) -> Match | None:
+    known = system.recognized
+    if known is None:
+        return None
+    by: list[str] = []
+    rank = 0
+    if clues.cluster and clues.cluster in known.cluster:
+        by.append(f"Slurm's cluster name {clues.cluster}")
+        rank += 4
+    values = [(n, v) for n, v in known.environment.items() if clues.environment.get(n) == v]
+    if values:
+        by += [f"the variable {name}={value}" for name, value in values]
+        rank += 2
+    if pattern := _host_pattern(clues.host, known.hosts):
+        by.append(f"the host name {clues.host} ({pattern})")
+        rank += 1
+    return Match(system, tuple(by), rank) if by else None
+
+
+def _host_pattern(host: str, patterns: Iterable[str]) -> str:
+    """The first pattern that the name fits, whole or before its first dot; empty for none."""
+    names = {host.lower(), host.lower().partition(".")[0]} - {""}
+    for pattern in patterns:
+        wanted = re.compile(".*".join(map(re.escape, pattern.lower().split("*"))))
+        if any(wanted.fullmatch(name) for name in names):
+            return pattern
+    return ""
+
+
+def look_alikes(seen: SeenMachine, systems: Iterable[System]) -> list[Match]:
+    """The systems whose nodes have the shape of this one: GPUs, and ports where they are seen.
+
+    Says nothing of which machine it is: many have the same nodes.
+    """
+    found = []
+    for system in systems:
+        by = tuple(_alike(seen, system))
+        if by:
+            found.append(Match(system, by, len(by)))
+    return sorted(found, key=lambda match: -match.rank)
+
+
+def _alike(seen: SeenMachine, system: System) -> Iterator[str]:
+    gpus, described, nics = seen.gpus, system.gpus, system.nics
+    if gpus is None or described is None or gpus.vendor != described.vendor:
+        return
+    if gpus.count != described.count or not is_same_gpu(described.model, gpus.model):
+        return
+    if gpus.memory and not is_about(gpus.memory, described.memory, _MEMORY_TOLERANCE):
+        return
+    ports = seen.network_ports
+    known = bool(ports) and ports[0].bandwidth is not None
+    if known:
+        model = is_same_adapter(nics.model, ports[0].model)
+        same_speed = is_about(ports[0].bandwidth or 0, nics.bandwidth, 0.01)
+        if len(ports) != nics.count or not same_speed or model is False:
+            return
+    yield f"{gpus.count} x {gpus.model}"
+    if known:
+        yield f"{len(ports)} x {ports[0].model}, {short_bandwidth(ports[0].bandwidth or 0)} each"
+
+
+def is_about(one: float, other: float, tolerance: float) -> bool:
+    """Whether two amounts differ by at most a share of the larger."""
+    return abs(one - other) <= tolerance * max(one, other)

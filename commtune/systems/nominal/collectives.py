@@ -1,0 +1,197 @@
+"""Bounds of collective operations that are more than messages: allreduce, allgather and so on.
+
+All are bus bandwidths, bytes per second, for n ranks on N nodes, g ranks a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from commtune.systems.nominal import routes
+from commtune.systems.nominal.bounds import Bound
+from commtune.systems.nominal.fabric import Fabric
+from commtune.systems.nominal.traffic import GROUPED, NominalQuestion
+from commtune.systems.nominal.units import format_bandwidth, short_bandwidth
+
+#: Every rank ends with all, or gives all: bytes are moved by all ranks alike.
+_SPREAD = ("allreduce", "allgather", "reduce-scatter")
+#: One rank has, or gets, all.
+_ROOTED = ("broadcast", "reduce")
+OPERATIONS = (*_SPREAD, *_ROOTED)
+
+#: A size, a number of ranks and a factor are all that their bytes depend on.
+_PLAIN = (
+    *OPERATIONS, "alltoall", "ping-pong", "bidirectional", "ring", "self", "pairs", "striping",
+)  # fmt: skip
+
+_ENDPOINTS = "ranks reduce, not switches (no NVLS, no SHARP)"
+
+
+def bus_factor(operation: str, ranks: int) -> float:
+    """Bus bandwidth over algorithm bandwidth, as nccl-tests counts."""
+    others = (ranks - 1) / ranks
+    if operation == "allreduce":
+        return 2 * others
+    return others if operation in ("allgather", "reduce-scatter", "alltoall") else 1.0
+
+
+def bus_bandwidth(question: NominalQuestion, size: int, seconds: float) -> float | None:
+    """Bytes per second, as the benchmark counts them, of a size in whole elements.
+
+    ``None`` where the question lacks what the bytes depend on.
+    """
+    operation, ranks = question.operation, question.ranks
+    if operation in ("incast", "one-to-many"):
+        return (ranks - 1) * size / seconds
+    if operation in GROUPED:
+        ways = 1 if question.direction == "outbound" else 2
+        return ways * question.active * size / seconds if question.active else None
+    if operation == "matrix":
+        largest = max((amount for _, _, amount in question.flows), default=0.0)
+        moved = sum(amount / largest for _, _, amount in question.flows) if largest else 0.0
+        return moved * size / seconds or None
+    if operation == "stream":
+        return question.window * size / seconds if question.window else None
+    return size * bus_factor(operation, ranks) / seconds if operation in _PLAIN else None
+
+
+def collective_bounds(fabric: Fabric, question: NominalQuestion) -> Bound | None:
+    """The nominal bus bandwidth with its limit; ``None`` where GPUs are not joined."""
+    inside = _inside(fabric, question) if question.each > 1 and fabric.links else None
+    if question.nodes == 1:
+        return _assuming(inside, question)
+    if question.each > 1 and fabric.links and inside is None:
+        return None
+    between = _between(fabric, question)
+    return _assuming(_slower(between, inside, question), question)
+
+
+def _assuming(bound: Bound | None, question: NominalQuestion) -> Bound | None:
+    if bound is None or question.operation not in ("allreduce", "reduce-scatter", "reduce"):
+        return bound
+    return replace(bound, assumptions=(*bound.assumptions, _ENDPOINTS))
+
+
+def _slower(between: Bound, inside: Bound | None, question: NominalQuestion) -> Bound:
+    """Of a hierarchical algorithm whose steps overlap, the slower step decides."""
+    if inside is None:
+        return between
+    own = bus_factor(question.operation, question.each)
+    rate = inside.bytes_per_s / own * bus_factor(question.operation, question.ranks)
+    if rate >= between.bytes_per_s:
+        return between
+    return Bound(rate, inside.model, f"inside a node: {inside.why}").with_limit(
+        between.limit or between.bytes_per_s, between.limit_why or between.why
+    )
+
+
+def _inside(fabric: Fabric, question: NominalQuestion) -> Bound | None:
+    """The bound inside a node; ``None`` where its GPUs are not joined."""
+    gpus = tuple(range(question.each))
+    if not all(routes.widest_path(fabric, 0, gpu) for gpu in gpus[1:]):
+        return None
+    if question.operation in _ROOTED:
+        return _rooted(fabric, gpus)
+    best = max(_schedules(fabric, gpus), key=lambda bound: bound.bytes_per_s)
+    return best.with_limit(*min(_limits(fabric, gpus, question)))
+
+
+def _schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
+    """Ways to do it: all send their parts directly, or along rings."""
+    demands = [(a, b, 1.0) for a in gpus for b in gpus if a != b]
+    loads = routes.edge_loads(fabric, demands)
+    each = min(fabric.capacity[edge] / load for edge, load in loads.items())
+    why = f"{format_bandwidth(each)} between each two of {len(gpus)} GPUs"
+    yield Bound(each * (len(gpus) - 1), "direct exchange", why)
+    yield from _rings(fabric, gpus)
+
+
+def _rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
+    count, width = routes.disjoint_rings(fabric, gpus)
+    if count:
+        rings = f"{count} ring{'' if count == 1 else 's'}"
+        why = f"{rings} that share no link, both ways, {short_bandwidth(width)} each"
+        yield Bound(2 * count * width, "rings", why)
+
+
+def _limits(
+    fabric: Fabric, gpus: tuple[int, ...], question: NominalQuestion
+) -> Iterator[tuple[float, str]]:
+    """What no schedule exceeds: what leaves each part of the node, and all links together."""
+    n = len(gpus)
+    if question.operation == "allreduce":
+        # 2 (n - 1) sends of every byte, whoever makes them; switches can copy, not reduce.
+        if fabric.vertices == n == fabric.gpus:
+            mean = sum(fabric.injection(gpu) for gpu in gpus) / n
+            yield mean, f"all links together, {format_bandwidth(mean)} a GPU"
+        factor = bus_factor(question.operation, n)
+        for part, capacity in routes.node_cuts(fabric):
+            if 0 < len(part.intersection(gpus)) < n:
+                yield factor * capacity, f"{_leads(fabric, part, capacity)}, if switches reduced"
+        return
+    for part, capacity in routes.node_cuts(fabric):
+        held = len(part.intersection(gpus))
+        if 0 < held < n:
+            rate = (n - 1) * capacity / held
+            yield rate, _leads(fabric, part, capacity)
+
+
+def _leads(fabric: Fabric, part: frozenset[int], capacity: float) -> str:
+    return f"{format_bandwidth(capacity)} lead out of {fabric.names(part)}"
+
+
+def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
+    """As much as the narrowest cut between the root and another rank lets through."""
+    root = {gpus[0]}
+    others = set(gpus[1:])
+    capacity, part = min(
+        ((capacity, part) for part, capacity in routes.node_cuts(fabric)
+         if root <= part and others - part),
+        key=lambda item: item[0],
+    )  # fmt: skip
+    cut = Bound(capacity, "narrowest cut", _leads(fabric, part, capacity))
+    usual = _pair(fabric, *gpus) if len(gpus) == 2 else next(_rings(fabric, gpus), None)
+    return usual.with_limit(cut.bytes_per_s, cut.why) if usual else cut
+
+
+def _pair(fabric: Fabric, root: int, other: int) -> Bound:
+    path = routes.widest_path(fabric, root, other)
+    assert path is not None  # asked before
+    width = routes.path_width(fabric, path)
+    why = f"{format_bandwidth(width)} between GPUs {root} and {other}"
+    return Bound(width, "widest of the shortest paths", why)
+
+
+def _between(fabric: Fabric, question: NominalQuestion) -> Bound:
+    """Each node as one rank: what its ports carry."""
+    ports = fabric.ports
+    assert ports is not None  # asked before
+    used = ports.of_gpu[: question.each]
+    shared = max(used.count(port) for port in used)
+    usable = question.each * ports.bandwidth / shared
+    nodes, factor = question.nodes, bus_factor(question.operation, question.ranks)
+    # Algorithm bandwidth over what a node injects, from what must enter or leave each node.
+    share = 1.0 if question.operation in _ROOTED else 1 / bus_factor(question.operation, nodes)
+    why = f"{len(set(used))} of {ports.count} ports of {short_bandwidth(ports.bandwidth)} a node"
+    return Bound(factor * share * usable, "hierarchical, ports of a node", why).with_limit(
+        factor * share * ports.together, f"all {ports.count} ports of a node"
+    )
+
+
+def staged_shares(question: NominalQuestion) -> tuple[float, float] | None:
+    """What the busiest rank moves down and up, as shares of what algorithm bandwidth counts."""
+    n = question.ranks
+    return {
+        "ping-pong": (1.0, 1.0),
+        "bidirectional": (1.0, 1.0),
+        "stream": (1.0, 1.0),
+        "pairs": (1.0, 1.0),
+        "ring": (1.0, 1.0),
+        "allreduce": (1.0, 1.0),
+        "alltoall": (1.0, 1.0),
+        "broadcast": (1.0, 1.0),
+        "reduce": (1.0, 1.0),
+        "allgather": (1 / n, 1.0),
+        "reduce-scatter": (1.0, 1 / n),
+    }.get(question.operation)

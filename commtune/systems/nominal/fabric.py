@@ -1,0 +1,174 @@
+"""What models of bandwidth need to know of a machine: links inside a node, ports out of it.
+
+Bandwidths are bytes per second in one direction; every link carries as much both ways at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from commtune.systems.nominal.units import short_bandwidth
+
+if TYPE_CHECKING:
+    from commtune.systems.schema import GpuLink, System
+
+#: From one vertex of a node to a neighbour.
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Link:
+    """Links side by side between two vertices; GPUs come first, switches after them."""
+
+    a: int
+    b: int
+    count: int
+    bandwidth: float
+
+    @property
+    def width(self) -> float:
+        """What they carry together."""
+        return self.count * self.bandwidth
+
+    def __str__(self) -> str:
+        links = f"{self.count} link{'' if self.count == 1 else 's'}"
+        return f"{links} x {short_bandwidth(self.bandwidth)}"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Network ports of a node.
+
+    Attributes:
+        of_gpu: the port that each GPU uses; empty without GPUs.
+        assumed: whether `of_gpu` is a guess (neighbours share), as nobody says.
+    """
+
+    count: int
+    bandwidth: float
+    of_gpu: tuple[int, ...] = ()
+    assumed: bool = False
+
+    @property
+    def together(self) -> float:
+        """What all of them carry."""
+        return self.count * self.bandwidth
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """A node's links and ports; all nodes are alike, and the network between them has no limit.
+
+    Attributes:
+        origin: where this is from, for people.
+        ports: ``None`` where nobody says what leads out of the node.
+        memory: bandwidth of one GPU's memory, reads and writes together.
+        host_link: between one GPU and its processor.
+        sources: names of the description's sources for all of it.
+    """
+
+    origin: str
+    gpus: int = 0
+    links: tuple[Link, ...] = ()
+    ports: Ports | None = None
+    memory: float | None = None
+    host_link: float | None = None
+    sources: tuple[str, ...] = ()
+
+    @cached_property
+    def capacity(self) -> Mapping[Edge, float]:
+        """What each directed edge carries."""
+        found: dict[Edge, float] = {}
+        for link in self.links:
+            for edge in ((link.a, link.b), (link.b, link.a)):
+                found[edge] = found.get(edge, 0.0) + link.width
+        return found
+
+    @cached_property
+    def vertices(self) -> int:
+        """GPUs and switches."""
+        return max([self.gpus, *(max(link.a, link.b) + 1 for link in self.links)])
+
+    def between(self, a: int, b: int) -> tuple[Link, ...]:
+        """The links between two vertices."""
+        return tuple(link for link in self.links if {link.a, link.b} == {a, b})
+
+    def injection(self, gpu: int) -> float:
+        """What all links of a GPU carry in one direction."""
+        return sum(width for (start, _), width in self.capacity.items() if start == gpu)
+
+    def names(self, part: Iterable[int]) -> str:
+        """The GPUs among some vertices, for people."""
+        numbers = ", ".join(str(vertex) for vertex in sorted(part) if vertex < self.gpus)
+        return f"GPU {numbers}" if numbers else "the switch"
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data, to be stored beside what was measured."""
+        return asdict(self)
+
+    @classmethod
+    def of_plain(cls, data: Mapping[str, Any]) -> Fabric:
+        """The fabric that was stored."""
+        ports = data.get("ports")
+        return cls(
+            origin=str(data["origin"]),
+            gpus=int(data["gpus"]),
+            links=tuple(Link(**link) for link in data["links"]),
+            ports=Ports(**{**ports, "of_gpu": tuple(ports["of_gpu"])}) if ports else None,
+            memory=data.get("memory"),
+            host_link=data.get("host_link"),
+            sources=tuple(data.get("sources", ())),
+        )
+
+
+def fabric_of(system: System) -> Fabric:
+    """The links and ports that a system's description names."""
+    gpus = system.gpus
+    count = gpus.count if gpus else 0
+    links = [
+        Link(a, b, link.links, link.bandwidth)
+        for link in system.links
+        for a, b in _edges(link, count)
+    ]
+    told = [*system.links, *([gpus] if gpus else []), system.nics]
+    return Fabric(
+        origin=f"description {system.name} {system.version}",
+        gpus=count,
+        links=tuple(links),
+        ports=_ports(system),
+        memory=gpus.memory_bandwidth if gpus else None,
+        host_link=gpus.host_link if gpus else None,
+        sources=tuple(dict.fromkeys(name for fact in told for name in fact.source)),
+    )
+
+
+def _edges(link: GpuLink, gpus: int) -> list[Edge]:
+    """What the links join; the switch is the first vertex after the GPUs."""
+    if link.pairs == "switch":
+        return [(gpu, gpus) for gpu in range(gpus)]
+    return list(combinations(range(gpus), 2)) if link.pairs == "all" else link.pairs
+
+
+def _ports(system: System) -> Ports:
+    nics, gpus = system.nics, system.gpus.count if system.gpus else 0
+    if isinstance(nics.sharing, list):
+        of_gpu = tuple(nics.sharing)
+    elif nics.sharing == "round-robin":
+        of_gpu = round_robin_ports(gpus, nics.count)
+    else:
+        of_gpu = packed_ports(gpus, nics.count)
+    return Ports(nics.count, nics.bandwidth, of_gpu, assumed=nics.sharing is None and gpus > 0)
+
+
+def packed_ports(gpus: int, ports: int) -> tuple[int, ...]:
+    """The port of each GPU where neighbours share one: 0 0 1 1 for 4 GPUs and 2 ports."""
+    return tuple(gpu * ports // gpus for gpu in range(gpus))
+
+
+def round_robin_ports(gpus: int, ports: int) -> tuple[int, ...]:
+    """The port of each GPU where ports are dealt out in turn: 0 1 0 1."""
+    return tuple(gpu % ports for gpu in range(gpus))

@@ -1,0 +1,274 @@
+"""Nominal bandwidths of operations: what a machine's links and ports could carry at best.
+
+Every number says by which model, from which links, and what was assumed. Two kinds are told
+apart: the *nominal* bandwidth, of the way in which such an operation is usually done, and the
+*limit*, which no way of doing it can exceed (docs/nominal.md has the formulas and their sources).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from commtune.systems.nominal import collectives, routes
+from commtune.systems.nominal.bounds import Bound, Nominal, no_nominal
+from commtune.systems.nominal.fabric import Edge, Fabric, packed_ports
+from commtune.systems.nominal.traffic import (
+    Memory,
+    NominalQuestion,
+    Traffic,
+    steps_of_striping,
+    traffic_of,
+)
+from commtune.systems.nominal.units import format_bandwidth, short_bandwidth
+
+_ASSUMED_PORTS = "GPUs that are neighbours share a network port; nobody says"
+_HOST_PORTS = "each rank uses one network port, neighbours the same"
+
+
+def nominal_bandwidth(fabric: Fabric, question: NominalQuestion) -> Nominal:
+    """The nominal bus bandwidth of an operation, or why there is none."""
+    why = _refusal(fabric, question)
+    if why:
+        return no_nominal(why)
+    if question.operation == "self":
+        return _self(fabric)
+    if question.memory is Memory.STAGED:
+        return _staged(fabric, question)
+    return _found(fabric, question)
+
+
+def _refusal(fabric: Fabric, question: NominalQuestion) -> str:
+    """Why nothing can be said; empty where something can."""
+    if question.ranks < 2 and question.operation != "self":
+        return "a rank alone moves nothing"
+    if question.ranks % question.nodes:
+        return f"{question.ranks} ranks are not spread evenly over {question.nodes} nodes"
+    if question.memory is not Memory.HOST and question.each > fabric.gpus:
+        return f"{question.each} ranks a node, but {fabric.gpus} GPUs are described"
+    if question.nodes > 1 and fabric.ports is None and question.operation != "self":
+        return "no network port is described"
+    if question.memory is Memory.HOST and question.nodes == 1:
+        return "nothing is described of copies inside a host's memory"
+    return ""
+
+
+def _found(fabric: Fabric, question: NominalQuestion) -> Nominal:
+    if question.operation == "striping":
+        return _striped(fabric, question)
+    try:
+        traffic = traffic_of(question)
+    except OverflowError:
+        return no_nominal("the pattern has too many messages to count through")
+    if traffic is not None:
+        return _of_traffic(fabric, question, traffic)
+    if question.operation in collectives.OPERATIONS:
+        found = collectives.collective_bounds(_seen(fabric, question), question)
+        return _said(fabric, question, found)
+    return no_nominal(f"there is no model of {question.operation}")
+
+
+def _seen(fabric: Fabric, question: NominalQuestion) -> Fabric:
+    """The fabric as ranks see it; of ranks in host memory only their ports are left."""
+    if question.memory is not Memory.HOST or fabric.ports is None:
+        return fabric
+    of_rank = packed_ports(question.each, fabric.ports.count)
+    return replace(fabric, links=(), ports=replace(fabric.ports, of_gpu=of_rank, assumed=False))
+
+
+def _said(fabric: Fabric, question: NominalQuestion, found: Bound | None) -> Nominal:
+    if found is None:
+        return no_nominal("its GPUs are not joined by links that are described")
+    assumptions = list(found.assumptions)
+    if question.nodes > 1 and question.memory is Memory.HOST:
+        assumptions.append(_HOST_PORTS)
+    elif question.nodes > 1 and fabric.ports and fabric.ports.assumed:
+        assumptions.append(_ASSUMED_PORTS)
+    return found.as_nominal(fabric, tuple(assumptions))
+
+
+def _of_traffic(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Nominal:
+    seen = _seen(fabric, question)
+    if question.memory is Memory.HOST:
+        traffic = replace(traffic, inside=())
+    if not _is_joined(seen, traffic):
+        return _said(fabric, question, None)
+    slowest = _slowest(seen, question, traffic)
+    if slowest is None:
+        return no_nominal("its messages use no link and no port that is described")
+    return _said(fabric, question, slowest)
+
+
+def _is_joined(fabric: Fabric, traffic: Traffic) -> bool:
+    """Whether links lead from each GPU of a node to those that it sends to there."""
+    return all(
+        a == b or routes.widest_path(fabric, a, b)
+        for demands in traffic.inside
+        for a, b, _ in demands
+    )
+
+
+def _slowest(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Bound | None:
+    """The most loaded link or port decides; ``None`` where none is used."""
+    found = [*_links(fabric, question, traffic), *_ports(fabric, traffic)]
+    slowest = min(found, key=lambda bound: bound.bytes_per_s, default=None)
+    if slowest is None:
+        return None
+    limit = min([*_cut_limits(fabric, traffic), *_node_limits(fabric, traffic)])
+    return slowest.with_limit(*limit)
+
+
+def _striped(fabric: Fabric, question: NominalQuestion) -> Nominal:
+    """Its steps are taken to follow each other: times add up. The slowest alone is the limit."""
+    seen = _seen(fabric, question)
+    bounds: dict[str, Bound] = {}
+    for name, traffic in steps_of_striping(question).items():
+        if question.memory is Memory.HOST and not traffic.crossing:
+            continue
+        if not _is_joined(seen, traffic):
+            return _said(fabric, question, None)
+        if bound := _slowest(seen, question, traffic):
+            bounds[name] = bound
+    if not bounds:
+        return no_nominal("its messages use no link and no port that is described")
+    rate = 1 / sum(1 / bound.bytes_per_s for bound in bounds.values())
+    why = ", then ".join(
+        f"{name} at {short_bandwidth(bound.bytes_per_s)} ({bound.why})"
+        for name, bound in bounds.items()
+    )
+    name, last = min(bounds.items(), key=lambda item: item[1].limit or item[1].bytes_per_s)
+    assumptions = ["its steps don't overlap"]
+    if question.memory is Memory.HOST:
+        assumptions.append("copies inside the host's memory cost nothing")
+    found = Bound(rate, "steps after one another", why, assumptions=tuple(assumptions))
+    limit_why = f"{name} alone: {last.limit_why or last.why}"
+    return _said(fabric, question, found.with_limit(last.limit or last.bytes_per_s, limit_why))
+
+
+def _links(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Iterator[Bound]:
+    for demands in traffic.inside:
+        if question.is_pair:
+            yield from (_pair(fabric, a, b, traffic.counted) for a, b, _ in demands)
+            continue
+        for edge, load in routes.edge_loads(fabric, demands).items():
+            rate = fabric.capacity[edge] / load * traffic.counted
+            why = f"{_messages(load)} over {_edge(fabric, edge)}"
+            if traffic.counted != 1:
+                why += f", {format_bandwidth(fabric.capacity[edge] / load)} each"
+            yield Bound(rate, "edge forwarding index", why)
+
+
+def _messages(load: float) -> str:
+    return f"{load:.3g} message{'' if load == 1 else 's'}"
+
+
+def _pair(fabric: Fabric, a: int, b: int, counted: float) -> Bound:
+    path = routes.widest_path(fabric, a, b)
+    assert path is not None  # asked before
+    narrowest = min(pairwise(path), key=lambda hop: fabric.capacity[hop])
+    through = [vertex for vertex in path[1:-1] if vertex < fabric.gpus]
+    why = _edge(fabric, narrowest)
+    if through:
+        why = f"by way of GPU {', '.join(map(str, through))}: {why}"
+    return Bound(routes.path_width(fabric, path) * counted, "widest of the shortest paths", why)
+
+
+def _edge(fabric: Fabric, edge: Edge) -> str:
+    words = " and ".join(str(link) for link in fabric.between(*edge))
+    a, b = (f"GPU {v}" if v < fabric.gpus else "the switch" for v in edge)
+    return f"{words} from {a} to {b}"
+
+
+def _ports(fabric: Fabric, traffic: Traffic) -> Iterator[Bound]:
+    """Ports are used as GPUs share them: the port with the most to move decides."""
+    ports = fabric.ports
+    for crossing in traffic.crossing if ports else ():
+        assert ports is not None
+        loads: dict[tuple[int, str], float] = {}
+        users: dict[tuple[int, str], int] = {}
+        for (gpu, way), amount in crossing.items():
+            port = (ports.of_gpu[gpu], way)
+            loads[port] = loads.get(port, 0.0) + amount
+            users[port] = users.get(port, 0) + 1
+        port, load = max(loads.items(), key=lambda item: item[1])
+        why = f"{_messages(load)} of {_ranks(users[port])} over a port of " + short_bandwidth(
+            ports.bandwidth
+        )
+        yield Bound(ports.bandwidth / load * traffic.counted, "network port", why)
+
+
+def _ranks(count: int) -> str:
+    return f"{count} rank{'' if count == 1 else 's'}"
+
+
+def _cut_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
+    for demands in traffic.inside:
+        for part, capacity in routes.node_cuts(fabric):
+            leaving = sum(w for a, b, w in demands if a in part and b not in part)
+            if leaving:
+                why = f"{format_bandwidth(capacity)} lead out of {fabric.names(part)}"
+                yield capacity / leaving * traffic.counted, why
+
+
+def _node_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
+    for crossing in traffic.crossing:
+        assert fabric.ports is not None
+        for way in ("out", "in"):
+            amount = sum(w for (_, gpu_way), w in crossing.items() if gpu_way == way)
+            if amount:
+                rate = fabric.ports.together / amount * traffic.counted
+                yield rate, f"all {fabric.ports.count} ports of the node"
+
+
+def _self(fabric: Fabric) -> Nominal:
+    both = self_bounds(fabric)
+    if both is None:
+        return no_nominal("the bandwidth of the GPU's memory is not described")
+    copied, _ = both
+    why = f"{format_bandwidth(fabric.memory or 0)} of memory, each byte read and written"
+    return Bound(copied, "memory bandwidth", why).as_nominal(fabric, ())
+
+
+def self_bounds(fabric: Fabric) -> tuple[float, float] | None:
+    """Of a GPU's copy to itself: bytes copied (b/t), and bytes read and written (2b/t)."""
+    return None if fabric.memory is None else (fabric.memory / 2, fabric.memory)
+
+
+def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
+    """Down to the host, through the network, up to the device, one after the other."""
+    if fabric.host_link is None:
+        return no_nominal("the link between a GPU and its processor is not described")
+    shares = collectives.staged_shares(question)
+    if shares is None:
+        return no_nominal(f"there is no model of {question.operation} through the host")
+    down, up = shares
+    factor = collectives.bus_factor(question.operation, question.ranks)
+    times = (down + up) / fabric.host_link
+    why = (
+        f"{down:.3g} + {up:.3g} of the bytes over {format_bandwidth(fabric.host_link)} to the host"
+    )
+    assumptions = ["nothing overlaps", "copies inside the host's memory cost nothing"]
+    if question.nodes > 1:
+        network = _found(fabric, replace(question, memory=Memory.HOST))
+        if network.bytes_per_s is None:
+            return network
+        times += factor / network.bytes_per_s
+        why += f", then {network.why}"
+        assumptions += network.assumptions
+    return Bound(factor / times, "store and forward", why).as_nominal(fabric, tuple(assumptions))
+
+
+def group_bandwidth(fabric: Fabric, active: int) -> float | None:
+    """What k active GPUs of a node send out together: k f / the most GPUs that share a port."""
+    if fabric.ports is None or active > len(fabric.ports.of_gpu) or active < 1:
+        return None
+    shared = [fabric.ports.of_gpu[:active].count(p) for p in set(fabric.ports.of_gpu[:active])]
+    return active * fabric.ports.bandwidth / max(shared)
+
+
+def pair_bandwidths(fabric: Fabric) -> Mapping[Edge, float]:
+    """Between each two GPUs of a node: the widest of the shortest paths, where there is one."""
+    gpus = range(fabric.gpus)
+    pairs = {(a, b): routes.widest_path(fabric, a, b) for a in gpus for b in gpus if a != b}
+    return {pair: routes.path_width(fabric, path) for pair, path in pairs.items() if path}

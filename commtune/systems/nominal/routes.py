@@ -1,0 +1,148 @@
+"""Ways through the links of a node: shortest paths and their load, cuts, rings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise, permutations
+
+from commtune.systems.nominal.fabric import Edge, Fabric
+
+#: Vertices of a node; how much goes from one GPU to another.
+Path = tuple[int, ...]
+Demand = tuple[int, int, float]
+
+#: Nodes with more vertices are cut around single vertices only: the others are too many.
+_CUT_ALL = 12
+#: Nodes with more GPUs are not searched for rings, and no search takes more steps.
+_RING_GPUS = 8
+_RING_STEPS = 50_000
+
+
+@lru_cache(maxsize=4096)
+def shortest_paths(fabric: Fabric, start: int, end: int) -> tuple[Path, ...]:
+    """All paths with the fewest hops; none where there is no way."""
+    paths: list[Path] = [(start,)]
+    seen = {start}
+    while paths and end not in seen:
+        paths = [(*path, to) for path in paths for to in _next(fabric, path[-1]) if to not in seen]
+        seen.update(path[-1] for path in paths)
+    return tuple(path for path in paths if path[-1] == end)
+
+
+def _next(fabric: Fabric, vertex: int) -> Iterator[int]:
+    return (to for start, to in fabric.capacity if start == vertex)
+
+
+def path_width(fabric: Fabric, path: Path) -> float:
+    """A path is as wide as its narrowest hop."""
+    return min(fabric.capacity[hop] for hop in pairwise(path))
+
+
+def widest_path(fabric: Fabric, start: int, end: int) -> Path | None:
+    """The widest of the shortest paths; the first of those that are as wide."""
+    return max(
+        shortest_paths(fabric, start, end), key=lambda p: path_width(fabric, p), default=None
+    )
+
+
+def edge_loads(fabric: Fabric, demands: Iterable[Demand]) -> Mapping[Edge, float]:
+    """What crosses each directed edge if all shortest paths share alike.
+
+    Demands without a way load nothing: ask `shortest_paths` before.
+    """
+    found: defaultdict[Edge, float] = defaultdict(float)
+    for start, end, amount in demands:
+        paths = shortest_paths(fabric, start, end)
+        for path in paths:
+            for hop in pairwise(path):
+                found[hop] += amount / len(paths)
+    return found
+
+
+def node_cuts(fabric: Fabric) -> Iterator[tuple[frozenset[int], float]]:
+    """Parts of a node, and what leads out of each in one direction.
+
+    No routing moves more out of a part than that. In large nodes only single vertices and their
+    complements are parts: fewer bounds, each as true.
+    """
+    vertices = range(fabric.vertices)
+    for part in _parts(vertices):
+        yield (
+            part,
+            sum(
+                capacity
+                for (a, b), capacity in fabric.capacity.items()
+                if a in part and b not in part
+            ),
+        )
+
+
+def _parts(vertices: Sequence[int]) -> Iterator[frozenset[int]]:
+    if len(vertices) > _CUT_ALL:
+        for vertex in vertices:
+            yield frozenset({vertex})
+            yield frozenset(vertices) - {vertex}
+        return
+    for bits in range(1, 2 ** len(vertices) - 1):
+        yield frozenset(v for v in vertices if bits >> v & 1)
+
+
+@lru_cache(maxsize=256)
+def disjoint_rings(fabric: Fabric, gpus: tuple[int, ...]) -> tuple[int, float]:
+    """Rings through GPUs that share no link, each used both ways: how many, how wide.
+
+    A ring is one link wide, the narrowest there is. None for fewer than 3 GPUs, and for so many
+    that searching takes too long. The number is the best one found, which large searches may
+    leave below the best there is.
+    """
+    inside = {e: c for e, c in fabric.capacity.items() if e[0] in gpus and e[1] in gpus}
+    if not 3 <= len(gpus) <= _RING_GPUS or not inside:
+        return 0, 0.0
+    unit = min(link.bandwidth for link in fabric.links if (link.a, link.b) in inside)
+    free = {edge: int(capacity // unit) for edge, capacity in inside.items()}
+    most = min(sum(n for (a, _), n in free.items() if a == gpu) for gpu in gpus) // 2
+    return _Packing(_cycles(free, gpus), most).best(free), unit
+
+
+def _cycles(free: Mapping[Edge, int], gpus: tuple[int, ...]) -> list[tuple[Edge, ...]]:
+    """Every way around all GPUs, each in one of its two directions."""
+    first, *others = gpus
+    found = []
+    for order in permutations(others):
+        if order[0] < order[-1]:
+            hops = tuple(pairwise((first, *order, first)))
+            if all(hop in free for hop in hops):
+                found.append(hops)
+    return found
+
+
+class _Packing:
+    """Searches for the most rings that fit into the links together."""
+
+    def __init__(self, cycles: list[tuple[Edge, ...]], most: int) -> None:
+        self._cycles = cycles
+        self._most = most
+        self._steps = 0
+        self._best = 0
+
+    def best(self, free: Mapping[Edge, int]) -> int:
+        self._add(dict(free), 0, 0)
+        return self._best
+
+    def _add(self, free: dict[Edge, int], begin: int, made: int) -> None:
+        self._best = max(self._best, made)
+        for index in range(begin, len(self._cycles)):
+            self._steps += 1
+            if self._best == self._most or self._steps > _RING_STEPS:
+                return
+            hops = self._cycles[index]
+            if all(free[hop] for hop in hops):
+                for a, b in hops:
+                    free[a, b] -= 1
+                    free[b, a] -= 1
+                self._add(free, index, made + 1)
+                for a, b in hops:
+                    free[a, b] += 1
+                    free[b, a] += 1

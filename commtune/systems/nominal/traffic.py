@@ -1,0 +1,201 @@
+"""What an operation made of messages puts on links and ports.
+
+Amounts are relative to one message between two ranks (of a matrix: to its largest entry). Ranks
+fill nodes one after another, and the rank with number i of a node uses its GPU i.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from commtune.systems.nominal.routes import Demand
+
+#: Patterns of more messages are not counted through.
+_MOST_MESSAGES = 200_000
+_PAIR = ("ping-pong", "bidirectional", "stream", "pairs")
+GROUPED = ("rail", "asymmetric", "symmetric")
+
+
+class Memory(StrEnum):
+    """Where messages begin and end."""
+
+    DEVICE = "device"
+    HOST = "host"
+    STAGED = "staged"  # in device memory, but moved through the host, one copy after the other
+
+    @classmethod
+    def of_backend(cls, backend: str) -> Memory:
+        """The memory that a backend of the benchmark works on."""
+        if backend == "mpi-host":
+            return cls.HOST
+        return cls.STAGED if backend == "mpi-staged" else cls.DEVICE
+
+
+@dataclass(frozen=True)
+class NominalQuestion:
+    """Of what a nominal bandwidth is asked for.
+
+    Attributes:
+        operation: the benchmark's word.
+        group_size, active, direction: of patterns of groups (g, k; ``outbound``,
+            ``bidirectional``, ``omnidirectional``).
+        first, second: of ``pairs``.
+        window: of ``stream``; 0 where nobody knows.
+        flows: of ``matrix``: from, to, bytes.
+    """
+
+    operation: str
+    ranks: int
+    nodes: int = 1
+    memory: Memory = Memory.DEVICE
+    group_size: int = 0
+    active: int = 0
+    direction: str = "outbound"
+    first: int = 0
+    second: int = 1
+    flows: tuple[Demand, ...] = ()
+    window: int = 0
+
+    @property
+    def each(self) -> int:
+        """Ranks of a node."""
+        return self.ranks // self.nodes
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether one message at a time goes from one rank to one other."""
+        return self.operation in _PAIR
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What goes on at the same time, of nodes that are not alike each.
+
+    Attributes:
+        inside: of a node: messages between its GPUs.
+        crossing: of a node: what leaves (``out``) and enters (``in``) by each GPU.
+        counted: the amount that bandwidth is computed from, as bus bandwidth counts.
+    """
+
+    inside: tuple[tuple[Demand, ...], ...]
+    crossing: tuple[Mapping[tuple[int, str], float], ...]
+    counted: float
+
+
+def traffic_of(question: NominalQuestion) -> Traffic | None:
+    """What an operation puts on links and ports; ``None`` where it is not made of messages.
+
+    Raises:
+        OverflowError: too many messages to count through.
+    """
+    if question.operation == "alltoall":
+        return _alltoall(question)
+    found = _messages(question)
+    return None if found is None else _traffic(question, found)
+
+
+def steps_of_striping(question: NominalQuestion) -> dict[str, Traffic]:
+    """Its steps by name, those in which nothing moves left out; the whole message is 1."""
+    size = question.group_size or question.ranks // 2
+    share = 1.0 / size
+    messages = {
+        "split": [(0, i, share) for i in range(1, size)],
+        "translate": [(i, size + i, share) for i in range(size)],
+        "assemble": [(size + i, size, share) for i in range(1, size)],
+    }
+    return {
+        name: replace(_traffic(question, found), counted=1.0)
+        for name, found in messages.items()
+        if found
+    }
+
+
+def _traffic(question: NominalQuestion, found: Iterable[Demand]) -> Traffic:
+    inside: defaultdict[int, list[Demand]] = defaultdict(list)
+    crossing: defaultdict[int, defaultdict[tuple[int, str], float]]
+    crossing = defaultdict(lambda: defaultdict(float))
+    counted, each = 0.0, question.each
+    for number, (start, end, amount) in enumerate(found):
+        if number == _MOST_MESSAGES:
+            raise OverflowError
+        a, i, b, j = start // each, start % each, end // each, end % each
+        if a == b:
+            inside[a].append((i, j, amount))
+        else:
+            crossing[a][i, "out"] += amount
+            crossing[b][j, "in"] += amount
+        counted += _counted(question, start, end, amount)
+    unlike = dict.fromkeys(tuple(demands) for demands in inside.values())
+    return Traffic(tuple(unlike), tuple(dict(gpus) for gpus in crossing.values()), counted)
+
+
+def _alltoall(question: NominalQuestion) -> Traffic:
+    """All nodes are alike; bus bandwidth counts what a rank sends to the others."""
+    gpus = range(question.each)
+    inside = tuple((a, b, 1.0) for a in gpus for b in gpus if a != b)
+    outside = float(question.ranks - question.each)
+    crossing = {(gpu, way): outside for gpu in gpus for way in ("out", "in")} if outside else {}
+    return Traffic(
+        (inside,) if inside else (), (crossing,) if crossing else (), question.ranks - 1.0
+    )
+
+
+def _messages(question: NominalQuestion) -> Iterable[Demand] | None:
+    last = question.ranks - 1
+    operation = question.operation
+    if operation in ("ping-pong", "stream"):
+        return [(0, last, 1.0)]
+    if operation == "bidirectional":
+        return [(0, last, 1.0), (last, 0, 1.0)]
+    if operation == "pairs":
+        return [(question.first, question.second, 1.0)]
+    if operation == "ring":
+        return ((r, (r + 1) % question.ranks, 1.0) for r in range(question.ranks))
+    if operation == "incast":
+        return ((r, 0, 1.0) for r in range(1, question.ranks))
+    if operation == "one-to-many":
+        return ((0, r, 1.0) for r in range(1, question.ranks))
+    if operation == "matrix" and question.flows:
+        largest = max(amount for _, _, amount in question.flows)
+        return ((a, b, amount / largest) for a, b, amount in question.flows if a != b)
+    if operation in GROUPED and question.group_size:
+        return _groups(question)
+    return None
+
+
+def _groups(question: NominalQuestion) -> Iterator[Demand]:
+    """Rail, asymmetric and symmetric patterns of CommBench."""
+    groups = range(question.ranks // question.group_size)
+    if question.direction == "omnidirectional":
+        ways = ((a, b, False) for a in groups for b in groups if a != b)
+    else:
+        ways = ((0, other, False) for other in groups[1:])
+    for start, end, back in ways:
+        yield from _between(question, start, end, back=back)
+    if question.direction == "bidirectional":
+        for other in groups[1:]:
+            yield from _between(question, other, 0, back=True)
+
+
+def _between(question: NominalQuestion, start: int, end: int, *, back: bool) -> Iterator[Demand]:
+    size, active = question.group_size, question.active
+    senders, receivers = active, active
+    if question.operation == "asymmetric":
+        senders, receivers = (size, active) if back else (active, size)
+    for i in range(senders):
+        for j in [i] if question.operation == "rail" else range(receivers):
+            yield start * size + i, end * size + j, 1.0
+
+
+def _counted(question: NominalQuestion, start: int, end: int, amount: float) -> float:
+    """What bandwidth counts of a message: all of it, or what concerns the first group or rank."""
+    operation = question.operation
+    if operation in GROUPED:
+        size = question.group_size
+        return amount if (start < size) != (end < size) else 0.0
+    if operation in ("bidirectional", "ring"):
+        return amount if start == 0 else 0.0
+    return amount

@@ -1,0 +1,25 @@
+"""Baselines: named sets of variables that sites, vendors and studies set or recommend."""
+
+from commtune.systems.reference_settings.loading import (
+    ReferenceSettings,
+    all_reference_settings,
+    build_reference_settings,
+    find_reference_settings,
+    list_sites,
+    read_reference_settings,
+)
+from commtune.systems.reference_settings.schema import PREFIX, Baseline, BaselineFile, Origin, Seen
+
+__all__ = [
+    "PREFIX",
+    "Baseline",
+    "BaselineFile",
+    "Origin",
+    "ReferenceSettings",
+    "Seen",
+    "all_reference_settings",
+    "build_reference_settings",
+    "find_reference_settings",
+    "list_sites",
+    "read_reference_settings",
+]

@@ -1,0 +1,386 @@
+"""The ablation of a campaign: candidates are made as small as their gain allows.
+
+It comes before the confirmation, so that what is confirmed is exactly what is recommended. Blocks
+hold the default, the candidate and the candidate without each of its variables; variables that
+are decided leave the following blocks. What is left is then measured against the candidate, and
+the best of the left-out variables come back if too much was lost: two variables may each be
+needless only as long as the other is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from commtune.model import DEFAULT, Configuration, Outcome, Phase
+from commtune.tuner.ablation.effects import (
+    Ablation,
+    Effects,
+    Shortfall,
+    UnitEffect,
+    VariableJudgement,
+    by_size,
+    error_bound,
+    in_play,
+    is_hopeless,
+    judge_variables,
+    measure_effects,
+    measure_shortfall,
+    neighbour_configurations,
+    parameter_units,
+    values_of,
+    without_parameters,
+)
+from commtune.tuner.execution.dispatch import repeat_blocks, run_blocks
+from commtune.tuner.execution.session import Session, Timer
+from commtune.tuner.search.scores import SizeRange
+from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
+
+#: Blocks that leave variables out, and blocks that compare the small configuration, at most.
+_MOST_BLOCKS, _MOST_CHECKS = 16, 12
+_FEWEST = 4
+#: The share of a candidate's time after which the variables still unclear are left out.
+_LEAVING_SHARE = 0.6
+#: The share of the whole budget that may go to seeing whether the guesses hold.
+_GUESSING_SHARE = 0.5
+#: The share of a candidate's time left over that is for other values of the variables that matter;
+#: and how many configurations stay in each round, with how many blocks by its end.
+_REFINING_SHARE = 0.6
+_ROUNDS = ((12, 2), (4, 4), (2, 8))
+
+
+class AblationPhase:
+    """Makes candidates smaller, within the budget, from wherever earlier sessions got to."""
+
+    def __init__(self, session: Session, ranges: Sequence[SizeRange]) -> None:
+        self._session = session
+        self._runner = session.runner
+        self._plan = session.plan
+        self._ranges = tuple(ranges)
+        self._whole: Blocks = ()
+        self._read = 0
+        #: No node-hours are left for a block.
+        self._is_spent = False
+
+    def run(
+        self,
+        candidates: Sequence[Configuration],
+        guess: Callable[[Configuration], Configuration],
+        since: int = 0,
+    ) -> list[Ablation]:
+        """Ablates each candidate.
+
+        Args:
+            guess: a smaller configuration that seems to keep the gain, or the same.
+            since: blocks before this one were made from an earlier budget.
+        """
+        timer = self._session.timer(self._plan.budget.ablation_s, Phase.ABLATE, since)
+        guesses = {candidate: guess(candidate) for candidate in candidates}
+        self._try_guesses(guesses, timer)
+        starts = {
+            candidate: self._start(candidate, guesses[candidate]) for candidate in candidates
+        }
+        different = list(dict.fromkeys(starts.values()))
+        made: dict[Configuration, Ablation] = {}
+        for number, start in enumerate(different):
+            share_s = max(0.0, timer.left()) / (len(different) - number)
+            made[start] = self._whole_way(start, timer, timer.left() - share_s)
+        # What others left of their time goes to those that had too little.
+        for start in [start for start, found in made.items() if found.note == _TOO_SHORT]:
+            if timer.left() > 0:
+                made[start] = self._whole_way(start, timer, 0.0)
+        return self._merged([self._joined(large, made[starts[large]]) for large in candidates])
+
+    def _whole_way(self, start: Configuration, timer: Timer, until_s: float) -> Ablation:
+        """Leaves out, then tries other values of what is left; a better one is ablated again."""
+        first = self._ablate(start, timer, until_s)
+        if first.after.is_default or first.note:
+            return first
+        again_s = (1 - _REFINING_SHARE) * max(0.0, timer.left() - until_s)
+        better = self._refined(first.after, timer, until_s + again_s)
+        if better == first.after:
+            return first
+        again = self._ablate(better, timer, until_s)
+        return first if again.after.is_default else self._joined(start, again)
+
+    def _refined(self, small: Configuration, timer: Timer, until_s: float) -> Configuration:
+        """The configuration, or one that differs in one value and is better for sure.
+
+        The search met few of the values that the winner's variables can have; now that it is
+        known which variables matter, the others can be tried. Fewer go on from round to round.
+        """
+        field = neighbour_configurations(self._plan.space, small)
+        tried = min(len(field), _ROUNDS[0][0])
+        for most, wanted in _ROUNDS:
+            field = sorted(field, key=lambda other: -self._ahead(other, small, tried)[0])[:most]
+            while timer.left() > until_s and not self._is_spent:
+                field = [other for other in field if not self._fails(other)]
+                made = [self._effects(small, other).blocks for other in field]
+                if not made or min(made) >= wanted:
+                    break
+                self._block([small, *field], timer)
+        best = max(field, key=lambda other: self._ahead(other, small, tried)[0], default=small)
+        return best if self._ahead(best, small, tried)[1] > 0 else small
+
+    def _ahead(self, other: Configuration, small: Configuration, of: int) -> tuple[float, float]:
+        """How far one is ahead of another in the ranges with a gain, and at the least.
+
+        Args:
+            of: how many it is the best of.
+        """
+        labels = in_play(self._effects(DEFAULT, small), self._plan.minimum_gain)
+        found = self._effects(small, other)
+        parts = [found.by_range[label] for label in labels if label in found.by_range]
+        if not parts or found.blocks < _FEWEST:
+            return (fmean(e.mean for e in parts) if parts else 0.0), 0.0
+        mean = fmean(e.mean for e in parts)
+        return mean, mean - max(error_bound(e, of) for e in parts)
+
+    def _merged(self, found: list[Ablation]) -> list[Ablation]:
+        """Of two results, one with further variables that bring nothing, only the smaller."""
+        merged = []
+        for ablation in found:
+            smaller = [
+                other.after
+                for other in found
+                if other.after.items() < ablation.after.items() and other.after
+            ]
+            for small in sorted(smaller, key=len):
+                lost = self._shortfall(ablation.after, small)
+                if lost is not None and not lost.is_too_much:
+                    ablation = self._without_more(ablation, small, lost)
+                    break
+            merged.append(ablation)
+        return merged
+
+    def _without_more(self, ablation: Ablation, small: Configuration, lost: Shortfall) -> Ablation:
+        left = parameter_units(self._plan.space, small)
+        effects = [
+            effect if effect.name in left else replace(effect, kept=False)
+            for effect in ablation.units
+        ]
+        return replace(ablation, after=small, units=tuple(effects), gain_kept=lost.kept)
+
+    def _try_guesses(self, guesses: Mapping[Configuration, Configuration], timer: Timer) -> None:
+        """Blocks of all candidates with their guesses, until each is clear."""
+        until_s = timer.left() - _GUESSING_SHARE * timer.budget_s
+        while timer.left() > until_s and not self._is_spent:
+            open_ = {
+                candidate: small
+                for candidate, small in guesses.items()
+                if small != candidate and not self._is_clear(candidate, small)
+            }
+            if not open_:
+                return
+            self._block(list(dict.fromkeys([*open_.keys(), *open_.values()])), timer)
+
+    def _is_clear(self, candidate: Configuration, small: Configuration) -> bool:
+        gain = self._effects(DEFAULT, candidate)
+        if is_hopeless(gain, self._plan.minimum_gain) or self._fails(candidate, small):
+            return True
+        found = self._shortfall(candidate, small)
+        return found is not None and (
+            found.is_fine or found.is_too_much or found.blocks >= _MOST_CHECKS
+        )
+
+    def _start(self, candidate: Configuration, small: Configuration) -> Configuration:
+        """Where leaving out begins: at the guess, if blocks enough don't show that it loses much.
+
+        A guess that there was no time to try stands for nothing: the candidate was measured.
+        """
+        found = self._shortfall(candidate, small) if small != candidate else None
+        if found is None or found.is_too_much or self._fails(small):
+            return candidate
+        return small
+
+    def _fails(self, *configurations: Configuration) -> bool:
+        """Whether one of them failed twice here and never worked: more blocks tell nothing."""
+        for one in configurations:
+            runs = [r for r in self._runner.evidence.of(Phase.ABLATE) if r.configuration == one]
+            worked = any(run.outcome is Outcome.OK for run in runs)
+            if not worked and sum(run.outcome.blames_configuration for run in runs) >= 2:
+                return True
+        return False
+
+    def _joined(self, candidate: Configuration, ablation: Ablation) -> Ablation:
+        """The way from a candidate over its guess, as one."""
+        if ablation.before == candidate:
+            return ablation
+        found = self._shortfall(candidate, ablation.after) or self._shortfall(
+            candidate, ablation.before
+        )
+        known = {effect.name for effect in ablation.units}
+        dropped = [
+            UnitEffect(name, values_of(self._plan.space, candidate, name), False, {})
+            for name in parameter_units(self._plan.space, candidate)
+            if name not in known
+        ]
+        return replace(
+            ablation,
+            before=candidate,
+            gain_kept=found.kept if found else None,
+            units=(*ablation.units, *dropped),
+        )
+
+    def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
+        labels = in_play(self._effects(DEFAULT, large), self._plan.minimum_gain)
+        speeds = self._runner.evidence.speeds()
+        return measure_shortfall(self._blocks(), large, small, self._ranges, labels, speeds)
+
+    def _ablate(self, candidate: Configuration, timer: Timer, until_s: float) -> Ablation:
+        """Makes one configuration smaller.
+
+        Args:
+            until_s: seconds of the budget that have to be left in the end.
+        """
+        lacking = parameter_units(self._plan.space, candidate)
+        leaving_s = until_s + (1 - _LEAVING_SHARE) * (timer.left() - until_s)
+        gain = self._effects(DEFAULT, candidate)
+        if is_hopeless(gain, self._plan.minimum_gain):
+            return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
+        if len(lacking) < 2:
+            return self._result(candidate, candidate, None, "")
+        said = self._leave_out(candidate, lacking, timer, leaving_s)
+        if is_hopeless(self._effects(DEFAULT, candidate), self._plan.minimum_gain):
+            return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
+        if said is None:
+            return self._result(candidate, candidate, None, _TOO_SHORT)
+        return self._check(candidate, lacking, said, timer, until_s)
+
+    def _leave_out(
+        self,
+        candidate: Configuration,
+        lacking: dict[str, Configuration],
+        timer: Timer,
+        until_s: float,
+    ) -> VariableJudgement | None:
+        """Blocks with each variable left out, until all are clear; ``None`` if time is short."""
+        variants = dict(lacking) if len(lacking) > 1 else {}
+        said = None
+        for _ in range(_MOST_BLOCKS + 1):
+            # Blocks of earlier sittings count as well.
+            made = max(self._effects(other, candidate).blocks for other in lacking.values())
+            if made >= _FEWEST:
+                said = self._judged(candidate, lacking)
+                variants = {name: lacking[name] for name in said.unclear}
+                if not variants or is_hopeless(
+                    self._effects(DEFAULT, candidate), self._plan.minimum_gain
+                ):
+                    return said
+            if self._is_spent or timer.left() <= until_s or made >= _MOST_BLOCKS:
+                return said
+            self._block([candidate, *dict.fromkeys(variants.values())], timer)
+        return said
+
+    def _judged(
+        self, candidate: Configuration, lacking: dict[str, Configuration]
+    ) -> VariableJudgement:
+        """Sorts the variables; one without which nothing works is needed."""
+        vital = {name for name, other in lacking.items() if self._fails(other)}
+        lost = {
+            name: self._effects(other, candidate)
+            for name, other in lacking.items()
+            if name not in vital
+        }
+        gain = self._effects(DEFAULT, candidate)
+        labels = [
+            label
+            for label in in_play(gain, self._plan.minimum_gain)
+            if all(label in e.by_range for e in lost.values())
+        ]
+        said = judge_variables(lost, gain, labels)
+        return replace(said, needed=said.needed | vital)
+
+    def _check(
+        self,
+        candidate: Configuration,
+        lacking: dict[str, Configuration],
+        said: VariableJudgement,
+        timer: Timer,
+        until_s: float,
+    ) -> Ablation:
+        """Measures what is left against the candidate; variables come back as long as it lacks."""
+        idle = self._by_loss(candidate, lacking, said)
+        keep = [name for name in lacking if name in said.needed] or [idle.pop()]
+        while True:
+            out = [name for name in lacking if name not in keep]
+            small = without_parameters(self._plan.space, candidate, out) if out else candidate
+            if small is None:  # not legal without: the next best comes back
+                keep.append(idle.pop())
+                continue
+            lost = self._compare(candidate, small, timer, until_s) if out else None
+            if not out:
+                return self._result(candidate, candidate, None, "")
+            if lost is None:
+                return self._result(candidate, candidate, None, _TOO_SHORT)
+            if not lost.is_too_much or not idle:
+                return self._result(candidate, small, lost.kept, "")
+            keep.append(idle.pop())
+
+    def _by_loss(
+        self, candidate: Configuration, lacking: dict[str, Configuration], said: VariableJudgement
+    ) -> list[str]:
+        """The variables not shown to be needed, the one whose absence costs most last."""
+
+        def loss(name: str) -> float:
+            found = self._effects(lacking[name], candidate).by_range.values()
+            return max((e.mean for e in found), default=0.0)
+
+        return sorted(lacking.keys() - said.needed, key=lambda name: (loss(name), name))
+
+    def _compare(
+        self, candidate: Configuration, small: Configuration, timer: Timer, until_s: float
+    ) -> Shortfall | None:
+        """Blocks of the candidate, the smaller one, and that one without each of its variables."""
+        parts = parameter_units(self._plan.space, small)
+        arms = [candidate, small, *(parts.values() if len(parts) > 1 else ())]
+        while not self._is_clear(candidate, small) and timer.left() > until_s:
+            if self._is_spent:
+                break
+            self._block(list(dict.fromkeys(arm for arm in arms if not arm.is_default)), timer)
+        return self._shortfall(candidate, small)
+
+    def _block(self, arms: Sequence[Configuration], timer: Timer) -> None:
+        def order() -> Sequence[Configuration]:
+            return block_order(arms, self._plan.seed, self._runner.blocks)
+
+        before = self._runner.blocks
+        run_blocks(self._session, repeat_blocks(self._session.width, order), Phase.ABLATE, timer)
+        self._is_spent = self._runner.blocks == before
+
+    def _blocks(self) -> Blocks:
+        runs = self._runner.evidence.of(Phase.ABLATE)
+        if len(runs) != self._read:
+            self._whole = whole_blocks(runs, self._runner.plans)
+            self._read = len(runs)
+        return self._whole
+
+    def _effects(self, slow: Configuration, fast: Configuration) -> Effects:
+        return measure_effects(
+            self._blocks(), slow, fast, self._ranges, self._runner.evidence.speeds()
+        )
+
+    def _result(
+        self, before: Configuration, after: Configuration, kept: float | None, note: str
+    ) -> Ablation:
+        """What is known of each variable: of those that stayed, beside the small configuration."""
+        blocks, speeds = self._blocks(), self._runner.evidence.speeds()
+        small = {} if after.is_default else parameter_units(self._plan.space, after)
+        found = []
+        for name, lacking in parameter_units(self._plan.space, before).items():
+            stayed = name in small
+            ratios = by_size(blocks, small[name], after, speeds) if stayed else {}
+            found.append(
+                UnitEffect(
+                    name=name,
+                    values=values_of(self._plan.space, before, name),
+                    kept=stayed,
+                    by_size=ratios or by_size(blocks, lacking, before, speeds),
+                )
+            )
+        made = sum(before in block for block in blocks)
+        return Ablation(before, after, made, kept, tuple(found), note)
+
+
+_TOO_SHORT = "too little time to leave variables out"

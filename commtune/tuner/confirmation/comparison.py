@@ -1,0 +1,214 @@
+"""What fresh blocks say of candidates against the default, and when they have said enough.
+
+Confirmation is of the winners only, in blocks that the search never saw (``blocks``), at the looks
+that were planned (``looks``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist, fmean, median
+
+from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Verdict
+from commtune.tuner.statistics.blocks import Blocks, Pairs, log_ratios, pair_times
+from commtune.tuner.statistics.intervals import (
+    FEWEST_PAIRS,
+    Estimate,
+    blocks_to_decide,
+    combine_strata,
+    corrected_level,
+    half_width,
+    interval_of_ratio,
+    judge_interval,
+)
+from commtune.tuner.statistics.machine_states import ALL, MachineStates
+
+#: A candidate is given up when the blocks left would decide it with less than this probability.
+_FUTILE = 0.1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that confirmation says, of one operation.
+
+    Attributes:
+        points: by configuration; for each size one over all machine speeds (``all``), which has
+            the verdict, and where the machine has several speeds one for each of these.
+        estimates: what lies behind the points over all speeds, by configuration and size.
+        levels: level of each interval, after correction, by configuration.
+        stopped: why a candidate's blocks ended.
+    """
+
+    operation: str
+    points: dict[Configuration, tuple[PointEvidence, ...]]
+    estimates: dict[Configuration, dict[int, Estimate | None]]
+    levels: dict[Configuration, float]
+    stopped: dict[Configuration, str]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a comparison is held against.
+
+    Attributes:
+        level: confidence level of all statements of the comparison together.
+        comparisons: how many intervals share the error rate.
+        share: the share of the error rate that this look may spend.
+    """
+
+    level: float
+    minimum_gain: float
+    tolerance: float
+    comparisons: int
+    share: float = 1.0
+
+    @property
+    def each(self) -> float:
+        """The level of each interval."""
+        return corrected_level(1 - (1 - self.level) * self.share, self.comparisons)
+
+
+def compare_one(
+    blocks: Blocks, candidate: Configuration, operation: str, speeds: MachineStates, rules: Rules
+) -> tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]:
+    """Compares a candidate with the default: its points, and the estimates behind them."""
+    by_size: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
+    for (size, speed), found in pair_times(blocks, DEFAULT, candidate, speeds).items():
+        by_size[size][speed] = found
+    points: list[PointEvidence] = []
+    estimates: dict[int, Estimate | None] = {}
+    for size, parts in sorted(by_size.items()):
+        estimates[size] = combine_strata([log_ratios(found) for found in parts.values()])
+        points += _points(operation, size, parts, estimates[size], rules)
+    return tuple(points), estimates
+
+
+def _points(
+    operation: str,
+    size: int,
+    parts: Mapping[str, Pairs],
+    estimate: Estimate | None,
+    rules: Rules,
+) -> list[PointEvidence]:
+    together = [pair for found in parts.values() for pair in found]
+    gain = _interval(estimate, together, rules.each)
+    by_speed = [
+        _point(operation, size, speed, found, len(found) / len(together), rules)
+        for speed, found in sorted(parts.items())
+        if speed != ALL
+    ]
+    said = judge_interval(gain, rules.minimum_gain)
+    if said is Verdict.FASTER and any(_warns(point, rules) for point in by_speed):
+        said = Verdict.UNDECIDED
+    default, tuned = _medians(together)
+    return [PointEvidence(operation, size, ALL, default, tuned, gain, said), *by_speed]
+
+
+def _point(
+    operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
+) -> PointEvidence:
+    """What one machine speed says: an interval by itself, which no claim is made from."""
+    gain = _interval(combine_strata([log_ratios(found)]), found, rules.level)
+    said = judge_interval(gain, rules.minimum_gain)
+    return PointEvidence(operation, size, speed, *_medians(found), gain, said, share)
+
+
+def _interval(found: Estimate | None, of: Pairs, level: float) -> Interval:
+    """The interval of a ratio; with too few pairs for one, the ratio that they had."""
+    gain = interval_of_ratio(found, level, len(of))
+    return gain if found is not None else replace(gain, ratio=math.exp(fmean(log_ratios(of))))
+
+
+def _warns(point: PointEvidence, rules: Rules) -> bool:
+    """Whether a machine speed speaks against a gain: slower there, or, with few pairs, likely.
+
+    A single pair is easily off by more than the tolerance, and says nothing.
+    """
+    if point.gain.pairs >= FEWEST_PAIRS:
+        return point.gain.high < 1
+    return point.gain.pairs > 1 and point.gain.ratio < 1 - rules.tolerance
+
+
+def _medians(found: Pairs) -> tuple[float, float]:
+    return median(pair[0] for pair in found), median(pair[1] for pair in found)
+
+
+def is_settled(points: Sequence[PointEvidence], sizes: Sequence[int]) -> bool:
+    """Whether every size (bytes) is decided, so that more blocks change nothing."""
+    said = {p.bytes: p.verdict for p in points if p.speed == ALL}
+    return all(said.get(size, Verdict.UNDECIDED) is not Verdict.UNDECIDED for size in sizes)
+
+
+@dataclass(frozen=True)
+class ConfirmationProgress:
+    """How far a confirmation is.
+
+    Attributes:
+        sizes: all sizes (bytes) that are measured.
+        last: rules of the last look, which would decide in the end.
+        made, planned: complete blocks so far, and at the end.
+    """
+
+    sizes: tuple[int, ...]
+    last: Rules
+    made: int
+    planned: int
+
+
+def stop_reason(
+    estimates: Mapping[int, Estimate | None],
+    points: Sequence[PointEvidence],
+    course: ConfirmationProgress,
+) -> str:
+    """Why a candidate needs no further blocks; empty where it does."""
+    if is_settled(points, course.sizes):
+        return "decided"
+    if course.made >= course.planned:
+        return "budget"
+    overall = {p.bytes: p for p in points if p.speed == ALL}
+    if not overall:  # it failed every time
+        return "futile" if course.made >= FEWEST_PAIRS else ""
+    undecided = [p for p in overall.values() if p.verdict is Verdict.UNDECIDED]
+    missing = len(overall) < len(course.sizes)
+    if missing or not all(_is_futile(estimates[p.bytes], course) for p in undecided):
+        return ""
+    if not any(p.verdict is Verdict.FASTER for p in overall.values()):
+        return "futile"
+    # One environment for all sizes has to be shown to do no harm at the others.
+    open_ = any(_may_harm(point, course.last) for point in undecided)
+    return "" if open_ else "decided"
+
+
+def _may_harm(point: PointEvidence, rules: Rules) -> bool:
+    """Whether it is open that a configuration is slower at a size beyond the tolerance."""
+    return point.gain.low < 1 - rules.tolerance <= point.gain.high
+
+
+def _is_futile(estimate: Estimate | None, course: ConfirmationProgress) -> bool:
+    """Whether the blocks left would hardly show a gain at this size."""
+    made, planned, rules = course.made, course.planned, course.last
+    if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
+        return False
+    final = replace(
+        estimate,
+        error=estimate.error * math.sqrt(made / planned),
+        pairs=int(estimate.pairs * planned / made),
+        freedom=max(estimate.freedom, estimate.freedom * planned / made),
+    )
+    needed = math.log1p(rules.minimum_gain) + half_width(final, rules.each)
+    # What the blocks to come can still move the mean by, from where it stands.
+    moves = math.sqrt(max(0.0, estimate.error**2 - final.error**2))
+    if moves == 0:
+        return estimate.mean < needed
+    return 1 - NormalDist(estimate.mean, moves).cdf(needed) < _FUTILE
+
+
+def more_pairs(estimate: Estimate | None, rules: Rules) -> int | None:
+    """How many more pairs would decide a size; ``None`` where nobody can tell."""
+    if estimate is None or estimate.pairs < FEWEST_PAIRS:
+        return None
+    needed = blocks_to_decide(estimate, rules.each, rules.minimum_gain)
+    return None if math.isinf(needed) else math.ceil(needed - estimate.pairs)

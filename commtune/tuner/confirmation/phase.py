@@ -1,0 +1,272 @@
+"""The confirmation of a campaign: what was decided, the blocks it takes, and what they say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from commtune.model import Configuration, Operation, Phase, PointEvidence
+from commtune.tuner.ablation.effects import Ablation
+from commtune.tuner.confirmation.comparison import (
+    Comparison,
+    ConfirmationProgress,
+    Rules,
+    compare_one,
+    is_settled,
+    stop_reason,
+)
+from commtune.tuner.confirmation.interim_looks import Decision, Look, error_share
+from commtune.tuner.execution.dispatch import run_blocks
+from commtune.tuner.execution.session import Session, Timer
+from commtune.tuner.statistics.blocks import (
+    GUARD_BLOCKS,
+    MOST_EXTENSION,
+    Blocks,
+    block_order,
+    complete_blocks,
+    lacks_pairs,
+    planned_blocks,
+    whole_blocks,
+)
+from commtune.tuner.statistics.evidence import of_operation
+
+#: By how much of it the budget may be overdrawn for a machine speed that lacks pairs.
+_OVERDRAFT = 0.2
+
+
+class ConfirmationPhase:
+    """Confirms candidates in fresh blocks, from wherever earlier sessions got to."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._plan = session.plan
+        self._runner = session.runner
+        self._ablations: list[Ablation] = []
+
+    def stored_decision(self) -> Decision | None:
+        """What an earlier session decided, if that is still to be followed.
+
+        A confirmation that was interrupted goes on with the same question, and a finished campaign
+        has nothing left to do; with another budget, or something to try first that is new, there
+        is more to search, and then a new decision with fresh blocks.
+        """
+        stored = self._runner.store.decision(self._runner.campaign_id)
+        news = any(configuration not in self._runner.trials for configuration in self._plan.first)
+        if not stored or news or stored.get("budget") != asdict(self._plan.budget):
+            return None
+        self._ablations = self.stored_ablations()
+        return Decision.from_plain(stored)
+
+    def stored_ablations(self) -> list[Ablation]:
+        """How the candidates of the stored decision were made small."""
+        stored = self._runner.store.decision(self._runner.campaign_id) or {}
+        return [Ablation.from_plain(plain) for plain in stored.get("ablations", ())]
+
+    def decide(
+        self, candidates: Sequence[Configuration], ablations: Sequence[Ablation] = ()
+    ) -> Decision:
+        """Settles candidates and number of blocks, and stores that before the first block runs."""
+        budget_s = self._plan.budget.confirmation_s
+        block_s = self.typical_s() * (len(candidates) + 1)
+        number = self._number()
+        if number:
+            self._session.reporter.say(
+                f"this is confirmation number {number + 1} of the campaign: it may spend "
+                f"{error_share(number):.1%} of the error rate, so its intervals are wider"
+            )
+        decision = Decision(
+            candidates=tuple(candidates),
+            blocks=planned_blocks(budget_s, block_s) if candidates else 0,
+            first_block=self._runner.blocks,
+            budget_s=budget_s,
+            number=number,
+            error_share=error_share(number),
+        )
+        self._ablations = list(ablations)
+        self._keep(decision)
+        if decision.blocks * block_s > 1.2 * budget_s:
+            self._session.reporter.say(
+                f"to say anything, confirmation needs {decision.blocks} blocks of "
+                f"{len(candidates) + 1} runs: about {decision.blocks * block_s:.0f} s, "
+                f"not {budget_s:g} s"
+            )
+        return decision
+
+    def _number(self) -> int:
+        """How many confirmations were looked at before."""
+        before = self._runner.store.decision(self._runner.campaign_id)
+        return before.get("number", 0) + bool(before.get("looks")) if before else 0
+
+    def last_block(self) -> int:
+        """The first block of the last stored decision; blocks before it are spent."""
+        before = self._runner.store.decision(self._runner.campaign_id)
+        return int(before["first_block"]) if before else 0
+
+    def _keep(self, decision: Decision) -> None:
+        ablations = [ablation.plain() for ablation in self._ablations]
+        budget = asdict(self._plan.budget)
+        plain = {**decision.plain(), "budget": budget, "ablations": ablations}
+        self._runner.store.decide(self._runner.campaign_id, plain)
+
+    def typical_s(self) -> float:
+        """Seconds of the budget that a run takes, in the middle of those made."""
+        walls = sorted(r.wall_s for r in self._runner.evidence.good(Phase.SEARCH))
+        return self._runner.cost() * (walls[len(walls) // 2] if walls else 1.0)
+
+    def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
+        """Makes the blocks that are still to be made, look by look."""
+        timer = self._session.timer(decision.budget_s, Phase.CONFIRM, decision.first_block)
+        operation = self._plan.workload.operation
+        while len(decision.looks) < len(decision.shares) and decision.open():
+            look = len(decision.looks)
+            planned = decision.looks[-1].planned if decision.looks else decision.blocks
+            due = math.ceil(decision.times[look] * planned)
+            last = look == len(decision.shares) - 1
+            self._make(
+                decision, decision.open(), Phase.CONFIRM, (operation,), due, timer, last=last
+            )
+            decision = decision.after(self._look(decision, planned, timer, last=last))
+            self._keep(decision)
+        return self.comparison(decision), decision
+
+    def _make(
+        self,
+        decision: Decision,
+        candidates: Sequence[Configuration],
+        phase: Phase,
+        operations: tuple[Operation, ...],
+        due: int,
+        timer: Timer,
+        *,
+        last: bool,
+    ) -> None:
+        """Makes blocks until enough are complete, and at the end some for a speed that lacks.
+
+        Args:
+            operations: what each run measures; enough of the one that has fewest blocks.
+        """
+        first, runner = decision.first_block, self._runner
+
+        def next_block() -> Sequence[Configuration] | None:
+            of_each = [self.blocks_since(first, phase, operation) for operation in operations]
+            blocks = min(of_each, key=lambda some: complete_blocks(some, candidates))
+            made = complete_blocks(blocks, candidates)
+            under_way = runner.batches.in_flight if runner.batches else 0
+            if runner.left_s() <= 0:
+                return None
+            if made + under_way >= due and not (
+                last
+                and not under_way
+                and made < MOST_EXTENSION * due
+                and timer.left() > -_OVERDRAFT * timer.budget_s
+                and lacks_pairs(blocks, candidates, runner.evidence.speeds())
+            ):
+                return None
+            return block_order(candidates, self._plan.seed, runner.blocks)
+
+        if candidates:
+            run_blocks(self._session, next_block, phase, timer, operations=operations)
+
+    def _look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
+        """Looks at the blocks: who is done, and how many blocks there will be for the others."""
+        operation = self._plan.workload.operation
+        blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
+        still = decision.open()
+        made = complete_blocks(blocks, still)
+        rules = self.rules(decision, len(decision.looks))
+        final = self.rules(decision, len(decision.shares) - 1)
+        sizes = self._plan.workload.sizes
+        speeds = self._runner.evidence.speeds(anew=True)
+        found = {c: compare_one(blocks, c, str(operation), speeds, rules) for c in still}
+        stopped: dict[int, str] = {}
+        # First those that are decided whatever comes: their runs may save one of the others.
+        for only_settled in (True, False):
+            course = ConfirmationProgress(sizes, final, made, made if last else planned)
+            for candidate, (points, estimates) in found.items():
+                why = stop_reason(estimates, points, course)
+                if why and (not only_settled or is_settled(points, sizes)):
+                    stopped[decision.candidates.index(candidate)] = why
+            if not last:
+                planned = self._grown(planned, made, len(still) - len(stopped), timer)
+        return Look(made, planned, stopped)
+
+    def _grown(self, planned: int, made: int, going_on: int, timer: Timer) -> int:
+        """How many blocks there will be, with the time of the candidates that ended."""
+        if not going_on:
+            return planned
+        block_s = self.typical_s() * (going_on + 1)
+        return max(planned, made + int(max(0.0, timer.left()) / block_s))
+
+    def rules(self, decision: Decision, look: int) -> Rules:
+        """What the intervals of a look are held against."""
+        return Rules(
+            level=self._plan.level,
+            minimum_gain=self._plan.minimum_gain,
+            tolerance=self._plan.tolerance,
+            comparisons=len(decision.candidates) * len(self._plan.workload.sizes),
+            share=decision.shares[look],
+        )
+
+    def comparison(self, decision: Decision) -> Comparison:
+        """What the blocks say, each candidate as of the look that ended it."""
+        operation = self._plan.workload.operation
+        found = Comparison(str(operation), {}, {}, {}, {})
+        blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
+        speeds = self._runner.evidence.speeds(anew=True)
+        for place, candidate in enumerate(decision.candidates):
+            look, why = decision.stop_of(place) or (len(decision.shares) - 1, "budget")
+            rules = self.rules(decision, look)
+            compared = compare_one(blocks, candidate, str(operation), speeds, rules)
+            found.points[candidate], found.estimates[candidate] = compared
+            found.levels[candidate] = rules.each
+            found.stopped[candidate] = why
+        return found
+
+    def blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
+        """The whole blocks of a phase that were made after a decision."""
+        runs = (run for run in self._runner.evidence.of(phase) if run.block >= first)
+        return whole_blocks(of_operation(runs, str(operation)), self._runner.plans)
+
+    def guard(
+        self, decision: Decision, recommended: Sequence[Configuration]
+    ) -> dict[Configuration, tuple[PointEvidence, ...]]:
+        """Other operations under the recommended configurations, against the default."""
+        found: dict[Configuration, tuple[PointEvidence, ...]] = {}
+        timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
+        for operations in self._launches(decision, recommended) if recommended else ():
+            self._make(
+                decision, recommended, Phase.GUARD, operations, GUARD_BLOCKS, timer, last=False
+            )
+        for operation in self._plan.guards if recommended else ():
+            blocks = self.blocks_since(decision.first_block, Phase.GUARD, operation)
+            rules = Rules(
+                self._plan.level,
+                self._plan.minimum_gain,
+                self._plan.tolerance,
+                len(recommended) * len(self._plan.workload.sizes),
+            )
+            speeds = self._runner.evidence.speeds(anew=True)
+            for configuration in recommended:
+                points, _ = compare_one(blocks, configuration, str(operation), speeds, rules)
+                found[configuration] = found.get(configuration, ()) + points
+        return found
+
+    def _launches(
+        self, decision: Decision, recommended: Sequence[Configuration]
+    ) -> list[tuple[Operation, ...]]:
+        """Guard operations by launch: one of all, where the benchmark can, that lack blocks.
+
+        An earlier version measured each by itself: what is whole of that counts.
+        """
+        first, phase = decision.first_block, Phase.GUARD
+        made = {
+            guard: complete_blocks(self.blocks_since(first, phase, guard), recommended)
+            for guard in self._plan.guards
+        }
+        lacking = [guard for guard in self._plan.guards if made[guard] < GUARD_BLOCKS]
+        if not self._plan.workload.takes_several:
+            return [(guard,) for guard in lacking]
+        # A stream has an option of its own: the benchmark takes it as the first one only.
+        lacking.sort(key=lambda guard: guard is not Operation.STREAM)
+        return [tuple(lacking)] if lacking else []

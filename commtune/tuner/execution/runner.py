@@ -1,0 +1,424 @@
+"""Makes runs for a campaign and keeps the books: stored before it starts, stored once it ended."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from statistics import median
+
+from commtune.campaign.plan import Plan
+from commtune.errors import AllocationOver, EnvironmentFault, UserError
+from commtune.interrupts import Interrupts
+from commtune.model import (
+    BlockPlan,
+    Configuration,
+    Execution,
+    Operation,
+    Outcome,
+    Phase,
+    RunRequest,
+    RunResult,
+    Timing,
+    Workload,
+)
+from commtune.tuner.ports import Batches, Benchmark, Store
+from commtune.tuner.statistics.evidence import Evidence, RunView
+
+#: A run may take this many times what others took, and never less than the floor: a slow
+#: machine speed alone makes a run three times longer, a hang would eat the budget.
+_LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
+#: Before anything is known: this many times what was asked for, and never less than so long.
+_FIRST_FACTOR, _FIRST_LIMIT_S = 3.0, 60.0
+#: How many runs of the default the time limit is taken from.
+_LIMIT_RUNS = 4
+#: Where a configuration comes from that first appears in a planned block.
+_ORIGINS = {Phase.ABLATE: "ablated", Phase.VERIFY: "verified"}
+#: Blocks in a row that may be lost (dead nodes, say) before the campaign stops.
+_MOST_LOST = 5
+#: A trace is no trial: nothing of it is kept but what the library said.
+_NO_TRIAL = -1
+_BASELINE = "baseline"
+_DOCTOR = "run 'commtune doctor'"
+_BENCH = "try 'commtune bench' with the same workload; it shows all of the output"
+
+
+@dataclass(frozen=True)
+class FreshRun:
+    """A run of this session, in the shape of a stored one."""
+
+    request: RunRequest
+    result: RunResult
+    session: str
+
+    run_id = property(lambda self: self.request.run_id)
+    trial = property(lambda self: self.request.trial)
+    configuration = property(lambda self: self.request.configuration)
+    phase = property(lambda self: self.request.phase)
+    block = property(lambda self: self.request.block)
+    position = property(lambda self: self.request.position)
+    operation = property(lambda self: str(self.request.workload.operation))
+    then = property(lambda self: tuple(str(o) for o in self.request.workload.then))
+    outcome = property(lambda self: self.result.outcome)
+    started_at = property(lambda self: self.result.started_at)
+    wall_s = property(lambda self: self.result.wall_s)
+    oversubscribed = property(lambda self: self.result.oversubscribed)
+    other_load = property(lambda self: self.result.other_load)
+    nodes = property(lambda self: self.result.nodes)
+    distance = property(lambda self: self.result.distance)
+    measurements = property(lambda self: self.result.measurements)
+
+
+@dataclass
+class Runner:
+    """Runs one campaign's runs and stores them.
+
+    Attributes:
+        evidence: everything measured so far, earlier sessions included.
+        benchmark: makes runs one by one, or whole blocks at a time.
+        session: identifier of this controller's life; blocks are numbered across sessions.
+        searched: trials of the search; the others are the default and what later phases made.
+        most_left_s: what is left of all limits, seconds, where runs are made one by one.
+        benchmark_s: seconds inside benchmark processes, in this session.
+        look_at: what a person should look at if nothing works; empty where runs are made here.
+        by_hand: how a person makes a run of the default that failed, where it is not by
+            'commtune bench'; empty where it is.
+    """
+
+    plan: Plan
+    campaign_id: int
+    benchmark: Benchmark | Batches
+    store: Store
+    evidence: Evidence = field(default_factory=Evidence)
+    session: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    trials: dict[Configuration, int] = field(default_factory=dict)
+    searched: int = 0
+    plans: dict[int, BlockPlan] = field(default_factory=dict)
+    blocks: int = 0
+    benchmark_s: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    most_left_s: Callable[[], float] = lambda: math.inf
+    look_at: str = ""
+    by_hand: str = ""
+    _flying: dict[str, RunRequest] = field(default_factory=dict)
+    _lost_in_a_row: int = 0
+    _run_s: float = 0.0
+    _is_spent: bool = False
+
+    @property
+    def batches(self) -> Batches | None:
+        """What makes whole blocks, where runs are not made one by one."""
+        return self.benchmark if isinstance(self.benchmark, Batches) else None
+
+    def spent_s(self) -> float:
+        """Seconds on the clock that budgets are held against: of jobs, where blocks are jobs."""
+        return self.clock() if self.batches is None else self.batches.used_s()
+
+    def cost(self) -> float:
+        """Seconds of a budget that go with each second of a run; 1 where runs are made here."""
+        if self.batches is None or not self._run_s:
+            return 1.0
+        return max(1.0, self.batches.used_s() / self._run_s)
+
+    def committed_s(self) -> float:
+        """Seconds that the runs under way will take, going by those that ended."""
+        flying = sum(len(request.workload.operations) for request in self._flying.values())
+        return flying * self._typical_s() if flying else 0.0
+
+    def left_s(self) -> float:
+        """Seconds of its nodes that the campaign may still use, where these are limited."""
+        if self._is_spent:
+            return 0.0
+        return self.most_left_s() if self.batches is None else self.batches.left_s()
+
+    def affords(self, runs: int) -> bool:
+        """Whether what all limits leave suffices for so many runs; once not, nothing is left.
+
+        Args:
+            runs: of one operation; one of several operations counts as so many.
+        """
+        left_s = self.left_s()
+        self._is_spent = left_s <= 0 or left_s < runs * self._typical_s()
+        return not self._is_spent
+
+    def _typical_s(self) -> float:
+        """Seconds of a budget that a run takes, going by some that ended; 0 before any did."""
+        walls = [run.wall_s for run in islice(self.evidence.good(*Phase), _LIMIT_RUNS)]
+        return self.cost() * median(walls) if walls else 0.0
+
+    def flying(self, configuration: Configuration) -> int:
+        """How many runs of a configuration are under way."""
+        return sum(r.configuration == configuration for r in self._flying.values())
+
+    def load(self) -> None:
+        """Reads what earlier sessions stored."""
+        for trial in self.store.trials(self.campaign_id):
+            self.trials[trial.configuration] = trial.number
+            self.searched += is_searched(trial.origin)
+        self.plans = {plan.number: plan for plan in self.store.blocks(self.campaign_id)}
+        self.blocks = max([self.blocks, *(number + 1 for number in self.plans)])
+        for run in self.store.runs(self.campaign_id):
+            self.evidence.add(run)
+            self._run_s += run.wall_s
+            self.blocks = max(self.blocks, run.block + 1)
+
+    def recover(self) -> None:
+        """Settles runs that an earlier controller left open; waits for jobs that still run."""
+        requests = self.store.open_runs(self.campaign_id)
+        self.blocks = max([self.blocks, *(request.block + 1 for request in requests)])
+        if isinstance(self.benchmark, Batches):
+            self._adopt(self.benchmark, requests)
+            return
+        for request in requests:
+            self._settle(self.benchmark, request, "its controller died")
+
+    def _adopt(self, batches: Batches, requests: Sequence[RunRequest]) -> None:
+        blocks: dict[int, list[RunRequest]] = {}
+        for request in requests:
+            blocks.setdefault(request.block, []).append(request)
+        for members in blocks.values():
+            self._flying.update({request.run_id: request for request in members})
+            batches.adopt(sorted(members, key=lambda request: request.position))
+        while batches.in_flight:
+            for result in batches.collect():
+                self._store(self._flying.pop(result.run_id), result)
+            batches.settled()
+        batches.settled()
+
+    def _settle(self, benchmark: Benchmark, request: RunRequest, why: str) -> None:
+        """Stores an open run if its records are complete, or marks it interrupted."""
+        result = benchmark.recover(request)
+        if result is None:
+            self.store.mark_interrupted(request.run_id, why)
+        else:
+            self._store(request, result)
+
+    def _store(self, request: RunRequest, result: RunResult) -> None:
+        self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
+
+    def unmeasured(self) -> list[Configuration]:
+        """Configurations that were to be searched, and whose runs never came to an end."""
+        settled = {r.configuration for r in self.evidence.runs if not r.outcome.is_lost}
+        settled.update(c for plan in self.plans.values() for c in plan.order)
+        return [configuration for configuration in self.trials if configuration not in settled]
+
+    def new_trial(self, configuration: Configuration, origin: str, label: str = "") -> int:
+        """The trial of a configuration, made if there is none."""
+        if configuration not in self.trials:
+            number = len(self.trials)
+            self.store.add_trial(self.campaign_id, number, configuration, origin, label)
+            self.trials[configuration] = number
+            self.searched += is_searched(origin)
+        return self.trials[configuration]
+
+    def new_block(self) -> int:
+        """A number for runs that are made close together."""
+        self.blocks += 1
+        return self.blocks - 1
+
+    def plan_block(
+        self, order: Sequence[Configuration], phase: Phase, operations: tuple[Operation, ...] = ()
+    ) -> BlockPlan:
+        """Stores a block, and the trials that it lacks, before its first run starts."""
+        for configuration in order:
+            self.new_trial(configuration, _ORIGINS.get(phase, str(phase)))
+        # Of several, the runs say which: their blocks have the first one's name.
+        wanted = _workload(self.plan.workload, operations).operation
+        plan = BlockPlan(self.new_block(), phase, wanted, tuple(order))
+        self.store.plan_block(self.campaign_id, plan)
+        self.plans[plan.number] = plan
+        return plan
+
+    def run(
+        self,
+        configuration: Configuration,
+        phase: Phase,
+        block: int,
+        position: int = 0,
+        operations: tuple[Operation, ...] = (),
+    ) -> RunView:
+        """Makes one run here, stores it, and returns it whatever its outcome.
+
+        Raises:
+            EnvironmentFault: the benchmark can't be started at all.
+            KeyboardInterrupt: as it came, after the run was settled.
+        """
+        if isinstance(self.benchmark, Batches):
+            raise TypeError("whole blocks only")
+        request = self._request(configuration, phase, block, position, operations)
+        try:
+            self.store.start_run(self.campaign_id, request, self.session)
+            result = self._measured(self.benchmark, request)
+            self._store(request, result)
+        except KeyboardInterrupt:
+            with Interrupts():  # a second one, by who can't wait, must not leave the run open
+                # It also comes while the store writes: all of the row is there then, or nothing.
+                open_ = {run.run_id for run in self.store.open_runs(self.campaign_id)}
+                if request.run_id in open_:
+                    self._settle(self.benchmark, request, "ended from outside")
+            raise
+        return self._taken_in(FreshRun(request, result, self.session))
+
+    def _measured(self, benchmark: Benchmark, request: RunRequest) -> RunResult:
+        try:
+            return benchmark.measure(request, self.time_limit_s(request.workload))
+        except (AllocationOver, EnvironmentFault) as stop:
+            self._settle(benchmark, request, f"never begun: {stop.message}")
+            raise
+
+    def _taken_in(self, run: FreshRun) -> FreshRun:
+        self.benchmark_s += run.wall_s
+        self._run_s += run.wall_s
+        self.evidence.add(run)
+        if run.outcome is Outcome.MISSING_PROGRAM:
+            raise EnvironmentFault(run.result.detail, hint=self.look_at or _DOCTOR)
+        self._check_default(run)
+        return run
+
+    def submit(
+        self,
+        order: Sequence[Configuration],
+        phase: Phase,
+        operations: tuple[Operation, ...] = (),
+        *,
+        planned: bool,
+    ) -> None:
+        """Starts a block and doesn't wait for it.
+
+        Args:
+            planned: store its plan as well, so that it counts whole or not at all.
+        """
+        if self.batches is None:
+            raise TypeError("runs are made one by one here")
+        block = self.plan_block(order, phase, operations).number if planned else self.new_block()
+        requests = [
+            self._request(configuration, phase, block, position, operations)
+            for position, configuration in enumerate(order)
+        ]
+        self.store.start_runs(self.campaign_id, requests, _of_job(block))
+        self._flying.update({request.run_id: request for request in requests})
+        self.batches.submit(requests, self.time_limit_s(requests[0].workload))
+
+    def collect(self) -> list[FreshRun]:
+        """Waits for a block to end; its runs, stored.
+
+        Raises:
+            EnvironmentFault: as for ``run``; or block after block is lost.
+        """
+        if self.batches is None:
+            raise TypeError("runs are made one by one here")
+        ended: list[FreshRun] = []
+        for result in self.batches.collect():
+            request = self._flying.pop(result.run_id)
+            self._store(request, result)
+            ended.append(FreshRun(request, result, _of_job(request.block)))
+        self.batches.settled()
+        for run in ended:
+            self._taken_in(run)
+        self._check_lost(ended)
+        return ended
+
+    def _check_lost(self, ended: Sequence[FreshRun]) -> None:
+        """Jobs that are lost one after the other cost a night and measure nothing."""
+        if not ended:
+            return
+        lost = all(run.outcome.is_lost for run in ended)
+        self._lost_in_a_row = self._lost_in_a_row + 1 if lost else 0
+        if self._lost_in_a_row == _MOST_LOST:
+            last = ended[-1].result
+            said = last.output_tail.strip()[-500:]
+            why = f"{last.detail or last.outcome}" + (f"\n{said}" if said else "")
+            raise EnvironmentFault(
+                f"{_MOST_LOST} blocks in a row were lost; the last one: {why}",
+                hint="what was measured is kept; once that is mended, the same command goes on",
+            )
+
+    def trace(self, configuration: Configuration) -> Execution | None:
+        """What the library does under a configuration, from an untimed run that is not stored."""
+        if self.plan.workload.operation.is_pattern:  # of which the benchmark makes no such runs
+            return None
+        request = self._request(configuration, Phase.SEARCH, 0, 0, (), trial=_NO_TRIAL)
+        return self.benchmark.trace(request, self.time_limit_s(request.workload))
+
+    def time_limit_s(self, workload: Workload) -> float:
+        """Wall seconds the next run may take: of several operations, so many times one's."""
+        return len(workload.operations) * self._limit_of_one_s()
+
+    def _limit_of_one_s(self) -> float:
+        if self.plan.time_limit_s is not None:
+            return self.plan.time_limit_s
+        # Only the first few: the cost of a run must not grow with the number of runs.
+        defaults = (
+            run.wall_s
+            for run in self.evidence.good(Phase.SEARCH, Phase.CONFIRM)
+            if run.configuration.is_default
+        )
+        first_s = first_limit(self.plan.workload, self.plan.timing)
+        return time_limit(list(islice(defaults, _LIMIT_RUNS)), first_s)
+
+    def _check_default(self, run: FreshRun) -> None:
+        """Without runs of the default there is nothing to compare; going on wastes a night."""
+        if run.outcome is Outcome.OK or not run.configuration.is_default:
+            return
+        settled = (r for r in self.evidence.runs if not r.outcome.is_lost)
+        last = [r.outcome for r in settled if r.configuration.is_default][-3:]
+        if len(last) == 3 and Outcome.OK not in last:
+            raise EnvironmentFault(
+                f"the default configuration failed three times in a row: {run.outcome}, "
+                f"{run.result.detail}\n{run.result.output_tail.strip()}".rstrip(),
+                hint=self.look_at or self.by_hand or _BENCH,
+            )
+
+    def _request(
+        self,
+        configuration: Configuration,
+        phase: Phase,
+        block: int,
+        position: int,
+        operations: tuple[Operation, ...],
+        trial: int | None = None,
+    ) -> RunRequest:
+        if trial is None and configuration not in self.trials:
+            raise UserError(f"no trial for {configuration}")
+        return RunRequest(
+            run_id=uuid.uuid4().hex,
+            configuration=configuration,
+            workload=_workload(self.plan.workload, operations),
+            timing=self.plan.timing,
+            phase=phase,
+            trial=self.trials[configuration] if trial is None else trial,
+            block=block,
+            position=position,
+        )
+
+
+def _of_job(block: int) -> str:
+    """In the place of a session: whichever controller reads the results of a job."""
+    return f"job of block {block}"
+
+
+def first_limit(workload: Workload, timing: Timing) -> float:
+    """Wall seconds that a run may take before anything is known of such runs."""
+    measurements = len(workload.sizes) * workload.measured_a_size
+    return max(_FIRST_LIMIT_S, _FIRST_FACTOR * measurements * timing.time_cap_s)
+
+
+def time_limit(walls_s: Sequence[float], first_s: float = _FIRST_LIMIT_S) -> float:
+    """Wall seconds that a run may take where others took so many; ``first_s`` where none did."""
+    return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls_s)) if walls_s else first_s
+
+
+def is_searched(origin: str) -> bool:
+    """Whether a trial is the search's own, by where its configuration came from."""
+    return origin not in (_BASELINE, *_ORIGINS.values(), *Phase)
+
+
+def _workload(workload: Workload, operations: Sequence[Operation]) -> Workload:
+    """The workload of a run of these operations in this order; of the tuned one where empty."""
+    if not operations:
+        return workload
+    first, *then = operations
+    return replace(workload, operation=first, then=tuple(then))

@@ -1,0 +1,269 @@
+"""What a campaign came to, as plain data: for the store, the report and ``--json``.
+
+Every list may be empty and every number may be ``None``. Times are seconds, sizes bytes, gains
+ratios default/candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from statistics import median
+from typing import Any
+
+from commtune.campaign.plan import Plan
+from commtune.documents.quantities import format_bytes
+from commtune.model import Execution, Outcome, Phase, PointEvidence, Verdict
+from commtune.tuner.ablation.effects import Ablation
+from commtune.tuner.confirmation.comparison import Comparison, Rules, more_pairs
+from commtune.tuner.confirmation.interim_looks import LOOK_SHARES, Decision, error_share
+from commtune.tuner.effective.canonical import is_credited
+from commtune.tuner.execution.session import is_disturbed
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.ranges import best_single, find_ranges, trade_off
+from commtune.tuner.statistics.evidence import Cell, Evidence, median_times
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS, blocks_to_decide, detectable_gain
+from commtune.tuner.statistics.machine_states import ALL
+
+#: A drift over less time than this is mostly noise.
+_SHORTEST_DRIFT_S = 600.0
+#: That a gain as large would have been found says nothing.
+_SAYS_NOTHING = 9.0
+
+
+def draw_conclusion(
+    plan: Plan,
+    evidence: Evidence,
+    decision: Decision,
+    comparison: Comparison,
+    ablations: Sequence[Ablation],
+    *,
+    rules: Rules,
+    run_s: float,
+    executions: Sequence[Execution] = (),
+    set_aside: Sequence[tuple[str, str | None]] = (),
+    replayed: str = "",
+) -> dict[str, Any]:
+    """Everything but the profiles.
+
+    Args:
+        rules: those of the last look.
+        run_s: wall seconds of a typical run.
+    """
+    return {
+        "version": 1,
+        "replayed": replayed,
+        "method": {
+            "level": plan.level,
+            "minimum_gain": plan.minimum_gain,
+            "tolerance": plan.tolerance,
+            "looks": len(decision.shares),
+            "confirmations": decision.number + 1,
+            "interval": "a trimmed mean with Tukey and McLaughlin's interval, over machine speeds "
+            "by their shares",
+        },
+        "budget": {
+            "search_s": plan.budget.search_s,
+            "ablation_s": plan.budget.ablation_s,
+            "confirmation_s": plan.budget.confirmation_s,
+        },
+        "spent": time_spent(evidence),
+        "noise": default_noise(evidence),
+        "confirmed": _confirmed(decision, comparison, rules),
+        "ablations": [ablation.plain() for ablation in ablations],
+        "answers": _answers(plan, comparison),
+        "detectable": {
+            str(s): g for s, g in detectable_gains(decision, comparison, rules).items()
+        },
+        "more": more_runs(decision, comparison, rules, run_s),
+        "not_followed": [
+            {"configuration": dict(e.configuration), "followed": str(e.followed), "why": e.why}
+            for e in executions
+            if not is_credited(plan.space, e)
+        ],
+        "set_aside": [list(item) for item in set_aside],
+    }
+
+
+def time_spent(evidence: Evidence) -> dict[str, dict[str, float]]:
+    """Runs and wall seconds by phase, the failed, the lost and the disturbed ones apart."""
+    found: dict[str, dict[str, float]] = {}
+    for run in evidence.runs:
+        phase = found.setdefault(
+            str(run.phase), {"runs": 0, "failed": 0, "lost": 0, "disturbed": 0, "wall_s": 0.0}
+        )
+        phase["runs"] += 1
+        phase["failed"] += run.outcome is not Outcome.OK and not run.outcome.is_lost
+        phase["lost"] += run.outcome.is_lost
+        phase["disturbed"] += is_disturbed(run)
+        phase["wall_s"] += run.wall_s
+    return found
+
+
+def default_noise(evidence: Evidence) -> list[dict[str, Any]]:
+    """How much runs of the default differ from one another, by size and machine speed."""
+    speeds = evidence.speeds()
+    found: defaultdict[Cell, list[tuple[float, float]]] = defaultdict(list)
+    for run in evidence.good(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM):
+        if run.configuration.is_default:
+            for cell, value in median_times(run, speeds).items():
+                found[cell].append((run.started_at, math.log(value)))
+    by_size: defaultdict[int, int] = defaultdict(int)
+    for (size, _), values in found.items():
+        by_size[size] += len(values)
+    return [
+        {
+            "bytes": size,
+            "speed": speed,
+            "share": len(values) / by_size[size],
+            "spread": _spread([value for _, value in values]),
+            "runs": len(values),
+            "drift_per_hour": _drift(values),
+        }
+        for (size, speed), values in sorted(found.items())
+    ]
+
+
+def _spread(values: Sequence[float]) -> float | None:
+    """Standard deviation, or nothing for fewer than three values."""
+    if len(values) < 3:
+        return None
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def _drift(values: Sequence[tuple[float, float]]) -> float | None:
+    """Change of the logarithm per hour: the difference of the medians of the two halves."""
+    ordered = sorted(values)
+    if len(ordered) < 8 or ordered[-1][0] - ordered[0][0] < _SHORTEST_DRIFT_S:
+        return None
+    half = len(ordered) // 2
+    early, late = ordered[:half], ordered[half:]
+    hours = (median(t for t, _ in late) - median(t for t, _ in early)) / 3600
+    return (median(v for _, v in late) - median(v for _, v in early)) / hours if hours else None
+
+
+def _confirmed(decision: Decision, comparison: Comparison, rules: Rules) -> list[dict[str, Any]]:
+    return [
+        {
+            "configuration": dict(candidate),
+            "blocks": decision.made(place),
+            "stopped": comparison.stopped[candidate],
+            "points": [
+                _point_plain(
+                    point, more_pairs(comparison.estimates[candidate][point.bytes], rules)
+                )
+                for point in comparison.points[candidate]
+            ],
+        }
+        for place, candidate in enumerate(decision.candidates)
+    ]
+
+
+def _point_plain(point: PointEvidence, more: int | None) -> dict[str, Any]:
+    plain = asdict(point)
+    gain = plain.pop("gain")
+    plain["verdict"] = str(point.verdict)
+    plain.pop("operation")
+    if math.isinf(gain["high"]):
+        gain["high"] = None  # with a single pair nobody knows; and JSON has no infinity
+    return {**plain, **gain, "more_pairs": more if point.speed == ALL else None}
+
+
+def _answers(plan: Plan, comparison: Comparison) -> dict[str, Any]:
+    cut, one = find_ranges(plan, comparison), best_single(plan, comparison)
+    traded = trade_off(plan, comparison, cut, one)
+    return {
+        "one": None
+        if one is None
+        else {
+            "configuration": dict(one),
+            "gains": _gains(comparison.points[one]),
+            "weighted_gain": traded["one_mean_gain"],
+        },
+        "ranges": [
+            {
+                "low": part.sizes[0],
+                "high": part.sizes[-1],
+                "configuration": dict(part.configuration),
+                "gains": {
+                    size: gain
+                    for size, gain in _gains(comparison.points.get(part.configuration, ())).items()
+                    if int(size) in part.sizes
+                },
+            }
+            for part in cut
+        ],
+        "trade_off": traded,
+    }
+
+
+def _gains(points: Sequence[PointEvidence]) -> dict[str, float]:
+    return {str(size): point.gain.ratio for size, point in overall_points(points).items()}
+
+
+def detectable_gains(
+    decision: Decision, comparison: Comparison, rules: Rules
+) -> Mapping[int, float]:
+    """The gain, by size, that a candidate would have been found to have in 9 of 10 cases.
+
+    From the noise of the pairs that were made, and the blocks that the budget allows: that of the
+    noisiest candidate which is not ruled out. Quiet ones say nothing of what it may hide.
+    """
+    planned = decision.looks[-1].planned if decision.looks else decision.blocks
+    by_size: defaultdict[int, list[tuple[bool, float]]] = defaultdict(list)
+    for place, (candidate, estimates) in enumerate(comparison.estimates.items()):
+        points = overall_points(comparison.points[candidate])
+        made = decision.made(place)
+        # Not every block gives a pair: the two runs may have met different machine speeds.
+        times = max(1.0, planned / made) if made else 1.0
+        for size, found in estimates.items():
+            if found is not None and found.pairs >= FEWEST_PAIRS:
+                error = found.error / math.sqrt(times)
+                gain = detectable_gain(
+                    error, found.freedom * times, rules.each, rules.minimum_gain
+                )
+                is_open = points[size].verdict is not Verdict.DEFAULT
+                by_size[size].append((is_open, gain))
+    gains = {size: max(values)[1] for size, values in sorted(by_size.items())}
+    return {size: gain for size, gain in gains.items() if gain < _SAYS_NOTHING}
+
+
+def more_runs(
+    decision: Decision, comparison: Comparison, rules: Rules, run_s: float
+) -> dict[str, Any] | None:
+    """What a further confirmation would take to decide the size that is nearest to a gain.
+
+    It begins with fresh blocks, of the default and one candidate, and has the share of the error
+    rate that is left. Sizes at which some candidate is faster already are left out.
+    """
+    share = error_share(decision.number + 1) * LOOK_SHARES[-1]
+    level = replace(rules, share=share).each
+    found: list[tuple[int, int]] = []
+    faster = {
+        size
+        for points in comparison.points.values()
+        for size, point in overall_points(points).items()
+        if point.verdict is Verdict.FASTER
+    }
+    for place, candidate in enumerate(decision.candidates):
+        for size, point in overall_points(comparison.points[candidate]).items():
+            estimate = comparison.estimates[candidate][size]
+            is_open = point.verdict is Verdict.UNDECIDED and size not in faster
+            if estimate is None or not is_open or point.gain.ratio <= 1 + rules.minimum_gain:
+                continue
+            pairs = blocks_to_decide(estimate, level, rules.minimum_gain)
+            blocks = pairs * decision.made(place) / estimate.pairs
+            if math.isfinite(blocks):
+                found.append((math.ceil(blocks), size))
+    if not found:
+        return None
+    blocks, size = min(found)
+    return {
+        "runs": 2 * blocks,
+        "seconds": 2 * blocks * run_s,
+        "bytes": size,
+        "why": f"a gain at {format_bytes(size)} is undecided",
+    }

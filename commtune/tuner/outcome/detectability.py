@@ -1,0 +1,78 @@
+"""What could still be hidden where the default stays, in words. Imports nothing slow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from commtune import formatting
+from commtune.model import PointEvidence
+from commtune.tuner.outcome.displayed_points import overall_points
+
+#: An interval that allows for a gain as large says nothing.
+_HOPELESS = 9.0
+
+
+def describe_detectability(
+    sizes: Sequence[int],
+    points: Sequence[PointEvidence],
+    minimum_gain: float,
+    found: Mapping[int, float],
+) -> str:
+    """What could still be hidden at some sizes: the most at any of them, and at which.
+
+    Empty where nothing is known.
+
+    Args:
+        sizes: bytes, at least one.
+        points: at each size those of the candidate that leaves most open; none where no candidate
+            came as far as being compared.
+        found: by size, the gain that the confirmation would have found in 9 of 10 cases.
+    """
+    compared = {point.bytes for point in points} & set(sizes)
+    known = {size: point for size, point in overall_points(points).items() if size in sizes}
+    could = _found(sizes, found)
+    at = f"at {formatting.format_size(sizes[0])}" if len(sizes) == 1 else ""
+    if not compared:
+        # Fresh runs had shown nothing before.
+        return could and f"no candidate kept a gain in fresh runs{at and f' {at}'}; {could}"
+    if len(known) < len(sizes):
+        where = at or "at some of these sizes"
+        return f"too few pairs {where} to say anything{could and f'; {could}'}"
+    most = max(known, key=lambda size: known[size].gain.high)
+    gain = known[most].gain.high - 1
+    where = at or "here"
+    if gain < minimum_gain:
+        return f"no candidate gains {minimum_gain:.0%} {where}"
+    if gain > _HOPELESS:
+        return (
+            f"nothing is known at {formatting.format_size(most)}: too noisy; make more runs, on a quieter "
+            "machine"
+        )
+    # Of what was compared only: nobody knows what a configuration does that was never tried.
+    said = (
+        f"no candidate was shown to gain {where}; one of them could still gain up to {gain:.0%}"
+        f"{_of(most, sizes)}"
+    )
+    return f"{said}; {could}" if could else said
+
+
+def is_ruled_out(size: int, points: Sequence[PointEvidence], minimum_gain: float) -> bool:
+    """Whether no candidate that was compared at a size gains as much as asked for."""
+    point = overall_points(points).get(size)
+    return point is not None and point.gain.high - 1 < minimum_gain
+
+
+def _found(sizes: Sequence[int], found: Mapping[int, float]) -> str:
+    here = [size for size in sizes if size in found]
+    if not here:
+        return ""
+    worst = max(here, key=lambda size: found[size])
+    return (
+        f"this confirmation would have found one of {found[worst]:.0%}{_of(worst, sizes)} in 9 of "
+        "10 cases"
+    )
+
+
+def _of(size: int, sizes: Sequence[int]) -> str:
+    """Of which size a number is, where there are several."""
+    return f" at {formatting.format_size(size)}" if len(sizes) > 1 else ""

@@ -1,0 +1,150 @@
+"""From answers to recommended profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from commtune.campaign.plan import Plan
+from commtune.model import Configuration, PointEvidence, Profile, Verdict
+from commtune.tuner.ablation.effects import Ablation
+from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.outcome.detectability import describe_detectability
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, range_boundaries
+from commtune.tuner.statistics.intervals import corrected_level
+
+ALL_SIZES = "all-sizes"
+Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
+
+
+def recommend_profiles(
+    plan: Plan,
+    comparison: Comparison,
+    guards: Guards,
+    *,
+    ablations: Sequence[Ablation] = (),
+    detectable: Mapping[int, float] | None = None,
+    simulated: bool = False,
+) -> list[Profile]:
+    """The profiles that the evidence supports.
+
+    One per range of neighbouring sizes that share the best configuration (the default among
+    them), and one environment for all sizes, if one is faster somewhere and, within the plan's
+    tolerance, nowhere slower.
+    """
+    cut = find_ranges(plan, comparison)
+    whole = best_single(plan, comparison)
+    if whole is not None and len(cut) > 1:
+        cut = [*cut, Range(whole, tuple(sorted(plan.workload.sizes)))]
+    borders = range_boundaries(find_ranges(plan, comparison), comparison)
+    return [
+        _profile(plan, comparison, part, guards, ablations, borders, detectable or {}, simulated)
+        for part in cut
+    ]
+
+
+def _profile(
+    plan: Plan,
+    comparison: Comparison,
+    part: Range,
+    guards: Guards,
+    ablations: Sequence[Ablation],
+    borders: Sequence[Mapping[str, Any]],
+    detectable: Mapping[int, float],
+    simulated: bool,
+) -> Profile:
+    low, high = min(part.sizes), max(part.sizes)
+    points = _evidence(comparison, part)
+    is_whole = len(part.sizes) == len(plan.workload.sizes) and bool(borders)
+    return Profile(
+        name=ALL_SIZES if is_whole else f"{plan.workload.operation}-{low}-{high}",
+        operation=str(plan.workload.operation),
+        backend=plan.workload.backend,
+        ranks=plan.workload.ranks,
+        nodes=plan.workload.nodes,
+        bytes_low=low,
+        bytes_high=high,
+        configuration=part.configuration,
+        verdict=_verdict(part, comparison),
+        points=points,
+        guards=guards.get(part.configuration, ()),
+        level=_level(plan, comparison, part.configuration),
+        minimum_gain=plan.minimum_gain,
+        note=_note(part, points, plan, detectable),
+        simulated=simulated,
+        details={
+            "contributions": contributions(part.configuration, ablations),
+            "boundaries": [b for b in borders if low <= b["below"] and b["from"] <= high]
+            if is_whole
+            else [b for b in borders if b["below"] == high or b["from"] == low],
+        },
+    )
+
+
+def contributions(
+    configuration: Configuration, ablations: Sequence[Ablation]
+) -> list[dict[str, Any]]:
+    """What each variable of a configuration brings, as plain data."""
+    for ablation in ablations:
+        if ablation.after == configuration and not configuration.is_default:
+            return [effect.plain() for effect in ablation.units if effect.kept]
+    return []
+
+
+def _level(plan: Plan, comparison: Comparison, configuration: Configuration) -> float:
+    """The level of a profile's intervals; of the default's, which may be of several candidates
+    with levels of their own, the lowest: no interval has less."""
+    if configuration in comparison.levels:
+        return comparison.levels[configuration]
+    count = max(1, len(comparison.points)) * len(plan.workload.sizes)
+    return min(comparison.levels.values(), default=corrected_level(plan.level, count))
+
+
+def _evidence(comparison: Comparison, part: Range) -> tuple[PointEvidence, ...]:
+    """The points behind a profile; for the default, what the best candidate reached there."""
+    if not part.configuration.is_default:
+        return comparison.points[part.configuration]
+    found: list[PointEvidence] = []
+    for size in part.sizes:
+        candidates = [c for c in comparison.points.values() if any(p.bytes == size for p in c)]
+        # The one that leaves most open says what could still be hidden.
+        most = max(candidates, key=lambda points: _most_open(points, size), default=())
+        found += [point for point in most if point.bytes == size]
+    return tuple(found)
+
+
+def _most_open(points: Sequence[PointEvidence], size: int) -> tuple[bool, float]:
+    """Orders candidates at a size: those with enough pairs first, then by what is possible."""
+    sound = overall_points(points).get(size)
+    return (sound is not None, sound.gain.high if sound else 0.0)
+
+
+def _verdict(part: Range, comparison: Comparison) -> Verdict:
+    """For the default: whether every candidate was shown to gain too little at every size."""
+    if not part.configuration.is_default:
+        return Verdict.FASTER
+    said = [
+        point is not None and point.verdict is Verdict.DEFAULT
+        for points in comparison.points.values()
+        for size in part.sizes
+        for point in [overall_points(points).get(size)]
+    ]
+    return Verdict.DEFAULT if said and all(said) else Verdict.UNDECIDED
+
+
+def _note(
+    part: Range, points: Sequence[PointEvidence], plan: Plan, detectable: Mapping[int, float]
+) -> str:
+    """What was odd on purpose, and what could still be hidden; see ``text.split_note``."""
+    noise = f"measured {plan.beside}" if plan.beside else plan.emulated
+    pattern = plan.workload.pattern
+    timed = plan.timing.said
+    parts = [noise, timed and f"timed: {timed}", pattern and f"pattern: {pattern}"]
+    said = "; ".join(filter(None, parts))
+    open_ = (
+        ""
+        if not part.configuration.is_default
+        else describe_detectability(part.sizes, points, plan.minimum_gain, detectable)
+    )
+    return "\n".join(filter(None, [said, open_]))

@@ -1,0 +1,229 @@
+"""What the comparison allows to recommend: where which configuration, and one for all sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from commtune.campaign.plan import Plan
+from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
+from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL
+
+#: Of two configurations, the one with fewer variables is better if it keeps so much of the gain.
+_NEARLY = 0.9
+
+
+@dataclass(frozen=True)
+class Range:
+    """Neighbouring sizes (bytes) that share a configuration."""
+
+    configuration: Configuration
+    sizes: tuple[int, ...]
+
+
+def find_ranges(plan: Plan, comparison: Comparison) -> list[Range]:
+    """Cuts the sizes into ranges with a configuration each, as few as the evidence supports.
+
+    Neighbouring sizes share a range where one configuration is as good as the best at all of
+    them, as far as the intervals can tell. Sizes at which no gain was shown go with the ranges on
+    both sides of them, if these share a configuration that does no harm there. Of several ways
+    with as few ranges, the one that gains most.
+    """
+    sizes = sorted(plan.workload.sizes)
+    good = [good_at(size, comparison, plan.minimum_gain) for size in sizes]
+    # For the sizes up to each: the number of ranges, the logarithm of what they lose, the ranges.
+    best: list[tuple[int, float, list[Range]]] = [(0, 0.0, [])]
+    for end in range(1, len(sizes) + 1):
+        ways = []
+        for start in range(end):
+            inside = tuple(sizes[start:end])
+            usable = _usable(good[start:end], inside, comparison, plan)
+            if usable:
+                count, lost, before = best[start]
+                chosen = _smallest(usable)
+                part = Range(chosen, inside)
+                ways.append((count + 1, lost - usable[chosen], [*before, part]))
+        best.append(min(ways, key=lambda way: way[:2]))
+    return best[-1][2]
+
+
+def _usable(
+    good: Sequence[set[Configuration]],
+    sizes: Sequence[int],
+    comparison: Comparison,
+    plan: Plan,
+) -> dict[Configuration, float]:
+    """The configurations that some sizes may share, with the logarithm of their gain there.
+
+    Args:
+        good: the good configurations at each of the sizes.
+    """
+    found = {}
+    for configuration in good[0] & good[-1]:
+        fits = all(
+            configuration in here
+            or (here == {DEFAULT} and _is_neutral(configuration, size, comparison, plan))
+            for here, size in zip(good, sizes, strict=True)
+        )
+        points = overall_points(comparison.points.get(configuration, ()))
+        gain = math.fsum(math.log(points[size].gain.ratio) for size in sizes if size in points)
+        # Sizes between, each a little slower, may add up to more than is gained.
+        if fits and (configuration.is_default or gain > 0):
+            found[configuration] = gain
+    return found
+
+
+def _is_neutral(
+    configuration: Configuration, size: int, comparison: Comparison, plan: Plan
+) -> bool:
+    """Whether nothing speaks against a configuration at a size where it shows no gain."""
+    point = overall_points(comparison.points.get(configuration, ())).get(size)
+    harmless = is_unharmed(configuration, (size,), comparison, plan.tolerance)
+    return harmless and point is not None and point.gain.high >= 1
+
+
+def is_unharmed(
+    configuration: Configuration, sizes: Sequence[int], comparison: Comparison, tolerance: float
+) -> bool:
+    """Whether a configuration is at each of some sizes surely not slower beyond a tolerance.
+
+    Nor may it look slower than that at a machine speed with enough pairs to say so.
+    """
+    known = comparison.points.get(configuration, ())
+    points = overall_points(known)
+    hurt = {
+        p.bytes
+        for p in known
+        if p.speed != ALL and p.gain.pairs >= FEWEST_PAIRS and p.gain.ratio < 1 - tolerance
+    }
+    return all(
+        size in points and points[size].gain.low >= 1 - tolerance and size not in hurt
+        for size in sizes
+    )
+
+
+def good_at(size: int, comparison: Comparison, minimum_gain: float) -> set[Configuration]:
+    """The configurations that are faster at a size, and that no other beats by much there.
+
+    By much is: surely, by more than the smallest gain that is worth a recommendation. Only the
+    default, where none is faster.
+    """
+    faster = {
+        configuration: point
+        for configuration, points in comparison.points.items()
+        if (point := overall_points(points).get(size)) and point.verdict is Verdict.FASTER
+    }
+    best = max((point.gain.low for point in faster.values()), default=0.0)
+    good = {c for c, p in faster.items() if p.gain.high * (1 + minimum_gain) >= best}
+    return good or {DEFAULT}
+
+
+def _smallest(gains: Mapping[Configuration, float]) -> Configuration:
+    """Of configurations with nearly the largest gain the smallest; the key breaks ties."""
+    enough = _NEARLY * max(gains.values())
+    near = [configuration for configuration, gain in gains.items() if gain >= enough]
+    return min(near, key=lambda c: (len(c), -round(gains[c], 3), c.key))
+
+
+def best_single(plan: Plan, comparison: Comparison) -> Configuration | None:
+    """The configuration that saves most and hurts no size beyond the tolerance, if one does."""
+    found: dict[Configuration, float] = {}
+    for configuration, points in comparison.points.items():
+        sound = overall_points(points)
+        measured = sound.keys() == set(plan.workload.sizes)
+        unharmed = is_unharmed(configuration, tuple(sound), comparison, plan.tolerance)
+        faster = any(p.verdict is Verdict.FASTER for p in sound.values())
+        gain = mean_gain(sound, plan.messages)
+        if measured and unharmed and faster and gain > 0:
+            found[configuration] = gain
+    return _smallest(found) if found else None
+
+
+def mean_gain(points: Mapping[int, PointEvidence], messages: Mapping[int, float]) -> float:
+    """The logarithm of the gain over several sizes together.
+
+    Without a histogram of messages, the mean over sizes; with one, the ratio of the times that
+    all its messages take, each as long as the nearest measured size (by ratio) takes per byte.
+    """
+    ratios = {size: point.gain.ratio for size, point in points.items()}
+    default_s = {size: point.default_s for size, point in points.items()}
+    return _mean_gain(ratios, default_s, messages)
+
+
+def _mean_gain(
+    ratios: Mapping[int, float], default_s: Mapping[int, float], messages: Mapping[int, float]
+) -> float:
+    if not ratios:
+        return 0.0
+    if not messages:
+        return math.fsum(math.log(ratio) for ratio in ratios.values()) / len(ratios)
+    default = tuned = 0.0
+    for size, count in messages.items():
+        # A message without content takes as long as the smallest.
+        near = min(ratios, key=lambda measured: abs(math.log(measured / max(1, size))))
+        time_s = count * max(1.0, size / near) * default_s[near]
+        default += time_s
+        tuned += time_s / ratios[near]
+    return math.log(default / tuned) if tuned > 0 else 0.0
+
+
+def trade_off(
+    plan: Plan, comparison: Comparison, cut: Sequence[Range], one: Configuration | None
+) -> dict[str, object]:
+    """What one environment for all sizes loses against one per size range, in plain data."""
+    ranged = {size: 1.0 for part in cut for size in part.sizes}
+    for part in cut:
+        points = overall_points(comparison.points.get(part.configuration, ()))
+        ranged.update({s: points[s].gain.ratio for s in part.sizes if s in points})
+    sound = overall_points(comparison.points.get(one, ())) if one is not None else {}
+    single = {size: point.gain.ratio for size, point in sound.items()}
+    lost = {
+        str(size): 1 - single[size] / ratio if size in single else None
+        for size, ratio in ranged.items()
+    }
+    return {
+        "weighted": bool(plan.messages),
+        "one_mean_gain": _over_all(single, plan, comparison),
+        "ranges_mean_gain": _over_all(ranged, plan, comparison),
+        "lost_by_one": lost,
+    }
+
+
+def _over_all(gains: Mapping[int, float], plan: Plan, comparison: Comparison) -> float:
+    """The gain over all sizes together; those that keep the default gain nothing."""
+    ratios = {size: gains.get(size, 1.0) for size in plan.workload.sizes}
+    default_s = {
+        size: point.default_s
+        for points in comparison.points.values()
+        for size, point in overall_points(points).items()
+    }
+    measured = default_s.keys() >= ratios.keys()
+    return math.exp(_mean_gain(ratios, default_s, plan.messages if measured else {}))
+
+
+def range_boundaries(cut: Sequence[Range], comparison: Comparison) -> list[dict[str, object]]:
+    """What decided each border between ranges: both configurations on both sides of it."""
+    found = []
+    for left, right in pairwise(cut):
+        sides = []
+        for size in (left.sizes[-1], right.sizes[0]):
+            for configuration in dict.fromkeys((left.configuration, right.configuration)):
+                point = overall_points(comparison.points.get(configuration, ())).get(size)
+                if point is not None:
+                    gain = point.gain
+                    sides.append(
+                        {
+                            "bytes": size,
+                            "configuration": dict(configuration),
+                            "ratio": gain.ratio,
+                            "low": gain.low,
+                            "high": gain.high,
+                        }
+                    )
+        found.append({"below": left.sizes[-1], "from": right.sizes[0], "evidence": sides})
+    return found

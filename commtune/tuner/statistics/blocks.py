@@ -1,0 +1,119 @@
+"""Blocks of runs, and the pairs that come from them.
+
+A block runs the default and every candidate once, close together, in random order. Candidate and
+default of one block make a pair at each size, if both had the same machine speed there.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from commtune.model import DEFAULT, BlockPlan, Configuration, Outcome
+from commtune.tuner.statistics.evidence import Cell, RunView, median_times
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import MachineStates
+
+#: More blocks than this change no verdict that matters.
+_MOST_BLOCKS = 400
+#: Two machine speeds share the blocks between them, so plan for some in each.
+FEWEST_BLOCKS = FEWEST_PAIRS + 2
+#: A machine speed with this share of the measurements has to be spoken for.
+_OFTEN = 0.15
+#: Where speeds share the blocks unevenly, up to so many times the planned blocks are made.
+MOST_EXTENSION = 2
+#: Blocks of each guard operation: it has to show that nothing is hurt, not how much is gained.
+GUARD_BLOCKS = 10
+
+#: Runs by configuration, block by block.
+Blocks = Sequence[Mapping[Configuration, RunView]]
+#: Times (seconds) of two configurations that ran in the same block.
+Pairs = list[tuple[float, float]]
+
+
+def block_order(candidates: Sequence[Configuration], seed: int, block: int) -> list[Configuration]:
+    """The order of runs in a block: the default among the candidates, reproducibly shuffled."""
+    order = [DEFAULT, *candidates]
+    random.Random(f"{seed}:{block}").shuffle(order)
+    return order
+
+
+def planned_blocks(budget_s: float, block_s: float) -> int:
+    """How many blocks fit a budget."""
+    fitting = int(budget_s / block_s) if block_s > 0 else _MOST_BLOCKS
+    return max(FEWEST_BLOCKS, min(_MOST_BLOCKS, fitting))
+
+
+def whole_blocks(
+    runs: Iterable[RunView], plans: Mapping[int, BlockPlan]
+) -> list[dict[Configuration, RunView]]:
+    """The blocks in which every planned configuration has a run, with whatever outcome.
+
+    A block that was interrupted is dropped whole: what is left of it was not made close together.
+    A run that was made again counts as its last time.
+    """
+    found: defaultdict[int, dict[Configuration, RunView]] = defaultdict(dict)
+    for run in runs:
+        if not run.outcome.is_lost:
+            found[run.block][run.configuration] = run
+    return [
+        members
+        for number, members in sorted(found.items())
+        if number in plans
+        and set(plans[number].order) <= members.keys()
+        and len({run.session for run in members.values()}) == 1
+    ]
+
+
+def complete_blocks(blocks: Blocks, candidates: Sequence[Configuration]) -> int:
+    """How many blocks hold the default and every candidate."""
+    members = {DEFAULT, *candidates}
+    return sum(members <= block.keys() for block in blocks)
+
+
+def lacks_pairs(
+    blocks: Blocks, candidates: Sequence[Configuration], speeds: MachineStates
+) -> bool:
+    """Whether some candidate has too few pairs at a machine speed that comes up often.
+
+    Looks at what the speeds were, never at how fast a candidate was: so going on for it is no
+    peeking at results.
+    """
+    cells = [
+        cell for block in blocks for run in block.values() for cell in median_times(run, speeds)
+    ]
+    often = {
+        name
+        for name in speeds.names
+        if sum(speed == name for _, speed in cells) >= _OFTEN * len(cells)
+    }
+    return any(
+        len(found.get((size, name), ())) < FEWEST_PAIRS
+        for found in (pair_times(blocks, DEFAULT, candidate, speeds) for candidate in candidates)
+        if found  # of one that fails every time there will be no pairs
+        for size, name in {cell for cell in cells if cell[1] in often}
+    )
+
+
+def pair_times(
+    blocks: Blocks, one: Configuration, other: Configuration, speeds: MachineStates
+) -> dict[Cell, Pairs]:
+    """Times (seconds) of two configurations, by size and speed, block by block.
+
+    Failed runs, and sizes at which the two had different speeds, make no pair.
+    """
+    found: defaultdict[Cell, Pairs] = defaultdict(list)
+    for block in blocks:
+        both = [block.get(one), block.get(other)]
+        if all(run is not None and run.outcome is Outcome.OK for run in both):
+            first, second = median_times(block[one], speeds), median_times(block[other], speeds)
+            for cell in first.keys() & second.keys():
+                found[cell].append((first[cell], second[cell]))
+    return found
+
+
+def log_ratios(found: Pairs) -> list[float]:
+    """Log ratios of pairs."""
+    return [math.log(one / other) for one, other in found]

@@ -1,0 +1,294 @@
+"""What a profile claims, and whether it holds today.
+
+A profile claims a gain at every size of its range where the confirmation showed one. At the other
+sizes of its range it promises no harm beyond the tolerance: an environment for all sizes has such
+sizes, and so has a range that was joined over a size that showed nothing. Both are measured again
+in fresh blocks, and each size is judged by its interval of today against the stated one. All
+intervals hold together at the campaign's level, over the sizes of the range and over all looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from commtune.errors import UserError
+from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.tuner.confirmation.comparison import Rules, more_pairs
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS, Estimate, blocks_to_decide
+from commtune.tuner.statistics.machine_states import ALL
+
+#: Machine speeds count as unevenly shared from this difference on.
+OTHER_SHARES = 0.1
+
+
+class VerificationVerdict(StrEnum):
+    """What a verification says of a size, or of a profile."""
+
+    HOLDS = "holds"
+    WEAKER = "weaker"
+    GONE = "gone"
+    WORSE = "worse"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a profile says that can be measured again.
+
+    Attributes:
+        stated: by size (bytes) where a gain is claimed, the point over all machine speeds.
+        by_speed: the same by machine speed, where there were several with enough pairs.
+        promised: sizes (bytes) of the range where no harm is promised, and no gain.
+    """
+
+    configuration: Configuration
+    operation: str
+    stated: Mapping[int, PointEvidence]
+    by_speed: Mapping[int, Mapping[str, PointEvidence]]
+    promised: tuple[int, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Every size that is judged, ascending."""
+        return tuple(sorted({*self.stated, *self.promised}))
+
+
+@dataclass(frozen=True)
+class SizeVerification:
+    """What today's blocks say of one size.
+
+    Attributes:
+        stated: the gain that was claimed, as it would be with today's shares of machine speeds;
+            ``None`` where none was.
+        point: today's evidence over all machine speeds; ``None`` where there is no pair.
+        more: about so many more pairs would decide it; ``None`` where nobody can tell.
+    """
+
+    bytes: int
+    finding: VerificationVerdict
+    stated: Interval | None
+    point: PointEvidence | None
+    more: int | None = None
+
+
+def claim_of(profile: Profile, sizes: Sequence[int]) -> Claim:
+    """What a profile claims.
+
+    Args:
+        sizes: those that its campaign measures.
+
+    Raises:
+        UserError: it is the default, or nothing that it says can be measured.
+    """
+    if profile.configuration.is_default or profile.verdict is not Verdict.FASTER:
+        raise UserError(
+            f"{profile.name} is the default: it claims no gain that could be verified",
+            hint="verify a profile with settings; to compare any two: commtune compare A B",
+        )
+    inside = [size for size in sizes if profile.bytes_low <= size <= profile.bytes_high]
+    points = [p for p in profile.points if p.operation == profile.operation]
+    stated = {
+        size: point
+        for size, point in overall_points(points).items()
+        if size in inside and point.verdict is Verdict.FASTER
+    }
+    if not stated:
+        raise UserError(
+            f"{profile.name} has no size with a confirmed gain",
+            hint="confirm anew with more blocks: 'commtune tune' with a larger --confirm\n"
+            "(in a campaign file: a larger 'confirmation' under 'budget')",
+        )
+    return Claim(
+        configuration=profile.configuration,
+        operation=profile.operation,
+        stated=stated,
+        by_speed={size: _speeds_of(points, size) for size in stated},
+        promised=tuple(size for size in inside if size not in stated),
+    )
+
+
+def _speeds_of(points: Sequence[PointEvidence], size: int) -> dict[str, PointEvidence]:
+    return {
+        p.speed: p
+        for p in points
+        if p.bytes == size and p.speed != ALL and p.gain.pairs >= FEWEST_PAIRS
+    }
+
+
+def stated_today(claim: Claim, size: int, today: Sequence[PointEvidence]) -> Interval | None:
+    """The gain claimed at a size, put together by today's shares of the machine speeds.
+
+    A gain of 1.4 at one speed and 2.9 at another is not weaker on a day with more of the first.
+    Where a speed of today was not measured then, the claim is taken as it stands.
+    """
+    if size not in claim.stated:
+        return None
+    then = claim.by_speed[size]
+    shares = {p.speed: p.share for p in today if p.bytes == size and p.speed != ALL}
+    uneven = any(
+        abs(share - (then[speed].share if speed in then else 0.0)) > OTHER_SHARES
+        for speed, share in shares.items()
+    )
+    if not uneven or not shares.keys() <= then.keys():
+        return claim.stated[size].gain
+    gains = [(share, then[speed].gain) for speed, share in shares.items()]
+    return Interval(
+        ratio=_mean([(w, g.ratio) for w, g in gains]),
+        low=_mean([(w, g.low) for w, g in gains]),
+        high=_mean([(w, g.high) for w, g in gains]),
+        pairs=claim.stated[size].gain.pairs,
+    )
+
+
+def _mean(values: Sequence[tuple[float, float]]) -> float:
+    """The geometric mean of (weight, value)."""
+    total = math.fsum(weight for weight, _ in values)
+    return math.exp(math.fsum(weight * math.log(value) for weight, value in values) / total)
+
+
+def judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> VerificationVerdict:
+    """What an interval of today says of a stated gain."""
+    if today.pairs < FEWEST_PAIRS:
+        return VerificationVerdict.UNDECIDED
+    if today.high < 1:
+        return VerificationVerdict.WORSE
+    if today.high < 1 + minimum_gain:
+        return VerificationVerdict.GONE
+    if today.low <= 1:
+        return VerificationVerdict.UNDECIDED
+    return VerificationVerdict.WEAKER if today.high < stated.low else VerificationVerdict.HOLDS
+
+
+def judge_promised(today: Interval, tolerance: float) -> VerificationVerdict:
+    """What an interval of today says of the promise of no harm."""
+    if today.pairs < FEWEST_PAIRS:
+        return VerificationVerdict.UNDECIDED
+    if today.high < 1 - tolerance:
+        return VerificationVerdict.WORSE
+    return (
+        VerificationVerdict.HOLDS if today.low >= 1 - tolerance else VerificationVerdict.UNDECIDED
+    )
+
+
+def judge_sizes(
+    claim: Claim,
+    points: Sequence[PointEvidence],
+    estimates: Mapping[int, Estimate | None],
+    rules: Rules,
+) -> tuple[SizeVerification, ...]:
+    """What today's blocks say of every size of the claim."""
+    today = {p.bytes: p for p in points if p.speed == ALL}
+    return tuple(
+        _judge_size(claim, size, today.get(size), points, estimates.get(size), rules)
+        for size in claim.sizes
+    )
+
+
+def _judge_size(
+    claim: Claim,
+    size: int,
+    point: PointEvidence | None,
+    points: Sequence[PointEvidence],
+    estimate: Estimate | None,
+    rules: Rules,
+) -> SizeVerification:
+    stated = stated_today(claim, size, points)
+    if point is None:
+        return SizeVerification(size, VerificationVerdict.UNDECIDED, stated, None)
+    if stated is None:
+        finding = judge_promised(point.gain, rules.tolerance)
+    else:
+        finding = judge_claimed(stated, point.gain, rules.minimum_gain)
+        if finding is VerificationVerdict.HOLDS and _is_hurt_at_a_speed(point, rules):
+            finding = VerificationVerdict.UNDECIDED
+    more = _more(estimate, stated, rules) if finding is VerificationVerdict.UNDECIDED else None
+    return SizeVerification(size, finding, stated, point, more)
+
+
+def _is_hurt_at_a_speed(point: PointEvidence, rules: Rules) -> bool:
+    """Whether the comparison withheld a gain because one machine speed speaks against it."""
+    return point.gain.low > 1 + rules.minimum_gain and point.verdict is not Verdict.FASTER
+
+
+def _more(estimate: Estimate | None, stated: Interval | None, rules: Rules) -> int | None:
+    if stated is not None:
+        return more_pairs(estimate, rules)
+    if estimate is None or estimate.pairs < FEWEST_PAIRS:
+        return None
+    needed = blocks_to_decide(estimate, rules.each, -rules.tolerance)
+    return None if math.isinf(needed) else math.ceil(needed - estimate.pairs)
+
+
+def judge_profile(sizes: Sequence[SizeVerification], rules: Rules) -> VerificationVerdict:
+    """What the sizes together say of the profile.
+
+    One size that is surely slower makes it worse. It holds if no size speaks against it and the
+    gain over all claimed sizes together is there: a size whose interval is too wide to say
+    anything by itself does not spoil what the others show.
+    """
+    if any(size.finding is VerificationVerdict.WORSE for size in sizes):
+        return VerificationVerdict.WORSE
+    claimed = [size for size in sizes if size.stated is not None]
+    found, together = {size.finding for size in claimed}, _together(claimed, rules)
+    still = bool(found & {VerificationVerdict.HOLDS, VerificationVerdict.WEAKER})
+    if not still and together in (VerificationVerdict.GONE, VerificationVerdict.WORSE):
+        return together
+    less = bool(found & {VerificationVerdict.WEAKER, VerificationVerdict.GONE}) or together in (
+        VerificationVerdict.WEAKER, VerificationVerdict.GONE, VerificationVerdict.WORSE
+    )  # fmt: skip
+    if less and (still or together in (VerificationVerdict.HOLDS, VerificationVerdict.WEAKER)):
+        return VerificationVerdict.WEAKER
+    holds = together is VerificationVerdict.HOLDS and not any(
+        _looks_harmful(s, rules) for s in sizes
+    )
+    return VerificationVerdict.HOLDS if holds else VerificationVerdict.UNDECIDED
+
+
+def _together(claimed: Sequence[SizeVerification], rules: Rules) -> VerificationVerdict:
+    """The claimed sizes as one: where all intervals are right, so is the mean of their ends."""
+    both = [(s.stated, s.point.gain) for s in claimed if s.stated is not None and s.point]
+    if len(both) < len(claimed) or any(gain.low <= 0 for _, gain in both):
+        return VerificationVerdict.UNDECIDED
+    stated = _mean_interval([one for one, _ in both])
+    return judge_claimed(stated, _mean_interval([gain for _, gain in both]), rules.minimum_gain)
+
+
+def _mean_interval(gains: Sequence[Interval]) -> Interval:
+    return Interval(
+        ratio=_mean([(1.0, g.ratio) for g in gains]),
+        low=_mean([(1.0, g.low) for g in gains]),
+        high=_mean([(1.0, g.high) for g in gains]),
+        pairs=min(g.pairs for g in gains),
+    )
+
+
+def _looks_harmful(size: SizeVerification, rules: Rules) -> bool:
+    """Whether a size that promises no harm, undecided as it is, rather looks like harm."""
+    if size.stated is not None or size.finding is not VerificationVerdict.UNDECIDED:
+        return False
+    return size.point is None or size.point.gain.ratio < 1 - rules.tolerance
+
+
+def is_clear(sizes: Sequence[SizeVerification], rules: Rules) -> bool:
+    """Whether more blocks would change nothing, so that an early look may be the last.
+
+    A gain that was found again, but lower than stated so far, is looked at longer: it may turn
+    out weaker.
+    """
+    if judge_profile(sizes, rules) is VerificationVerdict.WORSE:
+        return True
+    return all(
+        s.finding is not VerificationVerdict.UNDECIDED and not _may_be_weaker(s, rules)
+        for s in sizes
+    )
+
+
+def _may_be_weaker(size: SizeVerification, rules: Rules) -> bool:
+    if size.stated is None or size.point is None or size.finding is not VerificationVerdict.HOLDS:
+        return False
+    gain = size.point.gain
+    return gain.low <= 1 + rules.minimum_gain or gain.ratio < size.stated.low

@@ -1,0 +1,270 @@
+"""A profile measured again: fresh blocks of the default and its configuration, and what they say.
+
+The looks are those of the confirmation, each with its share of the error rate. Whoever ends it
+early, by time or by Ctrl-C, has not seen a result: the look that was due is then the last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from commtune.errors import AllocationOver
+from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence
+from commtune.tuner.confirmation.comparison import Rules, compare_one
+from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.tuner.execution.dispatch import repeat_blocks, run_blocks
+from commtune.tuner.execution.runner import FreshRun
+from commtune.tuner.execution.session import Session, Timer
+from commtune.tuner.statistics.blocks import (
+    FEWEST_BLOCKS,
+    Blocks,
+    block_order,
+    complete_blocks,
+    planned_blocks,
+    whole_blocks,
+)
+from commtune.tuner.statistics.evidence import Evidence, RunView
+from commtune.tuner.statistics.machine_states import MachineStates, fit_states
+from commtune.tuner.verification.claims import (
+    Claim,
+    SizeVerification,
+    VerificationVerdict,
+    is_clear,
+    judge_profile,
+    judge_sizes,
+)
+
+#: A configuration that failed so often and never worked won't.
+_MOST_FAILURES = 3
+_EARLIER = (Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a profile's blocks of today say.
+
+    Attributes:
+        points: today's evidence, by size and machine speed.
+        level: level of each interval, after correction for sizes and looks.
+        blocks, planned: whole blocks made, and planned at first.
+        stopped: ``clear``, ``time``, ``failing`` (the configuration does not work) or
+            ``interrupted``.
+        failures: runs of the configuration that failed, by outcome.
+        lost: runs of today that were lost, by outcome; nothing is blamed for them.
+        detail: of the last failure, with the end of its output.
+        run_s: wall seconds of a typical run.
+        then, now: share of the measurements at each machine speed, when the campaign confirmed
+            and today; empty where nothing tells.
+        oversubscribed: more ranks than cores: such times say nothing.
+    """
+
+    finding: VerificationVerdict
+    sizes: tuple[SizeVerification, ...]
+    points: tuple[PointEvidence, ...]
+    level: float
+    blocks: int
+    planned: int
+    stopped: str
+    failures: Mapping[Outcome, int]
+    lost: Mapping[Outcome, int]
+    detail: str
+    run_s: float
+    speeds: MachineStates
+    then: Mapping[str, float]
+    now: Mapping[str, float]
+    oversubscribed: bool
+
+    @property
+    def more(self) -> int | None:
+        """About how many more blocks would decide the undecided size that is nearest to it."""
+        open_ = [s for s in self.sizes if s.finding is VerificationVerdict.UNDECIDED]
+        known = [s.more for s in open_ if s.more is not None]
+        return max(1, min(known)) if known else None
+
+
+class SittingTimer(Timer):
+    """Wall time of this sitting alone: another day's verification spent another day's time."""
+
+    def used(self) -> float:
+        """Seconds spent."""
+        return super().used() - self._before_s
+
+
+class VerifyPhase:
+    """Measures a claim again, in blocks that are stored with the campaign.
+
+    Args:
+        known: what the profile's campaign measured; tells a run's time and the machine's speeds.
+        time_s: wall seconds that may be spent.
+    """
+
+    def __init__(self, session: Session, claim: Claim, known: Evidence, time_s: float) -> None:
+        self._session = session
+        self._runner = session.runner
+        self._claim = claim
+        self._known = known
+        self._first_block = self._runner.blocks
+        self._timer = SittingTimer(self._runner, time_s, Phase.VERIFY)
+        self._decision = Decision(
+            candidates=(claim.configuration,),
+            blocks=planned_blocks(time_s, 2 * self.run_s()),
+            first_block=self._first_block,
+            budget_s=time_s,
+        )
+        self._planned = self._decision.blocks
+        self._look = 0
+
+    @property
+    def planned(self) -> int:
+        """How many blocks are planned."""
+        return self._decision.blocks
+
+    def run(self) -> Verification:
+        """Makes blocks until the answer is clear or the time is over, and says what they say."""
+        try:
+            stopped = self._watch()
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+        except AllocationOver:
+            stopped = "time"
+        return self._verification(stopped)
+
+    def run_s(self) -> float:
+        """Wall seconds of a run in the middle of those known."""
+        ours = self._runner.evidence.good(Phase.VERIFY)
+        walls = sorted(r.wall_s for r in [*self._known.good(*_EARLIER), *ours])
+        return walls[len(walls) // 2] if walls else 1.0
+
+    def _watch(self) -> str:
+        last = len(self._decision.shares) - 1
+        while True:
+            self._make(math.ceil(self._decision.times[self._look] * self._planned))
+            if self._is_failing():
+                return "failing"
+            if self._timer.left() <= 0:
+                self._look = last
+            if self._look == last:
+                return "time"
+            if is_clear(self._judged()[0], self._rules()):
+                return "clear"
+            self._planned = self._made() + self._affordable()
+            self._look += 1
+
+    def _affordable(self) -> int:
+        """How many more blocks fit the time that is left, at the pace so far."""
+        pace = self._timer.used() / max(1, self._runner.blocks - self._first_block)
+        return max(1, int(self._timer.left() / pace)) if pace > 0 else self._planned
+
+    def _make(self, due: int) -> None:
+        while self._made() < due and not self._is_failing():
+            if self._timer.left() <= 0 and self._tried() >= FEWEST_BLOCKS:
+                return
+            wanted = repeat_blocks(
+                min(self._session.width, max(1, due - self._made())), self._order
+            )
+            before = self._runner.blocks
+            run_blocks(self._session, wanted, Phase.VERIFY, self._timer)
+            if self._runner.blocks == before:  # no node-hours are left
+                return
+
+    def _order(self) -> Sequence[Configuration]:
+        seed = self._session.plan.seed
+        return block_order([self._claim.configuration], seed, self._runner.blocks)
+
+    def _tried(self) -> int:
+        return self._runner.blocks - self._first_block
+
+    def _made(self) -> int:
+        return complete_blocks(self._blocks(), self._decision.candidates)
+
+    def _blocks(self) -> Blocks:
+        return whole_blocks(self._fresh(), self._plans())
+
+    def _plans(self) -> dict[int, BlockPlan]:
+        plans = self._runner.plans.items()
+        return {number: plan for number, plan in plans if number >= self._first_block}
+
+    def _fresh(self) -> list[RunView]:
+        return [
+            run
+            for run in self._runner.evidence.runs
+            if run.phase is Phase.VERIFY and run.block >= self._first_block
+        ]
+
+    def _tuned(self) -> list[RunView]:
+        settled = (run for run in self._fresh() if not run.outcome.is_lost)
+        return [run for run in settled if run.configuration == self._claim.configuration]
+
+    def _is_failing(self) -> bool:
+        outcomes = [run.outcome for run in self._tuned()]
+        return len(outcomes) >= _MOST_FAILURES and Outcome.OK not in outcomes
+
+    def _rules(self) -> Rules:
+        plan = self._session.plan
+        return Rules(
+            level=plan.level,
+            minimum_gain=plan.minimum_gain,
+            tolerance=plan.tolerance,
+            comparisons=len(self._claim.sizes),
+            share=self._decision.shares[self._look],
+        )
+
+    def _speeds(self) -> MachineStates:
+        """The machine's speeds, by the campaign's runs and today's."""
+        earlier = self._known.canaries(*_EARLIER)
+        return fit_states([*earlier, *self._runner.evidence.canaries(Phase.VERIFY)])
+
+    def _judged(self) -> tuple[tuple[SizeVerification, ...], tuple[PointEvidence, ...]]:
+        operation, rules = self._claim.operation, self._rules()
+        points, estimates = compare_one(
+            self._blocks(), self._claim.configuration, operation, self._speeds(), rules
+        )
+        return judge_sizes(self._claim, points, estimates, rules), points
+
+    def _verification(self, stopped: str) -> Verification:
+        sizes, points = self._judged()
+        failed = [run for run in self._tuned() if run.outcome is not Outcome.OK]
+        finding, speeds = judge_profile(sizes, self._rules()), self._speeds()
+        if stopped == "failing":
+            finding = VerificationVerdict.WORSE
+        oversubscribed = any(run.oversubscribed for run in self._fresh())
+        return Verification(
+            finding=VerificationVerdict.UNDECIDED if oversubscribed else finding,
+            sizes=sizes,
+            points=points,
+            level=self._rules().each,
+            blocks=self._made(),
+            planned=self._decision.blocks,
+            stopped=stopped,
+            failures=Counter(run.outcome for run in failed),
+            lost=Counter(run.outcome for run in self._fresh() if run.outcome.is_lost),
+            detail=_detail(failed[-1]) if failed else "",
+            run_s=self.run_s(),
+            speeds=speeds,
+            then=shares(self._known.canaries(Phase.CONFIRM), speeds),
+            now=shares(_evidence(self._fresh()).canaries(Phase.VERIFY), speeds),
+            oversubscribed=oversubscribed,
+        )
+
+
+def _evidence(runs: Sequence[RunView]) -> Evidence:
+    found = Evidence()
+    for run in runs:
+        found.add(run)
+    return found
+
+
+def shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, float]:
+    """The share of core-to-core round trips (seconds) at each machine speed."""
+    found = Counter(speeds.name(canary, canary) for canary in canaries_s)
+    return {name: found[name] / len(canaries_s) for name in speeds.names if canaries_s}
+
+
+def _detail(run: RunView) -> str:
+    """Why a run of this sitting failed, with the end of what it wrote."""
+    if not isinstance(run, FreshRun):
+        return ""
+    return f"{run.result.detail}\n{run.result.output_tail.strip()}".strip()

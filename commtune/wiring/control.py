@@ -1,0 +1,72 @@
+"""A campaign under one controller: its store, its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from commtune import process
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.connection.location import database_url
+from commtune.db.storage.records import CampaignRecord
+from commtune.db.storage.store import Store
+from commtune.errors import DatabaseFault
+from commtune.tuner.ports import Reporter
+
+
+@contextmanager
+def opened_database(option: str | None) -> Iterator[Database]:
+    """The database, opened and closed again."""
+    opened = open_database(database_url(option))
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@contextmanager
+def controlled_campaign(
+    opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
+) -> Iterator[tuple[Store, int]]:
+    """The store and the campaign's number in it, while we are its one controller."""
+    store = Store(opened, say=reporter.say)
+    try:
+        handle, before = store.begin(record, take_over=take_over)
+        if before:
+            reporter.say(f"note: going on where another controller stopped ({before})")
+        if handle.earlier:
+            _end_what_is_left(store, handle.earlier_id)
+        yield store, handle.id
+        store.finish_campaign(handle.id)
+    finally:
+        # Not said a second time: without us, the next controller sees that the lock is dead.
+        with suppress(DatabaseFault):
+            store.unlock_all()
+
+
+@contextmanager
+def held_campaign(
+    opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
+) -> Iterator[tuple[Store, int]]:
+    """As ``controlled``, for more runs only: settings and state of the campaign stay."""
+    store = Store(opened, say=reporter.say)
+    try:
+        campaign_id = store.open_campaign(record).id
+        store.lock(campaign_id, take_over=take_over)
+        yield store, campaign_id
+    finally:
+        with suppress(DatabaseFault):
+            store.unlock_all()
+
+
+def _end_what_is_left(store: Store, campaign_id: int) -> None:
+    """Ends the runs that a killed controller left of a campaign which nobody goes on with.
+
+    Not those of jobs: these are known to the scheduler, and have a command that ends them.
+    """
+    left = [run.run_id for run in store.open_runs(campaign_id)]
+    if not left or store.job_book(campaign_id).open_jobs():
+        return
+    process.end_marked(set(left))
+    for run_id in left:
+        store.mark_interrupted(run_id, "its controller died")

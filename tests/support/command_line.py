@@ -1,0 +1,150 @@
+"""The real command line in a folder of its own, and what it leaves in its database."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from commtune import process
+
+ROOT = Path(__file__).parents[2]
+#: Built benchmarks, by content; kept between test sessions.
+CACHE = ROOT / "build" / "end-to-end-cache"
+
+#: Two sizes over variables with which every configuration works; run in about a fifth of a second.
+SMALL = """\
+campaign: 1
+name: small
+space: mpich-host-allreduce
+mpi: wheel:mpich
+workload:
+  sizes: [8, 64KiB]
+timing: {max_samples: 10, time_cap: 2ms}
+budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 3}
+narrow:
+  MPIR_CVAR_DEVICE_COLLECTIVES: [all]
+  MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """``commtune`` with data, cache and settings of its own."""
+
+    folder: Path
+    extra: dict[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = (sys.executable, "-m", "commtune.cli")
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        return {
+            **kept,
+            "HOME": str(self.folder),
+            "PYTHONPATH": str(ROOT),
+            "XDG_DATA_HOME": str(self.folder / "data"),
+            "XDG_CACHE_HOME": str(CACHE),
+            "COMMTUNE_MPI_PATH": str(ROOT / ".mpi"),
+            **self.extra,
+        }
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Starts a command in a session of its own, as a terminal would."""
+        return subprocess.Popen(
+            [*self.program, *arguments],
+            cwd=self.folder,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def __call__(self, *arguments: str) -> Said:
+        """Runs a command to its end."""
+        with self.start(*arguments) as child:
+            out, err = child.communicate(timeout=200)
+        return Said(child.returncode, out, err)
+
+    def resume_briefly(self) -> Said:
+        """Goes on with the campaign until it made another run, and ends it like Ctrl-C."""
+        with self.start("tune", "campaign.yaml") as child:
+            held = f"SELECT count(*) FROM locks WHERE pid = {child.pid}"
+            wait_until(lambda: self.query(held) == [(1,)], child)
+            # Counted now: until then a killed controller's last run may have begun its file.
+            before = len(self.records())
+            wait_until(lambda: len(self.records()) > before, child)
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=60)
+        return Said(child.returncode, out, err)
+
+    def write(self, text: str, name: str = "campaign.yaml") -> Path:
+        """Writes a file for the command line."""
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "data" / "commtune" / "commtune.db"
+
+    def records(self, campaign: str = "small") -> list[Path]:
+        """Record files of a campaign."""
+        return sorted((self.folder / f"data/commtune/campaigns/{campaign}/runs").glob("*.jsonl"))
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Asks the database, past all code of ours."""
+        with closing(sqlite3.connect(self.database, timeout=30)) as connection:
+            return connection.execute(statement).fetchall()
+
+    def left_over(self) -> dict[int, str]:
+        """Processes of the campaign's runs that still live, with the run's identifier."""
+        runs = {row[0] for row in self.query("SELECT run_id FROM runs")}
+        marker = f"{process.MARKER}=".encode()
+        found = {}
+        for file in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                words = file.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            for word in words:
+                if word.startswith(marker) and word.removeprefix(marker).decode() in runs:
+                    found[int(file.parent.name)] = word.removeprefix(marker).decode()
+        return found
+
+
+def wait_until(condition: Callable[[], bool], child: subprocess.Popen[str]) -> bool:
+    """Waits for a condition as long as the child lives; whether it came true."""
+    while not condition():
+        if child.poll() is not None:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def has_footer(record_file: Path) -> bool:
+    """Whether a run wrote its records to the end."""
+    lines = record_file.read_text(errors="replace").splitlines()
+    try:
+        return bool(lines) and json.loads(lines[-1]).get("record") == "footer"
+    except ValueError:
+        return False

@@ -1,0 +1,219 @@
+"""Jobs of the fake Slurm whose scripts are played: what they would leave behind, written at once.
+
+The machine is made up: a program whose record files are what a test says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fake_slurm.driver import FakeSlurm
+
+from commtune.cluster.jobs.block_jobs import BlockJobs
+from commtune.cluster.jobs.job_folder import JobFolder
+from commtune.cluster.jobs.monitor import JobMonitor
+from commtune.cluster.jobs.node_hours import NodeHourAccount
+from commtune.cluster.jobs.results import ResultReader
+from commtune.cluster.jobs.scripts import Scripts
+from commtune.cluster.jobs.stop_policy import StopPolicy
+from commtune.cluster.jobs.submitter import Submitter
+from commtune.cluster.jobs.tracer import Tracer
+from commtune.cluster.jobs.tracked_job import TrackedJob
+from commtune.cluster.slurm.accounting import Accounting
+from commtune.cluster.slurm.failed_nodes import FailedNodes
+from commtune.cluster.slurm.placement import read_topology
+from commtune.cluster.slurm.queries import PollBackoff, Queue
+from commtune.cluster.slurm.submission import Submission
+from commtune.kernels.records import Records
+from commtune.model import (
+    Configuration,
+    JobRecord,
+    JobStage,
+    Measurement,
+    MpiFlavour,
+    Operation,
+    RunRequest,
+    RunResult,
+    Timing,
+    Workload,
+)
+from commtune.slurm_templates import JobRequest
+
+MEASURED = Measurement(8, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0)
+HEADER = {"rank_info": [{"rank": 0, "environment": {}}], "oversubscribed": False}
+COMPLETE = Records(HEADER, (MEASURED,), {"status": "ok", "elapsed_s": 1.0})
+WORKLOAD = Workload(Operation.ALLREDUCE, (8,), nodes=2)
+TOPOLOGY = "SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n[3-4]"
+
+
+@dataclass
+class Written:
+    """A program whose record files are what a test says; complete where it says nothing."""
+
+    found: dict[str, Records] = field(default_factory=dict)
+    usual: Records = COMPLETE
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        return [request.run_id, str(records)]
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        assert records.name == f"{request.run_id}.jsonl"
+        return self.found.get(request.run_id, self.usual)
+
+
+@dataclass
+class MemoryBook:
+    """Implements ``tuner.ports.JobBook`` without a database; remembers every word."""
+
+    known: dict[str, JobRecord] = field(default_factory=dict)
+    written: list[JobRecord] = field(default_factory=list)
+
+    def put_job(self, job: JobRecord) -> None:
+        before = self.known.get(job.key)
+        stages = list(JobStage)
+        assert before is None or stages.index(before.stage) <= stages.index(job.stage)
+        self.known[job.key] = job
+        self.written.append(job)
+
+    def open_jobs(self) -> list[JobRecord]:
+        return [job for job in self.known.values() if job.stage is not JobStage.OVER]
+
+    def node_hours(self) -> float:
+        return sum(job.node_hours for job in self.known.values())
+
+
+def block(number: int, runs: int = 2) -> list[RunRequest]:
+    """The runs of a block."""
+    return [
+        RunRequest(
+            f"run-{number}-{position}",
+            Configuration({"A": str(position)} if position else {}),
+            WORKLOAD,
+            Timing(),
+            block=number,
+            position=position,
+        )
+        for position in range(runs)
+    ]
+
+
+def collected(jobs: BlockJobs) -> list[RunResult]:
+    """What is under way, to its end."""
+    found: list[RunResult] = []
+    while jobs.in_flight:
+        found += jobs.collect()
+        jobs.settled()
+    return found
+
+
+def play(folder: JobFolder, runs: int, ended_at: float, *, run_s: float = 2.0) -> None:
+    """What a script that went well leaves behind."""
+    began_at = ended_at - runs * run_s
+    (folder.path / "started").mkdir(exist_ok=True)
+    (folder.path / "nodes").write_text("SLURM_JOB_NODELIST=n[1-2]\n")
+    for position in range(runs):
+        begin = began_at + position * run_s
+        folder.step_output(position).touch()
+        folder.step_exit(position).write_text(f"0 {begin:.6f} {begin + run_s:.6f}\n")
+    (folder.path / "finished").write_text(f"0 {began_at:.6f} {ended_at:.6f}\n")
+
+
+@dataclass
+class Laboratory:
+    """Jobs of blocks on the fake Slurm, in its time.
+
+    Attributes:
+        said: what a person was told.
+        slept: how long each rest was, seconds.
+        on_rest: called after each rest.
+    """
+
+    fake: FakeSlurm
+    folder: Path
+    book: MemoryBook = field(default_factory=MemoryBook)
+    program: Written = field(default_factory=Written)
+    limit: float | None = None
+    accounts: bool = True
+    said: list[str] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+    on_rest: Callable[[], None] = lambda: None
+
+    @property
+    def queue(self) -> Queue:
+        return Queue(self.fake.environment)
+
+    def jobs(self, *, in_flight: int = 4, glance_s: float = 1.0) -> BlockJobs:
+        """A controller's; of another one, if called again."""
+        accounting = Accounting(self.fake.environment) if self.accounts else None
+        submission = Submission(self.fake.environment)
+        patience = PollBackoff(seed=1)
+        wish = JobRequest(nodes=2, mpi="pmi2")
+        return BlockJobs(
+            folder=self.folder / "jobs",
+            scripts=Scripts(
+                "test", None, wish, self.program, (), {}, "mpiexec", self.folder / "runs"
+            ),
+            reader=ResultReader(
+                self.program, {}, (), self.folder / "runs", read_topology(TOPOLOGY)
+            ),
+            tracer=Tracer(self.program, MpiFlavour.MPICH, {}, (), self.folder / "traces"),
+            book=self.book,
+            handing_in=Submitter(
+                submission, self.queue, accounting, self.book, patience, self.clock, self.say
+            ),
+            watch=JobMonitor(
+                self.queue,
+                accounting,
+                patience,
+                self.clock,
+                self.say,
+                lambda flight: self.book.put_job(flight.job),
+            ),
+            spending=NodeHourAccount(self.book, 2, self.limit, accounting, self.clock),
+            stopping=StopPolicy(
+                self.queue,
+                submission,
+                FailedNodes(self.folder / "failed.json", self.say),
+                self.say,
+            ),
+            most_in_flight=in_flight,
+            glance_s=glance_s,
+            clock=self.clock,
+            sleep=self.rest,
+        )
+
+    def clock(self) -> float:
+        return self.fake.now
+
+    def rest(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        assert len(self.slept) < 3_000, "nothing happens any more"
+        self.fake.advance(seconds)
+        self.on_rest()
+
+    def forget_old_jobs(self, age_s: float) -> None:
+        """Slurm forgets what ended long ago, which keeps the fake one quick."""
+        with self.fake.store.changing() as state:
+            before = state["now"] - age_s
+            old = [key for key, job in state["jobs"].items() if job["submitted"] < before]
+            for key in old:
+                del state["jobs"][key]
+
+    def say(self, words: str) -> None:
+        self.said.append(words)
+
+    def job(self, number: int) -> JobRecord:
+        """The job of a block."""
+        (found,) = [job for job in self.book.known.values() if job.block == number]
+        return found
+
+    def flight(self, jobs: BlockJobs, number: int) -> TrackedJob:
+        (found,) = [f for f in jobs._flights.values() if f.job.block == number]
+        return found
+
+    def numbers(self) -> Sequence[str]:
+        """Slurm's numbers of all jobs that were ever submitted."""
+        with self.fake.store.reading() as state:
+            return list(state["jobs"])

@@ -1,0 +1,55 @@
+"""Evidence written down by hand, and a plan that it could be of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from made_up_runs import point
+
+from commtune.campaign.plan import Plan
+from commtune.model import Configuration, Operation, PointEvidence, Workload
+from commtune.spaces import build_space, parse_document
+
+SPACE = build_space(
+    parse_document(
+        """
+space: 1
+name: answers
+version: 1
+library: made-up
+parameters:
+  - {name: V, kind: choice, values: [a, b, c], source: made up}
+  - {name: W, kind: choice, values: [a, b], source: made up}
+"""
+    )
+)
+A, B = Configuration({"V": "a"}), Configuration({"V": "b"})
+LARGE = Configuration({"V": "c", "W": "a"})
+SIZES = (8, 64, 512, 4096, 32768)
+
+
+def plan(
+    sizes: Sequence[int] = SIZES,
+    messages: Mapping[int, float] | None = None,
+    tolerance: float = 0.05,
+) -> Plan:
+    workload = Workload(Operation.ALLREDUCE, tuple(sizes))
+    return Plan("answers", SPACE, workload, messages=messages or {}, tolerance=tolerance)
+
+
+def faster(size: int, ratio: float = 1.3, default_s: float = 1.0) -> PointEvidence:
+    return point(size, ratio, ratio * 0.99, ratio * 1.01, default_s=default_s)
+
+
+def unharmed(size: int, ratio: float = 1.0, default_s: float = 1.0) -> PointEvidence:
+    """Nothing shown, and surely no more than the tolerance slower."""
+    return point(size, ratio, 0.97, 1.03, default_s=default_s)
+
+
+def unknown(size: int) -> PointEvidence:
+    """Nothing shown, and it may be much slower."""
+    return point(size, 1.0, 0.8, 1.25)
+
+
+def slower(size: int, ratio: float = 0.8, default_s: float = 1.0) -> PointEvidence:
+    return point(size, ratio, ratio * 0.99, ratio * 1.01, default_s=default_s)

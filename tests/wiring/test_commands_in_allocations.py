@@ -1,0 +1,60 @@
+"""A user's command in an allocation of Slurm: which program it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commtune import process
+from commtune.campaign.file import parse_campaign
+from commtune.cluster.jobs.allocation import Allocation
+from commtune.cluster.slurm.placement import Topology
+from commtune.cluster.slurm.site import Site
+from commtune.kernels.adapters.program import CommandProgram
+from commtune.model import DEFAULT, MpiFlavour, MpiInstallation, RunRequest
+from commtune.wiring.on_slurm import OnSlurm
+
+
+def _tool(folder: Path) -> Path:
+    folder.mkdir()
+    tool = folder / "the-tool"
+    tool.write_text(f"#!/bin/sh\necho {folder.name}\n")
+    tool.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("key", ["", "made by submit"])
+def test_it_is_the_one_that_the_shell_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """Not one that lies beside an MPI's launcher, where a wheel has its own ``python``."""
+    mine, of_mpi = _tool(tmp_path / "mine"), _tool(tmp_path / "of-mpi")
+    monkeypatch.setenv("PATH", f"{mine}:/usr/bin:/bin")
+    mpi = MpiInstallation(
+        MpiFlavour.MPICH, "5.0.2", tmp_path, of_mpi / "mpicxx", of_mpi / "mpiexec"
+    )
+    text = (
+        "campaign: 1\nname: a\nspace: mpich-host\nslurm: {}\nworkload: {ranks: 1, sizes: [1]}\n"
+        "benchmark: {command: [the-tool], output: json-line}\n"
+    )
+    spec = parse_campaign(text, tmp_path)
+    assert spec.slurm is not None
+    on = OnSlurm(
+        spec=spec,
+        wish=spec.slurm,
+        mpi=mpi,
+        program=CommandProgram(("the-tool",), "json-line", tmp_path),
+        site=Site("here", "22.05", Topology({}), None),
+        folder=tmp_path,
+        allocation=Allocation("1", ("n1",), 0.0, None),
+        key=key,
+    )
+    inner = on.steps(None).inner
+    records = tmp_path / "records"
+    request = RunRequest("r", DEFAULT, spec.plan.workload, spec.plan.timing)
+    ended = process.run_process(
+        inner.program.arguments(request, records), environment=inner.environment, timeout_s=20.0
+    )
+    assert ended.exit_code == 0, ended.output
+    assert records.read_text().startswith("mine\n")

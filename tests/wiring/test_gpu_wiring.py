@@ -1,0 +1,285 @@
+"""Which library a backend uses, what results are bound to, and what a machine must have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commtune import wiring
+from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.cluster.machine.description import Machine
+from commtune.cluster.machine.doctor import Status
+from commtune.cluster.machine.gpus import Gpu
+from commtune.db.codec import list_differences
+from commtune.errors import CampaignError, MissingComponent, UserError
+from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
+from commtune.wiring import gpus, records
+from commtune.wiring.given_versions import GIVEN_VARIABLE
+from commtune.wiring.gpu_doctor import check_backends, gpu_words
+
+_NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
+_PREFIX = Path("/opt/mpi")
+OPENMPI = MpiInstallation(
+    MpiFlavour.OPENMPI, "4.1.6", _PREFIX, _PREFIX / "bin/mpicxx", _PREFIX / "bin/mpirun"
+)
+CRAY = MpiInstallation(
+    MpiFlavour.CRAY, "8.1.29.4", _PREFIX, _PREFIX / "bin/CC", Path("/usr/bin/srun")
+)
+HOST = Workload(Operation.ALLREDUCE, (8,))
+NCCL = Workload(Operation.ALLREDUCE, (8,), 4, backend=Backend.XCCL)
+
+
+def machine(host: str = "a", gpus: int = 4, driver: str = "580.95.05") -> Machine:
+    return Machine(
+        host, "x86_64", "Xeon", 64, 128, 64, 2, 2, 2**40, "6.8.0", "ubuntu 24.04",
+        gpus=(Gpu("nvidia", "NVIDIA H200", driver),) * gpus,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def h200s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
+    """A machine with four GPUs, CUDA and NCCL, as far as anybody looks."""
+    compiler = tmp_path / "cuda" / "bin" / "nvcc"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text(_NVCC)
+    compiler.chmod(0o755)
+    header = tmp_path / "nccl" / "include" / "nccl.h"
+    header.parent.mkdir(parents=True)
+    numbers = {"MAJOR": 2, "MINOR": 28, "PATCH": 9}
+    header.write_text("".join(f"#define NCCL_{name} {n}\n" for name, n in numbers.items()))
+    (tmp_path / "nccl" / "lib").mkdir()
+    (tmp_path / "nccl" / "lib" / "libnccl.so.2").write_bytes(b"")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    monkeypatch.setenv("NCCL_HOME", str(tmp_path / "nccl"))
+    monkeypatch.setenv("COMMTUNE_GPU_ARCHITECTURES", "90")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(gpus, "_machine", machine)
+    gpus._toolchain.cache_clear()
+    yield machine()
+    gpus._toolchain.cache_clear()
+
+
+def asked(space: str, backend: str) -> CampaignSpec:
+    text = f"campaign: 1\nname: x\nspace: {space}\nworkload: {{backend: {backend}}}\n"
+    return parse_campaign(text, Path.cwd())
+
+
+def check(space: str, backend: str, mpi: MpiInstallation = OPENMPI) -> None:
+    wiring.check_library(asked(space, backend), mpi)
+
+
+def test_spaces_of_cray_mpich_are_for_cray_mpich() -> None:
+    check("cray-mpich-gpu", "mpi-device", CRAY)
+    assert wiring.preset_for(CRAY, "allreduce") == "cray-mpich-cxi"
+    with pytest.raises(CampaignError, match="for cray-mpich, but the MPI found is openmpi"):
+        check("cray-mpich-gpu", "mpi-device", OPENMPI)
+    with pytest.raises(CampaignError, match="for mpich, but the MPI found is cray-mpich"):
+        check("mpich-host", "mpi-host", CRAY)
+
+
+@pytest.mark.usefixtures("h200s")
+def test_libraries_of_backends() -> None:
+    assert gpus.libraries_of(Backend.XCCL, OPENMPI) == {"nccl": "2.28.9"}
+    assert gpus.libraries_of(Backend.MPI_HOST, OPENMPI) == {"openmpi": "4.1.6"}
+    assert gpus.libraries_of(Backend.MPI_DEVICE, OPENMPI) == {"openmpi": "4.1.6", "ucx": ""}
+    assert wiring.preset_for(OPENMPI, "allreduce", Backend.XCCL) == "nccl"
+    assert wiring.library_words(Backend.XCCL, OPENMPI) == "nccl 2.28.9"
+    assert wiring.library_words(Backend.MPI_HOST, OPENMPI) == "openmpi 4.1.6"
+
+
+@pytest.mark.usefixtures("h200s")
+def test_spaces_that_fit() -> None:
+    check("nccl", "xccl")
+    check("ucx", "mpi-device")
+    check("openmpi-host", "mpi-staged")
+
+
+@pytest.mark.usefixtures("h200s")
+def test_a_version_that_a_space_was_not_made_for_is_said_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.2")
+    cases = (
+        ("nccl", "xccl", ""),
+        ("openmpi-host", "mpi-staged", "openmpi-host was made for openmpi >=5.0,<6"),
+        # The MPI's version doesn't tell this one.
+        ("ucx", "mpi-device", "ucx was made for ucx >=1.16,<2, and this is 1.2"),
+    )
+    for space, backend, warning in cases:
+        once = wiring.fit_campaign(asked(space, backend), OPENMPI)
+        said = [r for r in wiring.fit_campaign(once, OPENMPI).remarks if "was made for" in r]
+        assert len(said) == bool(warning)
+        assert not said or warning in said[0]
+
+
+@pytest.mark.usefixtures("h200s")
+@pytest.mark.parametrize(
+    ("space", "backend", "message", "hint"),
+    [
+        ("nccl", "mpi-host", "which the backend mpi-host does not use", "add '--backend xccl'"),
+        ("openmpi-host", "xccl", "which the backend xccl does not use", "use '--space nccl'"),
+        ("rccl", "xccl", "which the backend xccl does not use", "use the space nccl"),
+        ("ucx", "mpi-host", "which the backend mpi-host does not use", "openmpi-host"),
+        ("mpich-host", "mpi-device", "but the MPI found is openmpi 4.1.6", "openmpi-host"),
+    ],
+)
+def test_spaces_that_do_not_fit(space: str, backend: str, message: str, hint: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        check(space, backend)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_space_of_an_mpi_is_wrong_for_nccl_whatever_else_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"):
+        monkeypatch.setenv(name, str(tmp_path))  # where there is no compiler
+    gpus._toolchain.cache_clear()
+    with pytest.raises(CampaignError) as caught:
+        check("openmpi-host", "xccl")
+    assert "use '--space nccl'" in caught.value.hint
+
+
+@pytest.mark.usefixtures("h200s")
+def test_a_space_is_cut_to_the_version_in_the_header() -> None:
+    text = (
+        "campaign: 1\nname: x\nspace: nccl-infiniband\nworkload: {backend: xccl}\n"
+        "first: [{NCCL_P2P_SCHEDULE_GROUP_SIZE: 4}, {NCCL_NTHREADS: 256}]\n"
+    )
+    standard = parse_campaign(text, Path.cwd())
+    fitted = wiring.fit_campaign(standard, OPENMPI)
+    # NCCL 2.28.9 has the group size; 2.30 has what comes after it.
+    assert "NCCL_P2P_SCHEDULE_GROUP_SIZE" in fitted.plan.space.by_name
+    assert fitted.plan.space.key == standard.plan.space.key
+    assert fitted.remarks == ()
+    thorough = parse_campaign(text.replace("-infiniband", "-infiniband-thorough"), Path.cwd())
+    fitted = wiring.fit_campaign(thorough, OPENMPI)
+    assert "NCCL_IB_OOO_RQ" not in fitted.plan.space.by_name
+    assert fitted.plan.space.key != thorough.plan.space.key
+    assert sum("NCCL_IB_OOO_RQ (since 2.30.3)" in remark for remark in fitted.remarks) == 1
+    assert wiring.fit_campaign(fitted, OPENMPI) == fitted
+
+
+def test_a_space_is_cut_to_the_version_of_the_mpi() -> None:
+    text = (
+        "campaign: 1\nname: x\nspace: openmpi\n"
+        "first: [{OMPI_MCA_pml: ob1}, {OMPI_MCA_pml: ob1, OMPI_MCA_smsc: cma}]\n"
+    )
+    fitted = wiring.fit_campaign(parse_campaign(text, Path.cwd()), OPENMPI)
+    assert "OMPI_MCA_smsc" not in fitted.plan.space.by_name
+    assert [dict(c) for c in fitted.plan.first] == [{"OMPI_MCA_pml": "ob1"}]
+    assert any("not tried first" in remark for remark in fitted.remarks)
+
+
+def test_more_ranks_than_gpus_and_a_host_id_of_ones_own(h200s: Machine) -> None:
+    four = Workload(Operation.ALLREDUCE, (8,), 4, backend=Backend.XCCL, emulated_nodes=2)
+    assert len(h200s.gpus) == four.ranks
+    gpus.check_launch(four, {})
+    with pytest.raises(UserError, match="2 of 4 can be used"):
+        gpus.check_launch(four, {"CUDA_VISIBLE_DEVICES": "0,1"})
+    with pytest.raises(UserError, match="NCCL_HOSTID=mine is set"):
+        gpus.check_launch(four, {"NCCL_HOSTID": "mine"})
+    gpus.check_launch(Workload(Operation.ALLREDUCE, (8,), 64), {})
+
+
+@pytest.mark.usefixtures("h200s")
+def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
+    about = records._surroundings(OPENMPI, machine(), (), NCCL)
+    assert about["gpu"] == {
+        "backend": "xccl",
+        "cuda": "13.0.88",
+        "nccl": "2.28.9",
+        "gpu_drivers": ["580.95.05"],
+    }
+    assert about["guards"] == {"NCCL_NVLS_ENABLE": "0"}
+    assert about["machine"]["gpus"] == ["NVIDIA H200"] * 4
+    stack = records._stack(OPENMPI, machine(), Backend.XCCL)
+    assert stack.text == "NCCL 2.28.9, CUDA 13.0.88, Open MPI 4.1.6"
+    on_host = records._surroundings(OPENMPI, machine(), (), HOST)
+    assert "gpu" not in on_host
+    assert on_host["guards"] == {}
+
+
+def test_what_a_users_own_command_measures_is_bound_to_guards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = replace(NCCL, backend=Backend.COMMAND)
+    assert records._guards(("UCX_TLS",), own) == {"UCX_TLS": None}
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
+    assert records._guards((), own) == {"NCCL_NVLS_ENABLE": "0"}
+    # In a job: what its node sets was not there where the campaign was stored.
+    monkeypatch.setenv("COMMTUNE_GUARDS", "UCX_TLS")
+    assert records._guards(("UCX_TLS",), own) == {"UCX_TLS": None}
+    monkeypatch.setenv("UCX_TLS", "tcp")
+    assert records._guards(("UCX_TLS",), own) == {"UCX_TLS": "tcp"}
+
+
+@pytest.mark.usefixtures("h200s")
+def test_a_campaign_goes_on_on_another_machine_of_the_same_kind() -> None:
+    first, second = machine("node7"), machine("node8")
+    about = records._surroundings(OPENMPI, first, (), NCCL)
+    there = records._surroundings(OPENMPI, second, (), NCCL)
+    assert list_differences(about, there) == []
+    assert records._system(first) == records._system(second)
+    assert not re.search(r"node[78]", str(about))
+    fewer = records._surroundings(OPENMPI, machine(gpus=2), (), NCCL)
+    assert list_differences(about, fewer)
+    assert records._system(machine(gpus=2)) != records._system(first)
+
+
+def test_a_machine_that_plays_nodes_is_another_system() -> None:
+    plain = records._system(machine())
+    played = records._system(machine(), 2)
+    assert plain.name == "Xeon, 64 cores, 4 x NVIDIA H200"
+    assert played.name == f"{plain.name} (emulated nodes: 2, over sockets on one machine)"
+    assert played.fingerprint != plain.fingerprint
+    assert played.fingerprint != records._system(machine(), 4).fingerprint
+
+
+@pytest.mark.usefixtures("h200s")
+def test_what_is_waived_has_a_reason() -> None:
+    built = {"mpi-host": "", "ipc-put": "", "xccl": "it was left out by COMMTUNE_XCCL=off"}
+    toolchain, why = gpus.toolchain_of("cuda", ["90"])
+    assert (why, toolchain is not None) == ("", True)
+    assert gpus.waived_backends(toolchain, "", built) == {"xccl": built["xccl"]}
+    none, why = gpus.toolchain_of(GpuKind.NONE, [])
+    assert none is None
+    assert gpus.waived_backends(none, why, built) == {"xccl": "GPUs are not asked for"}
+    with pytest.raises(MissingComponent, match="could not be built: it was left out"):
+        gpus.require_backend("xccl", built)
+    gpus.require_backend("ipc-put", built)
+
+
+@pytest.mark.usefixtures("h200s")
+def test_the_doctor_lists_backends() -> None:
+    said = [finding.what for finding in check_backends(machine(), OPENMPI)]
+    assert any(re.match(r"CUDA 13.0.88, .*nvcc", what) for what in said)
+    assert any(what.startswith("xccl: NCCL 2.28.9, ") for what in said)
+    assert any(
+        what.startswith("mpi-device: openmpi 4.1.6: there is no ompi_info") for what in said
+    )
+
+
+def test_the_doctor_without_gpus_misses_nothing() -> None:
+    found = list(check_backends(machine(gpus=0), OPENMPI))
+    assert {finding.status for finding in found} == {Status.OK}
+    assert found[-1].what == "those on GPUs are waived: no GPU is here"
+
+
+def test_what_open_mpi_says_of_itself() -> None:
+    """Lines of ompi_info --parsable --all: Debian's 4.1.4, and a build with CUDA."""
+    debian = (
+        'mca:pml:ucx:version:"component:4.1.4"\n'
+        "mca:opal:base:param:opal_built_with_cuda_support:value:false\n"
+    )
+    assert gpu_words(debian).startswith("built without GPUs, but with UCX")
+    assert gpu_words(debian.replace("false", "true")) == "built with support for GPU memory"
+    five = 'mca:accelerator:cuda:version:"component:5.0.11"\n'
+    assert gpu_words(five) == "built with support for GPU memory"
+    assert gpu_words('mca:accelerator:null:version:"x"\n') == "built without GPUs: runs crash"

@@ -1,0 +1,46 @@
+"""Nothing is started on another machine to ask for versions: a login node has too few cores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commtune import wiring
+from commtune.campaign.file import parse_campaign
+from commtune.cluster.machine.description import describe_machine
+from commtune.db.codec import to_json_value
+from commtune.db.queries.description import CampaignDescription
+from commtune.db.queries.query_results import StackRecord, SystemRecord
+from commtune.model import MpiFlavour, MpiInstallation, Operation, Workload
+from commtune.wiring.given_versions import GIVEN_VARIABLE
+from commtune.wiring.versions import with_versions
+
+
+def test_versions_are_asked_on_the_campaigns_machine_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, wrapper = tmp_path / "asked", tmp_path / "mpicxx"
+    wrapper.write_text(f"#!/bin/sh\ntouch {asked}\nexit 1\n")
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
+    mpi = MpiInstallation(MpiFlavour.OPENMPI, "5.0.11", tmp_path, wrapper, tmp_path / "mpiexec")
+    libraries = {"ucx": "1.20.1"}
+    here = to_json_value(describe_machine().shape())
+    what = {"machine": here, "workload": Workload(Operation.ALLREDUCE, (8,), 2).plain()}
+    stored = CampaignDescription(
+        1, "x", what, {}, {}, 0, simulated=False, created=0.0, finished=None,
+        system=SystemRecord("s", "s"), stack=StackRecord("k", "k", {"libraries": libraries}),
+    )  # fmt: skip
+    larger = {**what, "machine": {**here, "cores_total": 4096}}
+    assert wiring.versions_again(replace(stored, what=larger), mpi) == libraries
+    assert not asked.exists()
+    assert wiring.versions_again(stored, mpi) == libraries  # nobody answers
+    assert asked.exists()
+    (note,) = with_versions(
+        parse_campaign("campaign: 1\nname: x\nspace: ucx\n", tmp_path), mpi
+    ).remarks
+    why = f"{wrapper} --version fails"
+    assert note == f"note: ucx: the version is not known ({why}), so that nothing is cut by it"

@@ -1,0 +1,32 @@
+"""Versions below MPI of campaigns in which nothing worked so far."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import database_values as values
+
+from commtune import wiring
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.model import DEFAULT, Outcome
+
+
+def test_what_a_failing_default_could_not_tell_is_asked_again(tmp_path: Path) -> None:
+    opened = open_database(f"sqlite:///{tmp_path / 'campaigns.db'}")
+    store, url = Store(opened), opened.whole_url
+    for name, cut in (("unknown", {}), ("known", {"ucx": "1.20.1"})):
+        record = values.campaign()
+        space = {**record.space, "cut_to": cut}
+        campaign_id = store.open_campaign(replace(record, name=name, space=space)).id
+        store.add_trial(campaign_id, 0, DEFAULT, "baseline")
+        for number, outcome in enumerate((Outcome.FAILED, Outcome.OK)):
+            run_id = f"{name}-{number}"
+            request = values.request(run_id, configuration=DEFAULT, trial=0)
+            store.start_run(campaign_id, request, f"s{number}")
+            before = wiring.begun_with(url, name)
+            assert before == (cut or None)  # the campaign may begin anew: so nothing binds it
+            store.finish_run(campaign_id, values.result(run_id, outcome=outcome), "allreduce")
+        assert wiring.begun_with(url, name) == cut
+    opened.close()
