@@ -104,7 +104,7 @@ def run_process(
             with interrupts.let_through():
                 ended = _wait(child, timeout_s)
         finally:
-            end_tree(child.pid, marker=marker, gently=not ended, others=others)
+            _end_tree(child.pid, marker=marker, gently=not ended, others=others)
             status = child.wait()
             _started.discard(child.pid)
         return Completed(
@@ -136,7 +136,7 @@ def replace_process(arguments: Sequence[str], environment: Mapping[str, str]) ->
             signal.signal(number, handler)
 
 
-def end_tree(
+def _end_tree(
     pid: int, *, marker: str = "", gently: bool = False, others: Collection[int] = ()
 ) -> int:
     """Ends a child of ours, and all that it started.

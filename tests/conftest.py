@@ -8,8 +8,8 @@ from pathlib import Path
 _SUPPORT = Path(__file__).parent / "support"
 sys.path[:0] = [str(_SUPPORT / folder) for folder in ("", "slurm", "stored", "runs")]
 
-from hypothesis import HealthCheck, settings
-from slurm_fixture import isolated_slurm, shared_slurm, slurm
+from hypothesis import HealthCheck, settings  # noqa: E402
+from slurm_fixture import isolated_slurm, shared_slurm, slurm  # noqa: E402
 
 # Whether a test fails must depend neither on chance nor on what else the machine does.
 settings.register_profile(

@@ -29,7 +29,7 @@ _OF_SCRIPTS = (".py", ".sh", ".pl", ".jl", ".rb", ".R", ".lua", ".js")
 #: Programs whose option -m is followed by a module.
 _PYTHON = re.compile(r"python|pypy|torchrun")
 
-Output = Literal["", "nccl-tests", "nccl-tests-in-place", "osu", "imb", "json-line"]
+_Output = Literal["", "nccl-tests", "nccl-tests-in-place", "osu", "imb", "json-line"]
 
 
 class BenchmarkPart(Part):
@@ -37,7 +37,7 @@ class BenchmarkPart(Part):
 
     python: Text = ""
     command: Words = ()
-    output: Output = ""
+    output: _Output = ""
     name: Text = ""
 
 

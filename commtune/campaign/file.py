@@ -62,7 +62,7 @@ def _campaign_name(name: str) -> str:
     return name
 
 
-Assignment = dict[str, Text]
+_Assignment = dict[str, Text]
 
 
 def _messages(written: object) -> dict[int, float]:
@@ -99,7 +99,7 @@ class CampaignFile(CustomizationDocument):
     minimum_gain: Share = 0.02
     tolerance: Share = 0.05
     confidence: Level = 0.95
-    first: tuple[Assignment, ...] = ()
+    first: tuple[_Assignment, ...] = ()
     baselines: Annotated[
         tuple[str, ...] | None,
         BeforeValidator(reference_settings.as_listed),

@@ -273,10 +273,10 @@ def _content(asked: PatternFields) -> Matrix | None:
             f"the matrix file {asked.matrix} can't be read: {(error.strerror or '').lower()}",
             "in a campaign, paths start at the campaign file's folder",
         ) from error
-    return parse_matrix(text, asked.matrix, asked.ranks)
+    return _parse_matrix(text, asked.matrix, asked.ranks)
 
 
-def parse_matrix(text: str, file: Path, ranks: int) -> Matrix:
+def _parse_matrix(text: str, file: Path, ranks: int) -> Matrix:
     """The messages of a matrix file: lines ``FROM TO BYTES``, ``#`` begins a comment.
 
     Raises:

@@ -26,7 +26,7 @@ from commtune.systems.reference_settings import (
 )
 
 #: Takes the sets that are for the campaign's system and library.
-AUTO = "auto"
+_AUTO = "auto"
 
 #: Why a setting is left out that every run has without it.
 _EVERYWHERE = "pinned to this value in every run, the default's too"
@@ -99,8 +99,8 @@ def as_listed(written: object) -> object:
     Raises:
         QuantityError: one word that is something else.
     """
-    if written == AUTO:
-        return (AUTO,)
+    if written == _AUTO:
+        return (_AUTO,)
     if isinstance(written, str) or written is None:
         raise QuantityError(
             f"{quote_value(written)} is no list of baselines", hint="write auto, or [NAME, NAME]"
@@ -116,7 +116,7 @@ def choose_sets(
     Raises:
         DocumentError: ``auto`` without a system, no such set, or one that is not fit to try.
     """
-    if names == (AUTO,):
+    if names == (_AUTO,):
         if system is None:
             raise document.error(
                 "baselines: auto needs to know the system",

@@ -18,7 +18,7 @@ from commtune.spaces import Document, QuantityError, Text, Truth, Whole, format_
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
-LARGEST_SIZE = 2**30
+_LARGEST_SIZE = 2**30
 #: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
 MOST_RANKS = 4096
 RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
@@ -30,7 +30,7 @@ _MOST_SHOWN = 4
 _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
 
-def parse_operation(written: object) -> object:
+def _parse_operation(written: object) -> object:
     """The word as it is.
 
     Raises:
@@ -55,7 +55,7 @@ def parse_sizes(written: object) -> tuple[int, ...]:
     if not sizes:
         raise QuantityError("no size is given", hint=_SIZES_HINT)
     for size in sizes:
-        if not 1 <= size <= LARGEST_SIZE:
+        if not 1 <= size <= _LARGEST_SIZE:
             raise QuantityError(f"{format_bytes(size)} is out of range", hint="from 1 B to 1 GiB")
     return tuple(sizes)
 
@@ -98,7 +98,7 @@ def _size_range(written: str) -> tuple[int, ...]:
     if match is None:
         raise QuantityError(f"{quote_value(written)} is no range of sizes", hint=_SIZES_HINT)
     low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
-    if not (0 < low <= high <= LARGEST_SIZE) or factor < 2:
+    if not (0 < low <= high <= _LARGEST_SIZE) or factor < 2:
         raise QuantityError(
             f"{quote_value(written)} holds no sizes",
             hint="sizes go up, from 1 B to 1 GiB, by a factor of 2 or more",
@@ -113,7 +113,7 @@ def _size_range(written: str) -> tuple[int, ...]:
 class WorkloadPart(Part):
     """What is measured."""
 
-    operation: Annotated[Operation, BeforeValidator(parse_operation)] = Operation.ALLREDUCE
+    operation: Annotated[Operation, BeforeValidator(_parse_operation)] = Operation.ALLREDUCE
     ranks: Annotated[Whole, require_within(1, MOST_RANKS, RANKS_WORDS)] = Field(
         default=2, description="MPI processes, on all nodes together"
     )

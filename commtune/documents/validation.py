@@ -48,10 +48,10 @@ def validate_part(document: Document, data: Any, model: type[_Model], at: Where 
     try:
         return model.model_validate(data)
     except ValidationError as e:
-        raise explain_errors(e, document, model, data, at) from e
+        raise _explain_errors(e, document, model, data, at) from e
 
 
-def explain_errors(
+def _explain_errors(
     error: ValidationError, document: Document, model: type[BaseModel], data: Any, at: Where = ()
 ) -> DocumentError:
     """One error for all that is wrong: the first at its place, the others as further lines."""
@@ -81,7 +81,7 @@ def _first_keys(model: type[BaseModel]) -> str:
     return ", ".join(n for n, f in model.model_fields.items() if f.is_required())
 
 
-def describe_place(where: Where, data: Any) -> str:
+def _describe_place(where: Where, data: Any) -> str:
     """A place in words: ``parameters[2] (NCCL_ALGO).values[0]``."""
     words = ""
     for step in where:
@@ -127,7 +127,9 @@ class _Finding:
         return handlers.get(self.kind, self._other)()
 
     def _place(self, where: Where | None = None) -> str:
-        return describe_place(self.where if where is None else where, self._data) or "the document"
+        return (
+            _describe_place(self.where if where is None else where, self._data) or "the document"
+        )
 
     def _unknown_key(self) -> str:
         key = str(self.where[-1])

@@ -159,18 +159,18 @@ def backends_of(executable: Path) -> dict[str, str]:
     return {name: rest.partition("no: ")[2] for name, _, rest in parsed}
 
 
-def source_folder() -> Path:
+def _source_folder() -> Path:
     """The folder with the benchmark's CMakeLists.txt."""
     return Path(__file__).parent
 
 
 def digest_of_sources() -> str:
     digest = hashlib.sha256()
-    folders = (source_folder() / name for name in ("cmake", "src"))
+    folders = (_source_folder() / name for name in ("cmake", "src"))
     files = [path for folder in folders for path in sorted(folder.rglob("*"))]
-    for path in [source_folder() / "CMakeLists.txt", *files]:
+    for path in [_source_folder() / "CMakeLists.txt", *files]:
         if path.is_file():
-            digest.update(f"{path.relative_to(source_folder())}\0".encode())
+            digest.update(f"{path.relative_to(_source_folder())}\0".encode())
             digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -200,7 +200,7 @@ def _configuring(
 ) -> list[str]:
     """CMake's command that says what will be built."""
     return [
-        _tool("cmake", "CMAKE_BIN_DIR"), "-S", str(source_folder()), "-B", str(folder), "-G", "Ninja",
+        _tool("cmake", "CMAKE_BIN_DIR"), "-S", str(_source_folder()), "-B", str(folder), "-G", "Ninja",
         f"-DCMAKE_MAKE_PROGRAM={_tool('ninja', 'BIN_DIR')}",
         f"-DCMAKE_CXX_COMPILER={mpi.compiler}",
         f"-DCMAKE_BUILD_RPATH={';'.join(_library_folders(mpi.prefix))}",

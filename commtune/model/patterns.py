@@ -98,16 +98,16 @@ class PatternParameters:
         if operation in MIXED:
             words += [f"{name} nodes by {by}" for name, by in
                       (("inside", self.inside), ("between", self.between)) if by]  # fmt: skip
-        if operation == STRIPING and self.assemble:
+        if operation == _STRIPING and self.assemble:
             words.append(f"assembled by {self.assemble}")
         return ", ".join(words)
 
 
 _PLAINEST = PatternParameters()
 
-STRIPING = "striping"
+_STRIPING = "striping"
 
 #: Operations with active ranks and a direction; with groups; with two backends.
 ACTIVE = ("rail", "asymmetric", "symmetric")
-GROUPED = (*ACTIVE, STRIPING)
-MIXED = ("matrix", STRIPING)
+GROUPED = (*ACTIVE, _STRIPING)
+MIXED = ("matrix", _STRIPING)

@@ -20,7 +20,7 @@ _DRAWN_SIZES = 4
 _FEWEST_FOR_SPREAD = 8
 _MAD_TO_SD = 1.4826
 
-TITLES = {
+_TITLES = {
     Phase.SEARCH: "search",
     Phase.ABLATE: "ablation",
     Phase.CONFIRM: "confirmation",
@@ -86,7 +86,7 @@ def phase_costs(record: CampaignRecord) -> tuple[PhaseCost, ...]:
     """Runs and wall time by phase, in the order of a campaign."""
     return tuple(
         _cost(record, phase, [run for run in record.runs if run.phase is phase])
-        for phase in TITLES
+        for phase in _TITLES
         if any(run.phase is phase for run in record.runs)
     )
 
@@ -96,7 +96,7 @@ def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[StoredRun]) -> Ph
     lost = [run for run in runs if run.outcome.is_lost]
     told = {spent.phase: spent.disturbed for spent in record.conclusion.spent}
     return PhaseCost(
-        title=TITLES[phase],
+        title=_TITLES[phase],
         runs=len(runs),
         failed=len(failed),
         lost=len(lost),

@@ -40,7 +40,7 @@ from commtune.tuner.statistics.importance import Importance, variable_importance
 from commtune.tuner.statistics.machine_states import ALL
 
 #: Blocks whose pairs are listed one by one.
-MOST_BLOCKS = 60
+_MOST_BLOCKS = 60
 #: From here on the number of pairs that would decide something is not worth its digits.
 _MANY_PAIRS = 2000
 
@@ -113,7 +113,7 @@ def compose_page(record: CampaignRecord) -> Page:
     blocks = tuple(sorted({pair.block for p in points for pair in p.pairs}))
     page = Page(
         record=record,
-        banner=picture_banner(record),
+        banner=_picture_banner(record),
         cards=answer_cards(record, points),
         points=points,
         importance=found,
@@ -126,8 +126,8 @@ def compose_page(record: CampaignRecord) -> Page:
         method=method.method_paragraphs(record),
         missing=method.missing_parts(record),
         borders=find_boundaries(record.profiles),
-        blocks=blocks[:MOST_BLOCKS],
-        more_blocks=max(0, len(blocks) - MOST_BLOCKS),
+        blocks=blocks[:_MOST_BLOCKS],
+        more_blocks=max(0, len(blocks) - _MOST_BLOCKS),
         nominal=nominal_of(record),
         busbw=busbw_of(record),
         pictures={},
@@ -150,7 +150,7 @@ def _found(record: CampaignRecord) -> tuple[str, ...]:
     return tuple(replication_lines(seen, system, replayed if record.is_unreal else ""))
 
 
-def picture_banner(record: CampaignRecord) -> str:
+def _picture_banner(record: CampaignRecord) -> str:
     """What every picture says of a campaign that measured nothing here; else nothing."""
     if not record.is_unreal:
         return ""

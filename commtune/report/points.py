@@ -32,7 +32,7 @@ class Pair:
         return self.default_s / self.tuned_s
 
 
-Pairs = Mapping[tuple[Configuration, Cell], tuple[Pair, ...]]
+_Pairs = Mapping[tuple[Configuration, Cell], tuple[Pair, ...]]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def size_points(record: CampaignRecord) -> tuple[SizePoint, ...]:
 
 
 def _size_point(
-    record: CampaignRecord, profile: Profile, point: PointEvidence, paired: Pairs
+    record: CampaignRecord, profile: Profile, point: PointEvidence, paired: _Pairs
 ) -> SizePoint:
     cell = (point.bytes, point.speed)
     whose = _whose(profile, point, paired)
@@ -96,20 +96,20 @@ def _size_point(
     )
 
 
-def _whose(profile: Profile, point: PointEvidence, paired: Pairs) -> Configuration | None:
+def _whose(profile: Profile, point: PointEvidence, paired: _Pairs) -> Configuration | None:
     """The candidate that a point is about; the default's profile doesn't name the one it shows."""
     if not profile.configuration.is_default:
         return profile.configuration
     cell = (point.bytes, point.speed)
     near = {
-        configuration: abs(mean_log(pairs) - log(point.gain.ratio))
+        configuration: abs(_mean_log(pairs) - log(point.gain.ratio))
         for (configuration, where), pairs in paired.items()
         if where == cell
     }
     return min(near, key=lambda c: (near[c], c.key), default=None)
 
 
-def mean_log(pairs: Iterable[Pair]) -> float:
+def _mean_log(pairs: Iterable[Pair]) -> float:
     """Mean of the logarithms of the ratios."""
     logs = [log(pair.ratio) for pair in pairs]
     return fsum(logs) / len(logs) if logs else 0.0

@@ -296,7 +296,7 @@ def resolve_clause(
     """
     allowed: dict[str, frozenset[Value]] = {}
     for name, words in when.items():
-        parameter = require(name, known, document, (*where, name))
+        parameter = _require(name, known, document, (*where, name))
         values: set[Value] = set()
         for i, word in enumerate(words):
             values |= _resolve_word(word, parameter, document, (*where, name, i))
@@ -325,7 +325,7 @@ def as_value(parameter: Parameter, word: str) -> str | None:
     return next((v for v, n in parameter.numbers.items() if n == number), None)
 
 
-def require(
+def _require(
     name: str, known: Mapping[str, Parameter], document: Document, where: Where
 ) -> Parameter:
     """The parameter of a name.
@@ -385,7 +385,7 @@ def _numbers_of(
     names: Sequence[str], known: Mapping[str, Parameter], document: Document, where: Where
 ) -> dict[str, Mapping[str, int]]:
     for i, name in enumerate(names):
-        if not require(name, known, document, (*where, i)).numbers:
+        if not _require(name, known, document, (*where, i)).numbers:
             raise document.error(
                 f"{name} has no numbers", (*where, i), hint="relations are between numbers"
             )

@@ -89,7 +89,7 @@ def _is_idle(variable: Variable | None, name: str, value: str) -> bool:
     if variable is None:
         return False
     always, choices = (
-        [need.variable == name and not meets(need, value) for need in needs]
+        [need.variable == name and not _meets(need, value) for need in needs]
         for needs in (variable.needs, variable.needs_any)
     )
     return any(always) or (bool(choices) and all(choices))
@@ -106,11 +106,11 @@ def _all(
         pinned = known.pinned.get(need.variable)
         target = known.parameters.get(need.variable)
         if target is None:
-            if not meets(need, pinned if pinned is not None else default):
+            if not _meets(need, pinned if pinned is not None else default):
                 return None
             continue
-        values: set[Value] = {value for value in target.settings if meets(need, value)}
-        if meets(need, default):
+        values: set[Value] = {value for value in target.settings if _meets(need, value)}
+        if _meets(need, default):
             values.add(None)
         if values == {None, *target.settings}:
             continue
@@ -127,7 +127,7 @@ def _joined(always: _Allowed | None, choice: _Allowed) -> _Allowed:
     return joined
 
 
-def meets(need: Need, value: str | None) -> bool:
+def _meets(need: Need, value: str | None) -> bool:
     """Whether a value of the other variable is what is needed; an unknown default is not."""
     if value is None:
         return need.none_of is not None

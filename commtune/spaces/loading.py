@@ -48,15 +48,15 @@ def _families() -> tuple[str, ...]:
 def _names(family: str) -> tuple[str, ...]:
     if not _SIZED.search(preset_text(family)):
         return (family,)
-    return tuple(sized_name(family, size) for size in Size)
+    return tuple(_sized_name(family, size) for size in Size)
 
 
-def sized_name(family: str, size: Size) -> str:
+def _sized_name(family: str, size: Size) -> str:
     """What a shipped space is called in a size: ``nccl-sockets``, ``nccl-sockets-quick``."""
     return family if size is Size.STANDARD else f"{family}-{size}"
 
 
-def family_of(name: str) -> tuple[str, Size]:
+def _family_of(name: str) -> tuple[str, Size]:
     """The family of a shipped space, and its size in it."""
     for size in (Size.QUICK, Size.THOROUGH):
         family = name.removesuffix(f"-{size}")
@@ -68,7 +68,7 @@ def family_of(name: str) -> tuple[str, Size]:
 @cache
 def preset_text(name: str) -> str:
     """The text of a shipped space with its parts; quicker to look a word up in than to read."""
-    family, _ = family_of(name)
+    family, _ = _family_of(name)
     text = _entry(family).read_text(encoding="utf-8")
     parts = [part for listed in _INCLUDED.findall(text) for part in listed.split(",")]
     return "\n".join([text, *(preset_text(part.strip()) for part in parts)])
@@ -91,7 +91,7 @@ def load_space(name: str | Path) -> Space:
             f"no space is called {quote_value(text)}",
             hint=suggest(text, list_presets()) + "; a file is named with its ending: ./NAME.yaml",
         )
-    family, size = family_of(text)
+    family, size = _family_of(text)
     return replace(build_space(_shipped(family), size), name=text)
 
 

@@ -33,7 +33,7 @@ Truth = Annotated[bool, BeforeValidator(exact_truth)]
 VersionOne = Annotated[Literal[1], IN_DIGITS]
 
 #: A size in bytes: 4096 or 64KiB.
-Bytes = Annotated[
+_Bytes = Annotated[
     int, BeforeValidator(parse_bytes), WithJsonSchema({"type": ["string", "integer"]})
 ]
 
@@ -52,7 +52,7 @@ def _one_or_list(item: dict[str, Any]) -> dict[str, Any]:
 
 
 #: One value or several: legal values, or the words `set` and `unset`.
-Values = Annotated[
+_Values = Annotated[
     list[Text],
     BeforeValidator(_as_list),
     Field(min_length=1),
@@ -63,16 +63,16 @@ _COMBINATION = {
     "additionalProperties": _one_or_list(_WORDS),
     "minProperties": 1,
 }
-Combination = Annotated[dict[str, Values], Field(min_length=1)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
-ChoiceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_Combination = Annotated[dict[str, _Values], Field(min_length=1)]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
+_ChoiceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+_Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 #: A condition: one combination, or a list of which any may hold.
-Condition = Annotated[
-    list[Combination], BeforeValidator(_as_clauses), WithJsonSchema(_one_or_list(_COMBINATION))
+_Condition = Annotated[
+    list[_Combination], BeforeValidator(_as_clauses), WithJsonSchema(_one_or_list(_COMBINATION))
 ]
-Words = Annotated[
+_Words = Annotated[
     list[str], BeforeValidator(_as_list), WithJsonSchema(_one_or_list({"type": "string"}))
 ]
 
@@ -97,7 +97,7 @@ class Restricted(Model):
 class _Parameter(Model):
     unset: Truth = True
     """Whether leaving it unset is legal while it is active."""
-    when: Condition = []
+    when: _Condition = []
     """Active only when these parameters have these values; a list of mappings: any of them."""
     source: str = ""
     """Where the facts come from: documentation or source file, with version."""
@@ -111,14 +111,14 @@ class _Parameter(Model):
     """What else to know."""
     default: Text = ""
     """What the library does when it is unset."""
-    applies_to: Words = []
+    applies_to: _Words = []
     """Operations, transports or hardware on which it has an effect."""
     size: Size = Size.STANDARD
     """The smallest size of the space that has it: quick, standard or thorough."""
 
 
 class _VariableParameter(_Parameter):
-    name: Variable
+    name: _Variable
     """The environment variable."""
 
 
@@ -166,9 +166,9 @@ class BytesParameter(_VariableParameter):
     """A size in bytes: a list, or a range from one size to another by a factor."""
 
     kind: Literal["bytes"]
-    values: Annotated[list[Bytes], Field(min_length=1)] | None = None
+    values: Annotated[list[_Bytes], Field(min_length=1)] | None = None
     """The legal sizes, like 64KiB."""
-    range: tuple[Bytes, Bytes] | None = None
+    range: tuple[_Bytes, _Bytes] | None = None
     """The least and the greatest size, both legal."""
     factor: Annotated[int, Field(ge=2), IN_DIGITS] = 2
     """Ratio of neighbouring sizes of a range."""
@@ -182,10 +182,11 @@ class GroupParameter(_Parameter):
     """Several variables set together, by named choices."""
 
     kind: Literal["group"]
-    name: Name
+    name: _Name
     """A name for the group; not a variable."""
     choices: Annotated[
-        dict[ChoiceName, Annotated[dict[Variable, Text], Field(min_length=1)]], Field(min_length=1)
+        dict[_ChoiceName, Annotated[dict[_Variable, Text], Field(min_length=1)]],
+        Field(min_length=1),
     ]
     """For each choice, the variables that it sets."""
 
@@ -204,7 +205,7 @@ ParameterDocument = Annotated[
 class ForbiddenDocument(Model):
     """A combination that must not occur."""
 
-    when: Combination
+    when: _Combination
     """Parameters with their values: legal ones, `set` or `unset`; all must hold."""
     why: str
     """What happens then."""
@@ -237,7 +238,7 @@ class SpaceDocument(Model):
 
     space: VersionOne
     """Version of this format."""
-    name: Name
+    name: _Name
     """Name of the space."""
     version: Text = "1"
     """Version of the space itself; raise it when you change it."""
@@ -253,7 +254,7 @@ class SpaceDocument(Model):
     """Catalogues that say what parameters leave unsaid: kind, values, default, needs, risks."""
     include: list[str] = []
     """Other space files, whose parameters and rules are part of this one."""
-    pin: dict[Variable, Text] = {}
+    pin: dict[_Variable, Text] = {}
     """Variables set in every run, in the baseline's too; not searched, not part of a profile."""
     parameters: Annotated[list[ParameterDocument], Field(min_length=1)]
     """The dimensions of the space."""
@@ -266,7 +267,7 @@ class SpaceDocument(Model):
 class CustomizationDocument(Model):
     """What a campaign changes in a space."""
 
-    narrow: dict[str, Values] = {}
+    narrow: dict[str, _Values] = {}
     """Parameters with the only values to search; leaving it unset stays legal where it was."""
     pin: dict[str, Text] = {}
     """Parameters with the one value to use in every run, the baseline's too; or `unset`."""
@@ -276,7 +277,7 @@ class CustomizationDocument(Model):
     """Parameters, or values as NAME=VALUE, that are searched only if a site asks for them."""
 
 
-def json_schema() -> dict[str, Any]:
+def _json_schema() -> dict[str, Any]:
     """The JSON Schema of a space file."""
     schema = SpaceDocument.model_json_schema()
     parameters = schema["properties"]["parameters"]
@@ -307,4 +308,4 @@ def _by_facts(definitions: dict[str, Any]) -> dict[str, Any]:
 
 def json_schema_text() -> str:
     """The JSON Schema as it is shipped."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+    return json.dumps(_json_schema(), indent=2) + "\n"

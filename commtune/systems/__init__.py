@@ -35,7 +35,7 @@ _OF_DESCRIPTIONS = {
     "System": "schema",
     "build_system": "loading",
     "load_system": "loading",
-    "systems": "loading",
+    "list_systems": "loading",
 }
 
 __all__ = [

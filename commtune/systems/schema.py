@@ -31,12 +31,12 @@ def _parse_memory(value: str | int) -> int:
 _AMOUNT = WithJsonSchema({"type": ["string", "number"]})
 _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 
-Bandwidth = Annotated[int, BeforeValidator(parse_bandwidth), WithJsonSchema({"type": "string"})]
+_Bandwidth = Annotated[int, BeforeValidator(parse_bandwidth), WithJsonSchema({"type": "string"})]
 Size = Annotated[int, BeforeValidator(parse_bytes), _AMOUNT]
-MemorySize = Annotated[int, BeforeValidator(_parse_memory), WithJsonSchema({"type": "string"})]
-Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
+_MemorySize = Annotated[int, BeforeValidator(_parse_memory), WithJsonSchema({"type": "string"})]
+_Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
 Count = Annotated[int, Field(ge=1), IN_DIGITS]
-Index = Annotated[int, Field(ge=0), IN_DIGITS]
+_Index = Annotated[int, Field(ge=0), IN_DIGITS]
 Name = Annotated[str, Field(pattern=_NAME)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -46,7 +46,7 @@ def _as_list(value: object) -> object:
 
 
 #: Names of entries in ``sources``: one, or a list.
-Sources = Annotated[
+_Sources = Annotated[
     list[Name],
     BeforeValidator(_as_list),
     Field(min_length=1),
@@ -70,7 +70,7 @@ class Model(BaseModel):
 class Sourced(Model):
     """Facts, and where they are from."""
 
-    source: Sources
+    source: _Sources
     """Names of entries in `sources` that say so."""
     note: str = ""
     """What else to know."""
@@ -89,7 +89,7 @@ class Node(Sourced):
     """Cores that jobs get, where the site keeps some for itself."""
     numa_nodes: Count | None = None
     """NUMA nodes; left out where nobody says."""
-    memory: MemorySize
+    memory: _MemorySize
     """Main memory."""
 
 
@@ -102,25 +102,25 @@ class Gpus(Sourced):
     """Who makes it."""
     count: Count
     """GPUs in a node."""
-    memory: MemorySize
+    memory: _MemorySize
     """Memory of one GPU."""
-    memory_bandwidth: Bandwidth | None = None
+    memory_bandwidth: _Bandwidth | None = None
     """Nominal bandwidth of one GPU's memory, reads and writes together."""
-    host_link: Bandwidth | None = None
+    host_link: _Bandwidth | None = None
     """Nominal bandwidth between one GPU and its processor, in one direction."""
-    numa: list[Index] = []
+    numa: list[_Index] = []
     """NUMA node nearest to each GPU, by the GPU's index; empty where nobody says."""
 
 
 class GpuLink(Sourced):
     """Links between pairs of GPUs in a node, or from each GPU to a switch."""
 
-    pairs: Literal["all", "switch"] | Annotated[list[tuple[Index, Index]], Field(min_length=1)]
+    pairs: Literal["all", "switch"] | Annotated[list[tuple[_Index, _Index]], Field(min_length=1)]
     """Pairs of GPU indices; `all`; or `switch`, where every GPU is joined to one that lets
     everything through."""
     links: Count
     """Links side by side between the two GPUs of a pair, or of a GPU to the switch."""
-    bandwidth: Bandwidth
+    bandwidth: _Bandwidth
     """Nominal bandwidth of one link, in one direction."""
 
 
@@ -131,9 +131,9 @@ class Nics(Sourced):
     """Name of the adapter."""
     count: Count
     """Ports in a node."""
-    bandwidth: Bandwidth
+    bandwidth: _Bandwidth
     """Nominal bandwidth of one port, in one direction."""
-    sharing: Literal["packed", "round-robin"] | list[Index] | None = None
+    sharing: Literal["packed", "round-robin"] | list[_Index] | None = None
     """Which port each GPU uses: neighbours share one (packed), in turn (round-robin), or the
     number of each GPU's port; left out where nobody says."""
     devices: list[Text] = []
@@ -158,7 +158,7 @@ class Qos(Sourced):
     """Fewest nodes of a job."""
     most_nodes: Count | None = None
     """Most nodes of a job."""
-    longest: Seconds | None = None
+    longest: _Seconds | None = None
     """Longest time limit."""
 
 
@@ -167,7 +167,7 @@ class Partition(Sourced):
 
     most_nodes: Count | None = None
     """Most nodes of a job."""
-    longest: Seconds | None = None
+    longest: _Seconds | None = None
     """Longest time limit."""
     whole_nodes: Truth | None = None
     """Whether jobs get whole nodes without asking."""
@@ -370,7 +370,7 @@ class System(Model):
         return self.slurm
 
 
-def json_schema() -> dict[str, Any]:
+def _json_schema() -> dict[str, Any]:
     """The JSON Schema of a system description."""
     schema = System.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -378,4 +378,4 @@ def json_schema() -> dict[str, Any]:
 
 def json_schema_text() -> str:
     """The JSON Schema as it is shipped."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+    return json.dumps(_json_schema(), indent=2) + "\n"

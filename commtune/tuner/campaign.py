@@ -24,7 +24,7 @@ from commtune.tuner.search.proposals import Origin
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: Each candidate costs a run in every block, and every comparison widens all intervals.
-MOST_CANDIDATES = 3
+_MOST_CANDIDATES = 3
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Campaign:
     def _winners(self) -> list[Configuration]:
         """The best of the search, each as the library really ran it, and none twice."""
         found: list[Configuration] = []
-        for winner in self._search.winners(2 * MOST_CANDIDATES):
-            if len(found) == MOST_CANDIDATES:
+        for winner in self._search.winners(2 * _MOST_CANDIDATES):
+            if len(found) == _MOST_CANDIDATES:
                 break
             executed = as_executed(self._session, winner, found)
             if not executed.is_default and executed not in found:

@@ -56,11 +56,11 @@ def _xccl(toolchain: Toolchain) -> Check:
 def _device(mpi: MpiInstallation) -> Check:
     name = f"{mpi.flavour} {mpi.version}"
     return Check(
-        "backend", Status.OK, f"{Backend.MPI_DEVICE}: {name}: {is_gpu_aware(mpi, os.environ)}"
+        "backend", Status.OK, f"{Backend.MPI_DEVICE}: {name}: {_is_gpu_aware(mpi, os.environ)}"
     )
 
 
-def is_gpu_aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
+def _is_gpu_aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
     """Whether an MPI takes pointers to GPU memory, as far as it says."""
     if mpi.flavour is not MpiFlavour.OPENMPI:
         return "it doesn't say whether it takes GPU memory; if it doesn't, runs crash"

@@ -15,14 +15,14 @@ from commtune.kernels.toolchains import Toolchain, find_toolchain, why_no_xccl
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Workload
 
 #: Architectures to build for where there is no GPU to ask: a login node. Separated by commas.
-ARCHITECTURES_VARIABLE = "COMMTUNE_GPU_ARCHITECTURES"
+_ARCHITECTURES_VARIABLE = "COMMTUNE_GPU_ARCHITECTURES"
 
 #: What spaces call the libraries.
 _XCCL = {GpuKind.CUDA: "nccl", GpuKind.HIP: "rccl"}
 _VENDORS = {"nvidia": GpuKind.CUDA, "amd": GpuKind.HIP}
 
 
-def kind_of(machine: Machine) -> GpuKind:
+def _kind_of(machine: Machine) -> GpuKind:
     """What GPU code is built for here; CUDA where no GPU says otherwise."""
     vendors = [gpu.vendor for gpu in machine.gpus]
     return _VENDORS[vendors[0]] if vendors else GpuKind.CUDA
@@ -36,7 +36,7 @@ def toolchain_for(backend: str) -> Toolchain | None:
     """
     if not Backend(backend).uses_gpu:
         return None
-    found = _toolchain(kind_of(_machine()))
+    found = _toolchain(_kind_of(_machine()))
     if backend == Backend.XCCL and found.xccl is None:
         raise MissingComponent("the backend xccl can't be built", hint=why_no_xccl(found))
     return found
@@ -58,7 +58,7 @@ def toolchain_of(gpu: str, architectures: Sequence[str]) -> tuple[Toolchain | No
     if gpu != "auto":
         return find_toolchain(GpuKind(gpu), os.environ, named), ""
     is_amd = any(name.startswith("gfx") for name in named)
-    kind = (GpuKind.HIP if is_amd else GpuKind.CUDA) if named else kind_of(_machine())
+    kind = (GpuKind.HIP if is_amd else GpuKind.CUDA) if named else _kind_of(_machine())
     try:
         return find_toolchain(kind, os.environ, named), ""
     except MissingComponent as missing:
@@ -95,7 +95,7 @@ def require_backend(backend: str, built: Mapping[str, str]) -> None:
 
 
 def _named_architectures() -> list[str]:
-    return os.environ.get(ARCHITECTURES_VARIABLE, "").replace(",", " ").split()
+    return os.environ.get(_ARCHITECTURES_VARIABLE, "").replace(",", " ").split()
 
 
 @cache

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from commtune.campaign.file import CampaignFile, load_campaign
-from commtune.cli import app
+from commtune.cli import make_app
 from commtune.spaces import list_presets, load_space
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +70,9 @@ def test_every_page_is_in_the_navigation() -> None:
 
 def commands(group: TyperGroup, path: str = "commtune") -> Iterator[tuple[str, TyperCommand]]:
     """All commands with their full names."""
-    for name, command in group.commands.items():
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, TyperGroup):
             yield from commands(command, f"{path} {name}")
         elif isinstance(command, TyperCommand):
@@ -83,13 +85,13 @@ def sections(page: Path) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-COMMANDS = dict(commands(typer.main.get_group(app)))
+COMMANDS = dict(commands(make_app()))
 
 
 def options(command: TyperCommand) -> set[str]:
     """The options of a command, in all their spellings."""
     found = (p for p in command.params if isinstance(p, TyperOption))
-    return {word for option in found for word in option.opts} - {"--help"}
+    return {word for option in found for word in option.opts} - {"--help", "-h"}
 
 
 def test_every_command_and_no_other_is_documented() -> None:

@@ -51,7 +51,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
         shutil.copy(_KERNELS / "src" / name, folder / "src")
     for name, text in _SMALL.items():
         (folder / "src" / name).write_text(text)
-    monkeypatch.setattr("commtune.kernels.build.source_folder", lambda: folder)
+    monkeypatch.setattr("commtune.kernels.build._source_folder", lambda: folder)
 
 
 @pytest.mark.usefixtures("small")

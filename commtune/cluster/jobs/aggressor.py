@@ -170,10 +170,10 @@ class AggressorLaunch:
         traffic = self.read(place.records)
         if result.header is None or not traffic.bytes_moved:
             return result
-        return replace(result, header={**result.header, "beside": aggressor_facts(traffic)})
+        return replace(result, header={**result.header, "beside": _aggressor_facts(traffic)})
 
 
-def aggressor_facts(traffic: Traffic) -> dict[str, Any]:
+def _aggressor_facts(traffic: Traffic) -> dict[str, Any]:
     """What an aggressor did, as plain data that is kept with the run."""
     return {
         "bytes_moved": traffic.bytes_moved,

@@ -12,7 +12,7 @@ from commtune.model import JobKind, JobStage
 from commtune.tuner.ports import JobBook
 
 
-def running_jobs(queue: Queue) -> dict[str, str]:
+def _running_jobs(queue: Queue) -> dict[str, str]:
     """Slurm's numbers of our jobs that are not over, by key.
 
     A job is ours by its name: a number alone proves nothing, since Slurm uses numbers again.
@@ -46,7 +46,7 @@ def close_orphans(
         return
     for flight in left:
         flight.noted(number=flight.job.number or handing_in.known(flight))
-    alive = running_jobs(handing_in.queue)
+    alive = _running_jobs(handing_in.queue)
     handing_in.submission.cancel([alive[f.job.key] for f in left if f.job.key in alive])
     for flight in left:
         if last := flight.folder.finished():

@@ -13,13 +13,13 @@ from commtune.model import PROTECTED_NAMES, MpiFlavour, MpiInstallation
 
 #: What a run takes over from the controller's environment. Everything else stays outside: what
 #: happens to be set in somebody's shell neither changes a campaign nor leaks into it.
-BASE_NAMES = (
+_BASE_NAMES = (
     "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ",
     "USER", "XDG_RUNTIME_DIR",
 )  # fmt: skip
 
 #: Which GPUs are ours, in which order: set by schedulers and users, for all that we start.
-DEVICE_NAMES = (
+_DEVICE_NAMES = (
     "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
 )  # fmt: skip
@@ -113,7 +113,7 @@ def base_environment(
             ``LAUNCHER_NAMES`` and guards are taken from it.
         guards: names of further variables that pass unchanged where they are set.
     """
-    names = (*BASE_NAMES, *DEVICE_NAMES, *LAUNCHER_NAMES, *PROTECTED_NAMES, *guards)
+    names = (*_BASE_NAMES, *_DEVICE_NAMES, *LAUNCHER_NAMES, *PROTECTED_NAMES, *guards)
     environment = {name: inherited[name] for name in names if name in inherited}
     environment["PATH"] = _prepended(mpi.launcher.parent, environment.get("PATH", os.defpath))
     return {**_without_ssh(mpi, environment), **environment, **mpi.environment}

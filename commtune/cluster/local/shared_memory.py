@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-SHARED_MEMORY = Path("/dev/shm")
+_SHARED_MEMORY = Path("/dev/shm")
 
 #: Names that MPI libraries and our benchmark give: MPICH, Intel MPI, Open MPI, UCX, the canary.
 _OURS = re.compile(
@@ -20,7 +20,7 @@ _OURS = re.compile(
 )
 
 
-def remove_stale_segments(since: float, folder: Path = SHARED_MEMORY) -> int:
+def remove_stale_segments(since: float, folder: Path = _SHARED_MEMORY) -> int:
     """Removes segments of ours that no process uses any more; returns how many.
 
     Args:

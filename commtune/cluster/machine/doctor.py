@@ -106,10 +106,10 @@ def examine_machine(
     variables = os.environ if environment is None else environment
     data = platformdirs.user_data_path("commtune", appauthor=False)
     return [
-        check_python(),
-        check_venv(),
+        _check_python(),
+        _check_venv(),
         check_compiler(),
-        check_make(),
+        _check_make(),
         *check_mpi(project_mpi),
         check_cores(machine),
         check_shared_memory(Path("/dev/shm")),
@@ -123,18 +123,18 @@ def examine_machine(
     ]
 
 
-def check_python() -> Check:
+def _check_python() -> Check:
     """Whether this Python is new enough."""
     version = ".".join(map(str, sys.version_info[:3]))
     fine = sys.version_info[:2] >= _LEAST_PYTHON
     return Check("python", Status.OK if fine else Status.MISSING, f"Python {version}")
 
 
-def check_venv() -> Check:
+def _check_venv() -> Check:
     """Whether environments with pip can be made; Debian cuts that part off."""
     if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
         return Check("venv", Status.OK, "the venv module makes environments")
-    return Check("venv", Status.MISSING, "no venv with pip", install_package("venv"))
+    return Check("venv", Status.MISSING, "no venv with pip", _install_package("venv"))
 
 
 def check_compiler() -> Check:
@@ -142,14 +142,14 @@ def check_compiler() -> Check:
     for name in ("c++", "g++", "clang++"):
         if path := shutil.which(name):
             return Check("compiler", Status.OK, f"{path}: {_version_line(path)}")
-    return Check("compiler", Status.MISSING, "no C++ compiler", install_package("compiler"))
+    return Check("compiler", Status.MISSING, "no C++ compiler", _install_package("compiler"))
 
 
-def check_make() -> Check:
+def _check_make() -> Check:
     """Whether make is there."""
     if path := shutil.which("make"):
         return Check("make", Status.OK, f"{path}: {_version_line(path)}")
-    return Check("make", Status.WARNING, "no make: 'make tune' won't", install_package("make"))
+    return Check("make", Status.WARNING, "no make: 'make tune' won't", _install_package("make"))
 
 
 def check_mpi(project_mpi: Sequence[Path]) -> Iterator[Check]:
@@ -288,7 +288,7 @@ def check_settings_files(home: Path) -> Iterator[Check]:
             yield Check("environment", Status.WARNING, what)
 
 
-def install_package(what: str) -> str:
+def _install_package(what: str) -> str:
     """The command that installs a package here; empty where the package manager is unknown."""
     for tool, names in _PACKAGES.items():
         if shutil.which(tool):

@@ -26,7 +26,7 @@ from commtune.errors import CommtuneError, MissingComponent, UnknownName
 from commtune.model import MpiFlavour, MpiInstallation
 
 #: Folders to look for installed wheels in, before all others; separated like PATH.
-SEARCH_PATH_VARIABLE = "COMMTUNE_MPI_PATH"
+_SEARCH_PATH_VARIABLE = "COMMTUNE_MPI_PATH"
 
 _COMPILERS = ("mpicxx", "mpic++", "mpiCC")
 _LAUNCHERS = ("mpiexec", "mpirun")
@@ -153,9 +153,9 @@ def install_wheel(name: str, root: Path) -> MpiInstallation:
     return identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
 
 
-def wheel_roots(project_mpi: Sequence[Path] = ()) -> list[Path]:
+def _wheel_roots(project_mpi: Sequence[Path] = ()) -> list[Path]:
     """The folders that are searched for installed wheels, in order."""
-    named = os.environ.get(SEARCH_PATH_VARIABLE, "").split(os.pathsep)
+    named = os.environ.get(_SEARCH_PATH_VARIABLE, "").split(os.pathsep)
     return [*(Path(folder) for folder in named if folder), *project_mpi, data_root()]
 
 
@@ -205,7 +205,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
-    roots = wheel_roots(project_mpi)
+    roots = _wheel_roots(project_mpi)
     version = WHEELS[name].version
     for prefix in (p for root in roots for p in (root / f"{name}-{version}", root / name, root)):
         compiler = prefix / "bin" / "mpicxx"

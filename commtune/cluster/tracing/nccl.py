@@ -129,11 +129,11 @@ def trace_log(
         _setting(name, configuration.get(name), operation, log)
         for name in sorted({*names, *configuration})
     ]
-    said = executed_by_size(operation, log)
+    said = _executed_by_size(operation, log)
     return judge_execution(configuration, str(operation), settings, did=said, notes=log.warnings)
 
 
-def executed_by_size(operation: Operation, log: NcclLog) -> tuple[str, ...]:
+def _executed_by_size(operation: Operation, log: NcclLog) -> tuple[str, ...]:
     """What NCCL did: algorithm, protocol and channels by size, and how it connected the ranks."""
     calls = [choice.line() for choice in log.choices]
     calls += [f"transport {transport}" for transport in log.transports]
@@ -154,7 +154,7 @@ def _listen(evidence: TraceEvidence) -> TraceVerdict:
             name: _setting(name, evidence.configuration.get(name), operation, log)
             for name in evidence.names
         },
-        did=executed_by_size(operation, log),
+        did=_executed_by_size(operation, log),
         notes=log.warnings,
     )
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from commtune import wiring
+from commtune.commands.options import called_as
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 
@@ -17,3 +22,10 @@ def run(name: str, db: str | None, *, program: str) -> None:
     many = "s" if len(ended.numbers) > 1 else ""
     print(f"{name}: job{many} {', '.join(ended.numbers)} ended; what was measured is kept")
     print(f"  '{program} tune' or '{program} submit' with its file goes on with it")
+
+
+def cancel_command(
+    campaign: Annotated[str, typer.Argument(help="name of a campaign")], db: DbOption = None
+) -> None:
+    """End a campaign's jobs on Slurm, and nothing else."""
+    run(campaign, db, program=called_as())

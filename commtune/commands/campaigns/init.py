@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from commtune import wiring
+from commtune.commands.options import called_as
 from commtune.errors import CommtuneError, UserError
 from commtune.model import MpiFlavour
 
@@ -37,3 +41,11 @@ def _fitted(example: str) -> str:
     kept = [line for line in example.splitlines() if "MPIR_CVAR" not in line]
     space = wiring.preset_for(mpi, "allreduce")
     return "\n".join(kept).replace("mpich-host-allreduce", f"{space:<20}") + "\n"
+
+
+def init_command(
+    file: Annotated[Path, typer.Argument(help="file to write")] = Path("campaign.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="overwrite the file")] = False,
+) -> None:
+    """Write a commented campaign file to start from."""
+    run(file, force=force, program=called_as())

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from statistics import median
+from typing import Annotated
+
+import typer
 
 from commtune import wiring
 from commtune.campaign.file import CampaignSpec, load_campaign
@@ -21,6 +24,7 @@ from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.machine.description import describe_machine
 from commtune.commands import text
 from commtune.commands.campaigns.progress import LineReporter, TerminalReporter, make_reporter
+from commtune.commands.options import called_as
 from commtune.commands.signals import signals_interrupt
 from commtune.documents.quantities import QuantityError, parse_seconds
 from commtune.errors import CampaignChanged, EnvironmentFault, UserError
@@ -284,3 +288,13 @@ def _completed(header: GridHeader, result: RunResult) -> GridHeader:
         bus_factor=float(f"{largest.busbw * largest.median_s / largest.bytes:.6g}"),
         oversubscribed=result.oversubscribed,
     )
+
+
+def record_command(
+    campaign: Annotated[Path, typer.Argument(help="campaign file: space, workload, timing")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="the recording: NAME.jsonl.gz")],
+    runs: Annotated[int, typer.Option(help="runs of every configuration")] = 8,
+    limit: Annotated[str, typer.Option(help="refuse what would take longer: 30min, 4h")] = "4h",
+) -> None:
+    """Record runs of every configuration of a space, to be replayed; again: go on."""
+    run(campaign, out, runs, limit, program=called_as())

@@ -146,3 +146,8 @@ def _job(job: JobRecord) -> tuple[str, ...]:
         "" if job.reason in _NO_REASON else job.reason,
         job.nodes or f"{job.node_count} asked for",
     )
+
+
+def status_command(db: DbOption = None, json_output: JsonOption = False) -> None:
+    """List campaigns: trials, outcomes of runs, best confirmed gain, who works on them."""
+    run(db, json_output=json_output)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from commtune import wiring
 from commtune.commands.campaigns.loading import on_slurm
 from commtune.commands.flags import database_flag
+from commtune.commands.options import DbOption, called_as
 from commtune.db.codec import list_differences, to_json_value
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
@@ -90,3 +94,20 @@ def _tested(on: OnSlurm, script: str) -> str:
         raise EnvironmentFault(
             "there is no sbatch here to ask", hint="try it on a login node"
         ) from error
+
+
+def submit_command(
+    campaign: Annotated[Path, typer.Argument(help="campaign file that asks for Slurm")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="print the script, submit nothing")
+    ] = False,
+    test_only: Annotated[
+        bool, typer.Option("--test-only", help="ask Slurm whether it would take the job")
+    ] = False,
+    block: Annotated[
+        bool, typer.Option("--block", help="with --dry-run: the script of a job of one block")
+    ] = False,
+    db: DbOption = None,
+) -> None:
+    """Submit a job in which the campaign runs; further ones follow until it is done."""
+    run(campaign, db, dry_run=dry_run, test_only=test_only, block=block, program=called_as())

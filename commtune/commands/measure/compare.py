@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from commtune import wiring
 from commtune.campaign.workload import rounded_words
@@ -18,6 +20,7 @@ from commtune.commands import text
 from commtune.commands.campaigns.progress import make_reporter
 from commtune.commands.measure.compare_workload import Flags, workload_asked
 from commtune.commands.measure.operands import read_operand, remarks_on, set_notes, with_pins
+from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption, called_as
 from commtune.commands.profiles.stored import (
     on_slurm_again,
     seconds_flag,
@@ -215,11 +218,11 @@ def _row(difference: Difference) -> tuple[str, ...]:
         text.format_ratio(difference.ratio) if enough else "too few pairs",
         str(difference.ratio.pairs),
         # One machine speed by itself is not corrected for: no claim is made from it.
-        row_verdict(difference) if difference.speed == ALL else "",
+        _row_verdict(difference) if difference.speed == ALL else "",
     )
 
 
-def row_verdict(difference: Difference) -> str:
+def _row_verdict(difference: Difference) -> str:
     """What a row of the table says, in words."""
     if difference.faster is not None:
         return f"{difference.faster} is faster"
@@ -287,3 +290,29 @@ def comparison_data(question: Question, found: PairwiseResult) -> dict[str, Any]
             {**asdict(d), "faster": str(d.faster) if d.faster else None} for d in found.differences
         ],
     }
+
+
+def compare_command(
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="default, a profile, 'NAME=VALUE NAME=VALUE', @FILE, or baseline:NAME"
+        ),
+    ],
+    b: Annotated[str, typer.Argument(help="the same")],
+    op: OpOption = None,
+    ranks: Annotated[int | None, typer.Option(help="MPI processes on this machine")] = None,
+    sizes: Annotated[str | None, typer.Option(help="message sizes, as for tune")] = None,
+    mpi: Annotated[str | None, typer.Option(help="which MPI, as for tune")] = None,
+    time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
+    backend: BackendOption = None,
+    emulate_nodes: Annotated[
+        int | None,
+        typer.Option("--emulate-nodes", help="xccl: make one machine so many nodes, by sockets"),
+    ] = None,
+    db: DbOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Measure any two configurations against each other; nothing is stored."""
+    flags = Flags(op, ranks, sizes, mpi, time, backend, emulate_nodes)
+    run(a, b, flags, db, json_output=json_output, program=called_as())

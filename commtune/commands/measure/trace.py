@@ -8,10 +8,14 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from commtune import wiring
 from commtune.commands import text
 from commtune.commands.measure import bench
+from commtune.commands.options import BackendOption, EmulateOption, JsonOption
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import DEFAULT, Backend, Configuration, Execution, RunRequest, Workload
 from commtune.tuner.effective.settings import (
@@ -161,3 +165,23 @@ def _why_no_sums(workload: Workload) -> str:
     if workload.ranks < 3:
         return "with fewer than 3 ranks every order gives the same sum: none can be told apart"
     return "only floating-point sums (allreduce, reduce-scatter) tell the order of their terms"
+
+
+def trace_command(
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="what to set")
+    ] = None,
+    op: Annotated[str, typer.Option("--op", help="operation")] = "allreduce",
+    ranks: Annotated[int, typer.Option(help="MPI processes")] = 2,
+    sizes: Annotated[str, typer.Option(help="message sizes [8,1KiB,64KiB,1MiB]")] = "",
+    mpi: Annotated[str, typer.Option(help="which MPI")] = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, float64, int32 or uint8")] = "float32",
+    backend: BackendOption = None,
+    emulate_nodes: EmulateOption = 0,
+    json_output: JsonOption = False,
+) -> None:
+    """What the library makes of settings: which it took, ignored or replaced. Times nothing."""
+    written = Settings(
+        tuple(settings or ()), op, ranks, sizes, mpi, dtype, backend or "mpi-host", emulate_nodes
+    )
+    run(written, json_output=json_output)

@@ -6,9 +6,12 @@ import json
 import math
 import shlex
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from commtune.commands import text
+from commtune.commands.options import DbOption, JsonOption
 from commtune.commands.profiles.best_order import (
     Standing,
     conditions_of,
@@ -54,7 +57,7 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
         raise UserError(
             f"--op {question.op}: no such operation", hint=f"operations: {', '.join(Operation)}"
         ) from error
-    size = parse_size(question.size)
+    size = _parse_size(question.size)
     rows = best_profiles(
         database_url(db),
         question.op,
@@ -76,7 +79,7 @@ def run(question: Question, db: str | None, *, json_output: bool) -> None:
         print("\n" + others)
 
 
-def parse_size(written: str) -> int:
+def _parse_size(written: str) -> int:
     """Bytes from ``1MiB``.
 
     Raises:
@@ -234,3 +237,21 @@ def _plain(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
 
 def _shallow(row: BestRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in row.__dataclass_fields__}
+
+
+def best_command(
+    op: Annotated[str, typer.Option("--op", help="operation: allreduce, broadcast, ...")],
+    bytes_: Annotated[str, typer.Option("--bytes", help="message size: 1MiB")],
+    nodes: Annotated[int | None, typer.Option(help="measured on so many nodes")] = None,
+    ranks: Annotated[int | None, typer.Option(help="measured with so many ranks")] = None,
+    system: Annotated[
+        str | None, typer.Option(help="part of a system's name, or its fingerprint")
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="backend, such as mpi-host")] = None,
+    campaign: Annotated[str | None, typer.Option(help="only from this campaign")] = None,
+    db: DbOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """The best confirmed configuration for an operation and a message size."""
+    question = Question(op, bytes_, nodes, ranks, system, backend, campaign)
+    run(question, db, json_output=json_output)

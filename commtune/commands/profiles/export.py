@@ -5,8 +5,12 @@ from __future__ import annotations
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from commtune import __version__
+from commtune.commands.options import DbOption
 from commtune.db.queries.query_results import ProfileAnswer
 from commtune.errors import UserError
 from commtune.export import render_profile
@@ -18,7 +22,7 @@ def run(
 ) -> None:
     """Writes a profile in a format, to a file or to standard output."""
     answer = find_profile(reference, db)
-    rendered = render_profile(format_, export_document(answer), allow_unguarded=allow_unguarded)
+    rendered = render_profile(format_, _export_document(answer), allow_unguarded=allow_unguarded)
     if output is None:
         print(rendered, end="")
         return
@@ -43,7 +47,7 @@ def find_profile(reference: str, db: str | None) -> ProfileAnswer:
     return load_profile(database_url(db), reference)
 
 
-def export_document(answer: ProfileAnswer) -> ExportDocument:
+def _export_document(answer: ProfileAnswer) -> ExportDocument:
     """What an export says of a profile."""
     return ExportDocument(
         profile=answer.profile,
@@ -56,3 +60,19 @@ def export_document(answer: ProfileAnswer) -> ExportDocument:
         pinned=answer.pinned,
         unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
     )
+
+
+def export_command(
+    profile: Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")],
+    format_: Annotated[
+        str, typer.Option("--format", help="env, sh, csh, fish, json, lmod or tcl")
+    ] = "sh",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="file [stdout]")] = None,
+    allow_unguarded: Annotated[
+        bool,
+        typer.Option("--allow-unguarded", help="a module file without guards"),
+    ] = False,
+    db: DbOption = None,
+) -> None:
+    """Write a profile as a file that shells, programs or module systems load."""
+    run(profile, format_, output, db, allow_unguarded=allow_unguarded)

@@ -67,7 +67,7 @@ def of_best(campaign: CampaignSummary, db: str | None) -> Share | None:
         "operation": best.operation, "ranks": best.ranks, "nodes": best.nodes,
         "backend": best.backend,
     }  # fmt: skip
-    return of_time(workload, campaign.settings, said, best.bytes, best.tuned_s)
+    return _of_time(workload, campaign.settings, said, best.bytes, best.tuned_s)
 
 
 def of_answer(answer: BestRow, stored: CampaignDescription, db: str | None) -> Share | None:
@@ -89,10 +89,10 @@ def of_answer(answer: BestRow, stored: CampaignDescription, db: str | None) -> S
         "operation": answer.operation, "ranks": answer.ranks, "nodes": answer.nodes,
         "backend": answer.backend,
     }  # fmt: skip
-    return of_time(workload, stored.settings, said, points[0].bytes, taken_s)
+    return _of_time(workload, stored.settings, said, points[0].bytes, taken_s)
 
 
-def of_time(
+def _of_time(
     workload: Mapping[str, Any],
     settings: Mapping[str, Any],
     said: Mapping[str, Any] | None,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from commtune import wiring
 from commtune.commands import text
+from commtune.commands.options import DbOption
 from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
 from commtune.errors import MissingComponent, NoAnswer, UserError, install_command
@@ -30,7 +33,7 @@ def run(campaign: str, output: Path, db: str | None) -> None:
     if output.suffix not in _FORMATS:
         raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_FORMATS)}")
     profiles = _profiles(campaign, db)
-    figure = draw_plot(campaign, profiles)
+    figure = _draw_plot(campaign, profiles)
     figure.savefig(output)
     print(f"wrote {output}")
 
@@ -52,7 +55,7 @@ def _profiles(campaign: str, db: str | None) -> list[Profile]:
     return found
 
 
-def draw_plot(campaign: str, profiles: list[Profile]) -> Figure:
+def _draw_plot(campaign: str, profiles: list[Profile]) -> Figure:
     """The figure: times above, gains with intervals below, a column for each machine speed."""
     try:
         from matplotlib.figure import Figure
@@ -152,3 +155,12 @@ def _gains(axes: Axes, rows: list[dict[str, Any]]) -> None:
     axes.minorticks_off()
     axes.set_xlabel("message size (filled: recommended; hollow: keep the default)")
     axes.grid(alpha=0.3)
+
+
+def plot_command(
+    campaign: Annotated[str, typer.Argument(help="name of the campaign")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="SVG, PNG or PDF file")],
+    db: DbOption = None,
+) -> None:
+    """Draw default against tuned times of a campaign's confirmation."""
+    run(campaign, output, db)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from commtune import wiring
+from commtune.commands.options import DbOption
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
@@ -55,3 +59,16 @@ def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
 def _plain(name: str) -> str:
     """A campaign's name as that of a file: it may hold anything."""
     return re.sub(r"[^\w.+-]+", "-", name).strip(".-")[:_LONGEST] or "report"
+
+
+def report_command(
+    campaign: Annotated[str, typer.Argument(help="name of the campaign")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="HTML file, or a folder for it and pictures"),
+    ] = None,
+    png: Annotated[Path | None, typer.Option("--png", help="folder for the pictures")] = None,
+    db: DbOption = None,
+) -> None:
+    """Write a campaign's answer, evidence and method as one page, and its pictures."""
+    run(campaign, output, png, db)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
+
+import typer
 
 from commtune import process
 from commtune.campaign.protected import protected_settings
+from commtune.commands.options import DbOption
 from commtune.commands.profiles.export import find_profile
 from commtune.db.queries.query_results import ProfileAnswer
 from commtune.errors import UserError
@@ -22,7 +26,7 @@ def run(reference: str, command: list[str], db: str | None) -> None:
             "real system",
             hint="run the campaign on the machine itself",
         )
-    for warning in profile_warnings(answer):
+    for warning in _profile_warnings(answer):
         print(f"commtune: {warning}", file=sys.stderr)
     profiles = {**answer.pinned, **answer.profile.configuration}
     process.replace_process(
@@ -40,7 +44,7 @@ def _is_here(answer: ProfileAnswer) -> bool:
     return describe_machine().fingerprint() == answer.system.fingerprint
 
 
-def profile_warnings(answer: ProfileAnswer) -> list[str]:
+def _profile_warnings(answer: ProfileAnswer) -> list[str]:
     """What a user should know before a profile is applied here and now."""
     found = []
     if answer.profile.verdict is not Verdict.FASTER:
@@ -60,3 +64,12 @@ def profile_warnings(answer: ProfileAnswer) -> list[str]:
             "profile was measured otherwise"
         )
     return found
+
+
+def run_command(
+    command_line: Annotated[list[str], typer.Argument(help="the command and its arguments")],
+    profile: Annotated[str, typer.Option("--profile", "-p", help="the profile to run under")],
+    db: DbOption = None,
+) -> None:
+    """Run a command under a profile: commtune run --profile P -- mpiexec -n 2 ./program."""
+    run(profile, command_line, db)

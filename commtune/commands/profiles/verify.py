@@ -8,13 +8,16 @@ import time
 from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from commtune import wiring
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.commands import text
 from commtune.commands.campaigns.progress import LineReporter, TerminalReporter, make_reporter
+from commtune.commands.options import DbOption, JsonOption
 from commtune.commands.profiles.stored import find_profile, on_slurm_again, plan_of, seconds_flag
 from commtune.commands.signals import signals_interrupt
 from commtune.db.codec import list_differences
@@ -97,10 +100,10 @@ def run(
     url = database_url(db)
     where = str(sqlite_path(url) or shown_url(url))
     if json_output:
-        data = text.without_infinities(verification_data(question, found, where))
+        data = text.without_infinities(_verification_data(question, found, where))
         print(json.dumps(data, indent=2, allow_nan=False))
     else:
-        print(verification_summary(question, found, where))
+        print(_verification_summary(question, found, where))
     if found.stopped == "interrupted":
         print("commtune: interrupted; everything measured is kept", file=sys.stderr)
         sys.exit(130)
@@ -269,7 +272,7 @@ def _outlook(question: Question, phase: VerifyPhase) -> str:
     )
 
 
-def verification_summary(question: Question, found: Verification, where: str) -> str:
+def _verification_summary(question: Question, found: Verification, where: str) -> str:
     """What came of it, for people."""
     so_far = "so far " if found.stopped == "interrupted" else ""
     parts = [
@@ -356,7 +359,7 @@ def _tens(seconds_: float) -> int:
     return 10 * (int(seconds_) // 10 + 1)
 
 
-def verification_data(question: Question, found: Verification, where: str) -> dict[str, Any]:
+def _verification_data(question: Question, found: Verification, where: str) -> dict[str, Any]:
     """The same as plain data, for ``--json``."""
     return {
         "profile": question.name,
@@ -397,3 +400,17 @@ def _size_plain(size: SizeVerification) -> dict[str, Any]:
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def verify_command(
+    profile: Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")],
+    time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
+    mpi: Annotated[str | None, typer.Option(help="which MPI [the campaign's]")] = None,
+    db: DbOption = None,
+    json_output: JsonOption = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
+    ] = False,
+) -> None:
+    """Measure a profile again: exit code 0 holds, 10 weaker, 11 gone, 12 worse, 13 undecided."""
+    run(profile, time, mpi, db, json_output=json_output, take_over=take_over)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from commtune.commands.options import JsonOption
 from commtune.commands.reference import explain_many
 from commtune.documents.nearest import quote_value
 from commtune.errors import UnknownName
@@ -226,3 +229,13 @@ def _entry(entry: KnownVariable) -> dict[str, Any]:
             for key, interaction in entry.interactions.items()
         },
     }
+
+
+def spaces_explain_command(
+    variable: Annotated[
+        str, typer.Argument(help="like NCCL_PROTO; 'UCX_*RNDV*' or ucx: a line each")
+    ],
+    json_output: JsonOption = False,
+) -> None:
+    """What a variable does, its values, default, versions and dangers."""
+    run(variable, json_output=json_output)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from commtune.commands import text
+from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
 from commtune.systems import list_systems
@@ -87,3 +90,13 @@ def _wrapped(line: str, indent: str = "      ") -> str:
 
 def _plain(one: NamedFinding) -> dict[str, Any]:
     return {"name": one.name, **one.finding.model_dump(mode="json"), "source": one.source}
+
+
+def findings_command(
+    system: Annotated[
+        str | None, typer.Option(help="only those on this system, as systems list names it")
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """What papers measured on described systems, for campaigns to see again."""
+    show_findings(system, json_output=json_output)

@@ -7,10 +7,13 @@ import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from commtune.campaign.file import load_campaign
 from commtune.commands import text
+from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import CommtuneError, SpaceError, UnknownName
 from commtune.spaces import (
@@ -84,7 +87,7 @@ def _sizes(name: str) -> list[str]:
     return [size for size in sizes if size != name and size in list_presets()]
 
 
-def validate_spaces(files: list[Path], *, json_output: bool) -> None:
+def _validate_spaces(files: list[Path], *, json_output: bool) -> None:
     """Checks files; exits with 2 if one is wrong."""
     results = [(file, _problem(file)) for file in files]
     if json_output:
@@ -199,3 +202,21 @@ def _wrapped(line: str) -> str:
         " ".join(line.split()), _WIDTH, initial_indent="    ", subsequent_indent="        ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
+
+
+def spaces_list_command(
+    library: Annotated[str | None, typer.Argument(help="only those for this library")] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """The spaces that come with commtune."""
+    show_spaces(library, json_output=json_output)
+
+
+def spaces_show_command(name: str, json_output: JsonOption = False) -> None:
+    """Variables of a space, with values, conditions, dangers and sources."""
+    show_space(name, json_output=json_output)
+
+
+def spaces_validate_command(files: list[Path], json_output: JsonOption = False) -> None:
+    """Check space files."""
+    _validate_spaces(files, json_output=json_output)

@@ -8,10 +8,13 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from commtune.cluster.machine.inventory import inspect_machine
 from commtune.commands import text
+from commtune.commands.options import JsonOption, called_as
 from commtune.systems import System, list_systems, load_system
 from commtune.systems.detection.comparison import FactComparison, FactVerdict, compare_machine
 from commtune.systems.detection.recognition import (
@@ -23,7 +26,7 @@ from commtune.systems.detection.recognition import (
 from commtune.systems.detection.seen import SeenMachine
 
 #: Exit code where the machine is none of the described ones.
-NOT_RECOGNIZED = 4
+_NOT_RECOGNIZED = 4
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def detect_system(
     else:
         _say(seen, certain, alike, held, len(known), program)
     if not certain:
-        sys.exit(NOT_RECOGNIZED)
+        sys.exit(_NOT_RECOGNIZED)
 
 
 def _held(
@@ -192,3 +195,13 @@ def _next(certain: list[Match], held: list[_Held], program: str) -> str:
     if named:
         return f"if it is that system, say under 'recognized' in {named[0]} by what it is known"
     return f"describe it: {program} systems new NAME -o NAME.yaml"
+
+
+def systems_detect_command(
+    descriptions: Annotated[
+        list[str] | None, typer.Argument(help="your own, ./my-system.yaml, to hold it against")
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Which described system this machine is, and where it differs; exit code 4: none."""
+    run(descriptions or (), json_output=json_output, program=called_as())

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from commtune.cluster.machine.inventory import inspect_machine
+from commtune.commands.options import called_as
 from commtune.errors import UserError
 from commtune.spaces import parse_document
 from commtune.systems import build_system, list_systems
@@ -57,3 +61,16 @@ def _exists(file: Path) -> UserError:
         f"{file} exists already, and is not overwritten",
         hint="name another file by -o, and compare the two",
     )
+
+
+def systems_new_command(
+    name: Annotated[str, typer.Argument(help="what the system is to be called")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="file to write [NAME.yaml]")
+    ] = None,
+    partition: Annotated[
+        str, typer.Option(help="Slurm's partition for campaigns [Slurm's default]")
+    ] = "",
+) -> None:
+    """Write a first description of this machine from what is seen here."""
+    run(name, output, partition, program=called_as())

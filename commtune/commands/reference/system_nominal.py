@@ -26,7 +26,7 @@ _WIDTH = 96
 _Found = Mapping[tuple[str, int], Nominal]
 
 
-def nominal_bounds(fabric: Fabric) -> _Found:
+def _nominal_bounds(fabric: Fabric) -> _Found:
     """The nominal bandwidth of the main operations, by operation and number of nodes."""
     memory = Memory.DEVICE if fabric.gpus else Memory.HOST
     each = fabric.gpus or 1
@@ -41,7 +41,7 @@ def nominal_bounds(fabric: Fabric) -> _Found:
 
 def nominal_lines(fabric: Fabric) -> Iterator[str]:
     """For people."""
-    found = nominal_bounds(fabric)
+    found = _nominal_bounds(fabric)
     nodes = sorted({nodes for _, nodes in found})
     each = "all GPUs of a node, a rank each" if fabric.gpus else "a rank a node, in host memory"
     yield f"\nnominal bus bandwidth: Gb/s (GB/s); {each}"
@@ -116,5 +116,5 @@ def nominal_data(fabric: Fabric) -> list[dict[str, Any]]:
             "limit_why": found.limit_why,
             "assumptions": list(found.assumptions),
         }
-        for (operation, nodes), found in nominal_bounds(fabric).items()
+        for (operation, nodes), found in _nominal_bounds(fabric).items()
     ]

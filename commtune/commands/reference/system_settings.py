@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from commtune.commands import text
+from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
 from commtune.systems import list_systems
@@ -119,3 +122,13 @@ def _plain(one: ReferenceSettings) -> dict[str, Any]:
         "elsewhere": dict(one.elsewhere),
         "fit": one.baseline.fit,
     }
+
+
+def systems_baselines_command(
+    system: Annotated[
+        str | None, typer.Argument(help="those for this system, or the one of this name, in full")
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Named sets of variables that sites, vendors and studies set or recommend."""
+    run(system, json_output=json_output)

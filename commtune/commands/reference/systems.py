@@ -273,3 +273,18 @@ def _disputes(system: System) -> Iterator[str]:
         yield "\nnot known"
     for question in system.unknown:
         yield _wrapped(question)
+
+
+def systems_list_command(json_output: JsonOption = False) -> None:
+    """The system descriptions that come with commtune."""
+    show_systems(json_output=json_output)
+
+
+def systems_show_command(name: str, json_output: JsonOption = False) -> None:
+    """What is known of a system, with sources, conflicts and what nobody says."""
+    show_system(name, json_output=json_output)
+
+
+def systems_validate_command(files: list[Path], json_output: JsonOption = False) -> None:
+    """Check system descriptions."""
+    validate_systems(files, json_output=json_output)

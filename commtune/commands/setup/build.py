@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from commtune import wiring
 from commtune.commands import text
+from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError
 from commtune.kernels.build import BuiltBenchmark
@@ -117,3 +120,18 @@ def _plain(answer: _Answer) -> dict[str, Any]:
         "backends": [name for name in answer.backends if name not in answer.waived],
         "waived": dict(answer.waived),
     }
+
+
+def build_command(
+    mpi: Annotated[str, typer.Option(help="which MPI, as for tune")] = "auto",
+    gpu: Annotated[str, typer.Option(help="auto, none, cuda or hip")] = "auto",
+    arch: Annotated[
+        list[str] | None,
+        typer.Option(help="architecture of GPUs to build for, such as 90 or gfx90a; repeatable"),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="file for what CMake and compilers say")] = None,
+    again: Annotated[bool, typer.Option("--again", help="build, even if it was before")] = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Build the benchmark, and say which backends are in it and why others are not."""
+    run(mpi, gpu, tuple(arch or ()), log, again=again, json_output=json_output)

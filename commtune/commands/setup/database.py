@@ -24,3 +24,13 @@ def upgrade_schema(db: str | None) -> None:
         )
     bring_up(url)
     print(f"{shown_url(url)} has the schema of this version")
+
+
+def db_path_command(db: DbOption = None) -> None:
+    """Where the database is."""
+    show_path(db)
+
+
+def db_upgrade_command(db: DbOption = None) -> None:
+    """Bring the database's schema to this version of commtune."""
+    upgrade_schema(db)

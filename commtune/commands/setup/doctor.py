@@ -72,3 +72,8 @@ def _lines(rows: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str
         first, *rest = textwrap.wrap(what, room, break_long_words=False, break_on_hyphens=False)
         yield area, state, first
         yield from (("", "", line) for line in rest)
+
+
+def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None:
+    """What this machine has, what is missing, and the command that mends it."""
+    run(db, json_output=json_output)

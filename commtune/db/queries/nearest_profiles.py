@@ -70,7 +70,7 @@ def explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) 
     Args:
         given: the conditions of the question, by name.
     """
-    asked = ", ".join([op, show_bytes(size), *(f"{name} {v}" for name, v in given.items())])
+    asked = ", ".join([op, _show_bytes(size), *(f"{name} {v}" for name, v in given.items())])
     there = rows(_THERE, {})
     if not there:
         names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id", {})]
@@ -89,12 +89,12 @@ def explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) 
 
 
 def _there(row: Mapping[str, Any]) -> str:
-    sizes = f"{show_bytes(row['low'])} to {show_bytes(row['high'])}"
+    sizes = f"{_show_bytes(row['low'])} to {_show_bytes(row['high'])}"
     ranks = f"{row['ranks']} ranks on {row['nodes']} node{'s' if row['nodes'] != 1 else ''}"
     return f"{row['operation']}, {sizes}, {ranks}, {row['backend']}, on {row['system']}"
 
 
-def show_bytes(size: int) -> str:
+def _show_bytes(size: int) -> str:
     """A size in the largest binary unit that says it exactly."""
     for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size and size % (1 << power) == 0:

@@ -40,7 +40,7 @@ class StoredJobs:
             DatabaseFault: it would go back to an earlier stage, or is another campaign's.
         """
         with self.database.write(self.patience) as connection:
-            put_job(connection, self.campaign_id, job)
+            _put_job(connection, self.campaign_id, job)
 
     def open_jobs(self) -> list[JobRecord]:
         """Jobs that are not over, in the order they were prepared; the others are not read."""
@@ -50,15 +50,15 @@ class StoredJobs:
     def all_jobs(self) -> list[JobRecord]:
         """All jobs, in the order they were prepared; as many as the campaign ever had."""
         with self.database.read() as connection:
-            return all_jobs(connection, self.campaign_id)
+            return _all_jobs(connection, self.campaign_id)
 
     def node_hours(self) -> float:
         """Node-hours of all jobs, those under way as far as they are known."""
         with self.database.read() as connection:
-            return node_hours(connection, self.campaign_id)
+            return _node_hours(connection, self.campaign_id)
 
 
-def put_job(connection: Connection, campaign_id: int, job: JobRecord) -> None:
+def _put_job(connection: Connection, campaign_id: int, job: JobRecord) -> None:
     """Stores a job, in the place of what was known of it.
 
     Raises:
@@ -107,7 +107,7 @@ def open_jobs_by_campaign(connection: Connection) -> Mapping[int, list[JobRecord
     return found
 
 
-def all_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
+def _all_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
     """All jobs of a campaign, in the order they were prepared."""
     rows = connection.execute(
         select(Job.__table__)
@@ -117,7 +117,7 @@ def all_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
     return [_job(row) for row in rows]
 
 
-def node_hours(connection: Connection, campaign_id: int) -> float:
+def _node_hours(connection: Connection, campaign_id: int) -> float:
     """Node-hours of all jobs of a campaign; the index holds them, no row is read."""
     total = connection.execute(
         select(func.sum(Job.node_hours)).where(Job.campaign_id == campaign_id)

@@ -47,7 +47,7 @@ from commtune.model import (
 )
 
 #: Characters of a run's output that are kept: its end.
-TAIL_CHARACTERS = 4000
+_TAIL_CHARACTERS = 4000
 
 
 def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandle:
@@ -320,7 +320,7 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
         "wall_s": result.wall_s,
         "exit_code": result.exit_code,
         "detail": clean_text(result.detail),
-        "output_tail": clean_text(result.output_tail[-TAIL_CHARACTERS:]),
+        "output_tail": clean_text(result.output_tail[-_TAIL_CHARACTERS:]),
         "oversubscribed": result.oversubscribed,
         "other_load": result.other_load,
         "header": to_json_value(result.header),

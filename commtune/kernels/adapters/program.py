@@ -31,7 +31,7 @@ OUTPUTS: Mapping[str, Read] = {
     "json-line": read_json_lines,
 }
 #: Words in a command that are replaced.
-PLACEHOLDERS = ("{sizes}", "{smallest}", "{largest}", "{ranks}", "{run_id}", "{json}")
+_PLACEHOLDERS = ("{sizes}", "{smallest}", "{largest}", "{ranks}", "{run_id}", "{json}")
 
 _LARGEST_FILE = 64 * 2**20
 _END = re.compile(r"^#commtune: ended (\d+) after (\S*) (\S*)$", re.MULTILINE)

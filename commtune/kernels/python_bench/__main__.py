@@ -1,4 +1,4 @@
-"""``python -m commtune.kernels.python_bench``: the benchmark in Python, see docs/own-benchmark.md."""
+"""``python -m commtune.kernels.python_bench``: the benchmark in Python (docs/own-benchmark.md)."""
 
 from __future__ import annotations
 

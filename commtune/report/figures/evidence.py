@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Points = Sequence[SizePoint]
+_Points = Sequence[SizePoint]
 #: Dots of a size that are drawn at most: a cloud of more looks the same.
 _MOST_DOTS = 150
 #: Half the width of a cloud of dots, in factors of two.
@@ -36,7 +36,7 @@ _CLOUD = 0.16
 _BESIDE = 0.34
 
 
-def draw_speedups(points: Points, minimum_gain: float) -> Picture:
+def draw_speedups(points: _Points, minimum_gain: float) -> Picture:
     """Times above, ratios with intervals below, a column for each machine speed."""
     sound = [p for p in points if p.is_judged]
     speeds = _speeds(sound)
@@ -48,7 +48,7 @@ def draw_speedups(points: Points, minimum_gain: float) -> Picture:
         sizes = sorted({p.bytes for p in sound})
         for column, speed in enumerate(speeds):
             here = [p for p in sound if p.evidence.speed == speed]
-            _times(axes[0][column], here, speed_title(speed, len(speeds)))
+            _times(axes[0][column], here, _speed_title(speed, len(speeds)))
             _ratios(axes[1][column], here, minimum_gain)
             size_axis(axes[0][column], sizes, label="")
             size_axis(axes[1][column], sizes)
@@ -71,7 +71,7 @@ def draw_speedups(points: Points, minimum_gain: float) -> Picture:
     )
 
 
-def draw_pairs(points: Points) -> Picture:
+def draw_pairs(points: _Points) -> Picture:
     """Every pair of runs as a dot, with the interval that was made of them."""
     sound = [p for p in points if p.pairs and p.is_judged]
     speeds = _speeds(sound)
@@ -83,7 +83,7 @@ def draw_pairs(points: Points) -> Picture:
             here = [p for p in sound if p.evidence.speed == speed]
             _clouds(axis, here)
             size_axis(axis, sizes)
-            axis.set_title(speed_title(speed, len(speeds)))
+            axis.set_title(_speed_title(speed, len(speeds)))
             ratio_axis(axis)
         axes[0].set_ylabel("default time / candidate's, per pair")
         _limit_clouds(axes, sound)
@@ -104,7 +104,7 @@ def draw_pairs(points: Points) -> Picture:
     )
 
 
-def draw_bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], nominal: Nominal
+def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], nominal: Nominal
               ) -> Picture:  # fmt: skip
     """Bus bandwidth of both by size, with what the machine is built for.
 
@@ -127,7 +127,7 @@ def draw_bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], n
             axis.plot(x, tuned, "s-", color=BLUE, ms=5, label="best candidate")
             axis.axhline(line / 1e9, color=GREEN, lw=1.2, label="nominal")
             axis.set_ylim(0)
-            axis.set_title(speed_title(speed, len(speeds)))
+            axis.set_title(_speed_title(speed, len(speeds)))
             size_axis(axis, sorted(set(x)))
         axes[0].legend()
         axes[0].set_ylabel("bus bandwidth, GB/s")
@@ -142,7 +142,7 @@ def draw_bandwidth(points: Points, busbw: Callable[[SizePoint, float], float], n
     )
 
 
-def speed_title(speed: str, speeds: int) -> str:
+def _speed_title(speed: str, speeds: int) -> str:
     """Title of a column for a machine speed."""
     if speed == "all":
         return "all machine speeds together" if speeds > 1 else ""
@@ -177,11 +177,11 @@ _TICKS = (1, 2, 0.5, 4, 0.25, 8, 0.125, 16, 1.5, 1.2, 0.8, 1.1, 0.9, 3, 0.33, 6,
           1.8, 0.7, 0.6, 2.5, 0.4, 1.05, 0.95, 1.02, 0.98, 1.01, 0.99)  # fmt: skip
 
 
-def _speeds(points: Points) -> list[str]:
+def _speeds(points: _Points) -> list[str]:
     return sorted({p.evidence.speed for p in points}, key=lambda s: SPEED_ORDER.get(s, 9))
 
 
-def _alt(points: Points) -> str:
+def _alt(points: _Points) -> str:
     used = [p for p in points if p.is_recommended]
     if not used:
         return "Times and gains by message size; the default is recommended at every size."
@@ -193,7 +193,7 @@ def _alt(points: Points) -> str:
     )
 
 
-def _times(axes: Axes, points: Points, title: str) -> None:
+def _times(axes: Axes, points: _Points, title: str) -> None:
     x = [p.bytes for p in points]
     axes.plot(x, [p.evidence.default_s for p in points], "o--", color=INK, mfc=PAPER,
               label="default")  # fmt: skip
@@ -209,7 +209,7 @@ def _times(axes: Axes, points: Points, title: str) -> None:
     axes.legend(loc="upper left")
 
 
-def _ratios(axes: Axes, points: Points, minimum_gain: float) -> None:
+def _ratios(axes: Axes, points: _Points, minimum_gain: float) -> None:
     for point in points:
         gain = point.evidence.gain
         axes.errorbar([point.bytes], [gain.ratio],
@@ -219,7 +219,7 @@ def _ratios(axes: Axes, points: Points, minimum_gain: float) -> None:
     axes.axhline(1 + minimum_gain, color=VERMILION, lw=1, ls=":")
 
 
-def _limit(axes: Sequence[Axes], points: Points) -> None:
+def _limit(axes: Sequence[Axes], points: _Points) -> None:
     """Wild intervals are cut off rather than making all others flat."""
     gains = [p.evidence.gain for p in points]
     low = min([1.0, *(max(g.low, g.ratio / 1.5) for g in gains)])
@@ -229,7 +229,7 @@ def _limit(axes: Sequence[Axes], points: Points) -> None:
         ratio_axis(axis)
 
 
-def _clouds(axes: Axes, points: Points) -> None:
+def _clouds(axes: Axes, points: _Points) -> None:
     for point in points:
         ratios = [pair.ratio for pair in point.pairs]
         every = 1 + (len(ratios) - 1) // _MOST_DOTS
@@ -255,7 +255,7 @@ def _scatter(index: int) -> float:
     return 2 * (index * 0.6180339887 % 1) - 1
 
 
-def _limit_clouds(axes: Sequence[Axes], points: Points) -> None:
+def _limit_clouds(axes: Sequence[Axes], points: _Points) -> None:
     """All dots but far outliers, and all intervals but wild ones."""
     low, high = outlier_limits([pair.ratio for pair in p.pairs] for p in points)
     low = min([0.98, low, *(max(p.evidence.gain.low, low / 1.2) for p in points)])

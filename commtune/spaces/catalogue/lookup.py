@@ -36,7 +36,7 @@ class KnownVariable:
     @property
     def interactions(self) -> dict[str, Interaction]:
         """What holds between it and others."""
-        return interactions_of(self.catalogue, self.name)
+        return _interactions_of(self.catalogue, self.name)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def look_up(name: str) -> LookupResult:
         (file, key, interaction)
         for file in files
         if file.library not in describing
-        for key, interaction in interactions_of(file, name).items()
+        for key, interaction in _interactions_of(file, name).items()
     )
     undescribed = tuple(file for file in files if name in file.others)
     return LookupResult(name, known, not_read, undescribed, elsewhere)
@@ -106,7 +106,7 @@ def _own_spelling(file: Catalogue, name: str) -> str:
     return name
 
 
-def interactions_of(file: Catalogue, name: str) -> dict[str, Interaction]:
+def _interactions_of(file: Catalogue, name: str) -> dict[str, Interaction]:
     """The interactions of a catalogue that name a variable."""
     return {
         key: interaction

@@ -26,10 +26,10 @@ _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _PATTERN = r"^[A-Za-z_*][A-Za-z0-9_*]*$"
 _WORDS: dict[str, Any] = {"type": ["string", "number"]}
 
-Name = Annotated[str, Field(pattern=_NAME)]
-VariableName = Annotated[str, Field(pattern=_VARIABLE)]
+_Name = Annotated[str, Field(pattern=_NAME)]
+_VariableName = Annotated[str, Field(pattern=_VARIABLE)]
 #: A name, or several with ``*`` for any letters.
-Pattern = Annotated[str, Field(pattern=_PATTERN)]
+_Pattern = Annotated[str, Field(pattern=_PATTERN)]
 
 
 def _as_list(value: object) -> object:
@@ -47,7 +47,7 @@ def _one_or_list(item: dict[str, Any], least: int = 1) -> dict[str, Any]:
     return {"anyOf": [item, {"type": "array", "items": item, "minItems": least}]}
 
 
-Texts = Annotated[
+_Texts = Annotated[
     list[Text],
     BeforeValidator(_as_list),
     Field(min_length=1),
@@ -55,8 +55,8 @@ Texts = Annotated[
 ]
 
 #: Keys of ``sources``, each with the files, pages or lines in it.
-Places = Annotated[
-    dict[Name, list[str]],
+_Places = Annotated[
+    dict[_Name, list[str]],
     BeforeValidator(_as_places),
     Field(min_length=1),
     WithJsonSchema(
@@ -94,11 +94,11 @@ class Range(Model):
 class Need(Model):
     """Another variable without whose value this one has no effect."""
 
-    variable: VariableName
+    variable: _VariableName
     """The other variable."""
-    one_of: Texts | None = None
+    one_of: _Texts | None = None
     """It has one of these values; its default counts where it is unset."""
-    none_of: Texts | None = None
+    none_of: _Texts | None = None
     """It has none of these values."""
     above: Number | None = None
     """It is a number above this one."""
@@ -123,7 +123,7 @@ class Variable(Model):
     type: Literal["bool", "choice", "integer", "bytes", "number", "text", "path"]
     """What its values are: a switch, one of several words, a whole number, a size, a number with
     a fraction, free text, or a file."""
-    part: Name | None = None
+    part: _Name | None = None
     """The part of the library that reads it, one of `parts`."""
     values: list[Text] = []
     """The legal values; where the library takes lists of words, useful ones."""
@@ -148,9 +148,9 @@ class Variable(Model):
     """The last version known to have it; left out while it is still there."""
     values_since: dict[Text, list[Text]] = {}
     """Values that came later: for a version, those that are new in it."""
-    aliases: list[VariableName] = []
+    aliases: list[_VariableName] = []
     """Other names that the library reads as well."""
-    replaced_by: list[VariableName] = []
+    replaced_by: list[_VariableName] = []
     """Variables that do the same in newer versions."""
     meaning: str
     """What it does, and what it trades."""
@@ -183,14 +183,14 @@ class Variable(Model):
     """What the entry rests on."""
     documented: Truth
     """Whether the library's own documentation names it."""
-    source: Places
+    source: _Places
     """Keys of `sources`, each with the files or pages in it."""
 
 
 class Interaction(Model):
     """What holds between variables."""
 
-    variables: Annotated[list[Pattern], Field(min_length=1)]
+    variables: Annotated[list[_Pattern], Field(min_length=1)]
     """The variables; `*` stands for any letters."""
     rule: str
     """What holds, in words."""
@@ -205,7 +205,7 @@ class NotVariable(Model):
     """Why it isn't one."""
     truth: str
     """What holds instead, in words."""
-    use: list[VariableName] = []
+    use: list[_VariableName] = []
     """The right names."""
 
 
@@ -234,15 +234,15 @@ class Catalogue(Model):
 
     catalogue: VersionOne
     """Version of this format."""
-    library: Name
+    library: _Name
     """Name of the library, in small letters."""
     title: str
     """Name of the library, as people write it."""
     summary: str
     """One or two sentences on what the library is and what its variables are like."""
-    prefixes: Annotated[list[VariableName], Field(min_length=1)]
+    prefixes: Annotated[list[_VariableName], Field(min_length=1)]
     """What its variables begin with."""
-    other_prefixes: dict[VariableName, list[VariableName]] = {}
+    other_prefixes: dict[_VariableName, list[_VariableName]] = {}
     """Prefixes that the library takes for another: those in the list work as the key does."""
     numbers: str
     """How it reads numbers and sizes."""
@@ -252,17 +252,17 @@ class Catalogue(Model):
     """Files from which it takes settings, besides the environment."""
     checked: Checked
     """What the entries were compared with."""
-    sources: Annotated[dict[Name, str], Field(min_length=1)]
+    sources: Annotated[dict[_Name, str], Field(min_length=1)]
     """Where facts are from: a short key, and what and where it is, with its version."""
-    parts: dict[Name, Part] = {}
+    parts: dict[_Name, Part] = {}
     """Parts of the library with variables of their own."""
-    variables: Annotated[dict[VariableName, Variable], Field(min_length=1)]
+    variables: Annotated[dict[_VariableName, Variable], Field(min_length=1)]
     """The variables by name."""
-    interactions: dict[Name, Interaction] = {}
+    interactions: dict[_Name, Interaction] = {}
     """What holds between variables, by a name of its own."""
-    not_variables: dict[Pattern, NotVariable] = {}
+    not_variables: dict[_Pattern, NotVariable] = {}
     """Names that people set and that aren't read."""
-    others: list[VariableName] = []
+    others: list[_VariableName] = []
     """Further names that it reads, and that have no entry."""
 
     def newest_of(self, variable: Variable) -> str:
@@ -271,7 +271,7 @@ class Catalogue(Model):
         return part or self.checked.newest
 
 
-def json_schema() -> dict[str, Any]:
+def _json_schema() -> dict[str, Any]:
     """The JSON Schema of a catalogue file."""
     schema = Catalogue.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -279,4 +279,4 @@ def json_schema() -> dict[str, Any]:
 
 def json_schema_text() -> str:
     """The JSON Schema as it is shipped."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+    return json.dumps(_json_schema(), indent=2) + "\n"

@@ -21,11 +21,11 @@ class Page:
 
     def add(self, line: str = "", comment: str = "") -> None:
         """A line, with what its author should know beside it."""
-        self.lines.append(f"{line}  # {printable(comment)}" if comment else line)
+        self.lines.append(f"{line}  # {_printable(comment)}" if comment else line)
 
     def comment(self, text: str, indent: str = "  ") -> None:
         """A line of its own."""
-        self.lines.append(f"{indent}# {printable(text)}")
+        self.lines.append(f"{indent}# {_printable(text)}")
 
     def placeholder(self, line: str, what: str, comment: str) -> None:
         """A value that nobody found."""
@@ -40,10 +40,10 @@ def yaml_text(value: str) -> str:
     if plain and not reserved:
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{printable(escaped)}"'
+    return f'"{_printable(escaped)}"'
 
 
-def printable(value: str) -> str:
+def _printable(value: str) -> str:
     """Without what YAML refuses and terminals obey."""
     return "".join(letter if letter.isprintable() else " " for letter in value)
 

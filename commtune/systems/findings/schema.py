@@ -26,7 +26,7 @@ def _operation(word: object) -> object:
     return word
 
 
-OperationWord = Annotated[
+_OperationWord = Annotated[
     str, BeforeValidator(_operation), WithJsonSchema({"enum": [str(word) for word in Operation]})
 ]
 
@@ -51,7 +51,7 @@ class Finding(Model):
     """Where, as descriptions call them; empty where it is of no one in particular."""
     libraries: list[Name]
     """With which libraries, as search spaces call them; empty for none in particular."""
-    operations: list[OperationWord] = Field(default_factory=list)
+    operations: list[_OperationWord] = Field(default_factory=list)
     """In which operations; empty where none is named."""
     least_bytes: Size | None = None
     """From this size on; without it, no least size is named."""
@@ -86,7 +86,7 @@ class FindingFile(Model):
     """The findings by name."""
 
 
-def json_schema() -> dict[str, Any]:
+def _json_schema() -> dict[str, Any]:
     """The JSON Schema of a file of findings."""
     schema = FindingFile.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -94,4 +94,4 @@ def json_schema() -> dict[str, Any]:
 
 def json_schema_text() -> str:
     """The JSON Schema as it is shipped."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+    return json.dumps(_json_schema(), indent=2) + "\n"

@@ -10,7 +10,7 @@ from itertools import pairwise, permutations
 from commtune.systems.nominal.fabric import Edge, Fabric
 
 #: Vertices of a node; how much goes from one GPU to another.
-Path = tuple[int, ...]
+_Path = tuple[int, ...]
 Demand = tuple[int, int, float]
 
 #: Nodes with more vertices are cut around single vertices only: the others are too many.
@@ -21,9 +21,9 @@ _RING_STEPS = 50_000
 
 
 @lru_cache(maxsize=4096)
-def shortest_paths(fabric: Fabric, start: int, end: int) -> tuple[Path, ...]:
+def shortest_paths(fabric: Fabric, start: int, end: int) -> tuple[_Path, ...]:
     """All paths with the fewest hops; none where there is no way."""
-    paths: list[Path] = [(start,)]
+    paths: list[_Path] = [(start,)]
     seen = {start}
     while paths and end not in seen:
         paths = [(*path, to) for path in paths for to in _next(fabric, path[-1]) if to not in seen]
@@ -35,12 +35,12 @@ def _next(fabric: Fabric, vertex: int) -> Iterator[int]:
     return (to for start, to in fabric.capacity if start == vertex)
 
 
-def path_width(fabric: Fabric, path: Path) -> float:
+def path_width(fabric: Fabric, path: _Path) -> float:
     """A path is as wide as its narrowest hop."""
     return min(fabric.capacity[hop] for hop in pairwise(path))
 
 
-def widest_path(fabric: Fabric, start: int, end: int) -> Path | None:
+def widest_path(fabric: Fabric, start: int, end: int) -> _Path | None:
     """The widest of the shortest paths; the first of those that are as wide."""
     return max(
         shortest_paths(fabric, start, end), key=lambda p: path_width(fabric, p), default=None

@@ -100,7 +100,7 @@ class BaselineFile(Model):
     """The sets by name."""
 
 
-def json_schema() -> dict[str, Any]:
+def _json_schema() -> dict[str, Any]:
     """The JSON Schema of a file of baselines."""
     schema = BaselineFile.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -108,4 +108,4 @@ def json_schema() -> dict[str, Any]:
 
 def json_schema_text() -> str:
     """The JSON Schema as it is shipped."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+    return json.dumps(_json_schema(), indent=2) + "\n"

@@ -32,7 +32,7 @@ _PASSENGER = 0.05
 #: How often variables are judged, at most: after each block. All these times share the above.
 _JUDGEMENTS = 13
 #: A small configuration has to keep this share of the gain of the large one.
-GAIN_KEPT = 0.9
+_GAIN_KEPT = 0.9
 #: A variable that surely brings less than this share of the gain is left out without more runs.
 _SMALL_SHARE = 0.2
 _FEWEST = 4
@@ -336,12 +336,12 @@ class Shortfall:
     @property
     def is_too_much(self) -> bool:
         """Whether more than the allowed share of the gain is lost, beyond doubt."""
-        return self.lost - self.doubt > (1 - GAIN_KEPT) * self.gain
+        return self.lost - self.doubt > (1 - _GAIN_KEPT) * self.gain
 
     @property
     def is_fine(self) -> bool:
         """Whether the allowed share of the gain is kept, beyond the error."""
-        return self.lost + self.error < (1 - GAIN_KEPT) * self.gain
+        return self.lost + self.error < (1 - _GAIN_KEPT) * self.gain
 
 
 def measure_shortfall(

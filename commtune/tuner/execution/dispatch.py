@@ -17,7 +17,7 @@ from commtune.tuner.statistics.evidence import RunView
 #: The configurations of the next block in their order, perhaps made up one by one; ``None`` where
 #: none is wanted (now: it is asked again after every result).
 NextBlock = Callable[[], Iterable[Configuration] | None]
-Tell = Callable[[RunView], None]
+_Tell = Callable[[RunView], None]
 
 
 def _nobody(run: RunView) -> None:
@@ -30,7 +30,7 @@ def run_blocks(
     phase: Phase,
     timer: Timer,
     *,
-    tell: Tell = _nobody,
+    tell: _Tell = _nobody,
     operations: tuple[Operation, ...] = (),
     planned: bool = True,
 ) -> None:
@@ -53,7 +53,7 @@ def _run_by_run(
     next_block: NextBlock,
     phase: Phase,
     timer: Timer,
-    tell: Tell,
+    tell: _Tell,
     operations: tuple[Operation, ...],
     planned: bool,
 ) -> None:
@@ -77,7 +77,7 @@ def _together(
     next_block: NextBlock,
     phase: Phase,
     timer: Timer,
-    tell: Tell,
+    tell: _Tell,
     operations: tuple[Operation, ...],
     planned: bool,
 ) -> None:

@@ -15,13 +15,13 @@ from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, range
 from commtune.tuner.statistics.intervals import corrected_level
 
 ALL_SIZES = "all-sizes"
-Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
+_Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
 
 
 def recommend_profiles(
     plan: Plan,
     comparison: Comparison,
-    guards: Guards,
+    guards: _Guards,
     *,
     ablations: Sequence[Ablation] = (),
     detectable: Mapping[int, float] | None = None,
@@ -48,7 +48,7 @@ def _profile(
     plan: Plan,
     comparison: Comparison,
     part: Range,
-    guards: Guards,
+    guards: _Guards,
     ablations: Sequence[Ablation],
     borders: Sequence[Mapping[str, Any]],
     detectable: Mapping[int, float],
@@ -74,7 +74,7 @@ def _profile(
         note=_note(part, points, plan, detectable),
         simulated=simulated,
         details={
-            "contributions": contributions(part.configuration, ablations),
+            "contributions": _contributions(part.configuration, ablations),
             "boundaries": [b for b in borders if low <= b["below"] and b["from"] <= high]
             if is_whole
             else [b for b in borders if b["below"] == high or b["from"] == low],
@@ -82,7 +82,7 @@ def _profile(
     )
 
 
-def contributions(
+def _contributions(
     configuration: Configuration, ablations: Sequence[Ablation]
 ) -> list[dict[str, Any]]:
     """What each variable of a configuration brings, as plain data."""

@@ -33,7 +33,7 @@ _QUANTILE = 0.95
 
 _Array = npt.NDArray[np.float64]
 #: Variables with their values; ``None`` for unset.
-Assignment = Mapping[str, str | None]
+_Assignment = Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Importance:
 
 
 def variable_importance(
-    assignments: Sequence[Assignment], log_times: Sequence[float], *, seed: int = 0
+    assignments: Sequence[_Assignment], log_times: Sequence[float], *, seed: int = 0
 ) -> list[Importance]:
     """Importance of every variable with two values that were tried often enough.
 
@@ -91,7 +91,7 @@ def variable_importance(
     return sorted(found, key=lambda item: (-item.spread, item.name))
 
 
-def _columns(assignments: Sequence[Assignment]) -> dict[str, list[str | None]]:
+def _columns(assignments: Sequence[_Assignment]) -> dict[str, list[str | None]]:
     """The values of each variable that enough configurations had."""
     names = sorted({name for assignment in assignments for name in assignment})
     found = {}
@@ -103,7 +103,7 @@ def _columns(assignments: Sequence[Assignment]) -> dict[str, list[str | None]]:
 
 
 def design_of(
-    assignments: Sequence[Assignment],
+    assignments: Sequence[_Assignment],
 ) -> tuple[_Array, dict[tuple[str, str | None], int]]:
     """One centred column for each value that occurs, and where it is."""
     names = sorted({name for assignment in assignments for name in assignment})

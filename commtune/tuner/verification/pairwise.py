@@ -234,7 +234,7 @@ class PairwiseComparison:
             for side in Arm
         }
         return PairwiseResult(
-            differences=differences(self.blocks, speeds, level, self.level),
+            differences=_differences(self.blocks, speeds, level, self.level),
             blocks=len(self.blocks),
             failures={s: Counter(run.outcome for run in runs) for s, runs in failed.items()},
             details={
@@ -251,7 +251,7 @@ class PairwiseComparison:
         )
 
 
-def differences(
+def _differences(
     blocks: Sequence[Mapping[Arm, FreshRun]], speeds: MachineStates, level: float, alone: float
 ) -> tuple[Difference, ...]:
     """What blocks say, by size; with several machine speeds, of each of these besides.

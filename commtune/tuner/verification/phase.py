@@ -244,8 +244,8 @@ class VerifyPhase:
             detail=_detail(failed[-1]) if failed else "",
             run_s=self.run_s(),
             speeds=speeds,
-            then=shares(self._known.canaries(Phase.CONFIRM), speeds),
-            now=shares(_evidence(self._fresh()).canaries(Phase.VERIFY), speeds),
+            then=_shares(self._known.canaries(Phase.CONFIRM), speeds),
+            now=_shares(_evidence(self._fresh()).canaries(Phase.VERIFY), speeds),
             oversubscribed=oversubscribed,
         )
 
@@ -257,7 +257,7 @@ def _evidence(runs: Sequence[RunView]) -> Evidence:
     return found
 
 
-def shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, float]:
+def _shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, float]:
     """The share of core-to-core round trips (seconds) at each machine speed."""
     found = Counter(speeds.name(canary, canary) for canary in canaries_s)
     return {name: found[name] / len(canaries_s) for name in speeds.names if canaries_s}

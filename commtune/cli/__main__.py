@@ -1,5 +1,0 @@
-"""``python -m commtune.cli``."""
-
-from commtune.cli import main
-
-main()
