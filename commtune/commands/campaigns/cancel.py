@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from commtune import wiring
-from commtune.commands.options import called_as
+from commtune.commands.options import DbOption, called_as
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from commtune import wiring
 from commtune.commands import text
+from commtune.commands.options import DbOption, JsonOption
 from commtune.commands.profiles import nominal_share
 from commtune.db.queries.limits import excluded_nodes, node_hours_budget
 from commtune.db.storage.records import CampaignSummary

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.commands import text
+from commtune.commands.options import JsonOption
 from commtune.commands.reference import system_nominal
 from commtune.errors import CommtuneError
 from commtune.systems import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from commtune.commands.options import DbOption
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.errors import NoAnswer
 

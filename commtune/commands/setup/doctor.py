@@ -14,6 +14,7 @@ from commtune.cluster.machine.description import Machine, describe_machine
 from commtune.cluster.machine.doctor import Status, examine_machine
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.commands import text
+from commtune.commands.options import DbOption, JsonOption
 from commtune.commands.setup.environment_check import (
     check_environment,
     installed_versions,
