@@ -98,7 +98,8 @@ def main() -> None:
     for bytes_, times in quiet.medians.items():
         before, after = median(times), median(noisy.medians[bytes_])
         print(
-            f"{format_size(bytes_):>8}  without {format_duration(before):>8}  with {format_duration(after):>8}  "
+            f"{format_size(bytes_):>8}  without {format_duration(before):>8}  with "
+            f"{format_duration(after):>8}  "
             f"{after / before:.2f} times, {len(times)} runs each"
         )
     print(

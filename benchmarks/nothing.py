@@ -21,6 +21,7 @@ from honesty import Share
 from quiet import QuietReporter
 
 from commtune import wiring
+from commtune.app import tuning
 from commtune.campaign.file import load_campaign
 from commtune.commands import text
 from commtune.db.connection.engine import open_database
@@ -62,7 +63,7 @@ def campaign(folder: Path, seed: int, budget: dict[str, str]) -> CampaignResult:
     opened = open_database(f"sqlite:///{folder}/{seed}.db")
     try:
         mpi = wiring.find_named_mpi(spec.mpi)
-        return wiring.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
+        return tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
     finally:
         opened.close()
 
@@ -96,7 +97,8 @@ def main() -> None:
             print(shown(seed, report), flush=True)
     claiming = sum(bool(row["claims"]) for row in rows)
     print(
-        f"\n{Share(claiming, len(rows))} of campaigns claim anything ({text.format_percent(0.05)} may)"
+        f"\n{Share(claiming, len(rows))} of campaigns claim anything "
+        f"({text.format_percent(0.05)} may)"
     )
     if options.output:
         options.output.write_text(json.dumps(rows) + "\n")

@@ -26,6 +26,7 @@ from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune import process, wiring
+from commtune.app import tuning
 from commtune.campaign.plan import Budget
 from commtune.cluster.local.launch import base_environment, mpi_command
 from commtune.commands.campaigns.from_flags import Flags, quick_campaign
@@ -45,7 +46,7 @@ def real(search: str) -> None:
     spec = quick_campaign(flags, wiring.preset_for(mpi, "allreduce"), "mpich")
     with tempfile.TemporaryDirectory() as folder:
         opened = open_database(f"sqlite:///{folder}/overhead.db")
-        report = wiring.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
+        report = tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
         opened.close()
     outside = report.wall_s - report.benchmark_s
     print(f"{report.runs} runs, {report.trials} trials, {report.wall_s:.1f} s")

@@ -27,6 +27,7 @@ from pathlib import Path
 from quiet import QuietReporter
 
 from commtune import wiring
+from commtune.app import tuning
 from commtune.campaign.plan import Plan
 from commtune.commands import text
 from commtune.commands.campaigns.from_flags import Flags, quick_campaign
@@ -94,7 +95,7 @@ def campaign(
     )
     spec = quick_campaign(flags, space, "mpich")
     opened = open_database(f"sqlite:///{folder}/{seed}.db")
-    report = wiring.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
+    report = tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
     opened.close()
     return spec.plan, report
 

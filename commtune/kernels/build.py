@@ -200,7 +200,8 @@ def _configuring(
 ) -> list[str]:
     """CMake's command that says what will be built."""
     return [
-        _tool("cmake", "CMAKE_BIN_DIR"), "-S", str(_source_folder()), "-B", str(folder), "-G", "Ninja",
+        _tool("cmake", "CMAKE_BIN_DIR"),
+        "-S", str(_source_folder()), "-B", str(folder), "-G", "Ninja",
         f"-DCMAKE_MAKE_PROGRAM={_tool('ninja', 'BIN_DIR')}",
         f"-DCMAKE_CXX_COMPILER={mpi.compiler}",
         f"-DCMAKE_BUILD_RPATH={';'.join(_library_folders(mpi.prefix))}",

@@ -77,7 +77,8 @@ def _intervals(record: CampaignRecord) -> str:
     )
     made = f" Each is {named}." if named else ""
     return (
-        f"All intervals of the confirmation together hold with {formatting.format_confidence(level)}{single}: "
+        f"All intervals of the confirmation together hold with "
+        f"{formatting.format_confidence(level)}{single}: "
         f"the level is corrected for every candidate, size and look.{made} An interval speaks of "
         "the mean ratio on this machine, under the load that it had, with this "
         f"software.{_alone(record)}"
@@ -109,7 +110,8 @@ def _again(record: CampaignRecord) -> str:
         return ""
     return (
         f"This was confirmation number {number} of the campaign, in fresh blocks. It may spend "
-        f"{formatting.format_percent(error_share(number - 1))} of the error rate, so that asking again until "
+        f"{formatting.format_percent(error_share(number - 1))} of the error rate, so that "
+        f"asking again until "
         "the answer pleases finds no gains that are not there; its intervals are wider for that."
     )
 
@@ -138,7 +140,8 @@ def _threshold(record: CampaignRecord) -> str:
     if tolerance is not None:
         said += (
             " A size that shows nothing, between sizes that share a configuration, goes with them "
-            f"if the lower end there is not below 1 - {formatting.format_percent(tolerance)} and the upper end "
+            f"if the lower end there is not below 1 - {formatting.format_percent(tolerance)} "
+            f"and the upper end "
             "not below 1. One environment for all sizes must, besides, be at no measured size "
             f"slower than the default by more than {formatting.format_percent(tolerance)}."
         )

@@ -226,8 +226,10 @@ def render_page(page: Page) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "size": formatting.format_size, "duration": formatting.format_duration, "wall": formatting.format_wall_time,
-        "percent": formatting.format_percent, "node_hours": formatting.format_node_hours, "gain": _gain, "ratio": _ratio,
+        "size": formatting.format_size, "duration": formatting.format_duration,
+        "wall": formatting.format_wall_time,
+        "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
+        "gain": _gain, "ratio": _ratio,
         "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": limit_words,
     }  # fmt: skip
     template = environment.get_template("report.html")

@@ -60,8 +60,9 @@ def _card(
     here = [p for p in points if p.profile in profiles and p.is_judged]
     sizes = _sizes(profiles[0].bytes_low, profiles[-1].bytes_high)
     if profiles[0].verdict is not Verdict.FASTER:
-        return AnswerCard(sizes, f"Keep the default for {sizes}.", tuple(_kept(record, profiles, here)),
-                    Configuration(), change=False)  # fmt: skip
+        kept = tuple(_kept(record, profiles, here))
+        said = f"Keep the default for {sizes}."
+        return AnswerCard(sizes, said, kept, Configuration(), change=False)
     mean, extremes = _gain(overall_points(p.evidence for p in here))
     return AnswerCard(
         title=sizes,
@@ -118,7 +119,8 @@ def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
 def _at(point: PointEvidence) -> str:
     gain = point.gain
     speed = "" if point.speed == ALL else f" ({point.speed} machine speed)"
-    return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}] at {formatting.format_size(point.bytes)}{speed}"
+    size = formatting.format_size(point.bytes)
+    return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}] at {size}{speed}"
 
 
 def _kept(
@@ -130,7 +132,8 @@ def _kept(
     least = profiles[0].minimum_gain
     if ruled_out:
         said.append(
-            f"No candidate gains {formatting.format_percent(least)} or more here: that is ruled out."
+            f"No candidate gains {formatting.format_percent(least)} or more here: that is ruled "
+            f"out."
         )
     elif points:
         said.append(f"No candidate was shown to gain {formatting.format_percent(least)}.")
@@ -161,7 +164,8 @@ def _above(found: Mapping[int, float]) -> str:
     if formatting.format_percent(found[least]) == formatting.format_percent(found[most]):
         return f"A gain above {formatting.format_percent(found[least])}"
     return (
-        f"A gain above {formatting.format_percent(found[least])} (at {formatting.format_size(least)}) to "
+        f"A gain above {formatting.format_percent(found[least])} (at "
+        f"{formatting.format_size(least)}) to "
         f"{formatting.format_percent(found[most])} (at {formatting.format_size(most)})"
     )
 

@@ -178,7 +178,8 @@ def _line(one: ReplicatedFinding) -> str:
     most = "up to " if found.expected.up_to else ""
     said = f"{one.named.name}: {setting}{of}, {most}{found.expected.factor:g}x there: {one.again}"
     shown = [
-        f"{formatting.format_size(m.bytes)} {formatting.format_ratio(m.gain)}{'' if m.confirmed else ' (ablation)'}"
+        f"{formatting.format_size(m.bytes)} "
+        f"{formatting.format_ratio(m.gain)}{'' if m.confirmed else ' (ablation)'}"
         for m in one.measured
     ]
     return f"{said}: {'; '.join(shown)}" if shown else said

@@ -96,7 +96,8 @@ def _group_settings(
         key = tuple(sorted(setting.items()))
         if key in seen:
             raise document.error(
-                f"{model.name}: choice {quote_value(choice)} sets the same as {quote_value(seen[key])}",
+                f"{model.name}: choice {quote_value(choice)} sets the same as "
+                f"{quote_value(seen[key])}",
                 (*where, "choices", choice),
                 hint="remove one of them",
             )

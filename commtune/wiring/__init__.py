@@ -1,6 +1,5 @@
 """Builds the objects from settings: the only package that knows all adapters."""
 
-from commtune.wiring.campaigns import LOOK_AT, replay_campaign, tune_campaign
 from commtune.wiring.control import controlled_campaign, held_campaign, opened_database
 from commtune.wiring.fitting import (
     check_library,
@@ -34,7 +33,6 @@ from commtune.wiring.slurm import (
 from commtune.wiring.versions import begun_with, versions_again
 
 __all__ = [
-    "LOOK_AT",
     "begun_with",
     "build_for",
     "by_hand",
@@ -55,14 +53,12 @@ __all__ = [
     "prepare_pinned",
     "preset_for",
     "program_for",
-    "replay_campaign",
     "run_once",
     "slurm_campaign",
     "steps_on_slurm",
     "submit_campaign",
     "system_hint",
     "test_script",
-    "tune_campaign",
     "versions_again",
     "watch_variables",
 ]

@@ -24,7 +24,8 @@ def versus(**changes: Any) -> PairwiseResult:
 
 def verification(**changes: Any) -> Verification:
     nothing: dict[str, Any] = {
-        "finding": VerificationVerdict.HOLDS, "sizes": (), "points": (), "level": 0.95, "blocks": 9,
+        "finding": VerificationVerdict.HOLDS, "sizes": (), "points": (), "level": 0.95,
+        "blocks": 9,
         "planned": 9, "stopped": "clear", "failures": {}, "lost": {}, "detail": "", "run_s": 1.0,
         "speeds": MachineStates(()), "then": {}, "now": {}, "oversubscribed": False,
     }  # fmt: skip

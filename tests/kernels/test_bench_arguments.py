@@ -67,8 +67,10 @@ def test_guard_operations_have_no_window() -> None:
 
 
 def test_each_pattern_gets_what_it_uses_of_a_shape() -> None:
-    shape = PatternParameters(4, 2, "bidirectional", inside="ipc-put", between="xccl", matrix="key",
-                  assemble="ipc-get")  # fmt: skip
+    shape = PatternParameters(
+        4, 2, "bidirectional",
+        inside="ipc-put", between="xccl", matrix="key", assemble="ipc-get",
+    )  # fmt: skip
     grouped = ["--group-size=4", "--active=2", "--direction=bidirectional"]
     mixed = ["--inside=ipc-put", "--between=xccl"]
     for operation, wanted in (

@@ -43,7 +43,8 @@ class Block:
         self.wish = JobRequest(nodes=nodes)
 
     def step(
-        self, number: int, *command: str, limit_s: float = 30, beside: BackgroundCommand | None = None,
+        self, number: int, *command: str, limit_s: float = 30,
+        beside: BackgroundCommand | None = None,
         environment: dict[str, str] | None = None,
     ) -> Step:  # fmt: skip
         """A launch of a command; its word is in the command line of every rank."""

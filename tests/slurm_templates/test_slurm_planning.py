@@ -133,7 +133,8 @@ def test_without_a_description_the_wish_alone_decides() -> None:
         exclude="n1,n5,n9", exclusive=True, cpus_per_rank=4, environment={"A": "1"},
     )  # fmt: skip
     assert job == expected
-    assert launch_words(None, JobRequest(nodes=3, ranks_per_node=2, cpus_per_rank=4), ("bench",)) == (
+    request = JobRequest(nodes=3, ranks_per_node=2, cpus_per_rank=4)
+    assert launch_words(None, request, ("bench",)) == (
         "srun", "--nodes=3", "--ntasks=6", "--ntasks-per-node=2", "--cpus-per-task=4",
         "--kill-on-bad-exit=1", "--export=ALL", "bench",
     )  # fmt: skip

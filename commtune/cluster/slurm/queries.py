@@ -90,7 +90,8 @@ _HINTS = {
     SlurmError.NOT_UNDERSTOOD: "check that the Slurm programs on PATH belong to this cluster",
     SlurmError.ACCOUNTING_OFF: "node-hours are then taken from the jobs' own times",
     SlurmError.ACCOUNTING_DOWN: "try 'sacctmgr ping' or ask again later",
-    SlurmError.REFUSED: "check account, partition, QOS, time and size of the job against the site's",
+    SlurmError.REFUSED: "check account, partition, QOS, time and size of the job against the "
+    "site's",
     SlurmError.QUEUE_FULL: "let fewer jobs wait at a time; 'sacctmgr show qos' names limits",
     SlurmError.CLOSED: "see 'sinfo --summarize'; the administrators know when it opens again",
     SlurmError.OTHER: "type the command yourself to see all that it says",

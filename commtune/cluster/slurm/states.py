@@ -264,9 +264,9 @@ _REASONS = {
     "MpiPortsBusy NvidiaImexChannels "
     # What ended the attempt before, of a job that Slurm put back into the queue:
     "TimeLimit NonZeroExitCode RaisedSignal InactiveLimit OutOfMemory",
-    PendingReason.MACHINE: "PartitionDown PartitionInactive PartitionNodeLimit ReqNodeNotAvail NodeDown "
-    "FrontEndDown PowerNotAvail PowerReserved BlockMaxError BlockFreeAction SystemFailure "
-    "MaxPoweredUpNodes JobLaunchFailure",
+    PendingReason.MACHINE: "PartitionDown PartitionInactive PartitionNodeLimit ReqNodeNotAvail "
+    "NodeDown FrontEndDown PowerNotAvail PowerReserved BlockMaxError BlockFreeAction "
+    "SystemFailure MaxPoweredUpNodes JobLaunchFailure",
     PendingReason.LIMIT: "AssociationJobLimit AssociationResourceLimit JobArrayTaskLimit "
     "AccountingPolicy AssocMaxJobsLimit AssocMaxSubmitJobLimit QOSJobLimit QOSResourceLimit "
     "QOSUsageThreshold",

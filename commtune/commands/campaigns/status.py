@@ -104,7 +104,8 @@ def _gain(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
     if best is None:
         return "none confirmed"
     speed = "" if best.speed == "all" else f" ({best.speed} speed)"
-    gain = f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {text.format_size(best.bytes)}{speed}"
+    size = text.format_size(best.bytes)
+    gain = f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {size}{speed}"
     return f"{gain}, {share}" if share else gain
 
 

@@ -125,8 +125,10 @@ def _time(report: CampaignResult) -> str:
     share = 1 - report.benchmark_s / report.wall_s
     if share < 0:
         together = text.format_wall_time(report.benchmark_s)
-        return f"{text.format_wall_time(report.wall_s)}; benchmark processes {together}, several at a time"
-    return f"{text.format_wall_time(report.wall_s)}, of which {share:.1%} was not inside benchmark processes"
+        took = text.format_wall_time(report.wall_s)
+        return f"{took}; benchmark processes {together}, several at a time"
+    took = text.format_wall_time(report.wall_s)
+    return f"{took}, of which {share:.1%} was not inside benchmark processes"
 
 
 def _table(plan: Plan, report: CampaignResult) -> str:

@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from commtune import wiring
+from commtune.app import tuning
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import text
 from commtune.commands.campaigns.from_flags import Flags, flag_name, quick_campaign
@@ -152,10 +153,10 @@ def _work(
     """The campaign, what runs it, and the name of the recording that it is replayed from."""
     if replay is None:
         spec, mpi = _campaign(campaign, flags, db)
-        return spec, partial(wiring.tune_campaign, spec, mpi), ""
+        return spec, partial(tuning.tune_campaign, spec, mpi), ""
     grid = load_grid(replay)
     spec = _replayed_campaign(campaign, flags, grid)
-    return spec, partial(wiring.replay_campaign, spec, grid), grid.header.name
+    return spec, partial(tuning.replay_campaign, spec, grid), grid.header.name
 
 
 def _replayed_campaign(campaign: Path | None, flags: Flags, grid: Grid) -> CampaignSpec:
@@ -203,7 +204,8 @@ def _outlook(spec: CampaignSpec) -> str:
     plan = spec.plan
     count = len(plan.workload.sizes)
     return (
-        f"{plan.workload.operation}, {text.format_ranks(plan.workload.ranks, plan.workload.nodes)}, "
+        f"{plan.workload.operation}, "
+        f"{text.format_ranks(plan.workload.ranks, plan.workload.nodes)}, "
         f"{count} size{'s' if count > 1 else ''}, {plan.space.count():,} configurations; "
         f"{plan.budget.search_s:g} s of search; {plan.budget.kept:.0%} of the budget is kept to "
         f"make the best smaller ({plan.budget.ablation_s:g} s) and to confirm it "

@@ -176,7 +176,8 @@ def _ranking(
     best, worst = (choose(shares, key=shares.__getitem__) for choose in (max, min))
     return (
         f"{table}\nof nominal at {text.format_size(largest)}: best {_arrow(best)} "
-        f"{text.format_percent(shares[best])}, worst {_arrow(worst)} {text.format_percent(shares[worst])}, "
+        f"{text.format_percent(shares[best])}, worst {_arrow(worst)} "
+        f"{text.format_percent(shares[worst])}, "
         f"median {text.format_percent(median(shares.values()))}"
     )
 

@@ -174,7 +174,8 @@ def _heading(row: BestRow, size: int, why: str) -> str:
 def _point(point: PointEvidence, other: str) -> str:
     speed = "" if point.speed == "all" else f" at the {point.speed} machine speed"
     return (
-        f"{text.format_size(point.bytes)}{speed}: default {text.format_duration(point.default_s)}, "
+        f"{text.format_size(point.bytes)}{speed}: default "
+        f"{text.format_duration(point.default_s)}, "
         f"{other} {text.format_duration(point.tuned_s)}, gain {text.format_ratio(point.gain)}, "
         f"{point.gain.pairs} pairs"
     )
@@ -201,7 +202,8 @@ def _others(rows: list[BestRow]) -> str:
     if not others:
         return ""
     shown = [
-        f"  {row.campaign}/{row.name}: {_finding(row)}; {text.format_ranks(row.ranks, row.nodes)}, "
+        f"  {row.campaign}/{row.name}: {_finding(row)}; "
+        f"{text.format_ranks(row.ranks, row.nodes)}, "
         + _where(row)
         + (" (simulated or replayed)" if row.simulated else "")
         + "".join(f", {words}" for words in (_own(row), conditions_of(row)) if words)

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from commtune import wiring
+from commtune.app.tuning import LOOK_AT
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.commands import text
@@ -221,7 +222,7 @@ def _measure(
         known = Evidence()
         for run in store.runs(question.stored.id):
             known.add(run)
-        look_at = wiring.LOOK_AT if question.on else ""
+        look_at = LOOK_AT if question.on else ""
         hand = ""
         if isinstance(benchmark, LocalBenchmark):
             hand = wiring.by_hand(benchmark, question.plan.workload, question.plan.timing)
@@ -266,7 +267,8 @@ def _outlook(question: Question, phase: VerifyPhase) -> str:
     workload = question.plan.workload
     expected_s = 2 * phase.planned * phase.run_s()
     return (
-        f"{question.name}: {workload.operation}, {text.format_ranks(workload.ranks, workload.nodes)}, "
+        f"{question.name}: {workload.operation}, "
+        f"{text.format_ranks(workload.ranks, workload.nodes)}, "
         f"{_count(len(question.claim.sizes), 'size')}; {phase.planned} blocks of 2 runs, about "
         f"{text.format_wall_time(expected_s)}, fewer if it is clear before"
     )

@@ -56,7 +56,8 @@ def draw_speedups(points: _Points, minimum_gain: float) -> Picture:
         axes[1][0].set_ylabel("default time / candidate's")
         _limit(axes[1], sound)
         axes[1][-1].annotate(
-            f"+{formatting.format_percent(minimum_gain)}", (1, 1 + minimum_gain), va="center", fontsize=8,
+            f"+{formatting.format_percent(minimum_gain)}",
+            (1, 1 + minimum_gain), va="center", fontsize=8,
             xycoords=("axes fraction", "data"), xytext=(3, 0), textcoords="offset points",
             color=VERMILION,
         )  # fmt: skip

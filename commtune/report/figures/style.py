@@ -187,8 +187,8 @@ def size_axis(axes: Axes, sizes: Sequence[int], *, label: str = "message size") 
     every = 1 + (len(sizes) - 1) // 12
     shown = list(sizes)[::-1][::every][::-1]
     axes.set_xscale("log", base=2)
-    axes.set_xticks(shown, [formatting.format_size(size) for size in shown], rotation=40, ha="right",
-                    rotation_mode="anchor")  # fmt: skip
+    labels = [formatting.format_size(size) for size in shown]
+    axes.set_xticks(shown, labels, rotation=40, ha="right", rotation_mode="anchor")
     axes.minorticks_off()
     axes.set_xlim(min(sizes) / 1.6, max(sizes) * 1.6)
     if label:

@@ -45,7 +45,8 @@ def describe_detectability(
         return f"no candidate gains {minimum_gain:.0%} {where}"
     if gain > _HOPELESS:
         return (
-            f"nothing is known at {formatting.format_size(most)}: too noisy; make more runs, on a quieter "
+            f"nothing is known at {formatting.format_size(most)}: too noisy; make more runs, on "
+            f"a quieter "
             "machine"
         )
     # Of what was compared only: nobody knows what a configuration does that was never tried.

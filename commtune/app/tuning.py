@@ -1,4 +1,4 @@
-"""Campaigns from their file to their report: on this machine, on Slurm, replayed."""
+"""Tuning: a campaign from its file to its result, on this machine, on Slurm, or replayed."""
 
 from __future__ import annotations
 
