@@ -9,10 +9,11 @@ from typing import Any
 
 from commtune import process
 from commtune.errors import CommtuneError
-from commtune.kernels.python_bench.program import libmpi_of
+from commtune.kernels.programs import libmpi_of
+from commtune.kernels.python_bench.libraries import VERSIONS_SIGN
 from commtune.model import MpiFlavour, MpiInstallation
 
-#: Of ``twin.asking``, which is not imported here: nothing of a run is.
+#: Of ``python_bench.libraries``, which is not imported here: nothing of a run is.
 _SIGN = "commtune-versions: "
 _LIMIT_S = 30.0
 #: What is loaded only for ranks on several nodes; what the user says of it comes first.
@@ -29,7 +30,13 @@ def ask_alone(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str,
         Versions by the catalogue's names; ``None`` where the MPI does not start like that, as on
         a login node from which only jobs may.
     """
-    program = [sys.executable, "-P", "-m", "commtune.kernels.python_bench.asking", libmpi_of(mpi)]
+    program = [
+        sys.executable,
+        "-P",
+        "-m",
+        "commtune.kernels.python_bench.libraries",
+        libmpi_of(mpi),
+    ]
     try:
         done = process.run_process(
             program,
@@ -44,8 +51,8 @@ def ask_alone(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str,
     except CommtuneError:
         return None
     for line in done.output.splitlines():
-        if line.startswith(_SIGN):
-            return versions_in({"versions": _parsed(line.removeprefix(_SIGN))})
+        if line.startswith(VERSIONS_SIGN):
+            return versions_in({"versions": _parsed(line.removeprefix(VERSIONS_SIGN))})
     return None
 
 

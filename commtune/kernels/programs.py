@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
+import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,80 @@ from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import digest_of_sources
 from commtune.kernels.python_bench.layout import OPERATIONS
-from commtune.kernels.python_bench.program import TwinProgram, libmpi_of
-from commtune.model import Backend, MpiInstallation, OwnBenchmark, Workload
+from commtune.kernels.records import Records, read_records
+from commtune.model import (
+    Backend,
+    MpiFlavour,
+    MpiInstallation,
+    OwnBenchmark,
+    RunRequest,
+    Workload,
+)
 
 #: Bytes of a file that are read to know it again.
 _LONGEST_READ = 64 * 2**20
 
-AnyProgram = NativeProgram | TwinProgram | CommandProgram
+#: Names under which the system's own libraries are found, for an MPI that is part of it.
+_SYSTEM_NAMES = {
+    MpiFlavour.MPICH: ("libmpich.so.12", "libmpi.so.12"),
+    MpiFlavour.OPENMPI: ("libmpi.so.40",),
+    MpiFlavour.INTEL: ("libmpi.so.12",),
+    MpiFlavour.CRAY: ("libmpi_cray.so.12", "libmpi_gnu_123.so.12", "libmpi_gnu_91.so.12"),
+}
+
+
+@dataclass(frozen=True)
+class PythonProgram:
+    """The Python benchmark; implements ``tuner.ports.Program``.
+
+    Attributes:
+        libmpi: where the MPI library is; see ``libmpi_of``.
+        pattern: a user's pattern, FILE.py:CLASS, with an absolute path; empty for operations.
+        env_names: variables whose values every rank reports in the header.
+    """
+
+    libmpi: str
+    pattern: str = ""
+    env_names: Sequence[str] = ()
+    python: str = sys.executable
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        """The command line of one rank."""
+        workload, timing = request.workload, request.timing
+        options = {
+            "op": workload.operation,
+            "python": self.pattern,
+            "sizes": ",".join(str(size) for size in workload.sizes),
+            "dtype": workload.dtype,
+            "reduction": workload.reduction,
+            "window": workload.window or "",
+            "backend": workload.backend,
+            "records": records,
+            "run-id": request.run_id,
+            "expect-ranks": workload.ranks,
+            "warmup": timing.warmup,
+            "min-samples": timing.min_samples,
+            "max-samples": timing.max_samples,
+            "relative-ci": repr(timing.relative_ci),
+            "time-cap": repr(timing.time_cap_s),
+            "env-names": ",".join(self.env_names),
+            "libmpi": self.libmpi,
+        }
+        # -P: the folder that it is started in is no place to import from.
+        command = [self.python, "-P", "-m", "commtune.kernels.python_bench"]
+        return [*command, *(f"--{name}={value}" for name, value in options.items() if value != "")]
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        """Reads a record file and holds it against what was asked for."""
+        return read_records(records, request)
+
+
+AnyProgram = NativeProgram | PythonProgram | CommandProgram
 
 
 def other_program(
     workload: Workload, mpi: MpiInstallation, watched: Sequence[str], path: str = ""
-) -> TwinProgram | CommandProgram | None:
+) -> PythonProgram | CommandProgram | None:
     """The program that measures a workload; ``None`` where that is the native benchmark.
 
     Args:
@@ -53,12 +117,12 @@ def other_program(
             f"the backend {workload.backend} does not know the operation {workload.operation}",
             hint=f"it knows {', '.join(OPERATIONS)}",
         )
-    return TwinProgram(libmpi_of(mpi), own.pattern, tuple(watched))
+    return PythonProgram(libmpi_of(mpi), own.pattern, tuple(watched))
 
 
 def watching_program(program: Any, names: Sequence[str]) -> Any:
     """The same program, with the values of other variables reported, if it can tell them."""
-    if isinstance(program, NativeProgram | TwinProgram):
+    if isinstance(program, NativeProgram | PythonProgram):
         return replace(program, env_names=tuple(names))
     return program
 
@@ -68,10 +132,10 @@ def sources_of(workload: Workload) -> str:
     own = workload.own or OwnBenchmark()
     if own.command or Backend(workload.backend).is_native:
         return digest_of_sources()[:16]
-    from commtune.kernels.python_bench.records import digest_of_twin
+    from commtune.kernels.python_bench.records import digest_python_bench
 
     file = Path(_file_of(own.pattern))
-    return digest_of_twin(file) if own.pattern and file.is_file() else digest_of_twin()
+    return digest_python_bench(file) if own.pattern and file.is_file() else digest_python_bench()
 
 
 def files_of(workload: Workload) -> dict[str, str]:
@@ -106,3 +170,16 @@ def _key(file: Path) -> str:
 def _file_of(pattern: str) -> str:
     path, colon, _ = pattern.partition(".py:")
     return path + ".py" if colon else path
+
+
+def libmpi_of(mpi: MpiInstallation) -> str:
+    """Where mpi4py is to look for the library of an MPI, as MPI4PY_LIBMPI says it.
+
+    An mpi4py that was built for one MPI has its library already, and pays no attention.
+    """
+    prefix = mpi.prefix
+    if prefix in (Path("/"), Path("/usr")):
+        return os.pathsep.join(_SYSTEM_NAMES[mpi.flavour])
+    folders = [prefix / "lib", prefix / "lib64", prefix / "lib" / "release"]
+    there = [str(folder) for folder in folders if any(folder.glob("libmpi*.so*"))]
+    return os.pathsep.join(there or _SYSTEM_NAMES[mpi.flavour])

@@ -20,8 +20,8 @@ from commtune.cluster.local.launch import base_environment, mpi_command
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.kernels.build import build_benchmark
+from commtune.kernels.programs import libmpi_of
 from commtune.kernels.python_bench.libraries import library_versions
-from commtune.kernels.python_bench.program import libmpi_of
 from commtune.model import MpiInstallation
 
 #: Loads a library by its path in a process of its own, and prints what it says.
@@ -105,7 +105,7 @@ def test_loaded_libraries_say_their_versions(
     run = run_bench("--op=allreduce", "--sizes=8")
     native = header_of(run.records)
     assert native["versions"] == {n: asked_apart(p, n) for n, p in loaded(native).items()}
-    in_python = run_on(mpi, tmp_path / "twin.jsonl")
+    in_python = run_on(mpi, tmp_path / "python.jsonl")
     assert in_python["versions"] == native["versions"]
     if mpi.origin == "wheel:mpich":
         assert set(native["versions"]) == {"libfabric", "ucx"}
@@ -134,7 +134,7 @@ def test_what_a_library_unloads_again_is_not_told(tmp_path: Path) -> None:
 def test_nothing_is_loaded_for_the_question() -> None:
     # In a process of its own: this one may have loaded libraries in other tests.
     program = (
-        "from commtune.kernels.twin.libraries import *\n"
+        "from commtune.kernels.python_bench.libraries import *\n"
         "before = communication_libraries()\n"
         "print(library_versions(['libucp.so.0', 'libfabric.so.1', '/nowhere/libucc.so.1']),"
         " communication_libraries() == before)"
@@ -163,7 +163,7 @@ def test_ucc_is_asked(run_bench: RunBench, mpi: MpiInstallation, tmp_path: Path)
     ours = preloading(tmp_path, "libucc.so.1", "ucc_get_version_string", "1.3.0")
     run = run_bench("--op=allreduce", "--sizes=8", environment=ours)
     assert header_of(run.records)["versions"]["ucc"] == "1.3.0"
-    assert run_on(mpi, tmp_path / "twin.jsonl", **ours)["versions"]["ucc"] == "1.3.0"
+    assert run_on(mpi, tmp_path / "python.jsonl", **ours)["versions"]["ucc"] == "1.3.0"
 
 
 def test_a_library_that_is_loaded_in_two_versions_is_left_out(
@@ -176,4 +176,4 @@ def test_a_library_that_is_loaded_in_two_versions_is_left_out(
         run = run_bench("--op=allreduce", "--sizes=8", environment=ours)
         expected = {n: v for n, v in alone.items() if n != "ucx" or v == version}
         assert header_of(run.records)["versions"] == expected
-        assert run_on(mpi, tmp_path / "twin.jsonl", **ours)["versions"] == expected
+        assert run_on(mpi, tmp_path / "python.jsonl", **ours)["versions"] == expected

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from commtune.kernels.python_bench.statistics import summarise_samples
+from commtune.kernels.python_bench.sampling import summarise_samples
 from commtune.model import Measurement
 
 #: What mpirun --tag-output and srun --label put in front of a line.

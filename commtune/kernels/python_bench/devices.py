@@ -1,14 +1,60 @@
-"""The GPU that this rank works on, by CuPy; which one it is as src/gpu/device.cpp decides it."""
+"""Where the arrays live: NumPy's on the host, CuPy's on the GPU that this rank works on.
+
+Which GPU that is, and whether the MPI may touch its memory, is decided as in src/gpu/device.cpp
+and src/backends/mpi/mpi.cpp.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import mmap
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from commtune.kernels.python_bench import launcher
 from commtune.kernels.python_bench.faults import UsageFault
+from commtune.kernels.python_bench.libraries import communication_libraries
+from commtune.kernels.python_bench.world import launched_local_rank, launched_local_ranks
+
+#: Of a kind of GPU: functions without arguments, 0 for no. Open MPI and MPICH name some of them
+#: differently; MPICH's work only after MPI_Init.
+_QUERIES = {
+    "cuda": ("MPIX_Query_cuda_support",),
+    "hip": ("MPIX_Query_rocm_support", "MPIX_Query_hip_support"),
+}
+
+
+def denied_by(kind: str) -> str:
+    """The function by which the MPI says that it is not aware of GPUs of this kind.
+
+    Such a library may send device memory all the same, through UCX, but its collectives add and
+    copy on the host. MPI has to be up.
+
+    Args:
+        kind: ``cuda`` or ``hip``.
+
+    Returns:
+        Empty where it says that it is, or nothing: a library that says nothing is believed.
+    """
+    for path in communication_libraries():
+        if not path.rpartition("/")[2].startswith("libmpi"):
+            continue
+        library = _loaded(path)
+        for name in _QUERIES[kind]:
+            query = getattr(library, name, None)
+            if query is not None:
+                return "" if query() else name
+    return ""
+
+
+def _loaded(path: str) -> ctypes.CDLL | None:
+    """A library that this process has; none is loaded by this."""
+    try:
+        return ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -53,11 +99,11 @@ def choose_early(*, shares: bool) -> Gpu | None:
         ``None`` where the launcher doesn't say it, or something is wrong: what, ``choose`` says
         when ranks can agree on who says it.
     """
-    local_rank = launcher.local_rank()
+    local_rank = launched_local_rank()
     if local_rank is None:
         return None
     try:
-        return choose_gpu(local_rank, launcher.local_ranks(), shares=shares)
+        return choose_gpu(local_rank, launched_local_ranks(), shares=shares)
     except UsageFault:
         return None
 
@@ -118,3 +164,66 @@ def _pci_file(pci: str, name: str) -> str:
 
 def _text(value: bytes | str) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+class Memory(Protocol):
+    """A kind of arrays."""
+
+    @property
+    def xp(self) -> Any:
+        """The module that makes them: numpy or cupy."""
+        ...
+
+    def allocate(self, count: int, dtype: str) -> Any:
+        """Zeroed, aligned to a page, every page touched."""
+        ...
+
+    def settle(self) -> None:
+        """Returns when all that was begun on the arrays is done."""
+        ...
+
+    def words(self) -> str:
+        """What makes the arrays, for the header."""
+        ...
+
+
+class HostMemory:
+    """NumPy arrays."""
+
+    def __init__(self) -> None:
+        # NumPy starts a thread a core for linear algebra that nobody does here.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        import numpy
+
+        self.xp: Any = numpy
+
+    def allocate(self, count: int, dtype: str) -> Any:
+        size = count * self.xp.dtype(dtype).itemsize
+        # From the heap, as the native benchmark's: which memory it is makes a difference.
+        raw = self.xp.empty(size + mmap.PAGESIZE, dtype="uint8")
+        begin = -raw.ctypes.data % mmap.PAGESIZE
+        array = raw[begin : begin + size].view(dtype)
+        array[:] = 0
+        return array
+
+    def settle(self) -> None:
+        return
+
+    def words(self) -> str:
+        return f"NumPy {self.xp.__version__}"
+
+
+class DeviceMemory:
+    """CuPy arrays on a GPU."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.xp: Any = gpu.cupy
+
+    def allocate(self, count: int, dtype: str) -> Any:
+        return self.xp.zeros(count, dtype=dtype)  # CUDA aligns to 256 bytes at least
+
+    def settle(self) -> None:
+        self.xp.cuda.get_current_stream().synchronize()
+
+    def words(self) -> str:
+        return f"CuPy {self.xp.__version__}"

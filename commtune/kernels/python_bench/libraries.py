@@ -1,11 +1,17 @@
-"""The communication libraries that this process has loaded, as src/libraries.cpp finds them."""
+"""The communication libraries that this process has loaded; as src/records/libraries.cpp.
+
+``python -m commtune.kernels.python_bench.libraries LIBMPI`` starts an MPI without a launcher, and
+prints the versions of the libraries that are loaded then. It needs neither mpi4py nor a compiler.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 #: Beginnings and parts of file names.
@@ -67,3 +73,43 @@ def _version(path: str, function: str) -> str:
     ask.restype = ctypes.c_char_p
     said: bytes | None = ask()
     return said.decode("ascii", "replace") if said else ""
+
+
+#: What is printed begins with it: MPI libraries print things of their own.
+VERSIONS_SIGN = "commtune-versions: "
+_PATTERNS = ("libmpi.so*", "libmpich.so*", "libmpi_cray.so*", "libmpi_gnu*.so*")
+
+
+def main(libmpi: str) -> int:
+    """Asks the first MPI library that can be loaded.
+
+    Args:
+        libmpi: libraries and folders of them, separated by ':'.
+    """
+    for path in _candidates(libmpi):
+        try:
+            # Open MPI's components look for its symbols among everybody's.
+            library = ctypes.CDLL(path, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
+        except OSError:
+            continue
+        if library.MPI_Init(None, None) != 0:
+            return 1
+        versions = library_versions(communication_libraries())
+        print(f"\n{VERSIONS_SIGN}{json.dumps(versions)}", flush=True)
+        library.MPI_Finalize()
+        return 0
+    return 1
+
+
+def _candidates(libmpi: str) -> Iterator[str]:
+    for named in libmpi.split(os.pathsep):
+        folder = Path(named)
+        if not folder.is_absolute() or not folder.is_dir():
+            yield named
+            continue
+        for pattern in _PATTERNS:
+            yield from map(str, sorted(folder.glob(pattern)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commtune.kernels.python_bench.data import DataPattern
+from commtune.kernels.python_bench.devices import Memory
 from commtune.kernels.python_bench.faults import UsageFault
-from commtune.kernels.python_bench.memory import Memory
 from commtune.kernels.python_bench.options import Options
-from commtune.kernels.python_bench.statistics import summarise_samples
-from commtune.kernels.python_bench.stopping import batch_for
+from commtune.kernels.python_bench.sampling import batch_for, summarise_samples
 from commtune.kernels.python_bench.work import Work, count_wrong
 from commtune.kernels.python_bench.world import World
 

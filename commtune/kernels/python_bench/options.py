@@ -1,4 +1,4 @@
-"""The twin's command line: that of commtune-bench, as far as it makes sense here."""
+"""the Python benchmark's command line: that of commtune-bench, as far as it makes sense here."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 
 from commtune.kernels.python_bench.faults import UsageFault
 from commtune.kernels.python_bench.layout import ELEMENT_BYTES, OPERATIONS, WINDOW
-from commtune.kernels.python_bench.stopping import StoppingRule
+from commtune.kernels.python_bench.sampling import StoppingRule
 
-BACKENDS = ("python-host", "python-device")
-LARGEST_SIZE = 2**30
+_BACKENDS = ("python-host", "python-device")
+_LARGEST_SIZE = 2**30
 _MOST = 1_000_000
 
 USAGE = """\
-usage: mpiexec -n N python -m commtune.kernels.twin --op OPERATION --sizes BYTES[,...] [option...]
+usage: mpiexec -n N python -m commtune.kernels.python_bench --op OPERATION --sizes BYTES[,...]
+       [option...]
 
 Measures one communication operation, from Python, and writes JSON Lines.
 
@@ -99,10 +100,10 @@ def parse_options(arguments: Sequence[str]) -> Options:
                 raise UsageFault(f"{name} needs a value")
             value = rest.pop(0)
         given[name] = value
-    return of_words(given)
+    return options_of_words(given)
 
 
-def of_words(given: Mapping[str, str]) -> Options:
+def options_of_words(given: Mapping[str, str]) -> Options:
     """Options from their values as text, by their names as on the command line.
 
     Raises:
@@ -166,7 +167,7 @@ def _number(kind: Callable[[str], Any], low: float, high: float) -> Callable[[st
 
 
 def _sizes(name: str, text: str) -> tuple[int, ...]:
-    parse_size = _number(int, 1, LARGEST_SIZE)
+    parse_size = _number(int, 1, _LARGEST_SIZE)
     sizes: list[int] = []
     for part in text.split(","):
         size = parse_size(name, part)
@@ -191,7 +192,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "--dtype": ("dtype", _one_of(*ELEMENT_BYTES)),
     "--reduction": ("reduction", _one_of("sum", "max")),
     "--window": ("window", _number(int, 1, 4096)),
-    "--backend": ("backend", _one_of(*BACKENDS)),
+    "--backend": ("backend", _one_of(*_BACKENDS)),
     "--share-gpus": ("shares_gpus", _yes_or_no),
     "--records": ("records", _text),
     "--run-id": ("run_id", _text),

@@ -16,11 +16,10 @@ import commtune
 from commtune.kernels.python_bench.libraries import communication_libraries, library_versions
 from commtune.kernels.python_bench.measuring import SizeResult
 from commtune.kernels.python_bench.options import Options
-from commtune.kernels.python_bench.placement import NODE_VARIABLE, Placement
-from commtune.kernels.python_bench.statistics import summarise_samples
-from commtune.kernels.python_bench.world import World
+from commtune.kernels.python_bench.sampling import summarise_samples
+from commtune.kernels.python_bench.world import NODE_VARIABLE, Placement, World
 
-CONTRACT = 1
+_CONTRACT = 1
 
 
 class RecordFile:
@@ -35,8 +34,8 @@ class RecordFile:
         self._file.flush()
 
 
-def digest_of_twin(*further: Path) -> str:
-    """A key of the twin's sources, and of further files."""
+def digest_python_bench(*further: Path) -> str:
+    """A key of the Python benchmark's sources, and of further files."""
     digest = hashlib.sha256()
     for path in [*sorted(Path(__file__).parent.glob("*.py")), *further]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -66,13 +65,13 @@ def header_record(
     kernel, libraries = os.uname(), communication_libraries()
     return {
         "record": "header",
-        "contract": CONTRACT,
+        "contract": _CONTRACT,
         "run_id": options.run_id,
         "benchmark": {
             "version": commtune.__version__,
             "compiler": compiler,
             "flags": "",
-            "build_id": digest_of_twin(),
+            "build_id": digest_python_bench(),
         },
         "argv": list(arguments),
         "clock": {"name": "CLOCK_MONOTONIC", "resolution_s": resolution_s},

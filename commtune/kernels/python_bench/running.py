@@ -1,19 +1,28 @@
-"""A run of the twin, on every rank."""
+"""A run of the Python benchmark, on every rank."""
 
 from __future__ import annotations
 
 import atexit
+import os
 import re
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
-from commtune.kernels.python_bench import launcher, records
-from commtune.kernels.python_bench.awareness import denied_by
-from commtune.kernels.python_bench.devices import Gpu, choose_early, choose_gpu
+from commtune.kernels.python_bench import records
+from commtune.kernels.python_bench.devices import (
+    DeviceMemory,
+    Gpu,
+    HostMemory,
+    Memory,
+    choose_early,
+    choose_gpu,
+    denied_by,
+)
 from commtune.kernels.python_bench.faults import (
     FAILURE,
     OK,
@@ -22,24 +31,22 @@ from commtune.kernels.python_bench.faults import (
     WRONG_WORLD,
     UsageFault,
 )
-from commtune.kernels.python_bench.launcher import speaks_for_all
-from commtune.kernels.python_bench.loading import load_pattern
 from commtune.kernels.python_bench.measuring import Measurer
-from commtune.kernels.python_bench.memory import DeviceMemory, HostMemory, Memory
-from commtune.kernels.python_bench.options import Options, of_words
-from commtune.kernels.python_bench.pattern import Pattern
-from commtune.kernels.python_bench.placement import Placement
+from commtune.kernels.python_bench.messages import MessagePattern
+from commtune.kernels.python_bench.options import Options, options_of_words
 from commtune.kernels.python_bench.work import Operations, Patterns
-from commtune.kernels.python_bench.world import World
+from commtune.kernels.python_bench.world import Placement, World, launched_ranks, speaks_for_all
 
 #: How long launchers need to pass on what a rank said, before the rank or its fellows end.
 _TIME_TO_BE_HEARD_S = 0.3
+_OWN_FOLDER = str(Path(__file__).parent) + os.sep
 _Made = TypeVar("_Made")
 _MISFIT = (
     "launcher and MPI library don't fit each other. mpi4py may have loaded another MPI library "
     "than the launcher's: name the right one with --libmpi, or MPI4PY_LIBMPI"
 )
 Write = Callable[[Mapping[str, Any]], None]
+LoadPattern = Callable[[str], type[MessagePattern]]
 
 
 def exit_of_all(status: int, message: str, *, speak: bool) -> int:
@@ -51,11 +58,14 @@ def exit_of_all(status: int, message: str, *, speak: bool) -> int:
     return status
 
 
-def run_benchmark(options: Options, arguments: Sequence[str], began: float) -> int:
+def run_benchmark(
+    options: Options, arguments: Sequence[str], began: float, load_pattern: LoadPattern
+) -> int:
     """Begins MPI, measures all sizes, ends MPI; returns the exit status.
 
     Args:
         began: when the process started, on time.perf_counter.
+        load_pattern: finds the class that ``--python`` names.
     """
     gpu = _early_gpu(options)
     try:
@@ -69,7 +79,9 @@ def run_benchmark(options: Options, arguments: Sequence[str], began: float) -> i
         )
     _warn_of_lone_world(world)
     try:
-        wrong = world.from_first(_measured_run(options, arguments, world, gpu, began))
+        wrong = world.from_first(
+            _measured_run(options, arguments, world, gpu, began, load_pattern)
+        )
     except UsageFault as fault:
         status = exit_of_all(USAGE, str(fault), speak=world.is_first)
         world.mpi.Finalize()
@@ -82,13 +94,18 @@ def run_benchmark(options: Options, arguments: Sequence[str], began: float) -> i
 
 
 def _measured_run(
-    options: Options, arguments: Sequence[str], world: World, gpu: Gpu | None, began: float
+    options: Options,
+    arguments: Sequence[str],
+    world: World,
+    gpu: Gpu | None,
+    began: float,
+    load_pattern: LoadPattern,
 ) -> bool:
     kind = _together(world, lambda: load_pattern(options.python)) if options.python else None
     file = records.RecordFile(options.records) if world.is_first else None
     write = file.write if file else _unwritten
     init_s = world.max_to_first([world.init_s])[0]
-    totals = measure_all(options, arguments, world, kind, write, gpu=gpu, init_s=init_s)
+    totals = _measure_all(options, arguments, world, kind, write, gpu=gpu, init_s=init_s)
     write(
         records.footer_record(
             wrong=totals["wrong"] > 0,
@@ -101,11 +118,11 @@ def _measured_run(
     return bool(totals["wrong"])
 
 
-def measure_all(
+def _measure_all(
     options: Options,
     arguments: Sequence[str],
     world: World,
-    kind: type[Pattern] | None,
+    kind: type[MessagePattern] | None,
     write: Write,
     *,
     gpu: Gpu | None,
@@ -192,7 +209,7 @@ def _together(world: World, make: Callable[[], _Made]) -> _Made:
 
 
 def measure_pattern(
-    kind: type[Pattern], sizes: Sequence[int], options: Mapping[str, Any]
+    kind: type[MessagePattern], sizes: Sequence[int], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """See ``Pattern.measure``; MPI stays up until Python ends."""
     name = re.sub(r"[^A-Za-z0-9._-]", "-", kind.__name__)
@@ -201,7 +218,9 @@ def measure_pattern(
     unknown = [word for word in words if word not in _KNOWN]
     if unknown:
         raise UsageFault(f"no such option: {unknown[0]}; options are: {' '.join(_KNOWN)}")
-    asked = replace(of_words({**words, "--op": "own:" + name, "--python": name}), python="")
+    asked = replace(
+        options_of_words({**words, "--op": "own:" + name, "--python": name}), python=""
+    )
     gpu = _early_gpu(asked)
     world = World(asked.libmpi)
     if world.began_it:
@@ -210,7 +229,7 @@ def measure_pattern(
     found: list[dict[str, Any]] = []
     write: Write = lambda record: found.append(dict(record))  # noqa: E731
     try:
-        measure_all(asked, [name], world, kind, write, gpu=gpu, init_s=0.0)
+        _measure_all(asked, [name], world, kind, write, gpu=gpu, init_s=0.0)
     except UsageFault:  # on all ranks alike
         raise
     except Exception as error:
@@ -244,7 +263,7 @@ def _wrong_world(expected: int, size: int) -> str:
 
 def _warn_of_lone_world(world: World) -> None:
     """Ranks by themselves measure nothing that a network does, and each of them says so."""
-    started = launcher.launched_ranks()
+    started = launched_ranks()
     if world.size == 1 and started > 1 and speaks_for_all():
         library = world.library().partition(",")[0]
         print(
@@ -258,6 +277,6 @@ def _warn_of_lone_world(world: World) -> None:
 def _words(error: Exception) -> str:
     """The error, and where in the user's own file it came from, if it did."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "/commtune/kernels/twin/" not in frame.filename]
+    own = [frame for frame in frames if not frame.filename.startswith(_OWN_FOLDER)]
     place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {error}{place}"

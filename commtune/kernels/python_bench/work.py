@@ -17,14 +17,14 @@ from commtune.kernels.python_bench.layout import (
     lay_out,
     time_share,
 )
-from commtune.kernels.python_bench.options import Options
-from commtune.kernels.python_bench.pattern import (
+from commtune.kernels.python_bench.messages import (
     Message,
+    MessagePattern,
     Motion,
-    Pattern,
     bind_messages,
     incomplete_messages,
 )
+from commtune.kernels.python_bench.options import Options
 from commtune.kernels.python_bench.world import World
 
 _TAG = 8
@@ -245,7 +245,7 @@ class Patterns:
     """A user's pattern over arrays of the largest size."""
 
     def __init__(
-        self, kind: type[Pattern], options: Options, world: World, send: Any, received: Any
+        self, kind: type[MessagePattern], options: Options, world: World, send: Any, received: Any
     ) -> None:
         self._kind = kind
         self._options = options
@@ -254,7 +254,7 @@ class Patterns:
         self._received = received
 
     @staticmethod
-    def layouts(kind: type[Pattern], options: Options, world: World) -> list[Layout]:
+    def layouts(kind: type[MessagePattern], options: Options, world: World) -> list[Layout]:
         """The layout of every size.
 
         Raises:
@@ -301,11 +301,13 @@ class Patterns:
         return Motion(start, wait, lambda: bool(requests))
 
 
-def _made(kind: type[Pattern], options: Options, world: World, size: int) -> Pattern:
+def _made(kind: type[MessagePattern], options: Options, world: World, size: int) -> MessagePattern:
     return kind(world.size, size, ELEMENT_BYTES[options.dtype])
 
 
-def _pattern_layout(kind: type[Pattern], options: Options, world: World, size: int) -> Layout:
+def _pattern_layout(
+    kind: type[MessagePattern], options: Options, world: World, size: int
+) -> Layout:
     element = ELEMENT_BYTES[options.dtype]
     messages = _made(kind, options, world, size).messages
     if not messages:

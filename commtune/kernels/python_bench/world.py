@@ -1,20 +1,80 @@
-"""All ranks of the run, and how they agree with each other outside of timed intervals.
+"""All ranks of the run: what the launcher says of them, where they are, how they agree.
 
-Agreement goes by point-to-point messages along a binomial tree, as in src/world.cpp: a
+Agreement goes by point-to-point messages along a binomial tree, as in src/ranks/world.cpp: a
 configuration that breaks a collective operation must not hide that from its own check.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commtune.kernels.python_bench.faults import UsageFault
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+_SLURM_LOCAL_RANK = "SLURM_LOCALID"
+#: Slurm's come last: in a job's script, and so in what another launcher starts from there, they
+#: speak of the script.
+_LOCAL_RANK = (
+    "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
+    "MVP_COMM_WORLD_LOCAL_RANK", "PALS_LOCAL_RANKID", "PMI_LOCAL_RANK", "FLUX_TASK_LOCAL_ID",
+    _SLURM_LOCAL_RANK,
+)  # fmt: skip
+_LOCAL_RANKS = (
+    "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE",
+    "MVP_COMM_WORLD_LOCAL_SIZE", "PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE",
+)  # fmt: skip
+_RANKS = (
+    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "MVP_COMM_WORLD_SIZE",
+    "FLUX_JOB_SIZE", "SLURM_STEP_NUM_TASKS",
+)  # fmt: skip
+_RANK = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+
+
+def speaks_for_all() -> bool:
+    """Whether this is rank 0, as far as the launcher's variables tell."""
+    return all(os.environ.get(name, "0") == "0" for name in _RANK)
+
+
+def launched_local_rank() -> int | None:
+    """This rank's place on its node; ``None`` where no launcher says it."""
+    name = _first_set(_LOCAL_RANK)
+    return _number(os.environ[name]) if name else None
+
+
+def launched_local_ranks() -> int:
+    """Ranks on this node, of srun the most on any node; 0 where no launcher says it."""
+    if name := _first_set(_LOCAL_RANKS):
+        return _number(os.environ[name]) or 0
+    # "4(x2),1" are four tasks on each of two nodes, and one.
+    tasks = os.environ.get("SLURM_STEP_TASKS_PER_NODE", "")
+    is_srun = _first_set(_LOCAL_RANK) == _SLURM_LOCAL_RANK
+    return max(_number(part) or 0 for part in tasks.split(",")) if is_srun else 0
+
+
+def launched_ranks() -> int:
+    """The most ranks that a launcher says it started; 0 where none says it."""
+    return max(_number(os.environ.get(name, "")) or 0 for name in _RANKS)
+
+
+def _first_set(names: Sequence[str]) -> str:
+    return next((name for name in names if name in os.environ), "")
+
+
+def _number(text: str) -> int | None:
+    """The number that a text begins with."""
+    found = re.match(r"\d+", text)
+    return int(found[0]) if found else None
+
 
 _TAG = 7
 _Value = TypeVar("_Value")
@@ -54,10 +114,6 @@ class World:
     @property
     def is_first(self) -> bool:
         return self.rank == 0
-
-    @property
-    def is_last(self) -> bool:
-        return self.rank == self.size - 1
 
     def max_to_first(self, values: Sequence[float]) -> list[float]:
         """Rank 0 gets the largest over ranks of each; others what their branch came to."""
@@ -131,3 +187,125 @@ def _load() -> None:
         raise UsageFault(
             f"mpi4py: {said}. Name the MPI library, or its folder, with --libmpi or MPI4PY_LIBMPI"
         ) from None
+
+
+#: Ranks of a machine with different values of it are on different nodes, as in src/placement.h.
+NODE_VARIABLE = "NCCL_HOSTID"
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a rank says of itself.
+
+    Attributes:
+        boot: differs between machines that happen to have the same name; the same for
+            containers under one kernel.
+        told_node: value of NODE_VARIABLE; empty, as a rule, where it is unset.
+        environment: those of --env-names that it has.
+    """
+
+    host: str
+    boot: str
+    told_node: str
+    pid: int
+    cpus: tuple[int, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """All ranks; the same on each of them."""
+
+    places: tuple[Place, ...]
+
+    @classmethod
+    def of(cls, world: World, env_names: Sequence[str]) -> Placement:
+        return cls(tuple(world.from_first(world.gather(_own_place(env_names)))))
+
+    @property
+    def machines(self) -> list[int]:
+        """The machine of every rank, numbered as they come."""
+        return _numbered([(p.host, p.boot) for p in self.places])
+
+    @property
+    def nodes(self) -> list[int]:
+        """The node of every rank, numbered as they come."""
+        return _numbered([(p.host, p.boot, p.told_node) for p in self.places])
+
+    @property
+    def machine_ranks(self) -> list[int]:
+        """The place of every rank on its machine."""
+        return _places_on(self.machines)
+
+    @property
+    def local_ranks(self) -> list[int]:
+        """The place of every rank on its node."""
+        return _places_on(self.nodes)
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether ranks of some kernel outnumber the processors they may use together."""
+        cpus: dict[str, set[int]] = defaultdict(set)
+        count: dict[str, int] = defaultdict(int)
+        for place in self.places:
+            cpus[place.boot or place.host].update(place.cpus)
+            count[place.boot or place.host] += 1
+        return any(count[kernel] > len(cpus[kernel]) for kernel in count)
+
+    def rank_info(self, gpus: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+        """As the header has it.
+
+        Args:
+            gpus: facts of every rank's; empty where none is used.
+        """
+        together = zip(self.places, self.nodes, self.local_ranks, strict=True)
+        return [
+            {
+                "rank": rank,
+                "node": node,
+                "local_rank": local_rank,
+                "host": place.host,
+                "pid": place.pid,
+                "cpus": _cpu_list(place.cpus),
+                "environment": dict(place.environment),
+                **({"gpu": dict(gpus[rank])} if gpus else {}),
+            }
+            for rank, (place, node, local_rank) in enumerate(together)
+        ]
+
+
+def _own_place(env_names: Sequence[str]) -> Place:
+    """What this rank says of itself."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    seen = {name: os.environ[name] for name in env_names if name in os.environ}
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    told = os.environ.get(NODE_VARIABLE, "")
+    return Place(socket.gethostname(), boot, told, os.getpid(), cpus, seen)
+
+
+def _numbered(keys: Sequence[tuple[str, ...]]) -> list[int]:
+    numbers: dict[tuple[str, ...], int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+
+def _places_on(numbers: Sequence[int]) -> list[int]:
+    taken: dict[int, int] = defaultdict(int)
+    found = []
+    for number in numbers:
+        found.append(taken[number])
+        taken[number] += 1
+    return found
+
+
+def _cpu_list(cpus: Collection[int]) -> str:
+    """0-3,8 and the like."""
+    spans: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if spans and spans[-1][1] == cpu - 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)

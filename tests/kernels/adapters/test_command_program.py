@@ -14,8 +14,7 @@ from commtune import process
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.kernels.adapters.program import CommandProgram
-from commtune.kernels.programs import files_of, other_program
-from commtune.kernels.python_bench.program import libmpi_of
+from commtune.kernels.programs import files_of, libmpi_of, other_program
 from commtune.model import (
     Configuration,
     Measurement,

@@ -1,4 +1,4 @@
-"""Data, stopping rule and statistics of the twin: the same numbers as the native ones give."""
+"""Data, stopping rule and statistics: the same numbers as the native benchmark gives."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import pytest
 
 from commtune.kernels.python_bench.data import DataPattern
 from commtune.kernels.python_bench.layout import OPERATIONS, lay_out
-from commtune.kernels.python_bench.statistics import median_bounds, summarise_samples
-from commtune.kernels.python_bench.stopping import StoppingRule, batch_for
+from commtune.kernels.python_bench.sampling import (
+    StoppingRule,
+    batch_for,
+    median_bounds,
+    summarise_samples,
+)
 from commtune.kernels.python_bench.work import Expected, count_wrong, expected_by
 from commtune.model.operations import IN_PYTHON
 

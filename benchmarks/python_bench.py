@@ -6,7 +6,7 @@ quartiles, and beside it the same ratio of the native benchmark with itself, fro
 runs: what is no difference but noise. At the end it says what others took of the cores meanwhile.
 
     commtune mpi install mpich --root .mpi
-    python benchmarks/twin.py --op allreduce --pairs 10
+    python benchmarks/python_bench.py --op allreduce --pairs 10
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import EnvironmentFault
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import build_benchmark
+from commtune.kernels.programs import PythonProgram, libmpi_of
 from commtune.kernels.python_bench.layout import OPERATIONS
-from commtune.kernels.python_bench.program import TwinProgram, libmpi_of
 from commtune.model import DEFAULT, Backend, Operation, Outcome, RunRequest, Timing, Workload
 
 _ROOT = Path(__file__).parent.parent
@@ -48,7 +48,7 @@ class Contest:
         native = LocalBenchmark(mpi, NativeProgram(executable), environment, (), folder)
         self._benchmarks = {
             Backend.MPI_HOST: native,
-            Backend.PYTHON_HOST: replace(native, program=TwinProgram(libmpi_of(mpi))),
+            Backend.PYTHON_HOST: replace(native, program=PythonProgram(libmpi_of(mpi))),
         }
         sizes = tuple(int(size) for size in options.sizes.split(","))
         self.workload = Workload(Operation(options.op), sizes, options.ranks)

@@ -1,4 +1,4 @@
-"""The twin against the contract: every line valid, every number consistent, every check real."""
+"""The Python benchmark keeps the contract: lines valid, numbers consistent, checks real."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from bench_runs import Ended
 from jsonschema import Draft202012Validator
-from twin_runs import RunTwin
+from python_bench_runs import RunPython
 
+from commtune.kernels.programs import PythonProgram, libmpi_of
 from commtune.kernels.python_bench.layout import OPERATIONS, bus_factor
-from commtune.kernels.python_bench.program import TwinProgram, libmpi_of
 from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, MpiInstallation, Operation, RunRequest, Timing, Workload
 
@@ -32,9 +32,11 @@ def _valid_records(run: Ended) -> list[dict[str, Any]]:
     return records
 
 
-def test_a_variable_of_nccl_makes_several_nodes_as_in_the_native_one(run_twin: RunTwin) -> None:
-    records = run_twin.folder / "records.jsonl"
-    completed = run_twin.run(
+def test_a_variable_of_nccl_makes_several_nodes_as_in_the_native_one(
+    run_python: RunPython,
+) -> None:
+    records = run_python.folder / "records.jsonl"
+    completed = run_python.run(
         [
             "sh", "-c", 'NCCL_HOSTID=n$((PMI_RANK / 2)) exec "$@"', "sh",
             sys.executable, "-P", "-m", "commtune.kernels.python_bench", "--op=ring", "--sizes=64",
@@ -45,13 +47,13 @@ def test_a_variable_of_nccl_makes_several_nodes_as_in_the_native_one(run_twin: R
     header, *_ = _valid_records(Ended(completed, records))
     assert (header["nodes"], header["nodes_by"]) == (2, "NCCL_HOSTID")
     assert [(r["node"], r["local_rank"]) for r in header["rank_info"]] == [(0, 0), (0, 1), (1, 0)]
-    header, *_ = _valid_records(run_twin("--op=ring", "--sizes=64", ranks=3))
+    header, *_ = _valid_records(run_python("--op=ring", "--sizes=64", ranks=3))
     assert (header["nodes"], "nodes_by" in header) == (1, False)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_every_operation_follows_the_contract(run_twin: RunTwin, operation: str) -> None:
-    run = run_twin(f"--op={operation}", "--sizes=8,4096,100000", "--run-id=one", ranks=3)
+def test_every_operation_follows_the_contract(run_python: RunPython, operation: str) -> None:
+    run = run_python(f"--op={operation}", "--sizes=8,4096,100000", "--run-id=one", ranks=3)
     header, *measurements, footer = _valid_records(run)
     assert (header["operation"], header["run_id"], header["backend"]) == (
         operation, "one", "python-host",
@@ -69,15 +71,15 @@ def test_every_operation_follows_the_contract(run_twin: RunTwin, operation: str)
 
 @pytest.mark.parametrize("dtype", ["float64", "int32", "uint8"])
 @pytest.mark.parametrize("operation", ["allreduce", "reduce-scatter", "alltoall"])
-def test_every_type_is_summed_exactly(run_twin: RunTwin, operation: str, dtype: str) -> None:
-    run = run_twin(f"--op={operation}", "--sizes=3000", f"--dtype={dtype}", ranks=3)
+def test_every_type_is_summed_exactly(run_python: RunPython, operation: str, dtype: str) -> None:
+    run = run_python(f"--op={operation}", "--sizes=3000", f"--dtype={dtype}", ranks=3)
     _, measurement, _ = _valid_records(run)
     assert measurement["checked"] > 0
     assert measurement["wrong"] == 0
 
 
-def test_numbers_agree_with_the_samples(run_twin: RunTwin) -> None:
-    run = run_twin("--op=allgather", "--sizes=1200", "--min-samples=3", ranks=3)
+def test_numbers_agree_with_the_samples(run_python: RunPython) -> None:
+    run = run_python("--op=allgather", "--sizes=1200", "--min-samples=3", ranks=3)
     _, measurement, _ = _valid_records(run)
     samples_s = [ns * 1e-9 for ns in measurement["samples_ns"]]
     times = measurement["time_s"]
@@ -92,14 +94,14 @@ def test_numbers_agree_with_the_samples(run_twin: RunTwin) -> None:
 
 
 def test_the_program_asks_for_what_the_reader_expects(
-    run_twin: RunTwin, mpi: MpiInstallation, tmp_path: Path
+    run_python: RunPython, mpi: MpiInstallation, tmp_path: Path
 ) -> None:
     workload = Workload(Operation.ALLREDUCE, (8, 1024), ranks=2, backend="python-host")
     request = RunRequest("r-1", DEFAULT, workload, Timing(max_samples=10))
-    program = TwinProgram(libmpi_of(mpi), env_names=("HOME", "COMMTUNE_UNSET"))
+    program = PythonProgram(libmpi_of(mpi), env_names=("HOME", "COMMTUNE_UNSET"))
     records = tmp_path / "own.jsonl"
     words = program.arguments(request, records)
-    completed = run_twin.run(words, 2)
+    completed = run_python.run(words, 2)
     assert completed.ok, completed.output
     found = program.read(records, request)
     assert not found.problems
@@ -123,8 +125,8 @@ def test_the_program_asks_for_what_the_reader_expects(
         (["--op=allreduce", "--sizes=8", "--libmpi=/opt/no"], "/opt/no: cannot open"),
     ],
 )
-def test_what_is_wrong_is_said(run_twin: RunTwin, arguments: list[str], words: str) -> None:
-    completed = run_twin(*arguments).completed
+def test_what_is_wrong_is_said(run_python: RunPython, arguments: list[str], words: str) -> None:
+    completed = run_python(*arguments).completed
     if "needs CuPy" in words and "no GPU" in completed.output:
         return  # CuPy is there, and no GPU
     assert completed.exit_code == 2
@@ -133,8 +135,8 @@ def test_what_is_wrong_is_said(run_twin: RunTwin, arguments: list[str], words: s
     assert "Traceback" not in completed.output
 
 
-def test_nothing_is_done_with_another_number_of_ranks(run_twin: RunTwin) -> None:
-    run = run_twin("--op=allreduce", "--sizes=8", "--expect-ranks=3")
+def test_nothing_is_done_with_another_number_of_ranks(run_python: RunPython) -> None:
+    run = run_python("--op=allreduce", "--sizes=8", "--expect-ranks=3")
     assert run.completed.exit_code == 4
     assert "commtune-bench: asked for were 3 ranks" in run.completed.output
     assert not run.records.exists()

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from commtune.kernels.python_bench import launcher
+from commtune.kernels.python_bench.world import (
+    launched_local_rank,
+    launched_local_ranks,
+    launched_ranks,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,5 +50,5 @@ def test_what_launchers_say(
         monkeypatch.delenv(name)
     for name, value in said.items():
         monkeypatch.setenv(name, value)
-    found = (launcher.local_rank(), launcher.local_ranks(), launcher.launched_ranks())
+    found = (launched_local_rank(), launched_local_ranks(), launched_ranks())
     assert found == expected

@@ -15,7 +15,7 @@ from commtune import process
 from commtune.cluster.local.launch import base_environment, mpi_command
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
-from commtune.kernels.python_bench.program import libmpi_of
+from commtune.kernels.programs import libmpi_of
 from commtune.model import MpiInstallation
 
 _PROJECT_MPI = Path(__file__).parents[3] / ".mpi"
@@ -33,8 +33,8 @@ def installed_mpi(named: str) -> MpiInstallation:
 
 
 @dataclass(frozen=True)
-class RunTwin:
-    """Runs the twin with records in a folder; few samples, so that a test is quick."""
+class RunPython:
+    """Runs the Python benchmark with records in a folder; few samples, so that a test is quick."""
 
     mpi: MpiInstallation
     folder: Path

