@@ -18,7 +18,7 @@ from commtune.spaces.growing import GrownSpace, grow_space
 from commtune.systems import list_systems, load_system
 from commtune.systems.reference_settings import all_reference_settings
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "baselines.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference-settings.md"
 EAGER = "MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD"
 MPICH = "campaign: 1\nname: b\nspace: mpich\n"
 SET = "baselines: [alcf-aurora-mpich-eager]\n"
