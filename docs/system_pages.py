@@ -203,7 +203,10 @@ def _recommended(system: System) -> list[str]:
         for one in all_reference_settings().values()
         if system.name in one.baseline.systems
     ]
-    said = "`commtune compare default baseline:NAME` measures one, [and more](../reference-settings.md)."
+    said = (
+        "`commtune compare default baseline:NAME` measures one: "
+        "[Reference settings](../reference-settings.md)."
+    )
     header = ("name", "for", "what it is", "sets", "fit to try", "from")
     return _grid("What sites and studies set here", header, rows, said, raw=True)
 
