@@ -179,7 +179,7 @@ def libmpi_of(mpi: MpiInstallation) -> str:
     """
     prefix = mpi.prefix
     if prefix in (Path("/"), Path("/usr")):
-        return os.pathsep.join(_SYSTEM_NAMES[mpi.flavour])
+        return os.pathsep.join(_SYSTEM_NAMES.get(mpi.flavour, ()))
     folders = [prefix / "lib", prefix / "lib64", prefix / "lib" / "release"]
     there = [str(folder) for folder in folders if any(folder.glob("libmpi*.so*"))]
     return os.pathsep.join(there or _SYSTEM_NAMES[mpi.flavour])

@@ -15,6 +15,8 @@ class MpiFlavour(StrEnum):
     OPENMPI = "openmpi"
     INTEL = "intel"
     CRAY = "cray-mpich"
+    #: A user's own command of one process, where there is no MPI: it is started as it is.
+    NONE = "none"
 
     @property
     def library(self) -> str:
@@ -27,7 +29,7 @@ class MpiInstallation:
     """An MPI that the benchmark can be compiled with and launched by.
 
     Attributes:
-        compiler: the C++ compiler wrapper (mpicxx).
+        compiler: the C++ compiler wrapper (mpicxx); for a user's own command it need not exist.
         launcher: mpiexec.
         environment: what this installation needs to compile and run at all (I_MPI_ROOT, say).
         origin: ``wheel:mpich``, ``path`` or ``prefix``: how it was found.

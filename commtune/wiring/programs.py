@@ -11,7 +11,7 @@ from pathlib import Path
 from commtune.campaign.protected import check_pins, protected_settings
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path, local_launcher
-from commtune.cluster.mpi.discovery import find_mpi
+from commtune.cluster.mpi.discovery import find_launcher, find_mpi
 from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
@@ -202,6 +202,12 @@ def by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> st
     return f"run it by hand: cd {shlex.quote(folder)} && {shown}"
 
 
-def find_named_mpi(named: str) -> MpiInstallation:
-    """Finds an MPI; see ``cluster.mpi.find_mpi``."""
+def find_named_mpi(named: str, workload: Workload | None = None) -> MpiInstallation:
+    """Finds an MPI; see ``cluster.mpi.find_mpi``.
+
+    Args:
+        workload: what it is for: a user's own command is launched and never compiled.
+    """
+    if workload is not None and workload.own is not None and workload.own.command:
+        return find_launcher(named, ranks=workload.ranks)
     return find_mpi(named)

@@ -38,6 +38,7 @@ MPI_NAMES = {
     MpiFlavour.OPENMPI: "Open MPI",
     MpiFlavour.INTEL: "Intel MPI",
     MpiFlavour.CRAY: "Cray MPICH",
+    MpiFlavour.NONE: "no MPI",
 }
 
 #: Libraries below MPI that people write otherwise than the catalogue.
@@ -149,7 +150,9 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
         seed=plan.seed,
         system=SystemRecord(content_key(cluster), where, cluster),
         stack=_with_libraries(
-            StackRecord(content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}", stack),
+            StackRecord(
+                content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}".strip(), stack
+            ),
             spec.versions,
         ),
         folder=str(on.folder / "runs"),
@@ -285,7 +288,7 @@ def _stack(
 ) -> StackRecord:
     gpu = stack_of(backend)
     description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack(), **gpu}
-    words = [stack_words(gpu), f"{MPI_NAMES[mpi.flavour]} {mpi.version}"]
+    words = [stack_words(gpu), f"{MPI_NAMES[mpi.flavour]} {mpi.version}".strip()]
     bare = StackRecord(content_key(description), ", ".join(filter(None, words)), description)
     return _with_libraries(bare, versions)
 

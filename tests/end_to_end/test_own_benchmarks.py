@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from dataclasses import replace
 
 import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
 
 from commtune import process
+from commtune.cluster.mpi.discovery import find_mpi
 
 #: MPICH through sockets is several times as slow as through shared memory, however busy the
 #: machine is. In every run it is sockets; the one value to search takes that back.
@@ -111,6 +114,45 @@ def stepping(commtune: CommandLine) -> CommandLine:
     commtune.write(_MODES, "space.yaml")
     commtune.write(_STEP)
     return commtune
+
+
+@pytest.fixture
+def without_mpi(stepping: CommandLine) -> CommandLine:
+    """The same where no MPI can be found: a folder of few programs is all of PATH."""
+    folder = stepping.folder / "programs"
+    folder.mkdir()
+    for name in ("sh", "date", "tail", "cut", "env"):
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    return replace(stepping, extra={"PATH": str(folder), "COMMTUNE_MPI_PATH": ""})
+
+
+def test_a_command_of_one_rank_needs_no_mpi(without_mpi: CommandLine) -> None:
+    without_mpi.write(_STEP.replace("mpi: wheel:mpich\n", "").replace("ranks: 2", "ranks: 1"))
+    said = without_mpi("tune", "campaign.yaml")
+    assert said.code == 0, said.err
+    outcomes = {row[0] for row in without_mpi.query("SELECT outcome FROM runs")}
+    assert "ok" in outcomes
+    (stack,) = {row[0] for row in without_mpi.query("SELECT text FROM stacks")}
+    assert stack == "no MPI"
+
+
+def test_a_command_of_several_ranks_needs_a_launcher_and_no_compiler(
+    without_mpi: CommandLine,
+) -> None:
+    without_mpi.write(_STEP.replace("mpi: wheel:mpich\n", ""))
+    refused = without_mpi("tune", "campaign.yaml")
+    assert refused.code == 3
+    assert "2 ranks need an MPI launcher (mpiexec), and none is on PATH" in refused.err
+    mpich = find_mpi("wheel:mpich", project_mpi=[ROOT / ".mpi"])
+    launcher = without_mpi.folder / "programs" / "mpiexec"
+    launcher.write_text(f'#!/bin/sh\nexec {mpich.launcher} "$@"\n')
+    launcher.chmod(0o755)
+    said = without_mpi("tune", "campaign.yaml")
+    assert said.code == 0, said.err
+    outcomes = {row[0] for row in without_mpi.query("SELECT outcome FROM runs")}
+    assert "ok" in outcomes
 
 
 def test_a_first_mistake_costs_nothing(stepping: CommandLine) -> None:

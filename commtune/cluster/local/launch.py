@@ -91,6 +91,8 @@ def mpi_command(
         emulated_nodes: so many groups of ranks in a row, equally large, that NCCL takes for
             different nodes; 0 for none.
     """
+    if mpi.flavour is MpiFlavour.NONE:
+        return [*program]
     launcher = [str(mpi.launcher), *_OPTIONS[mpi.flavour], *(() if bound else _LOOSE[mpi.flavour])]
     if not emulated_nodes:
         return [*launcher, "-n", str(ranks), *program]
@@ -148,6 +150,7 @@ _OPTIONS: Mapping[MpiFlavour, tuple[str, ...]] = {
     # More ranks than cores is our business to flag, not the launcher's to refuse.
     MpiFlavour.OPENMPI: ("--map-by", ":OVERSUBSCRIBE"),
     MpiFlavour.CRAY: (),
+    MpiFlavour.NONE: (),
 }
 #: Leaves ranks unbound; MPICH's launcher does so by itself.
 _LOOSE: Mapping[MpiFlavour, tuple[str, ...]] = {
@@ -155,4 +158,5 @@ _LOOSE: Mapping[MpiFlavour, tuple[str, ...]] = {
     MpiFlavour.INTEL: ("-genv", "I_MPI_PIN", "0"),
     MpiFlavour.OPENMPI: ("--bind-to", "none"),
     MpiFlavour.CRAY: (),
+    MpiFlavour.NONE: (),
 }

@@ -40,6 +40,12 @@ _WHEEL_FLAVOURS = {
 }  # fmt: skip
 
 
+#: Its launcher is no launcher, but a program that every machine has in a folder of PATH.
+_NO_MPI = MpiInstallation(
+    MpiFlavour.NONE, "", Path("/usr"), Path("/usr/bin/mpicxx"), Path("/usr/bin/env"), origin="none"
+)
+
+
 @dataclass(frozen=True)
 class MpiIdentity:
     """Which MPI something belongs to."""
@@ -118,6 +124,54 @@ def find_mpi(named: str, *, project_mpi: Sequence[Path] = ()) -> MpiInstallation
         hint=f"use auto, path, {', '.join(f'wheel:{name}' for name in WHEELS)}, "
         "or an absolute prefix",
     )
+
+
+def find_launcher(named: str, *, ranks: int) -> MpiInstallation:
+    """The MPI that starts a user's own command, for which nothing has to be compiled.
+
+    Args:
+        named: as for ``find_mpi``, or ``none``.
+        ranks: one rank needs no launcher.
+
+    Raises:
+        UnknownName, MissingComponent: as ``find_mpi``.
+    """
+    if named == "none" and ranks == 1:
+        return _NO_MPI
+    try:
+        return find_mpi(named)
+    except MissingComponent as missing:
+        if named not in ("auto", "path"):
+            raise
+        if found := _launcher_on_path():
+            return found
+        if ranks == 1:
+            return _NO_MPI
+        raise MissingComponent(
+            f"{ranks} ranks need an MPI launcher (mpiexec), and none is on PATH",
+            hint=f"load your MPI's module; or {missing.hint}",
+        ) from missing
+
+
+def _launcher_on_path() -> MpiInstallation | None:
+    """An MPI that was installed to run programs and not to compile them."""
+    for name in _LAUNCHERS:
+        if found := shutil.which(name):
+            launcher = Path(found).absolute()
+            compiler = launcher.with_name(_COMPILERS[0])
+            identity = parse_launcher(
+                _probe([launcher, "--version"], _probe_environment(compiler))
+            )
+            if identity is not None:
+                return MpiInstallation(
+                    flavour=identity.flavour,
+                    version=identity.version,
+                    prefix=_prefix(launcher),
+                    compiler=compiler,
+                    launcher=launcher,
+                    environment=_needed(identity.flavour, compiler, "path"),
+                )
+    return None
 
 
 def identify_mpi(compiler: Path, origin: str) -> MpiInstallation:

@@ -15,6 +15,7 @@ _LIBRARIES = {
     MpiFlavour.OPENMPI: OPENMPI,
     MpiFlavour.INTEL: TracedLibrary(),
     MpiFlavour.CRAY: TracedLibrary(),
+    MpiFlavour.NONE: TracedLibrary(),
 }
 
 

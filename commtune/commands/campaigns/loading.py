@@ -24,7 +24,7 @@ def load_with_mpi(file: Path, db: str | None) -> tuple[CampaignSpec, MpiInstalla
     """
     spec = wiring.fit_to_environment(load_campaign(file))
     try:
-        mpi = wiring.find_named_mpi(spec.mpi)
+        mpi = wiring.find_named_mpi(spec.mpi, spec.plan.workload)
     except UserError as error:
         raise CampaignError(
             f"mpi: {error.message}", file=file, line=spec.mpi_line, hint=error.hint

@@ -52,7 +52,7 @@ def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> 
             f"{campaign} asks for Slurm, and recordings are made on one machine so far",
             hint="take 'slurm:' and 'system:' out to record on this machine",
         )
-    mpi = wiring.find_named_mpi(spec.mpi)
+    mpi = wiring.find_named_mpi(spec.mpi, spec.plan.workload)
     tell = make_reporter()
     spec = wiring.fit_campaign(spec, mpi)
     for remark in spec.remarks:

@@ -129,7 +129,7 @@ def on_slurm_again(
             f"{file} is no longer the file of campaign {stored.name} on Slurm",
             hint=f"give it back 'name: {stored.name}', and what it asked of Slurm",
         )
-    found = wiring.find_named_mpi(mpi or spec.mpi)
+    found = wiring.find_named_mpi(mpi or spec.mpi, spec.plan.workload)
     spec = _cut_again(spec, found, stored)
     free = replace(spec.plan, budget=replace(spec.plan.budget, node_hours=None))
     return wiring.slurm_campaign(replace(spec, plan=free), found, say)

@@ -124,9 +124,8 @@ def _question(
     plan = plan_of(stored)
     claim = claim_of(answer.profile, plan.workload.sizes)
     on = on_slurm_again(stored, mpi_named, tell.say)
-    mpi = (
-        on.mpi if on else wiring.find_named_mpi(mpi_named or stored.settings.get("mpi") or "auto")
-    )
+    named = mpi_named or stored.settings.get("mpi") or "auto"
+    mpi = on.mpi if on else wiring.find_named_mpi(named, plan.workload)
     _refuse_another_library(stored, mpi)
     record = records.slurm_record(on) if on else _today(stored, mpi)
     record = replace(record, stack=record.stack.as_known_to(stored.stack.description))
