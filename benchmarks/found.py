@@ -23,7 +23,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import simulated
 from quiet import QuietReporter
 
 from commtune.campaign.file import parse_campaign
@@ -31,6 +30,7 @@ from commtune.campaign.plan import Budget
 from commtune.model import DEFAULT, Configuration, Profile
 from commtune.replay.benchmark import Grid, ReplayBenchmark, load_grid
 from commtune.tuner.campaign import Campaign
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 
 #: True gains below this are no loss if they are not found.
@@ -45,7 +45,7 @@ def campaign(path: Path, budget: Budget, seed: int) -> Mapping[int, float]:
     plan = parse_campaign(grid.header.campaign, Path.cwd()).plan
     plan = replace(plan, seed=seed, budget=budget)
     benchmark = ReplayBenchmark(grid, seed)
-    runner = Runner(plan, 1, benchmark, simulated.MemoryStore(), clock=benchmark.clock)
+    runner = Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
     report = Campaign(plan, runner, QuietReporter()).run()
     return {size: _gain(grid, report.profiles, size) for size in plan.workload.sizes}
 

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from quiet import QuietReporter
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import (
-    BlockPlan,
     Configuration,
     Execution,
     Measurement,
     Operation,
     Outcome,
-    Profile,
     RunRequest,
     RunResult,
     Workload,
@@ -30,8 +27,8 @@ from commtune.model import (
 from commtune.replay.benchmark import Grid
 from commtune.spaces import Space, build_space, parse_document
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.execution.runner import FreshRun, Runner
-from commtune.tuner.statistics.evidence import RunView
+from commtune.tuner.execution.in_memory_store import InMemoryStore
+from commtune.tuner.execution.runner import Runner
 
 SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 #: Ten variables, none of which does anything by itself; effects are planted on some.
@@ -221,102 +218,6 @@ def _measurement(
     )
 
 
-@dataclass
-class _Trial:
-    number: int
-    configuration: Configuration
-    origin: str
-
-
-@dataclass
-class MemoryStore:
-    """The store port in memory: for simulated campaigns, of which nothing is to stay."""
-
-    made: list[_Trial] = field(default_factory=list)
-    pending: dict[str, tuple[RunRequest, str]] = field(default_factory=dict)
-    stored: list[RunView] = field(default_factory=list)
-    plans: list[BlockPlan] = field(default_factory=list)
-    known: list[Execution] = field(default_factory=list)
-    decided: Mapping[str, Any] | None = None
-    concluded: Mapping[str, Any] | None = None
-    profiles: Sequence[Profile] = ()
-
-    def add_trial(
-        self, campaign_id: int, number: int, configuration: Configuration, origin: str, label: str
-    ) -> None:
-        del campaign_id, label
-        self.made.append(_Trial(number, configuration, origin))
-
-    def trials(self, campaign_id: int) -> Sequence[_Trial]:
-        del campaign_id
-        return self.made
-
-    def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
-        del campaign_id
-        self.pending[request.run_id] = (request, session)
-
-    def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
-        for request in requests:
-            self.start_run(campaign_id, request, session)
-
-    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
-        del campaign_id, operation
-        request, session = self.pending.pop(result.run_id)
-        self.stored.append(FreshRun(request, result, session))
-        return True
-
-    def mark_interrupted(self, run_id: str, detail: str) -> None:
-        del detail
-        self.pending.pop(run_id)
-
-    def open_runs(self, campaign_id: int) -> Sequence[RunRequest]:
-        del campaign_id
-        return [request for request, _ in self.pending.values()]
-
-    def runs(self, campaign_id: int) -> Iterable[RunView]:
-        del campaign_id
-        return list(self.stored)
-
-    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
-        del campaign_id
-        self.profiles = profiles
-
-    def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
-        del campaign_id
-        self.decided = decision
-
-    def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
-        del campaign_id
-        return self.decided
-
-    def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
-        del campaign_id
-        self.plans.append(plan)
-
-    def blocks(self, campaign_id: int) -> Sequence[BlockPlan]:
-        del campaign_id
-        return self.plans
-
-    def add_execution(self, campaign_id: int, execution: Execution) -> None:
-        del campaign_id
-        self.known.append(execution)
-
-    def executions(self, campaign_id: int) -> Sequence[Execution]:
-        del campaign_id
-        return self.known
-
-    def conclude(self, campaign_id: int, conclusion: Mapping[str, Any]) -> None:
-        del campaign_id
-        self.concluded = conclusion
-
-    def conclusion(self, campaign_id: int) -> Mapping[str, Any] | None:
-        del campaign_id
-        return self.concluded
-
-    def touch(self, campaign_id: int) -> None:
-        del campaign_id
-
-
 def space() -> Space:
     """The space of ten variables with three values each, and unset."""
     return build_space(parse_document(SPACE))
@@ -329,5 +230,5 @@ def run_campaign(
     workload = Workload(Operation.ALLREDUCE, SIZES)
     plan = Plan("simulated", space(), workload, seed=seed, budget=budget or Budget())
     benchmark = SimulatedBenchmark(noise, effect)
-    runner = Runner(plan, 1, benchmark, MemoryStore(), clock=benchmark.clock)
+    runner = Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
     return plan, Campaign(plan, runner, QuietReporter()).run()

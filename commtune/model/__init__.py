@@ -19,9 +19,11 @@ from commtune.model.runs import (
     Measurement,
     Outcome,
     Phase,
+    Run,
     RunRequest,
     RunResult,
     SubMeasurement,
+    Trial,
 )
 from commtune.model.workload import BATCHED, BLOCKING, DEVICE, WALL, OwnBenchmark, Timing, Workload
 
@@ -57,10 +59,12 @@ __all__ = [
     "Phase",
     "PointEvidence",
     "Profile",
+    "Run",
     "RunRequest",
     "RunResult",
     "SubMeasurement",
     "Timing",
+    "Trial",
     "Verdict",
     "Workload",
     "content_key",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -139,7 +139,8 @@ class Measurement:
     Attributes:
         bytes: message size, in the sense of the operation (see the benchmark reference).
         median_s, min_s, mean_s, p95_s, max_s: over samples; a sample is the maximum over ranks.
-        samples_s: the samples themselves, in the order taken.
+        samples_s: the samples themselves, in the order taken; empty where they were not read
+            from the database.
         batch: operations timed together in one sample (time is per operation).
         canary_s, canary_after_s: core-to-core cache-line round trip before and after this size;
             ``None`` where not measured. They differ where the machine changed its speed between.
@@ -224,3 +225,83 @@ class RunResult:
     distance: str = ""
     pieces: tuple[SubMeasurement, ...] = ()
     end_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration of a campaign.
+
+    Attributes:
+        origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
+        label: the size range that it was proposed for; empty for all.
+        created: seconds since 1970.
+    """
+
+    number: int
+    configuration: Configuration
+    origin: str
+    label: str = ""
+    created: float = 0.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that ended, as it is compared with others, stored and reported.
+
+    Attributes:
+        session: which session of the controller made it.
+        then: operations that were to be measured after ``operation``, in the same processes.
+        started_at: seconds since 1970.
+        measurements, oversubscribed, other_load, nodes, distance, detail: as in ``RunResult``.
+        output_tail: as in ``RunResult``; empty where the run was read from the database.
+    """
+
+    run_id: str
+    trial: int
+    configuration: Configuration
+    phase: Phase
+    block: int
+    position: int
+    session: str
+    outcome: Outcome
+    operation: str
+    started_at: float
+    wall_s: float
+    measurements: tuple[Measurement, ...] = ()
+    then: tuple[str, ...] = ()
+    oversubscribed: bool = False
+    other_load: float | None = None
+    nodes: tuple[str, ...] = ()
+    distance: str = ""
+    detail: str = ""
+    output_tail: str = ""
+
+    @classmethod
+    def from_result(cls, request: RunRequest, result: RunResult, session: str) -> Run:
+        """What was asked for, with what came of it."""
+        return cls(
+            run_id=request.run_id,
+            trial=request.trial,
+            configuration=request.configuration,
+            phase=request.phase,
+            block=request.block,
+            position=request.position,
+            session=session,
+            outcome=result.outcome,
+            operation=str(request.workload.operation),
+            started_at=result.started_at,
+            wall_s=result.wall_s,
+            measurements=result.measurements,
+            then=tuple(str(operation) for operation in request.workload.then),
+            oversubscribed=result.oversubscribed,
+            other_load=result.other_load,
+            nodes=result.nodes,
+            distance=result.distance,
+            detail=result.detail,
+            output_tail=result.output_tail,
+        )
+
+    def only_of(self, operation: str) -> Run:
+        """One operation of a run that measured several; the outcome is that of the whole run."""
+        mine = tuple(m for m in self.measurements if (m.operation or self.operation) == operation)
+        return replace(self, operation=operation, then=(), measurements=mine)

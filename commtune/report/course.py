@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from commtune.db.storage.records import StoredRun
-from commtune.model import Configuration, Outcome, Phase
+from commtune.model import Configuration, Outcome, Phase, Run
 from commtune.report.conclusion import Noise
 from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.session import is_disturbed
@@ -91,7 +90,7 @@ def phase_costs(record: CampaignRecord) -> tuple[PhaseCost, ...]:
     )
 
 
-def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[StoredRun]) -> PhaseCost:
+def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[Run]) -> PhaseCost:
     failed = [run for run in runs if _has_failed(run)]
     lost = [run for run in runs if run.outcome.is_lost]
     told = {spent.phase: spent.disturbed for spent in record.conclusion.spent}
@@ -132,7 +131,7 @@ def _gaps_s(spans: Sequence[tuple[float, float]]) -> float:
     return gaps
 
 
-def _has_failed(run: StoredRun) -> bool:
+def _has_failed(run: Run) -> bool:
     return run.outcome is not Outcome.OK and not run.outcome.is_lost
 
 
@@ -146,8 +145,8 @@ def list_losses(record: CampaignRecord) -> tuple[Failure, ...]:
     return _by_cause(record, [run for run in record.runs if run.outcome.is_lost])
 
 
-def _by_cause(record: CampaignRecord, ended: Sequence[StoredRun]) -> tuple[Failure, ...]:
-    found: defaultdict[Outcome, list[StoredRun]] = defaultdict(list)
+def _by_cause(record: CampaignRecord, ended: Sequence[Run]) -> tuple[Failure, ...]:
+    found: defaultdict[Outcome, list[Run]] = defaultdict(list)
     for run in ended:
         found[run.outcome].append(run)
     worked = {
@@ -160,7 +159,7 @@ def _by_cause(record: CampaignRecord, ended: Sequence[StoredRun]) -> tuple[Failu
     return tuple(sorted(causes, key=lambda cause: (-cause.runs, cause.outcome)))
 
 
-def _failure(outcome: Outcome, runs: Sequence[StoredRun], worked: set[tuple[str, str]]) -> Failure:
+def _failure(outcome: Outcome, runs: Sequence[Run], worked: set[tuple[str, str]]) -> Failure:
     configurations = {run.configuration for run in runs}
     return Failure(
         outcome=outcome,

@@ -11,7 +11,6 @@ from commtune import formatting
 from commtune.db.queries.description import CampaignDescription, benchmark_header
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.query_results import ProfileAnswer
-from commtune.db.storage.records import StoredRun, StoredTrial
 from commtune.db.storage.store import Store
 from commtune.model import (
     Aggressor,
@@ -23,6 +22,8 @@ from commtune.model import (
     Outcome,
     Phase,
     Profile,
+    Run,
+    Trial,
     Workload,
 )
 from commtune.model.patterns import MIXED
@@ -48,8 +49,8 @@ class CampaignRecord:
     """
 
     campaign: CampaignDescription
-    trials: tuple[StoredTrial, ...]
-    runs: tuple[StoredRun, ...]
+    trials: tuple[Trial, ...]
+    runs: tuple[Run, ...]
     profiles: tuple[Profile, ...]
     conclusion: Conclusion
     executions: tuple[Execution, ...]
@@ -170,12 +171,12 @@ def _has_parts(campaign: CampaignDescription) -> bool:
     return (campaign.what.get("workload") or {}).get("operation") in MIXED
 
 
-def _plans(store: Store, campaign_id: int, runs: Iterable[StoredRun]) -> dict[int, BlockPlan]:
+def _plans(store: Store, campaign_id: int, runs: Iterable[Run]) -> dict[int, BlockPlan]:
     """The planned blocks; older versions stored none, so theirs are as they were run."""
     stored = store.blocks(campaign_id)
     if stored:
         return {plan.number: plan for plan in stored}
-    found: defaultdict[int, dict[Configuration, StoredRun]] = defaultdict(dict)
+    found: defaultdict[int, dict[Configuration, Run]] = defaultdict(dict)
     for run in runs:
         if run.phase is Phase.CONFIRM:
             found[run.block][run.configuration] = run
@@ -186,7 +187,7 @@ def _plans(store: Store, campaign_id: int, runs: Iterable[StoredRun]) -> dict[in
     }
 
 
-def _speeds(runs: Iterable[StoredRun]) -> MachineStates:
+def _speeds(runs: Iterable[Run]) -> MachineStates:
     evidence = Evidence()
     for run in runs:
         evidence.add(run)

@@ -15,11 +15,12 @@ from commtune.model import (
     Measurement,
     Outcome,
     Profile,
+    Run,
     RunRequest,
     RunResult,
     SubMeasurement,
+    Trial,
 )
-from commtune.tuner.statistics.evidence import RunView
 
 
 class Benchmark(Protocol):
@@ -184,12 +185,8 @@ class Store(Protocol):
         """Stores a configuration that is about to be tried."""
         ...
 
-    def trials(self, campaign_id: int) -> Sequence[TrialView]:
+    def trials(self, campaign_id: int) -> Sequence[Trial]:
         """All trials in order."""
-        ...
-
-    def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
-        """Stores that a run is about to start, before anything starts."""
         ...
 
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
@@ -208,7 +205,7 @@ class Store(Protocol):
         """Runs that were started and have no result."""
         ...
 
-    def runs(self, campaign_id: int) -> Iterable[RunView]:
+    def runs(self, campaign_id: int) -> Iterable[Run]:
         """All runs with a result, in the order they were stored."""
         ...
 
@@ -251,17 +248,6 @@ class Store(Protocol):
     def touch(self, campaign_id: int) -> None:
         """Says that the controller that holds the campaign's lock is alive."""
         ...
-
-
-class TrialView(Protocol):
-    """A stored trial."""
-
-    @property
-    def number(self) -> int: ...
-    @property
-    def configuration(self) -> Configuration: ...
-    @property
-    def origin(self) -> str: ...
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import database_values as given
 import pytest
-from made_up_runs import MadeUpRun
+from made_up_runs import made_up_run
 
 from commtune.campaign.file import parse_campaign
 from commtune.campaign.plan import Plan
@@ -26,7 +26,7 @@ def after(*outcomes: Outcome) -> dict[str, Any]:
     evidence = Evidence()
     for number, outcome in enumerate(outcomes):
         phase = Phase.SEARCH if number % 2 else Phase.CONFIRM
-        evidence.add(MadeUpRun(DEFAULT, number, outcome=outcome, phase=phase))
+        evidence.add(made_up_run(DEFAULT, number, outcome=outcome, phase=phase))
     return {"spent": time_spent(evidence)}
 
 

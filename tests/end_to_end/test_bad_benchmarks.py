@@ -20,7 +20,7 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment
 from commtune.db.connection.engine import Database, open_database
-from commtune.db.storage.records import CampaignRecord, StackRecord, StoredRun, SystemRecord
+from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault
 from commtune.kernels.bench import NativeProgram
@@ -30,6 +30,7 @@ from commtune.model import (
     MpiInstallation,
     Operation,
     Outcome,
+    Run,
     RunRequest,
     Timing,
     Workload,
@@ -78,17 +79,17 @@ class Ended:
     """What a campaign left: its report, its runs by configuration, and what it said."""
 
     report: CampaignResult
-    runs: dict[Configuration, list[StoredRun]]
+    runs: dict[Configuration, list[Run]]
     said: list[str]
     database: Database
     folder: Path
 
-    def of(self, fault: str) -> StoredRun:
+    def of(self, fault: str) -> Run:
         """The run of a fault by itself."""
         (run,) = self.runs[Configuration({"FAULT": fault})]
         return run
 
-    def column(self, name: str, run: StoredRun) -> str:
+    def column(self, name: str, run: Run) -> str:
         with self.database.read() as connection:
             statement = f"SELECT {name} FROM runs WHERE run_id = '{run.run_id}'"
             return str(connection.exec_driver_sql(statement).scalar())
@@ -159,7 +160,7 @@ def ended(
     with pytest.MonkeyPatch.context() as patched:
         begin_when_of(patched, _is_to_hang)
         report = Campaign(plan, runner, reporter).run()
-    runs: dict[Configuration, list[StoredRun]] = {}
+    runs: dict[Configuration, list[Run]] = {}
     for run in store.runs(runner.campaign_id):
         runs.setdefault(run.configuration, []).append(run)
     yield Ended(report, runs, reporter.said, database, folder)

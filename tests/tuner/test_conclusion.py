@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from held_campaigns import hold
-from made_up_runs import MadeUpRun, block, sizes
+from made_up_runs import block, made_up_run, sizes
 from quiet import QuietReporter
-from simulated import MemoryStore
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
@@ -28,6 +27,7 @@ from commtune.model import (
     Outcome,
     Phase,
     PointEvidence,
+    Run,
     RunResult,
     Verdict,
     Workload,
@@ -36,6 +36,7 @@ from commtune.spaces import build_space, parse_document
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison, Rules, compare_one
 from commtune.tuner.confirmation.interim_looks import LOOK_SHARES, Decision, Look, error_share
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.outcome.conclusion import (
     default_noise,
@@ -90,7 +91,7 @@ def campaign(
     id: int = 1,
 ) -> CampaignResult:
     chosen = made or benchmark()
-    runner = Runner(plan, id, chosen, store or MemoryStore(), clock=chosen.clock)
+    runner = Runner(plan, id, chosen, store or InMemoryStore(), clock=chosen.clock)
     return Campaign(plan, runner, QuietReporter()).run()
 
 
@@ -287,15 +288,15 @@ def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     assert any(str(p.verdict) == "faster" for p in again)
 
 
-def evidence_of(runs: Sequence[MadeUpRun]) -> Evidence:
+def evidence_of(runs: Sequence[Run]) -> Evidence:
     found = Evidence()
     for run in runs:
         found.add(run)
     return found
 
 
-def default_run(number: int, time_s: float, started_at: float = 0.0) -> MadeUpRun:
-    return MadeUpRun(
+def default_run(number: int, time_s: float, started_at: float = 0.0) -> Run:
+    return made_up_run(
         DEFAULT, number, sizes({8: time_s}), started_at=started_at, run_id=str(number)
     )
 

@@ -18,7 +18,6 @@ from simulated import (
     Draw,
     Effect,
     MadeUpNoise,
-    MemoryStore,
     Noise,
     SimulatedBenchmark,
 )
@@ -38,6 +37,7 @@ from commtune.model import (
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.interim_looks import Decision
 from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.blocks import whole_blocks
@@ -64,7 +64,7 @@ class Confirmation:
     blocks: int = 16
     seed: int = 1
     guards: tuple[Operation, ...] = ()
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: InMemoryStore = field(default_factory=InMemoryStore)
 
     def phase(self) -> ConfirmationPhase:
         """A new session over the same store."""
@@ -98,7 +98,7 @@ def noise(kind: str, seed: int, spread: float = 0.03) -> MadeUpNoise:
     return MadeUpNoise(kind, random.Random(f"{kind}:{seed}"), run_s=1.0, spread=spread)
 
 
-def runs_of(store: MemoryStore) -> Counter[Configuration]:
+def runs_of(store: InMemoryStore) -> Counter[Configuration]:
     return Counter(run.configuration for run in store.stored)
 
 
@@ -196,7 +196,7 @@ class Killed(BaseException):
 
 
 @dataclass
-class DyingStore(MemoryStore):
+class DyingStore(InMemoryStore):
     """A store whose controller dies right before, or right after, one of its calls."""
 
     until: int = 1_000_000
@@ -211,9 +211,9 @@ class DyingStore(MemoryStore):
         self._event()
         super().plan_block(campaign_id, plan)
 
-    def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
+    def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
         self._event()
-        super().start_run(campaign_id, request, session)
+        super().start_runs(campaign_id, requests, session)
         self._event()
 
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
@@ -250,7 +250,7 @@ class TwoSpeeds:
 class SameAgain(SimulatedBenchmark):
     """Measures the same again in the same block, counting whole blocks only, and in no time."""
 
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: InMemoryStore = field(default_factory=InMemoryStore)
     speeds: int = 1
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
@@ -301,14 +301,15 @@ def test_a_kill_between_the_blocks_and_their_look_makes_no_further_block() -> No
         if plain["looks"] and not seen:
             seen.append(len(store.stored))
             raise Killed
-        MemoryStore.decide(store, campaign_id, plain)
+        InMemoryStore.decide(store, campaign_id, plain)
 
     store.decide = dies_before_the_first_look  # type: ignore[method-assign,assignment]  # dies once
     made = Confirmation(SameAgain(noise("normal", 1), gains(a=1.5, b=1.065), store=store))
     made.store = store
     with pytest.raises(Killed):
         made.run()
-    assert store.decided is not None and store.decided["looks"] == []
+    stored = store.decision(1)
+    assert stored is not None and stored["looks"] == []
     _, again = made.run()
     assert seen == [3 * decision.looks[0].made]
     assert again.looks == decision.looks

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from held_campaigns import hold
 from quiet import QuietReporter
-from simulated import MemoryStore
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
@@ -19,6 +18,7 @@ from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Workload
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.campaign import Campaign
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import DISTURBED, Session
 from commtune.tuner.outcome.conclusion import time_spent
@@ -60,7 +60,7 @@ class Room:
 
     session: Session
     benchmark: SyntheticBenchmark
-    store: MemoryStore
+    store: InMemoryStore
     reporter: QuietReporter
 
     @property
@@ -75,7 +75,7 @@ class Room:
 
 def room(load: Callable[[], float | None]) -> Room:
     benchmark = SyntheticBenchmark(lambda *_: 1e-6, VirtualClock(), load=load)
-    store, reporter = MemoryStore(), QuietReporter()
+    store, reporter = InMemoryStore(), QuietReporter()
     runner = Runner(PLAN, 1, benchmark, store, clock=benchmark.clock)
     for configuration in (DEFAULT, A):
         runner.new_trial(configuration, "test")
@@ -145,7 +145,7 @@ def test_a_run_made_again_that_was_cut_short_changes_nothing() -> None:
     first, second = found.store.stored
     evidence = Evidence()
     evidence.add(first)
-    evidence.add(replace(second, result=replace(second.result, outcome=Outcome.INTERRUPTED)))  # type: ignore[type-var,attr-defined]  # FreshRun
+    evidence.add(replace(second, outcome=Outcome.INTERRUPTED))
     assert [r.run_id for r in evidence.good(Phase.SEARCH)] == [first.run_id]
     assert evidence.made_again == 0
 

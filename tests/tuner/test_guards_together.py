@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from quiet import QuietReporter
-from simulated import SIZES, MadeUpNoise, MemoryStore, SimulatedBenchmark, null, space
+from simulated import SIZES, MadeUpNoise, SimulatedBenchmark, null, space
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import (
@@ -25,6 +25,7 @@ from commtune.model import (
 )
 from commtune.tuner.confirmation.interim_looks import Decision
 from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.blocks import GUARD_BLOCKS
@@ -71,7 +72,7 @@ class Guarding:
 
     guards: tuple[Operation, ...] = (BROADCAST, ALLTOALL)
     backend: Backend = Backend.MPI_HOST
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: InMemoryStore = field(default_factory=InMemoryStore)
     benchmark: Several = field(
         default_factory=lambda: Several(MadeUpNoise("normal", random.Random(1), 1.0, 0.01), null)
     )

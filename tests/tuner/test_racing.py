@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 import pytest
-from made_up_runs import MadeUpRun, sizes
+from made_up_runs import made_up_run, sizes
 
 from commtune.model import DEFAULT, Configuration, Phase
 from commtune.tuner.search.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
@@ -35,7 +35,9 @@ def board(
     for number, (configuration, small_ratio, large_ratio) in enumerate(rows):
         times = {SIZES[0]: 1e-6 / small_ratio, SIZES[1]: 1e-3 / large_ratio}
         evidence.add(
-            MadeUpRun(configuration, number, sizes(times), phase=Phase.SEARCH, run_id=str(number))
+            made_up_run(
+                configuration, number, sizes(times), phase=Phase.SEARCH, run_id=str(number)
+            )
         )
     found = Scoreboard(RANGES)
     found.rebuild(evidence)

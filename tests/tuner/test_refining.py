@@ -8,13 +8,14 @@ import random
 import pytest
 import simulated
 from quiet import QuietReporter
-from simulated import MadeUpNoise, MemoryStore, SimulatedBenchmark
+from simulated import MadeUpNoise, SimulatedBenchmark
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import DEFAULT, Configuration, Operation, Workload
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.ablation.effects import neighbour_configurations
 from commtune.tuner.ablation.phase import AblationPhase
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.search.scores import split_ranges
@@ -57,7 +58,7 @@ def refined(effect: simulated.Effect, seed: int, budget_s: float = 40.0) -> Conf
         seed=seed,
         budget=Budget(1, budget_s, 1),
     )
-    runner = Runner(plan, 1, benchmark, MemoryStore(), clock=benchmark.clock)
+    runner = Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
     runner.new_trial(DEFAULT, "baseline")
     session = Session(plan, runner, QuietReporter())
     phase = AblationPhase(session, split_ranges(simulated.SIZES))

@@ -10,15 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
+from commtune import model
 from commtune.db.codec import timing_from, unpack_samples, workload_from
 from commtune.db.locks import LockOwner, death_of, describe_holder, owner_of
 from commtune.db.storage.jobs import node_hours_by_campaign, open_jobs_by_campaign
 from commtune.db.storage.records import (
     BestGain,
     CampaignSummary,
-    MeasurementRow,
-    StoredRun,
-    StoredTrial,
 )
 from commtune.db.tables import (
     Campaign,
@@ -33,27 +31,22 @@ from commtune.db.tables import (
     Trial,
 )
 from commtune.errors import UnknownName
-from commtune.model import Configuration, Outcome, Phase, RunRequest, Verdict
+from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, Verdict
 
-_MEASURED = (
-    MeasurementRecord.size,
-    MeasurementRecord.median_s,
-    MeasurementRecord.min_s,
-    MeasurementRecord.mean_s,
-    MeasurementRecord.p95_s,
-    MeasurementRecord.max_s,
-    MeasurementRecord.algbw,
-    MeasurementRecord.busbw,
-    MeasurementRecord.batch,
-    MeasurementRecord.canary_s,
-    MeasurementRecord.canary_after_s,
-    MeasurementRecord.wrong,
-    MeasurementRecord.n_samples,
-    MeasurementRecord.operation,
-)
+#: What a run is compared by, by its name in ``model.Measurement``; samples are read on demand.
+_MEASURED = {
+    "bytes": MeasurementRecord.size,
+    **{
+        name: getattr(MeasurementRecord, name)
+        for name in (
+            "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch",
+            "canary_s", "canary_after_s", "wrong", "operation",
+        )
+    },
+}  # fmt: skip
 
 
-def read_trials(connection: Connection, campaign_id: int) -> list[StoredTrial]:
+def read_trials(connection: Connection, campaign_id: int) -> list[model.Trial]:
     """The campaign's trials by number."""
     rows = connection.execute(
         select(
@@ -68,7 +61,7 @@ def read_trials(connection: Connection, campaign_id: int) -> list[StoredTrial]:
         .order_by(Trial.number)
     )
     return [
-        StoredTrial(row.number, Configuration(row.environment), row.origin, row.label, row.created)
+        model.Trial(row.number, Configuration(row.environment), row.origin, row.label, row.created)
         for row in rows
     ]
 
@@ -100,7 +93,7 @@ def open_runs(
 
 def runs_after(
     connection: Connection, campaign_id: int, last: int, count: int
-) -> tuple[list[StoredRun], int]:
+) -> tuple[list[model.Run], int]:
     """The next stored runs behind row ``last``, and the row that they end at."""
     names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
     where = (Run.nodes, Run.distance)
@@ -209,8 +202,8 @@ def _run_select(*columns: Any) -> Select[Any]:
     )
 
 
-def _stored_run(row: Any, measured: tuple[MeasurementRow, ...]) -> StoredRun:
-    return StoredRun(
+def _stored_run(row: Any, measured: tuple[Measurement, ...]) -> model.Run:
+    return model.Run(
         run_id=row.run_id,
         trial=row.number,
         configuration=Configuration(row.environment),
@@ -234,16 +227,16 @@ def _stored_run(row: Any, measured: tuple[MeasurementRow, ...]) -> StoredRun:
 
 def _measurements(
     connection: Connection, campaign_id: int, first: int, last: int
-) -> Mapping[int, list[MeasurementRow]]:
+) -> Mapping[int, list[Measurement]]:
     rows = connection.execute(
-        select(MeasurementRecord.run_id, *_MEASURED)
+        select(MeasurementRecord.run_id, *_MEASURED.values())
         .join(Run, Run.id == MeasurementRecord.run_id)
         .where(Run.campaign_id == campaign_id, Run.id.between(first, last))
         .order_by(MeasurementRecord.run_id, MeasurementRecord.place)
     )
-    found: dict[int, list[MeasurementRow]] = defaultdict(list)
+    found: dict[int, list[Measurement]] = defaultdict(list)
     for run_id, *values in rows:
-        found[run_id].append(MeasurementRow(*values))
+        found[run_id].append(Measurement(**dict(zip(_MEASURED, values, strict=True))))
     return found
 
 

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from commtune.db.queries.query_results import StackRecord, StoredProfile, SystemRecord
-from commtune.model import Configuration, JobRecord, Outcome, Phase
+from commtune.model import JobRecord, Outcome
 
 __all__ = [
     "BestGain",
     "CampaignHandle",
     "CampaignRecord",
     "CampaignSummary",
-    "MeasurementRow",
     "StackRecord",
     "StoredProfile",
-    "StoredRun",
-    "StoredTrial",
     "SystemRecord",
 ]
 
@@ -67,76 +64,6 @@ class CampaignHandle:
     earlier: str = ""
     earlier_id: int = 0
     changes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class StoredTrial:
-    """One configuration of a campaign.
-
-    Attributes:
-        origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
-        label: the size range that it was proposed for; empty for all.
-        created: seconds since 1970.
-    """
-
-    number: int
-    configuration: Configuration
-    origin: str
-    label: str
-    created: float
-
-
-@dataclass(frozen=True)
-class MeasurementRow:
-    """One size of a stored run, without its samples; words as in commtune.model.Measurement."""
-
-    bytes: int
-    median_s: float
-    min_s: float
-    mean_s: float
-    p95_s: float
-    max_s: float
-    algbw: float
-    busbw: float
-    batch: int
-    canary_s: float | None
-    canary_after_s: float | None
-    wrong: int
-    n_samples: int
-    operation: str
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """A run that ended and was stored.
-
-    Attributes:
-        session: which sitting of the controller made it.
-        started_at: seconds since 1970.
-        other_load: CPU time that others used meanwhile, as a share of all cores' time; ``None``
-            where it was not known.
-        nodes, distance: as in commtune.model.RunResult; empty where nobody said.
-        then: operations that were to be measured after ``operation``, in the same processes.
-    """
-
-    run_id: str
-    trial: int
-    configuration: Configuration
-    phase: Phase
-    block: int
-    position: int
-    session: str
-    outcome: Outcome
-    operation: str
-    started_at: float
-    wall_s: float
-    oversubscribed: bool
-    detail: str
-    measurements: tuple[MeasurementRow, ...]
-    other_load: float | None = None
-    nodes: tuple[str, ...] = ()
-    distance: str = ""
-    then: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,6 @@ from commtune.db.storage.records import (
     CampaignRecord,
     CampaignSummary,
     StoredProfile,
-    StoredRun,
-    StoredTrial,
 )
 from commtune.db.tables import Campaign
 from commtune.model import (
@@ -36,8 +34,10 @@ from commtune.model import (
     Configuration,
     Execution,
     Profile,
+    Run,
     RunRequest,
     RunResult,
+    Trial,
 )
 from commtune.model.run_costs import RunCost
 
@@ -259,7 +259,7 @@ class Store:
         with self._write() as connection:
             writing.add_trial(connection, campaign_id, number, configuration, origin, label)
 
-    def trials(self, campaign_id: int) -> list[StoredTrial]:
+    def trials(self, campaign_id: int) -> list[Trial]:
         """The campaign's trials by number."""
         with self.database.read() as connection:
             return reading.read_trials(connection, campaign_id)
@@ -306,7 +306,7 @@ class Store:
         with self.database.read() as connection:
             return reading.open_runs(connection, campaign_id, block)
 
-    def runs(self, campaign_id: int) -> Iterator[StoredRun]:
+    def runs(self, campaign_id: int) -> Iterator[Run]:
         """Stored runs in the order started, with measurements.
 
         Read in pages, so that a slow reader neither holds them all nor keeps writers waiting.

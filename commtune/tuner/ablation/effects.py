@@ -13,11 +13,10 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from commtune.model import DEFAULT, Configuration, Interval
+from commtune.model import DEFAULT, Configuration, Interval, Run
 from commtune.spaces import Space
 from commtune.tuner.search.scores import SizeRange
 from commtune.tuner.statistics.blocks import Blocks, log_ratios, pair_times
-from commtune.tuner.statistics.evidence import RunView
 from commtune.tuner.statistics.intervals import (
     Estimate,
     combine_strata,
@@ -205,7 +204,7 @@ def measure_effects(
 
 
 def _block_mean(
-    block: Mapping[Configuration, RunView],
+    block: Mapping[Configuration, Run],
     slow: Configuration,
     fast: Configuration,
     size_range: SizeRange,

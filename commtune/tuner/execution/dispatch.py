@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from commtune.model import Configuration, Operation, Phase
+from commtune.model import Configuration, Operation, Phase, Run
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.ports import Batches
-from commtune.tuner.statistics.evidence import RunView
 
 #: The configurations of the next block in their order, perhaps made up one by one; ``None`` where
 #: none is wanted (now: it is asked again after every result).
 NextBlock = Callable[[], Iterable[Configuration] | None]
-_Tell = Callable[[RunView], None]
+_Tell = Callable[[Run], None]
 
 
-def _nobody(run: RunView) -> None:
+def _nobody(run: Run) -> None:
     del run
 
 

@@ -20,13 +20,14 @@ from commtune.model import (
     Operation,
     Outcome,
     Phase,
+    Run,
     RunRequest,
     RunResult,
     Timing,
     Workload,
 )
 from commtune.tuner.ports import Batches, Benchmark, Store
-from commtune.tuner.statistics.evidence import Evidence, RunView
+from commtune.tuner.statistics.evidence import Evidence
 
 #: A run may take this many times what others took, and never less than the floor: a slow
 #: machine speed alone makes a run three times longer, a hang would eat the budget.
@@ -44,32 +45,6 @@ _NO_TRIAL = -1
 _BASELINE = "baseline"
 _DOCTOR = "run 'commtune doctor'"
 _BENCH = "try 'commtune bench' with the same workload; it shows all of the output"
-
-
-@dataclass(frozen=True)
-class FreshRun:
-    """A run of this session, in the shape of a stored one."""
-
-    request: RunRequest
-    result: RunResult
-    session: str
-
-    run_id = property(lambda self: self.request.run_id)
-    trial = property(lambda self: self.request.trial)
-    configuration = property(lambda self: self.request.configuration)
-    phase = property(lambda self: self.request.phase)
-    block = property(lambda self: self.request.block)
-    position = property(lambda self: self.request.position)
-    operation = property(lambda self: str(self.request.workload.operation))
-    then = property(lambda self: tuple(str(o) for o in self.request.workload.then))
-    outcome = property(lambda self: self.result.outcome)
-    started_at = property(lambda self: self.result.started_at)
-    wall_s = property(lambda self: self.result.wall_s)
-    oversubscribed = property(lambda self: self.result.oversubscribed)
-    other_load = property(lambda self: self.result.other_load)
-    nodes = property(lambda self: self.result.nodes)
-    distance = property(lambda self: self.result.distance)
-    measurements = property(lambda self: self.result.measurements)
 
 
 @dataclass
@@ -239,7 +214,7 @@ class Runner:
         block: int,
         position: int = 0,
         operations: tuple[Operation, ...] = (),
-    ) -> RunView:
+    ) -> Run:
         """Makes one run here, stores it, and returns it whatever its outcome.
 
         Raises:
@@ -250,7 +225,7 @@ class Runner:
             raise TypeError("whole blocks only")
         request = self._request(configuration, phase, block, position, operations)
         try:
-            self.store.start_run(self.campaign_id, request, self.session)
+            self.store.start_runs(self.campaign_id, [request], self.session)
             result = self._measured(self.benchmark, request)
             self._store(request, result)
         except KeyboardInterrupt:
@@ -260,7 +235,7 @@ class Runner:
                 if request.run_id in open_:
                     self._settle(self.benchmark, request, "ended from outside")
             raise
-        return self._taken_in(FreshRun(request, result, self.session))
+        return self._taken_in(Run.from_result(request, result, self.session))
 
     def _measured(self, benchmark: Benchmark, request: RunRequest) -> RunResult:
         try:
@@ -269,12 +244,12 @@ class Runner:
             self._settle(benchmark, request, f"never begun: {stop.message}")
             raise
 
-    def _taken_in(self, run: FreshRun) -> FreshRun:
+    def _taken_in(self, run: Run) -> Run:
         self.benchmark_s += run.wall_s
         self._run_s += run.wall_s
         self.evidence.add(run)
         if run.outcome is Outcome.MISSING_PROGRAM:
-            raise EnvironmentFault(run.result.detail, hint=self.look_at or _DOCTOR)
+            raise EnvironmentFault(run.detail, hint=self.look_at or _DOCTOR)
         self._check_default(run)
         return run
 
@@ -302,7 +277,7 @@ class Runner:
         self._flying.update({request.run_id: request for request in requests})
         self.batches.submit(requests, self.time_limit_s(requests[0].workload))
 
-    def collect(self) -> list[FreshRun]:
+    def collect(self) -> list[Run]:
         """Waits for a block to end; its runs, stored.
 
         Raises:
@@ -310,25 +285,25 @@ class Runner:
         """
         if self.batches is None:
             raise TypeError("runs are made one by one here")
-        ended: list[FreshRun] = []
+        ended: list[Run] = []
         for result in self.batches.collect():
             request = self._flying.pop(result.run_id)
             self._store(request, result)
-            ended.append(FreshRun(request, result, _of_job(request.block)))
+            ended.append(Run.from_result(request, result, _of_job(request.block)))
         self.batches.settled()
         for run in ended:
             self._taken_in(run)
         self._check_lost(ended)
         return ended
 
-    def _check_lost(self, ended: Sequence[FreshRun]) -> None:
+    def _check_lost(self, ended: Sequence[Run]) -> None:
         """Jobs that are lost one after the other cost a night and measure nothing."""
         if not ended:
             return
         lost = all(run.outcome.is_lost for run in ended)
         self._lost_in_a_row = self._lost_in_a_row + 1 if lost else 0
         if self._lost_in_a_row == _MOST_LOST:
-            last = ended[-1].result
+            last = ended[-1]
             said = last.output_tail.strip()[-500:]
             why = f"{last.detail or last.outcome}" + (f"\n{said}" if said else "")
             raise EnvironmentFault(
@@ -359,7 +334,7 @@ class Runner:
         first_s = first_limit(self.plan.workload, self.plan.timing)
         return time_limit(list(islice(defaults, _LIMIT_RUNS)), first_s)
 
-    def _check_default(self, run: FreshRun) -> None:
+    def _check_default(self, run: Run) -> None:
         """Without runs of the default there is nothing to compare; going on wastes a night."""
         if run.outcome is Outcome.OK or not run.configuration.is_default:
             return
@@ -368,7 +343,7 @@ class Runner:
         if len(last) == 3 and Outcome.OK not in last:
             raise EnvironmentFault(
                 f"the default configuration failed three times in a row: {run.outcome}, "
-                f"{run.result.detail}\n{run.result.output_tail.strip()}".rstrip(),
+                f"{run.detail}\n{run.output_tail.strip()}".rstrip(),
                 hint=self.look_at or self.by_hand or _BENCH,
             )
 

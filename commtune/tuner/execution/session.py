@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration, Execution, Operation, Outcome, Phase
+from commtune.model import Configuration, Execution, Operation, Outcome, Phase, Run
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Progress, Reporter
-from commtune.tuner.statistics.evidence import RunView
 
 #: A run is disturbed when others used more than this share of the cores' time meanwhile, and
 #: more seconds of each core than the kernel's counting in ticks of 10 ms can be wrong by.
@@ -20,7 +19,7 @@ _MOST_REPEATS, _REPEATS_FLOOR, _REPEATS_SHARE = 2, 10, 0.1
 _REPEATS_SAID = 3
 
 
-def is_disturbed(run: RunView) -> bool:
+def is_disturbed(run: Run) -> bool:
     """Whether others used the cores during a run so much that its times say little."""
     load = run.other_load or 0.0
     return load > DISTURBED and load * run.wall_s > _COUNTABLE_S
@@ -83,7 +82,7 @@ class Session:
         timer: Timer,
         position: int = 0,
         operations: tuple[Operation, ...] = (),
-    ) -> RunView:
+    ) -> Run:
         """Makes a run, keeps the lock alive, and tells the progress.
 
         A run during which others used the cores is made again, a few times at most: the last
@@ -114,7 +113,7 @@ class Session:
         """How many blocks can be made at the same time."""
         return self.runner.batches.most_in_flight if self.runner.batches else 1
 
-    def _is_to_be_made_again(self, run: RunView) -> bool:
+    def _is_to_be_made_again(self, run: Run) -> bool:
         if run.outcome is not Outcome.OK or not is_disturbed(run):
             return False
         evidence = self.runner.evidence
@@ -136,12 +135,12 @@ class Session:
         timer: Timer,
         position: int,
         operations: tuple[Operation, ...],
-    ) -> RunView:
+    ) -> Run:
         run = self.runner.run(configuration, phase, block, position, operations)
         self.told(run, timer)
         return run
 
-    def told(self, run: RunView, timer: Timer) -> None:
+    def told(self, run: Run, timer: Timer) -> None:
         """Keeps the lock alive, and tells the progress, after a run."""
         self.runner.store.touch(self.runner.campaign_id)
         self.reporter.progress(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import takewhile
 
-from commtune.model import DEFAULT, Configuration, Outcome, Phase
+from commtune.model import DEFAULT, Configuration, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import NextBlock, repeat_blocks, run_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.search.proposals import Item, Origin, Proposal, Search
@@ -16,7 +16,6 @@ from commtune.tuner.search.racing import MOST_RUNS, find_contenders, find_surest
 from commtune.tuner.search.scores import Scoreboard, SizeRange, split_ranges
 from commtune.tuner.search.screening import screen_parameters
 from commtune.tuner.statistics.blocks import block_order
-from commtune.tuner.statistics.evidence import RunView
 
 #: The default runs once in every block of this many search runs, at a random place.
 _SEARCH_BLOCK = 8
@@ -192,7 +191,7 @@ class SearchPhase:
         self._runner.new_trial(proposal.configuration, proposal.origin, proposal.label)
         return proposal.configuration
 
-    def _tell(self, run: RunView) -> None:
+    def _tell(self, run: Run) -> None:
         """Tells the search of a run, and the user of values that leave it or come back."""
         configuration = run.configuration
         if configuration.is_default:
@@ -224,7 +223,7 @@ class SearchPhase:
             order = block_order(finalists, self._plan.seed, self._runner.blocks)
             return takewhile(lambda _: timer.left() > 0, order)
 
-        def tell(run: RunView) -> None:
+        def tell(run: Run) -> None:
             if run.outcome is Outcome.OK:
                 self._board.add(run)
             if self._is_stale():

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import stdev
 
-from commtune.model import Configuration, Phase
-from commtune.tuner.statistics.evidence import Cell, Evidence, RunView, default_times, log_gains
+from commtune.model import Configuration, Phase, Run
+from commtune.tuner.statistics.evidence import Cell, Evidence, default_times, log_gains
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: A speed with fewer observations of a size than this says too little to be centred on.
@@ -90,7 +90,7 @@ class Scoreboard:
         for run in runs:
             self.add(run)
 
-    def add(self, run: RunView) -> dict[str, float]:
+    def add(self, run: Run) -> dict[str, float]:
         """Takes in one run; returns its score by range label."""
         gains = self._centred(run)
         by_range = self._by_range(gains)
@@ -115,11 +115,11 @@ class Scoreboard:
         values = self._default.get(label, [])
         return max(stdev(values), _LEAST_SPREAD) if len(values) > 2 else _UNKNOWN_SPREAD
 
-    def score(self, run: RunView) -> dict[str, float]:
+    def score(self, run: Run) -> dict[str, float]:
         """The score of a run by range label, without taking it in."""
         return self._by_range(self._centred(run))
 
-    def _centred(self, run: RunView) -> dict[Cell, float]:
+    def _centred(self, run: Run) -> dict[Cell, float]:
         return {
             cell: gain - self._level.get(cell, 0.0)
             for cell, gain in log_gains(run, self.speeds, self._reference).items()
@@ -144,7 +144,7 @@ class Scoreboard:
         """The best configuration of a range at one machine speed, if there is one."""
         return _best(self._at_speed.get((label, speed), {}), 1, fewest_runs)
 
-    def best_gain(self, evidence_run: RunView) -> float:
+    def best_gain(self, evidence_run: Run) -> float:
         """Largest ratio default/run over sizes in one run: for the eye, not for a report."""
         gains = log_gains(evidence_run, self.speeds, self._reference)
         return max(gains.values(), default=0.0)
@@ -156,7 +156,7 @@ class Scoreboard:
             (size, name) not in self._level for name in self.speeds.names
         )
 
-    def _good_levels(self, runs: Sequence[RunView]) -> dict[Cell, float]:
+    def _good_levels(self, runs: Sequence[Run]) -> dict[Cell, float]:
         found: defaultdict[Cell, list[float]] = defaultdict(list)
         for run in runs:
             for cell, gain in log_gains(run, self.speeds, self._reference).items():

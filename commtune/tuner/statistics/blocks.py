@@ -11,8 +11,8 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from commtune.model import DEFAULT, BlockPlan, Configuration, Outcome
-from commtune.tuner.statistics.evidence import Cell, RunView, median_times
+from commtune.model import DEFAULT, BlockPlan, Configuration, Outcome, Run
+from commtune.tuner.statistics.evidence import Cell, median_times
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import MachineStates
 
@@ -28,7 +28,7 @@ MOST_EXTENSION = 2
 GUARD_BLOCKS = 10
 
 #: Runs by configuration, block by block.
-Blocks = Sequence[Mapping[Configuration, RunView]]
+Blocks = Sequence[Mapping[Configuration, Run]]
 #: Times (seconds) of two configurations that ran in the same block.
 Pairs = list[tuple[float, float]]
 
@@ -47,14 +47,14 @@ def planned_blocks(budget_s: float, block_s: float) -> int:
 
 
 def whole_blocks(
-    runs: Iterable[RunView], plans: Mapping[int, BlockPlan]
-) -> list[dict[Configuration, RunView]]:
+    runs: Iterable[Run], plans: Mapping[int, BlockPlan]
+) -> list[dict[Configuration, Run]]:
     """The blocks in which every planned configuration has a run, with whatever outcome.
 
     A block that was interrupted is dropped whole: what is left of it was not made close together.
     A run that was made again counts as its last time.
     """
-    found: defaultdict[int, dict[Configuration, RunView]] = defaultdict(dict)
+    found: defaultdict[int, dict[Configuration, Run]] = defaultdict(dict)
     for run in runs:
         if not run.outcome.is_lost:
             found[run.block][run.configuration] = run

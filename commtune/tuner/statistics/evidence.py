@@ -7,101 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Protocol
 
-from commtune.model import Configuration, Outcome, Phase
+from commtune.model import Outcome, Phase, Run
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
 
 
-class SizeView(Protocol):
-    """The part of a measurement that comparing needs."""
-
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def median_s(self) -> float: ...
-    @property
-    def canary_s(self) -> float | None: ...
-    @property
-    def canary_after_s(self) -> float | None: ...
-    @property
-    def operation(self) -> str: ...
-
-
-class RunView(Protocol):
-    """The part of a stored run that the tuner works with."""
-
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def trial(self) -> int: ...
-    @property
-    def configuration(self) -> Configuration: ...
-    @property
-    def phase(self) -> Phase: ...
-    @property
-    def block(self) -> int: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def session(self) -> str: ...
-    @property
-    def outcome(self) -> Outcome: ...
-    @property
-    def operation(self) -> str: ...
-    @property
-    def then(self) -> tuple[str, ...]: ...
-    @property
-    def started_at(self) -> float: ...
-    @property
-    def wall_s(self) -> float: ...
-    @property
-    def oversubscribed(self) -> bool: ...
-    @property
-    def other_load(self) -> float | None: ...
-    @property
-    def nodes(self) -> tuple[str, ...]: ...
-    @property
-    def distance(self) -> str: ...
-    @property
-    def measurements(self) -> Sequence[SizeView]: ...
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """One operation of a run that measured several; its outcome is that of the whole run."""
-
-    run: RunView
-    operation: str
-
-    run_id = property(lambda self: self.run.run_id)
-    trial = property(lambda self: self.run.trial)
-    configuration = property(lambda self: self.run.configuration)
-    phase = property(lambda self: self.run.phase)
-    block = property(lambda self: self.run.block)
-    position = property(lambda self: self.run.position)
-    session = property(lambda self: self.run.session)
-    outcome = property(lambda self: self.run.outcome)
-    then = property(lambda _: ())
-    started_at = property(lambda self: self.run.started_at)
-    wall_s = property(lambda self: self.run.wall_s)
-    oversubscribed = property(lambda self: self.run.oversubscribed)
-    other_load = property(lambda self: self.run.other_load)
-    nodes = property(lambda self: self.run.nodes)
-    distance = property(lambda self: self.run.distance)
-
-    @property
-    def measurements(self) -> Sequence[SizeView]:
-        """Those of this operation."""
-        first = self.run.operation
-        return [m for m in self.run.measurements if (m.operation or first) == self.operation]
-
-
-def of_operation(runs: Iterable[RunView], operation: str) -> Iterator[RunView]:
+def of_operation(runs: Iterable[Run], operation: str) -> Iterator[Run]:
     """What was measured, or was to be measured, of an operation: by itself or with others."""
     for run in runs:
         if operation in (run.operation, *run.then):
-            yield OneOf(run, operation) if run.then else run
+            yield run.only_of(operation) if run.then else run
 
 
 #: Speeds are fitted again when the runs have grown by this factor and number, and to so many
@@ -120,14 +35,14 @@ class Evidence:
         made_again: runs that were made in the place of another one.
     """
 
-    runs: list[RunView] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     made_again: int = 0
-    _by_phase: dict[Phase, list[RunView]] = field(default_factory=dict)
+    _by_phase: dict[Phase, list[Run]] = field(default_factory=dict)
     _last: dict[tuple[int, int], str] = field(default_factory=dict)
     _speeds: MachineStates = field(default_factory=MachineStates)
     _fitted_at: int = 0
 
-    def add(self, run: RunView) -> None:
+    def add(self, run: Run) -> None:
         """Takes in one more run."""
         self.runs.append(run)
         self._by_phase.setdefault(run.phase, []).append(run)
@@ -135,11 +50,11 @@ class Evidence:
             self.made_again += (run.block, run.position) in self._last
             self._last[run.block, run.position] = run.run_id
 
-    def of(self, phase: Phase) -> Sequence[RunView]:
+    def of(self, phase: Phase) -> Sequence[Run]:
         """All runs of a phase, in order, whatever their outcome."""
         return self._by_phase.get(phase, ())
 
-    def good(self, *phases: Phase) -> Iterable[RunView]:
+    def good(self, *phases: Phase) -> Iterable[Run]:
         """The runs that count as evidence, of these phases."""
         return (
             r
@@ -181,7 +96,7 @@ class Evidence:
 Cell = tuple[int, str]
 
 
-def median_times(run: RunView, speeds: MachineStates) -> dict[Cell, float]:
+def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
     """Median seconds of a run by size and speed; sizes during which the speed flipped are out."""
     cells = {
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s for m in run.measurements
@@ -189,7 +104,7 @@ def median_times(run: RunView, speeds: MachineStates) -> dict[Cell, float]:
     return {cell: value for cell, value in cells.items() if cell[1] != MIXED}
 
 
-def default_times(runs: Iterable[RunView], speeds: MachineStates) -> dict[Cell, float]:
+def default_times(runs: Iterable[Run], speeds: MachineStates) -> dict[Cell, float]:
     """Median over the default's runs, by size and speed, seconds."""
     found: defaultdict[Cell, list[float]] = defaultdict(list)
     for run in runs:
@@ -200,7 +115,7 @@ def default_times(runs: Iterable[RunView], speeds: MachineStates) -> dict[Cell, 
 
 
 def log_gains(
-    run: RunView, speeds: MachineStates, reference: Mapping[Cell, float]
+    run: Run, speeds: MachineStates, reference: Mapping[Cell, float]
 ) -> dict[Cell, float]:
     """log(default/run) by size and speed, where the default was measured at that speed."""
     return {

@@ -23,12 +23,13 @@ from commtune.model import (
     Interval,
     Outcome,
     Phase,
+    Run,
     RunRequest,
     RunResult,
     Timing,
     Workload,
 )
-from commtune.tuner.execution.runner import FreshRun, first_limit, time_limit
+from commtune.tuner.execution.runner import first_limit, time_limit
 from commtune.tuner.execution.session import is_disturbed
 from commtune.tuner.ports import Benchmark, Progress, Reporter
 from commtune.tuner.statistics.blocks import Pairs, log_ratios
@@ -122,7 +123,7 @@ class PairwiseComparison:
     seed: int = 1
     clock: Callable[[], float] = time.monotonic
     evidence: Evidence = field(default_factory=Evidence)
-    blocks: list[dict[Arm, FreshRun]] = field(default_factory=list)
+    blocks: list[dict[Arm, Run]] = field(default_factory=list)
     _repeats: int = 0
     _lost: Counter[Outcome] = field(default_factory=Counter)
     _lost_in_a_row: int = 0
@@ -165,12 +166,12 @@ class PairwiseComparison:
             members[side] = self._run(side, number, position)
             self._tell(members[side], started)
             if members[side].outcome.is_lost:
-                self._note_lost(members[side].result)
+                self._note_lost(members[side])
                 return
         self._lost_in_a_row = 0
         self.blocks.append(members)
 
-    def _note_lost(self, last: RunResult) -> None:
+    def _note_lost(self, last: Run) -> None:
         self._lost[last.outcome] += 1
         self._lost_in_a_row += 1
         if self._lost_in_a_row == _MOST_LOST:
@@ -180,7 +181,7 @@ class PairwiseComparison:
                 hint="once that is mended, type the same command again",
             )
 
-    def _run(self, side: Arm, block: int, position: int) -> FreshRun:
+    def _run(self, side: Arm, block: int, position: int) -> Run:
         """A run, made again a few times at most if others used the cores meanwhile."""
         run = self._run_once(side, block, position)
         for _ in range(_MOST_REPEATS):
@@ -192,7 +193,7 @@ class PairwiseComparison:
             run = self._run_once(side, block, position)
         return run
 
-    def _run_once(self, side: Arm, block: int, position: int) -> FreshRun:
+    def _run_once(self, side: Arm, block: int, position: int) -> Run:
         request = RunRequest(
             run_id=uuid.uuid4().hex,
             configuration=self.sides[side],
@@ -203,7 +204,7 @@ class PairwiseComparison:
             position=position,
         )
         result: RunResult = self.benchmark.measure(request, self._limit_s())
-        run = FreshRun(request, result, "")
+        run = Run.from_result(request, result, "")
         self.evidence.add(run)
         if result.outcome is Outcome.MISSING_PROGRAM:
             raise EnvironmentFault(result.detail, hint="run 'commtune doctor'")
@@ -213,7 +214,7 @@ class PairwiseComparison:
         walls_s = [run.wall_s for run in self.evidence.good(Phase.VERIFY)]
         return time_limit(walls_s, first_limit(self.workload, self.timing))
 
-    def _tell(self, run: FreshRun, started: float) -> None:
+    def _tell(self, run: Run, started: float) -> None:
         self.reporter.progress(
             Progress(
                 phase="compare",
@@ -238,7 +239,7 @@ class PairwiseComparison:
             blocks=len(self.blocks),
             failures={s: Counter(run.outcome for run in runs) for s, runs in failed.items()},
             details={
-                side: (runs[-1].result.detail, runs[-1].result.output_tail.strip())
+                side: (runs[-1].detail, runs[-1].output_tail.strip())
                 for side, runs in failed.items()
                 if runs
             },
@@ -252,7 +253,7 @@ class PairwiseComparison:
 
 
 def _differences(
-    blocks: Sequence[Mapping[Arm, FreshRun]], speeds: MachineStates, level: float, alone: float
+    blocks: Sequence[Mapping[Arm, Run]], speeds: MachineStates, level: float, alone: float
 ) -> tuple[Difference, ...]:
     """What blocks say, by size; with several machine speeds, of each of these besides.
 
@@ -272,7 +273,7 @@ def _differences(
     return tuple(said)
 
 
-def _pairs(blocks: Sequence[Mapping[Arm, FreshRun]], speeds: MachineStates) -> dict[Cell, Pairs]:
+def _pairs(blocks: Sequence[Mapping[Arm, Run]], speeds: MachineStates) -> dict[Cell, Pairs]:
     found: defaultdict[Cell, Pairs] = defaultdict(list)
     for block in blocks:
         if all(run.outcome is Outcome.OK for run in block.values()):

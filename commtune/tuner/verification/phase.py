@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from commtune.errors import AllocationOver
-from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence
+from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence, Run
 from commtune.tuner.confirmation.comparison import Rules, compare_one
 from commtune.tuner.confirmation.interim_looks import Decision
 from commtune.tuner.execution.dispatch import repeat_blocks, run_blocks
-from commtune.tuner.execution.runner import FreshRun
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
@@ -26,7 +25,7 @@ from commtune.tuner.statistics.blocks import (
     planned_blocks,
     whole_blocks,
 )
-from commtune.tuner.statistics.evidence import Evidence, RunView
+from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 from commtune.tuner.verification.claims import (
     Claim,
@@ -187,14 +186,14 @@ class VerifyPhase:
         plans = self._runner.plans.items()
         return {number: plan for number, plan in plans if number >= self._first_block}
 
-    def _fresh(self) -> list[RunView]:
+    def _fresh(self) -> list[Run]:
         return [
             run
             for run in self._runner.evidence.runs
             if run.phase is Phase.VERIFY and run.block >= self._first_block
         ]
 
-    def _tuned(self) -> list[RunView]:
+    def _tuned(self) -> list[Run]:
         settled = (run for run in self._fresh() if not run.outcome.is_lost)
         return [run for run in settled if run.configuration == self._claim.configuration]
 
@@ -250,7 +249,7 @@ class VerifyPhase:
         )
 
 
-def _evidence(runs: Sequence[RunView]) -> Evidence:
+def _evidence(runs: Sequence[Run]) -> Evidence:
     found = Evidence()
     for run in runs:
         found.add(run)
@@ -263,8 +262,8 @@ def _shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, flo
     return {name: found[name] / len(canaries_s) for name in speeds.names if canaries_s}
 
 
-def _detail(run: RunView) -> str:
+def _detail(run: Run) -> str:
     """Why a run of this sitting failed, with the end of what it wrote."""
-    if not isinstance(run, FreshRun):
+    if not isinstance(run, Run):
         return ""
-    return f"{run.result.detail}\n{run.result.output_tail.strip()}".strip()
+    return f"{run.detail}\n{run.output_tail.strip()}".strip()

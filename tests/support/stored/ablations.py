@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 
 import simulated
 from quiet import QuietReporter
-from simulated import Effect, MadeUpNoise, MemoryStore, SimulatedBenchmark
+from simulated import Effect, MadeUpNoise, SimulatedBenchmark
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import Configuration, Operation, Workload
 from commtune.spaces import Space
 from commtune.tuner.ablation.effects import Ablation
 from commtune.tuner.ablation.phase import AblationPhase
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.search.scores import split_ranges
@@ -66,7 +67,7 @@ class Bench:
     space: Space = SPACE
     budget_s: float = 20.0
     noise: str = "normal"
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: InMemoryStore = field(default_factory=InMemoryStore)
 
     def __post_init__(self) -> None:
         rng = random.Random(f"ablation:{self.seed}")

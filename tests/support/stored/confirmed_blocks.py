@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import random
 
-from made_up_runs import THRESHOLD_S, MadeUpRun, block, sizes
+from made_up_runs import THRESHOLD_S, block, made_up_run, sizes
 
-from commtune.model import Configuration, Outcome, PointEvidence
+from commtune.model import Configuration, Outcome, PointEvidence, Run
 from commtune.tuner.confirmation.comparison import Rules
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
@@ -24,9 +24,9 @@ def run(
     time_s: float = 1.0,
     outcome: Outcome = Outcome.OK,
     session: str = "one",
-) -> MadeUpRun:
+) -> Run:
     found = sizes({SIZE: time_s}) if outcome is Outcome.OK else ()
-    return MadeUpRun(configuration, number, found, outcome=outcome, session=session)
+    return made_up_run(configuration, number, found, outcome=outcome, session=session)
 
 
 def ratios(count: int, ratio: float, spread: float = 0.01, seed: int = 1) -> list[float]:

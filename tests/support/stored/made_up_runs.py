@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from commtune.model import (
     DEFAULT,
     BlockPlan,
     Configuration,
     Interval,
+    Measurement,
     Operation,
     Outcome,
     Phase,
     PointEvidence,
+    Run,
 )
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.statistics.intervals import judge_interval
@@ -23,43 +25,50 @@ from commtune.tuner.statistics.machine_states import ALL
 FAST_S, SLOW_S, THRESHOLD_S = 80e-9, 430e-9, 200e-9
 
 
-@dataclass(frozen=True)
-class MadeUpSize:
-    """One size of a run; times in seconds."""
-
-    bytes: int
-    median_s: float
-    canary_s: float | None = None
-    canary_after_s: float | None = None
-    operation: str = ""
-
-
-@dataclass(frozen=True)
-class MadeUpRun:
-    """A run as the tuner sees it."""
-
-    configuration: Configuration
-    block: int
-    measurements: tuple[MadeUpSize, ...] = ()
-    position: int = 0
-    session: str = "one"
-    outcome: Outcome = Outcome.OK
-    phase: Phase = Phase.CONFIRM
-    operation: str = str(Operation.ALLREDUCE)
-    run_id: str = ""
-    trial: int = 0
-    started_at: float = 0.0
-    wall_s: float = 1.0
-    oversubscribed: bool = False
-    other_load: float | None = None
-    nodes: tuple[str, ...] = ()
-    distance: str = ""
-    then: tuple[str, ...] = ()
+def made_up_run(
+    configuration: Configuration,
+    block: int,
+    measurements: Sequence[Measurement] = (),
+    *,
+    phase: Phase = Phase.CONFIRM,
+    outcome: Outcome = Outcome.OK,
+    **others: Any,
+) -> Run:
+    """A run as the tuner sees it; ``others`` are fields of ``Run``."""
+    known: dict[str, Any] = {"run_id": "", "trial": 0, "position": 0, "session": "one"}
+    known |= {"operation": str(Operation.ALLREDUCE), "started_at": 0.0, "wall_s": 1.0, **others}
+    return Run(
+        configuration=configuration,
+        block=block,
+        measurements=tuple(measurements),
+        phase=phase,
+        outcome=outcome,
+        **known,
+    )
 
 
-def sizes(times_s: Mapping[int, float], canary_s: float | None = None) -> tuple[MadeUpSize, ...]:
+def made_up_size(
+    size: int, time_s: float, canary_s: float | None = None, operation: str = ""
+) -> Measurement:
+    """One size of a run, its canaries alike before and after."""
+    return Measurement(
+        bytes=size,
+        median_s=time_s,
+        min_s=time_s,
+        mean_s=time_s,
+        p95_s=time_s,
+        max_s=time_s,
+        algbw=size / time_s,
+        busbw=size / time_s,
+        canary_s=canary_s,
+        canary_after_s=canary_s,
+        operation=operation,
+    )
+
+
+def sizes(times_s: Mapping[int, float], canary_s: float | None = None) -> tuple[Measurement, ...]:
     """The sizes of a run, all at one machine speed."""
-    return tuple(MadeUpSize(size, time, canary_s, canary_s) for size, time in times_s.items())
+    return tuple(made_up_size(size, time, canary_s) for size, time in times_s.items())
 
 
 def plan_of(number: int, *order: Configuration, phase: Phase = Phase.CONFIRM) -> BlockPlan:
@@ -72,11 +81,11 @@ def block(
     others: Mapping[Configuration, Mapping[int, float]],
     *,
     canary_s: float | None = None,
-) -> dict[Configuration, MadeUpRun]:
+) -> dict[Configuration, Run]:
     """A whole block from the times (seconds) of the default and of the others, by size."""
     arms = {DEFAULT: default_s, **others}
     return {
-        configuration: MadeUpRun(configuration, 0, sizes(times_s, canary_s))
+        configuration: made_up_run(configuration, 0, sizes(times_s, canary_s))
         for configuration, times_s in arms.items()
     }
 
