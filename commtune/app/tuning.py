@@ -61,7 +61,7 @@ def tune_campaign(
         return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
     machine = describe_machine()
     folder = runs_folder(plan.name)
-    benchmark = prepare_benchmark(mpi, plan.space, plan.workload, folder, spec.guard_variables)
+    benchmark = prepare_benchmark(mpi, plan.space, plan.workload, folder, spec.protected_variables)
     record = record_of(spec, mpi, machine, folder)
     with controlled_campaign(opened, record, reporter, take_over=take_over) as (
         store,

@@ -7,17 +7,13 @@ import shutil
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from commtune.campaign.pattern_file import check_pattern_file
-from commtune.campaign.values import Part, Words
+from commtune.campaign.schema import BenchmarkPart, CampaignFile
 from commtune.campaign.workload import RANKS_WORDS
 from commtune.documents.nearest import quote_value
 from commtune.model import BATCHED, Backend, Operation, OwnBenchmark
-from commtune.spaces import Document, Text
-
-if TYPE_CHECKING:
-    from commtune.campaign.file import CampaignFile
+from commtune.spaces import Document
 
 #: Words in a command that are replaced for each run; see ``kernels.adapters.program``.
 _PLACEHOLDER = re.compile(r"\{[a-z_]*\}")
@@ -28,17 +24,6 @@ _LONGEST_NAME = 50
 _OF_SCRIPTS = (".py", ".sh", ".pl", ".jl", ".rb", ".R", ".lua", ".js")
 #: Programs whose option -m is followed by a module.
 _PYTHON = re.compile(r"python|pypy|torchrun")
-
-_Output = Literal["", "nccl-tests", "nccl-tests-in-place", "osu", "imb", "json-line"]
-
-
-class BenchmarkPart(Part):
-    """What measures in the place of the native benchmark; one of ``python`` and ``command``."""
-
-    python: Text = ""
-    command: Words = ()
-    output: _Output = ""
-    name: Text = ""
 
 
 def with_benchmark(document: Document, file: CampaignFile) -> CampaignFile:

@@ -6,7 +6,6 @@ Pure: the environment is given, and nothing is read from this process's own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commtune.errors import CampaignError
@@ -16,7 +15,6 @@ if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
     from pathlib import Path
 
     from commtune.campaign.file import CampaignSpec
-    from commtune.model import Configuration
     from commtune.spaces import Space
 
 #: Values that need what a guard switches off, or are about nothing else: for a guard and its
@@ -28,7 +26,7 @@ _ABOUT = {("NCCL_NVLS_ENABLE", "0"): (("NCCL_ALGO", "nvls"), ("RCCL_ALGO", "nvls
 def protected_settings(
     spec_guards: tuple[str, ...], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The guard variables that are set, with their values.
+    """The protected variables that are set, with their values.
 
     Args:
         spec_guards: further names, from a campaign and the description of its system.
@@ -40,7 +38,7 @@ def protected_settings(
 def check_pins(
     pinned: Mapping[str, str], guards: Mapping[str, str], file: Path | None = None
 ) -> None:
-    """Refuses pins that would replace guard variables which are set.
+    """Refuses pins that would replace protected variables which are set.
 
     Raises:
         CampaignError: the campaign pins one of them to another value.
@@ -56,47 +54,21 @@ def check_pins(
 
 
 def apply_protected(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
-    """The campaign with its space cut by the guard variables that are set, and what is to say.
+    """The campaign with its space cut by the protected variables that are set, and what is to say.
 
     Raises:
-        CampaignError: the campaign pins a guard variable to another value.
+        CampaignError: the campaign pins a protected variable to another value.
     """
-    space, said = spec.plan.space, list(spec.remarks)
-    guards = protected_settings(spec.guard_variables, environment)
+    said: list[str] = []
+    space = spec.plan.space
+    guards = protected_settings(spec.protected_variables, environment)
     check_pins(space.pinned, guards, spec.file)
     for name, value in guards.items():
         space = _without(space, name, value, said)
         for parameter, word in _ABOUT.get((name, value), ()):
             space = _without_values(space, parameter, word, f"{name}={value}", said)
         space = _without_idle(space, name, value, said)
-    first, gone = first_within(spec, space, "this environment's guard variables rule it out")
-    changed = replace(spec.plan, space=space, first=first)
-    return replace(spec, plan=changed, remarks=(*said, *gone))
-
-
-def first_within(
-    spec: CampaignSpec, space: Space, why: str
-) -> tuple[tuple[Configuration, ...], list[str]]:
-    """What is tried first in a space that was cut, and what is to be said of the others.
-
-    Of a named set, as much is kept as the space still has.
-    """
-    kept: list[Configuration] = []
-    said = []
-    for configuration in spec.plan.first:
-        if not space.check(configuration):
-            kept.append(configuration)
-            continue
-        name = next((b.name for b in spec.baselines if b.configuration == configuration), None)
-        if name is None:
-            said.append(f"note: {configuration} is not tried first: {why}")
-            continue
-        from commtune.campaign.reference_settings import fit_set  # slow, and rarely needed
-
-        part = fit_set(name, configuration, space, {})
-        said.append(f"note: in the space that is left, {part.words}")
-        kept += [part.configuration] if part.configuration else []
-    return tuple(dict.fromkeys(kept)), said
+    return spec.with_space(space, said, "this environment's protected variables rule it out")
 
 
 def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError
+from commtune.documents.yaml_document import Where
 from commtune.errors import UnknownName
 from commtune.model import PROTECTED_NAMES, Configuration
 from commtune.slurm_templates.job_planning import pinned_variables
@@ -109,9 +110,12 @@ def as_listed(written: object) -> object:
 
 
 def choose_sets(
-    document: Document, names: tuple[str, ...], system: System | None, library: str
+    document: Document, names: tuple[str, ...], system: System | None, library: str, key: str
 ) -> tuple[ReferenceSettings, ...]:
     """The sets that the file asks for.
+
+    Args:
+        key: as the file has it.
 
     Raises:
         DocumentError: ``auto`` without a system, no such set, or one that is not fit to try.
@@ -119,19 +123,20 @@ def choose_sets(
     if names == (_AUTO,):
         if system is None:
             raise document.error(
-                "baselines: auto needs to know the system",
-                ("baselines",),
-                hint="add `system: NAME`, or name sets: commtune systems baselines",
+                f"{key}: auto needs to know the system",
+                (key,),
+                hint="add `system: NAME`, or name sets: commtune systems reference-settings",
             )
         return tuple(
             one for one in all_reference_settings().values() if one.is_for(system.name, library)
         )
-    found = {name.removeprefix(PREFIX): _named(document, i, name) for i, name in enumerate(names)}
+    found = {
+        name.removeprefix(PREFIX): _named(document, (key, i), name) for i, name in enumerate(names)
+    }
     return tuple(found.values())
 
 
-def _named(document: Document, index: int, name: str) -> ReferenceSettings:
-    where = ("baselines", index)
+def _named(document: Document, where: Where, name: str) -> ReferenceSettings:
     try:
         found = find_reference_settings(name)
     except UnknownName as error:
@@ -168,7 +173,7 @@ def fit_sets(
     return tuple(fit_set(one.name, one.settings, space, barred, unmet) for one in sets)
 
 
-def space_for(
+def grow_for_sets(
     sets: tuple[ReferenceSettings, ...],
     space: Space,
     system: System | None,
@@ -309,3 +314,26 @@ def _warnings(one: ReferenceSettings, system: System | None, library: str) -> li
     if system and found.systems and system.name not in found.systems:
         said.append(f"baseline {one.name} is for {', '.join(found.systems)}, not {system.name}")
     return said
+
+
+def first_within(
+    first: tuple[Configuration, ...], space: Space, why: str, tried: tuple[TriedFirst, ...]
+) -> tuple[tuple[Configuration, ...], list[str]]:
+    """What is tried first in a space that was cut, and what is to be said of the others.
+
+    Of a named set, as much is kept as the space still has.
+    """
+    kept: list[Configuration] = []
+    said = []
+    for configuration in first:
+        if not space.check(configuration):
+            kept.append(configuration)
+            continue
+        name = next((one.name for one in tried if one.configuration == configuration), None)
+        if name is None:
+            said.append(f"note: {configuration} is not tried first: {why}")
+            continue
+        part = fit_set(name, configuration, space, {})
+        said.append(f"note: in the space that is left, {part.words}")
+        kept += [part.configuration] if part.configuration else []
+    return tuple(dict.fromkeys(kept)), said

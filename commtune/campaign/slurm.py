@@ -19,6 +19,7 @@ from commtune.campaign.values import (
     require_within,
 )
 from commtune.documents.quantities import format_bytes
+from commtune.documents.yaml_document import is_path
 from commtune.errors import DocumentError, UnknownName
 from commtune.model import Aggressor, AggressorPattern
 from commtune.slurm_templates import JobRequest, Placement, ShellCode
@@ -97,7 +98,7 @@ def system_of(document: Document, name: str | None, folder: Path) -> System | No
 
 
 def _load_system(document: Document, name: str, folder: Path) -> System:
-    if "/" in name or name.endswith((".yaml", ".yml")):
+    if is_path(name):
         if not (folder / name).exists():
             raise document.error(
                 f"there is no system description {folder / name}",
@@ -144,7 +145,7 @@ def wish_of(
     return JobRequest(**values)
 
 
-def with_pins(document: Document, space: Space, system: System | None) -> Space:
+def pin_by_system(document: Document, space: Space, system: System | None) -> Space:
     """The space with what the system pins for its library.
 
     Raises:

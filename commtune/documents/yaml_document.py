@@ -15,7 +15,7 @@ What a plain (unquoted) word becomes:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -160,12 +160,22 @@ class Document:
         """The 1-based line of a key or list element; ``None`` where it is not in the document."""
         return self.lines.get(where)
 
+    def written_key(self, names: Sequence[str]) -> str:
+        """Which of a key's names stands at the top of the document; the first if none does."""
+        return next((name for name in names if (name,) in self.lines), names[0])
+
     def error(self, message: str, where: Where = (), *, hint: str = "") -> DocumentError:
         """An error at a place, or at the nearest thing around it that has a line."""
         while where and where not in self.lines:
             where = where[:-1]
         line = self.lines.get(where)
         return self.error_class(message, file=self.file, line=line, hint=hint)
+
+
+def is_path(name: str | Path) -> bool:
+    """Whether a file is meant, and not something that is shipped under this name."""
+    text = str(name)
+    return isinstance(name, Path) or "/" in text or text.endswith(_ENDINGS)
 
 
 def require_kind(document: Document, own: str) -> None:

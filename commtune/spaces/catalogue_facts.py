@@ -74,7 +74,7 @@ def complete_document(document: Document, facts: Mapping[str, CatalogueFact]) ->
         if fact is None and "kind" not in written and "name" in written:
             raise document.error(
                 f"{quote_value(written['name'])} has no kind, and no catalogue under 'facts' "
-                f"knows it",
+                "knows it",
                 ("parameters", i, "name"),
                 hint=_kind_hint(str(written["name"]), facts),
             )

@@ -13,6 +13,7 @@ from commtune.documents.validation import validate_document, validate_part
 from commtune.documents.yaml_document import (
     Document,
     Where,
+    is_path,
     load_document,
     parse_document,
     require_kind,
@@ -84,7 +85,7 @@ def load_space(name: str | Path) -> Space:
         SpaceError: the file can't be read or is wrong, with file, line and hint.
     """
     text = str(name)
-    if _is_path(name):
+    if is_path(name):
         return build_space(load_document(Path(name), SpaceError))
     if text not in list_presets():
         raise UnknownName(
@@ -93,11 +94,6 @@ def load_space(name: str | Path) -> Space:
         )
     family, size = _family_of(text)
     return replace(build_space(_shipped(family), size), name=text)
-
-
-def _is_path(name: str | Path) -> bool:
-    text = str(name)
-    return isinstance(name, Path) or "/" in text or text.endswith((".yaml", ".yml"))
 
 
 def _entry(name: str) -> Path:
@@ -175,7 +171,7 @@ class _Building:
         self._models.append((document, model))
 
     def _included(self, document: Document, name: str, where: Where) -> Document:
-        if not _is_path(name):
+        if not is_path(name):
             if _entry(name).is_file():
                 return _shipped(name)
             raise document.error(

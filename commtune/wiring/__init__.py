@@ -5,7 +5,6 @@ from commtune.wiring.fitting import (
     check_library,
     fit_campaign,
     fit_to_environment,
-    is_version_in,
     library_words,
     preset_for,
 )
@@ -44,7 +43,6 @@ __all__ = [
     "fit_campaign",
     "fit_to_environment",
     "held_campaign",
-    "is_version_in",
     "jobs_now",
     "library_words",
     "more_on_slurm",

@@ -7,33 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from commtune.campaign.file import CampaignSpec
-from commtune.campaign.protected import (
-    apply_protected,
-    check_pins,
-    first_within,
-    protected_settings,
-)
+from commtune.campaign.protected import apply_protected, check_pins, protected_settings
 from commtune.errors import CampaignError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces import Space, cut_space_to_versions
+from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
 from commtune.wiring.gpus import libraries_of
 from commtune.wiring.protected_variables import guards_here
 from commtune.wiring.versions import Begun, with_versions
 
-#: The space that fits an MPI where the user names none.
-_PRESETS = {
-    MpiFlavour.MPICH: "mpich-host",
-    MpiFlavour.OPENMPI: "openmpi-host",
-    MpiFlavour.INTEL: "intel-host",
-    MpiFlavour.CRAY: "cray-mpich-cxi",
-}
-#: The spaces that fit a library.
-_SPACES = {
-    **{flavour.library: preset for flavour, preset in _PRESETS.items()},
-    "nccl": "nccl",
-    "rccl": "rccl",
-    "ucx": "ucx",
-}
+#: Backends that give MPI pointers to GPU memory; the others copy to the host first.
+_GIVEN_DEVICE_MEMORY = (Backend.MPI_DEVICE, Backend.PYTHON_DEVICE)
 
 
 def preset_for(mpi: MpiInstallation, operation: str, backend: str = Backend.MPI_HOST) -> str:
@@ -42,11 +26,15 @@ def preset_for(mpi: MpiInstallation, operation: str, backend: str = Backend.MPI_
     Raises:
         MissingComponent: there is nothing to build the backend with.
     """
-    if backend == Backend.XCCL:
-        return _SPACES[next(iter(libraries_of(backend, mpi)))]
-    if mpi.flavour is MpiFlavour.MPICH and operation == "allreduce":
-        return "mpich-host-allreduce"
-    return _PRESETS[mpi.flavour]
+    return _fitting_presets(libraries_of(backend, mpi), operation, backend)[0]
+
+
+def _fitting_presets(libraries: Mapping[str, str], operation: str, backend: str) -> list[str]:
+    memory: Memory = "device" if backend in _GIVEN_DEVICE_MEMORY else "host"
+    return [
+        choose_preset(library, version, memory=memory, operation=operation)
+        for library, version in libraries.items()
+    ]
 
 
 def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
@@ -67,7 +55,7 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
     uses_mpi = (
         space.library in {flavour.library for flavour in MpiFlavour} and backend != Backend.XCCL
     )
-    fitting = [_SPACES[library] for library in found]
+    fitting = _fitting_presets(found, spec.plan.workload.operation, backend)
     if not uses_mpi:
         raise CampaignError(
             f"space {space.name} is for {space.library}, which the backend {backend} does not "
@@ -81,7 +69,7 @@ def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
         f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
         file=spec.file,
         line=spec.space_line,
-        hint=f"use '{_key(spec, 'space')}{_PRESETS[mpi.flavour]}', or name another MPI with "
+        hint=f"use '{_key(spec, 'space')}{fitting[0]}', or name another MPI with "
         f"'{_key(spec, 'mpi').strip()}'",
     )
 
@@ -97,40 +85,43 @@ def _found(space: Space, backend: str, mpi: MpiInstallation) -> Mapping[str, str
 
 
 def fit_campaign(
-    spec: CampaignSpec, mpi: MpiInstallation, begun: Begun = lambda: None
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    begun: Begun = lambda: None,
+    protected: Mapping[str, str] | None = None,
 ) -> CampaignSpec:
-    """The campaign with its space cut to what the libraries found read, and what is to say of it.
+    """The campaign with its space cut to what this machine has, and what is to say of it.
 
-    What is measured and stored is the cut space. Fitting it again changes nothing.
+    The last steps of ``campaign.space_steps``. What is measured and stored is the cut space.
+    Fitting it again changes nothing.
 
     Args:
         begun: tells the versions that a stored campaign was cut to, for one that may go on.
+        protected: protected variables with their values; those of this environment by default.
 
     Raises:
-        CampaignError, MissingComponent: as ``check_library``.
+        CampaignError: it pins what this environment protects; or as ``check_library``.
+        MissingComponent: as ``check_library``.
         UserError: versions that were given can't be read.
     """
+    if spec.is_fitted:
+        return spec
+    spec = fit_to_environment(spec) if protected is None else apply_protected(spec, protected)
     check_library(spec, mpi)
     if spec.plan.workload.backend == Backend.COMMAND:
-        return spec
+        return replace(spec, is_fitted=True)
     spec = with_versions(spec, mpi, begun)
     versions = {**libraries_of(spec.plan.workload.backend, mpi), **(spec.versions or {})}
     space = spec.plan.space
     warning = _version_warning(space, versions.get(space.library, ""))
-    return cut_to_versions(_saying(spec, [warning] if warning else []), versions)
+    spec = spec.with_remarks([warning] if warning else [])
+    return replace(cut_to_versions(spec, versions), is_fitted=True)
 
 
 def cut_to_versions(spec: CampaignSpec, versions: Mapping[str, str]) -> CampaignSpec:
     """The campaign with its space cut to versions of libraries, and what is to say of that."""
     space, said = cut_space_to_versions(spec.plan.space, versions)
-    first, gone = first_within(spec, space, "the version found does not read it")
-    changed = replace(spec, plan=replace(spec.plan, space=space, first=first))
-    return _saying(changed, [*said, *gone])
-
-
-def _saying(spec: CampaignSpec, said: Sequence[str]) -> CampaignSpec:
-    """The campaign with further remarks, each of them once."""
-    return replace(spec, remarks=tuple(dict.fromkeys([*spec.remarks, *said])))
+    return spec.with_space(space, said, "the version found does not read it")
 
 
 def library_words(backend: str, mpi: MpiInstallation) -> str:
@@ -147,7 +138,8 @@ def _other_spaces(spec: CampaignSpec, fitting: Sequence[str]) -> str:
         xccl = "write 'backend: xccl' under 'workload'" if spec.file else "add '--backend xccl'"
         return f"{xccl}, or use the space {fitting[0]}"
     if backend == Backend.MPI_HOST:
-        return "spaces for MPI over host memory: " + ", ".join(sorted(_PRESETS.values()))
+        presets = sorted(choose_preset(flavour.library) for flavour in MpiFlavour)
+        return f"spaces for MPI over host memory: {', '.join(presets)}"
     return f"use '{_key(spec, 'space')}{fitting[0]}'"
 
 
@@ -157,7 +149,7 @@ def _key(spec: CampaignSpec, name: str) -> str:
 
 
 def _version_warning(space: Space, version: str) -> str:
-    if not version or is_version_in(version, space.versions):
+    if is_version_in(version, space.versions):
         return ""
     return (
         f"note: space {space.name} was made for {space.library} {space.versions}, and this is "
@@ -172,17 +164,6 @@ def fit_to_environment(spec: CampaignSpec) -> CampaignSpec:
         CampaignError: it pins what this environment guards.
     """
     # Those that the nodes of a job alone have don't cut its space, but bind its runs as well.
-    bound = protected_settings(spec.guard_variables, os.environ)
+    bound = protected_settings(spec.protected_variables, os.environ)
     check_pins(spec.plan.space.pinned, bound, spec.file)
-    return apply_protected(spec, guards_here(spec.guard_variables))
-
-
-def is_version_in(version: str, versions: str) -> bool:
-    """Whether a version is in a range such as ``>=5.0,<6``; yes where either can't be read."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-    from packaging.version import InvalidVersion
-
-    try:
-        return SpecifierSet(versions).contains(version, prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
-        return True
+    return apply_protected(spec, guards_here(spec.protected_variables))

@@ -96,7 +96,7 @@ class OnSlurm:
     @property
     def _guards(self) -> dict[str, str]:
         """Variables that pass unchanged from where the campaign was started, if set there."""
-        return protected_variables.guards_here(self.spec.guard_variables)
+        return protected_variables.guards_here(self.spec.protected_variables)
 
     @property
     def _variables(self) -> dict[str, str]:

@@ -88,7 +88,7 @@ def record_of(
     backend = plan.workload.backend
     return CampaignRecord(
         name=plan.name,
-        what=plan.comparable(_surroundings(mpi, machine, spec.guard_variables, plan.workload)),
+        what=plan.comparable(_surroundings(mpi, machine, spec.protected_variables, plan.workload)),
         settings=_settings(plan, spec),
         space=_space_plain(plan.space, spec.versions),
         space_key=plan.space.key,
@@ -137,7 +137,7 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
         "slurm": on.wish.question(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
         "benchmark": _benchmark(plan.workload),
-        "guards": _guards(spec.guard_variables, plan.workload),
+        "guards": _guards(spec.protected_variables, plan.workload),
     }
     stack = {"mpi": str(mpi.flavour), "version": mpi.version, "slurm": on.site.version}
     where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()
@@ -227,13 +227,14 @@ def _space_plain(space: Space, versions: Mapping[str, str] | None = None) -> dic
 
 
 def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
+    tried = [one.plain() for one in spec.reference_settings]
     return {
         "budget": asdict(plan.budget),
         "minimum_gain": plan.minimum_gain,
         "tolerance": plan.tolerance,
         "level": plan.level,
         "first": [dict(configuration) for configuration in plan.first],
-        **({"baselines": [one.plain() for one in spec.baselines]} if spec.baselines else {}),
+        **({"baselines": tried} if tried else {}),
         "guard_operations": [str(guard) for guard in plan.guards],
         "messages": {str(size): count for size, count in plan.messages.items()},
         "mpi": spec.mpi,

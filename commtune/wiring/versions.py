@@ -166,10 +166,10 @@ def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
         return _Answer(told, given=True)
     if spec.slurm is None:
         plan = spec.plan
-        return _of_a_run(mpi, plan.workload, plan.space.pinned, spec.guard_variables)
+        return _of_a_run(mpi, plan.workload, plan.space.pinned, spec.protected_variables)
     if spec.plan.workload.backend == Backend.XCCL:
         return _Answer(why="what NCCL and RCCL load can only be seen in a job", failed=True)
-    environment = base_environment(os.environ, mpi, spec.guard_variables)
+    environment = base_environment(os.environ, mpi, spec.protected_variables)
     alone = ask_alone(mpi, {**environment, **spec.plan.space.pinned})
     if alone is None:
         return _Answer(why=f"{mpi.flavour} does not start outside of a job", failed=True)

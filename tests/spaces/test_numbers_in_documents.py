@@ -13,7 +13,8 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from commtune.campaign.file import CampaignFile, parse_campaign
+from commtune.campaign.file import parse_campaign
+from commtune.campaign.schema import CampaignFile
 from commtune.errors import CampaignError, DocumentError, SpaceError
 from commtune.spaces import build_space, parse_document, validate_document
 from commtune.spaces.catalogue.schema import Catalogue

@@ -39,7 +39,7 @@ def small(tmp_path: Path) -> CampaignSpec:
 
 def test_a_campaign_without_the_key_is_as_before() -> None:
     spec = campaign("first: [{NCCL_ALGO: Ring}]\n")
-    assert (spec.baselines, spec.remarks) == ((), ())
+    assert (spec.reference_settings, spec.remarks) == ((), ())
     assert spec.plan.first == (Configuration({"NCCL_ALGO": "Ring"}),)
 
 
@@ -51,7 +51,7 @@ def test_what_the_space_has_is_tried_after_what_the_file_lists() -> None:
     )
     (said,) = spec.remarks
     assert "baseline cscs-alps-uenv-nccl is tried first, without" in said
-    (tried,) = spec.baselines
+    (tried,) = spec.reference_settings
     every = {
         f"{n}={v}" for n, v in all_reference_settings()["cscs-alps-uenv-nccl"].settings.items()
     }
@@ -65,7 +65,7 @@ def test_what_the_space_has_is_tried_after_what_the_file_lists() -> None:
 
 def test_an_opt_in_keeps_more_of_it() -> None:
     spec = campaign("baselines: [cscs-alps-uenv-nccl]\nopt_in: [NCCL_CROSS_NIC]\n")
-    (tried,) = spec.baselines
+    (tried,) = spec.reference_settings
     assert tried.configuration["NCCL_CROSS_NIC"] == "1"
 
 
@@ -73,7 +73,7 @@ def test_pinned_variables_are_left_out_and_said() -> None:
     spec = campaign(
         'baselines: [cscs-alps-uenv-nccl]\npin: {NCCL_PROTO: "^LL128", NCCL_NET_GDR_LEVEL: PIX}\n'
     )
-    (tried,) = spec.baselines
+    (tried,) = spec.reference_settings
     assert tried.left_out["NCCL_PROTO=^LL128"].startswith("pinned to this value")
     assert tried.left_out["NCCL_NET_GDR_LEVEL=PHB"].startswith("pinned to 'PIX'")
     assert spec.plan.first == ()
@@ -84,14 +84,14 @@ def test_variables_that_pass_from_the_environment_are_left_out() -> None:
     spec = campaign(
         "baselines: [isambard-ai]\nguard_variables: [FI_PROVIDER, FI_CXI_RDZV_PROTO]\n"
     )
-    (tried,) = spec.baselines
+    (tried,) = spec.reference_settings
     assert "from your environment" in tried.left_out["FI_CXI_RDZV_PROTO=alt_read"]
 
 
 def test_what_the_system_guards_is_left_out() -> None:
     head = "campaign: 1\nname: b\nspace: openmpi-host\nslurm: {account: a}\nsystem: leonardo\n"
     spec = campaign("baselines: [cineca-leonardo-study]\n", head)
-    (tried,) = spec.baselines
+    (tried,) = spec.reference_settings
     assert tried.left_out["UCX_IB_SL=1"] == "guarded on leonardo"
 
 
@@ -101,7 +101,7 @@ def test_auto_takes_those_for_the_system_and_the_library() -> None:
         "workload: {backend: xccl, nodes: 2, ranks: 16}\n"
     )
     spec = campaign("baselines: auto\n", head)
-    assert [tried.name for tried in spec.baselines] == [
+    assert [tried.name for tried in spec.reference_settings] == [
         "lumi-docs-pytorch", "lumi-blink-rccl", "lumi-paper-levers",
     ]  # fmt: skip
     assert spec.plan.first
@@ -196,7 +196,9 @@ def test_a_guard_of_the_environment_takes_its_part_only() -> None:
     tried = fit_set("x", settings, spec.plan.space, {})
     assert dict(tried.configuration) == settings
     plan = replace(spec.plan, first=(tried.configuration,))
-    cut = apply_protected(replace(spec, plan=plan, baselines=(tried,)), {"NCCL_NVLS_ENABLE": "0"})
+    cut = apply_protected(
+        replace(spec, plan=plan, reference_settings=(tried,)), {"NCCL_NVLS_ENABLE": "0"}
+    )
     assert cut.plan.first == (Configuration({"NCCL_IB_TIMEOUT": "20"}),)
     words = "in the space that is left, baseline x is tried first, without\n  "
     assert words in cut.remarks[-1]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from commtune.campaign.file import CampaignSpec, parse_campaign
-from commtune.campaign.reference_settings import TriedFirst, fit_set, fit_sets, space_for
-from commtune.campaign.slurm import with_pins
+from commtune.campaign.reference_settings import TriedFirst, fit_set, fit_sets, grow_for_sets
+from commtune.campaign.slurm import pin_by_system
 from commtune.errors import SpaceError
 from commtune.model import Configuration
 from commtune.spaces import Document, Space, load_space
@@ -65,8 +65,8 @@ def _tried(name: str, space_name: str, set_name: str) -> tuple[Space, TriedFirst
     )
     if name == "aurora":  # the system pins what this space searches, so a campaign has to
         space = space.customized(pin={"CCL_ATL_TRANSPORT": "mpi"})
-    larger = space_for((one,), space, system, (), one_node=False)
-    pinned = with_pins(Document(None, error_class=SpaceError), larger.space, system)
+    larger = grow_for_sets((one,), space, system, (), one_node=False)
+    pinned = pin_by_system(Document(None, error_class=SpaceError), larger.space, system)
     (tried,) = fit_sets((one,), pinned, system, (), larger)
     return pinned, tried
 
@@ -153,13 +153,13 @@ def test_a_number_of_old_releases_is_tried_by_its_name() -> None:
         "workload: {backend: xccl, nodes: 2, ranks: 16}\nbaselines: [lumi-paper-levers]\n"
     )
     spec = campaign("", head)
-    (tried,) = spec.baselines
+    (tried,) = spec.reference_settings
     assert all_reference_settings()["lumi-paper-levers"].settings["NCCL_NET_GDR_LEVEL"] == "3"
     assert tried.configuration["NCCL_NET_GDR_LEVEL"] == "PHB"
     assert "NCCL_NET_GDR_LEVEL=3 is tried as PHB, which is the same" in "\n".join(spec.remarks)
     assert tried.plain()["meant"] == {"NCCL_NET_GDR_LEVEL=3": "PHB"}
     assert "3" not in spec.plan.space.declared["NCCL_NET_GDR_LEVEL"].values
-    (pinned,) = campaign("pin: {NCCL_NET_GDR_LEVEL: PHB}\n", head).baselines
+    (pinned,) = campaign("pin: {NCCL_NET_GDR_LEVEL: PHB}\n", head).reference_settings
     assert pinned.left_out["NCCL_NET_GDR_LEVEL=3"].startswith("pinned to this value")
     assert "NCCL_NET_GDR_LEVEL=3" not in pinned.missing
 

@@ -132,7 +132,7 @@ def test_a_system_without_slurm_is_refused(tmp_path: Path) -> None:
 
 def test_guards_of_the_system_pass_unchanged() -> None:
     spec = read("system: leonardo\nslurm: {account: a}\nguard_variables: [UCX_TLS, NCCL_IB_SL]\n")
-    assert spec.guard_variables == ("UCX_TLS", "NCCL_IB_SL", "UCX_IB_SL")
+    assert spec.protected_variables == ("UCX_TLS", "NCCL_IB_SL", "UCX_IB_SL")
 
 
 CRAY = "campaign: 1\nname: night\nspace: cray-mpich-cxi\n"
@@ -193,7 +193,7 @@ def test_what_the_system_guards_is_not_searched_nor_pinned(tmp_path: Path) -> No
     assert hint == f"leave it to the site: pin: {{{_CMA}: unset}}"
     assert refused(tmp_path, f"{text}pin: {{{_CMA}: 1}}\n")[0].startswith("night.yaml:6: ")
     spec = read(f"{text}pin: {{{_CMA}: unset}}\n", tmp_path)
-    assert spec.guard_variables == (_CMA,)
+    assert spec.protected_variables == (_CMA,)
     assert _CMA not in spec.plan.space.variables
 
 

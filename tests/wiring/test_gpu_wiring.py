@@ -124,7 +124,7 @@ def test_a_version_that_a_space_was_not_made_for_is_said_once(
         ("openmpi-host", "xccl", "which the backend xccl does not use", "use '--space nccl'"),
         ("rccl", "xccl", "which the backend xccl does not use", "use the space nccl"),
         ("ucx", "mpi-host", "which the backend mpi-host does not use", "openmpi-host"),
-        ("mpich-host", "mpi-device", "but the MPI found is openmpi 4.1.6", "openmpi-host"),
+        ("mpich-host", "mpi-device", "but the MPI found is openmpi 4.1.6", "openmpi-ucx-gpu"),
     ],
 )
 def test_spaces_that_do_not_fit(space: str, backend: str, message: str, hint: str) -> None:

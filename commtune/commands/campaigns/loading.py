@@ -14,7 +14,7 @@ from commtune.wiring.on_slurm import OnSlurm
 
 
 def load_with_mpi(file: Path, db: str | None) -> tuple[CampaignSpec, MpiInstallation]:
-    """A campaign file, and the MPI that it means.
+    """A campaign file, its space cut to what this machine has, and the MPI that it means.
 
     Args:
         db: the database that the campaign may be in already.
@@ -22,7 +22,7 @@ def load_with_mpi(file: Path, db: str | None) -> tuple[CampaignSpec, MpiInstalla
     Raises:
         CampaignError: with the line of what is wrong.
     """
-    spec = wiring.fit_to_environment(load_campaign(file))
+    spec = load_campaign(file)
     try:
         mpi = wiring.find_named_mpi(spec.mpi, spec.plan.workload)
     except UserError as error:

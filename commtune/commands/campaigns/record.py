@@ -46,7 +46,7 @@ _EVERY = 8
 def run(campaign: Path, out: Path, rounds: int, limit: str, *, program: str) -> None:
     """Records a campaign's whole space, or goes on with it."""
     longest_s = _checked(out, rounds, limit)
-    spec = wiring.fit_to_environment(load_campaign(campaign))
+    spec = load_campaign(campaign)
     if spec.slurm is not None:
         raise UserError(
             f"{campaign} asks for Slurm, and recordings are made on one machine so far",
@@ -246,7 +246,7 @@ def _checked(out: Path, rounds: int, limit: str) -> float:
 def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
     folder = records.Folders.of_user().data / "recordings" / spec.plan.name
     return wiring.prepare_benchmark(
-        mpi, spec.plan.space, spec.plan.workload, folder, spec.guard_variables
+        mpi, spec.plan.space, spec.plan.workload, folder, spec.protected_variables
     )
 
 

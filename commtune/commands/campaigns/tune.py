@@ -192,9 +192,7 @@ def _campaign(
             known = suggest(backend, list(Backend))
             raise UserError(f"--backend: {quote_value(backend)} is not known here", hint=known)
         space = flags.space or wiring.preset_for(mpi, flags.operation or "allreduce", backend)
-        spec = wiring.fit_to_environment(
-            quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}")
-        )
+        spec = quick_campaign(flags, space, f"{mpi.flavour}-{mpi.version}")
         return fit_to_stored(spec, mpi, db), mpi
     _refuse_flags(flags, campaign)
     return load_with_mpi(campaign, db)

@@ -148,7 +148,7 @@ def _cut_again(
         return spec
     if str(mpi.flavour) != stored.what["mpi"]["flavour"]:
         return spec  # whoever can't do with another library says so
-    return wiring.fit_campaign(spec, mpi, lambda: stored.space.get(CUT_TO))
+    return wiring.fit_campaign(spec, mpi, lambda: stored.space.get(CUT_TO), protected={})
 
 
 def seconds_flag(flag: str, written: str) -> float:
