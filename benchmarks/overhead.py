@@ -29,7 +29,7 @@ from commtune import process, wiring
 from commtune.app import tuning
 from commtune.campaign.plan import Budget
 from commtune.cluster.local.launch import base_environment, mpi_command
-from commtune.commands.campaigns.from_flags import Flags, quick_campaign
+from commtune.commands.campaigns.from_flags import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.db.locks import LockOwner
 from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
@@ -42,7 +42,7 @@ from commtune.tuner.execution.runner import Runner
 def real(search: str) -> None:
     """A real campaign: share of wall time outside benchmark processes."""
     mpi = wiring.find_named_mpi("wheel:mpich")
-    flags = Flags(search=search, confirmation="10s")
+    flags = {"budget": {"search": search, "confirmation": "10s"}}
     spec = quick_campaign(flags, wiring.preset_for(mpi, "allreduce"), "mpich")
     with tempfile.TemporaryDirectory() as folder:
         opened = open_database(f"sqlite:///{folder}/overhead.db")
@@ -79,7 +79,7 @@ class Stopwatch(SyntheticBenchmark):
 def trials(count: int) -> None:
     """The cost of a trial in a campaign of ``count`` trials."""
     mpi = wiring.find_named_mpi("wheel:mpich")
-    spec = quick_campaign(Flags(), "mpich-host-allreduce", "mpich")
+    spec = quick_campaign({}, "mpich-host-allreduce", "mpich")
     budget = Budget(search_s=1e9, ablation_s=1, confirmation_s=1, trials=count)
     plan = replace(spec.plan, budget=budget, name="trials")
     clock = VirtualClock()

@@ -30,7 +30,7 @@ from commtune import wiring
 from commtune.app import tuning
 from commtune.campaign.plan import Plan
 from commtune.commands import text
-from commtune.commands.campaigns.from_flags import Flags, quick_campaign
+from commtune.commands.campaigns.from_flags import given_keys, quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.model import (
     DEFAULT,
@@ -90,9 +90,11 @@ def campaign(
     space = wiring.preset_for(mpi, "allreduce")
     name = f"rerun-{folder.name}-{seed}"
     search, ablation, confirmation = budget
-    flags = Flags(
-        seed=seed, name=name, search=search, ablation=ablation, confirmation=confirmation
-    )
+    flags = {
+        "name": name,
+        "seed": seed,
+        "budget": given_keys(search=search, ablation=ablation, confirmation=confirmation),
+    }
     spec = quick_campaign(flags, space, "mpich")
     opened = open_database(f"sqlite:///{folder}/{seed}.db")
     report = tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)

@@ -10,18 +10,19 @@ from commtune.cluster.machine.description import describe_machine
 from commtune.db.connection.engine import Database
 from commtune.db.connection.location import shown_url
 from commtune.db.queries.description import describe_campaign
-from commtune.errors import EnvironmentFault, NoAnswer, UnknownName
+from commtune.errors import CampaignError, EnvironmentFault, NoAnswer, UnknownName, UserError
 from commtune.kernels.asking import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
 from commtune.replay.recording import Grid
-from commtune.tuner.campaign import Campaign, CampaignResult
+from commtune.tuner.campaign import Campaign
+from commtune.tuner.campaign import CampaignResult as CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
 from commtune.wiring.control import controlled_campaign
 from commtune.wiring.fitting import cut_to_versions, fit_campaign
 from commtune.wiring.on_slurm import OnSlurm, follows_allocation, in_allocation
-from commtune.wiring.programs import by_hand, prepare_benchmark
+from commtune.wiring.programs import by_hand, find_named_mpi, prepare_benchmark
 from commtune.wiring.recognizing import system_hint
 from commtune.wiring.records import record_of, replayed_record, runs_folder, slurm_record
 from commtune.wiring.slurm import slurm_campaign
@@ -37,6 +38,26 @@ LOOK_AT = (
 
 #: Nodes of an allocation that are named.
 _NODES_SAID = 4
+
+
+def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiInstallation]:
+    """The campaign, its space cut to what this machine has, and the MPI that it means.
+
+    Args:
+        url: the database, which may know the campaign and what its space was cut to.
+
+    Raises:
+        CampaignError: with the line of what is wrong.
+    """
+    try:
+        mpi = find_named_mpi(spec.mpi, spec.plan.workload)
+    except UserError as error:
+        if spec.file is None:
+            raise
+        raise CampaignError(
+            f"mpi: {error.message}", file=spec.file, line=spec.mpi_line, hint=error.hint
+        ) from error
+    return fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name)), mpi
 
 
 def tune_campaign(

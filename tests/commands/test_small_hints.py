@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from commtune.app.progress import LineReporter
 from commtune.campaign.file import load_campaign, parse_campaign
-from commtune.commands.campaigns.progress import LineReporter
 from commtune.commands.measure.operands import read_operand, remarks_on
 from commtune.commands.profiles.export import _write
 from commtune.commands.profiles.report import _places
@@ -68,9 +67,9 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_one_trial_is_one_trial() -> None:
-    said = StringIO()
-    LineReporter(said).progress(Progress("search", 1, 1, 1.0, 2.0, 50.0))
-    assert said.getvalue() == "search: 1 trial, 1 run, 2 s of 50 s\n"
+    said: list[str] = []
+    LineReporter(said.append).progress(Progress("search", 1, 1, 1.0, 2.0, 50.0))
+    assert said == ["search: 1 trial, 1 run, 2 s of 50 s"]
 
 
 def test_what_compare_is_given_is_held_against_the_catalogue() -> None:

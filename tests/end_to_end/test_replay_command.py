@@ -14,7 +14,7 @@ import pytest
 from command_line import SMALL, CommandLine, wait_until
 from recorded_grids import GRIDS
 
-from commtune.commands.campaigns.record import count_of_runs, run_order
+from commtune.app.recording import count_of_runs, run_order
 from commtune.model import DEFAULT
 from commtune.replay.benchmark import load_grid
 from commtune.replay.recorder import recording_lines

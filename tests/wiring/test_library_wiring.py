@@ -15,11 +15,11 @@ from components import require_component
 from mpi_fixture import BUILT, session_mpi
 
 from commtune import wiring
+from commtune.app.tuning import prepare_campaign
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.commands.campaigns.loading import load_with_mpi
 from commtune.commands.setup.environment_check import check_environment, versions_below
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
@@ -230,9 +230,9 @@ def test_commands_look_into_their_database(
     # Nothing can be built that could be asked.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(_NOWHERE))
-    spec, _ = load_with_mpi(file, str(tmp_path / "campaigns.db"))
+    spec, _ = prepare_campaign(load_campaign(file), f"sqlite:///{tmp_path}/campaigns.db")
     assert spec.versions == {"ucx": "1.13.1"}
-    spec, _ = load_with_mpi(file, str(tmp_path / "others.db"))
+    spec, _ = prepare_campaign(load_campaign(file), f"sqlite:///{tmp_path}/others.db")
     assert spec.versions == {}
 
 

@@ -1,10 +1,9 @@
-"""Campaigns without a file: the embedded default, and the same by flags."""
+"""Campaigns without a file: what the flags say, the rest as the embedded default has it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,99 +11,80 @@ from commtune.campaign.file import CampaignSpec, parse_campaign
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation, content_key
 
-
-@dataclass(frozen=True)
-class Flags:
-    """What the command line may say instead of a campaign file; ``None`` leaves the default."""
-
-    name: str | None = None
-    space: str | None = None
-    mpi: str | None = None
-    operation: str | None = None
-    ranks: int | None = None
-    sizes: str | None = None
-    search: str | None = None
-    ablation: str | None = None
-    confirmation: str | None = None
-    trials: int | None = None
-    seed: int | None = None
-    minimum_gain: str | None = None
-    guards: Sequence[str] = ()
-    backend: str | None = None
+#: Keys of a campaign file by the flags that are called otherwise.
+_FLAGS = {
+    "operation": "op",
+    "ablation": "ablate",
+    "confirmation": "confirm",
+    "guard_operations": "guard",
+}
+#: Keys of a campaign file that have no flag.
+_WITHOUT_FLAG = ("campaign", "workload", "budget")
 
 
-def flag_name(name: str) -> str:
-    """How a field of ``Flags`` is written on the command line."""
-    short = {"operation": "op", "ablation": "ablate", "confirmation": "confirm", "guards": "guard"}
-    return f"--{short.get(name, name).replace('_', '-')}"
+def flag_name(key: str) -> str:
+    """How a key of a campaign file is written on the command line: ``--minimum-gain``."""
+    return f"--{_FLAGS.get(key, key).replace('_', '-')}"
 
 
-def quick_campaign(flags: Flags, space: str, mpi: str) -> CampaignSpec:
+def given_keys(**values: Any) -> dict[str, Any]:
+    """What was given: neither ``None``, nor empty."""
+    return {name: value for name, value in values.items() if value not in (None, {}, ())}
+
+
+def first_flag(document: Mapping[str, Any]) -> str:
+    """The first flag that was given; empty where none was."""
+    for key, value in document.items():
+        return first_flag(value) if isinstance(value, dict) else flag_name(key)
+    return ""
+
+
+def quick_campaign(document: Mapping[str, Any], space: str, mpi: str) -> CampaignSpec:
     """The campaign that flags describe.
 
     Args:
-        space: the space to use where the flags name none.
+        document: what was given, in the keys of a campaign file.
+        space: the space to use where none was given.
         mpi: which MPI was found, for the campaign's name.
+
+    Raises:
+        UserError: a value is wrong; it is named by its flag.
     """
-    workload = _given(
-        operation=flags.operation,
-        ranks=flags.ranks,
-        sizes=_sizes(flags.sizes),
-        backend=flags.backend,
-    )
-    budget = _given(
-        search=flags.search,
-        ablation=flags.ablation,
-        confirmation=flags.confirmation,
-        trials=flags.trials,
-    )
-    document = {
-        "campaign": 1,
-        "name": flags.name or _name(flags, workload, mpi),
-        "space": flags.space or space,
-        "mpi": flags.mpi or "auto",
-        "workload": workload,
-        "budget": budget,
-        **_given(seed=flags.seed, minimum_gain=flags.minimum_gain),
-        **({"guard_operations": list(flags.guards)} if flags.guards else {}),
-    }
-    if flags.operation == Operation.MATRIX:
+    workload = dict(document.get("workload", {}))
+    if workload.get("operation") == Operation.MATRIX:
         raise UserError(
             "--op matrix needs a file of messages, which only a campaign file names",
             hint="'commtune init' writes one; add `workload: {operation: matrix, matrix: FILE}`",
         )
+    sizes = workload.get("sizes")
+    if sizes is not None and ".." not in sizes:
+        workload["sizes"] = [part.strip() for part in sizes.split(",") if part.strip()]
+    default = {"campaign": 1, "name": _name(document, workload, mpi), "space": space}
+    whole = {**default, **document, "workload": workload}
+    known = {flag_key for flag_key in _keys(whole) if flag_key not in _WITHOUT_FLAG}
     try:
         # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
-        return parse_campaign(json.dumps(document), Path.cwd())
+        return parse_campaign(json.dumps(whole), Path.cwd())
     except CampaignError as error:
-        raise UserError(_by_flag(error.message), hint=error.hint) from error
+        raise UserError(_by_flag(error.message, known), hint=error.hint) from error
 
 
-def _by_flag(message: str) -> str:
+def _keys(document: Mapping[str, Any]) -> set[str]:
+    nested = [_keys(value) for value in document.values() if isinstance(value, dict)]
+    return set(document).union(*nested)
+
+
+def _by_flag(message: str, known: set[str]) -> str:
     """The message with the flag's name in the place of the key's in a file."""
     key, separator, rest = message.partition(": ")
-    name = (
-        key.removeprefix("workload.").removeprefix("budget.").replace("guard_operations", "guards")
-    )
-    known = {field.name for field in fields(Flags)}
-    return (
-        f"{flag_name(name)}: {rest}" if separator and name.partition("[")[0] in known else message
-    )
+    name = key.removeprefix("workload.").removeprefix("budget.")
+    is_flag = separator and name.partition("[")[0] in known
+    return f"{flag_name(name)}: {rest}" if is_flag else message
 
 
-def _name(flags: Flags, workload: dict[str, Any], mpi: str) -> str:
-    """The same flags give the same name, so that calling again goes on."""
-    parts = [flags.operation or "allreduce", mpi, f"s{flags.seed or 1}"]
-    if extra := {**workload, **_given(space=flags.space)}:
+def _name(document: Mapping[str, Any], workload: Mapping[str, Any], mpi: str) -> str:
+    """The same flags give the same name, so that calling again continues."""
+    parts = [workload.get("operation", "allreduce"), mpi, f"s{document.get('seed') or 1}"]
+    if extra := {**workload, **given_keys(space=document.get("space"))}:
         parts.append(content_key(extra)[:4])
     return "-".join(parts)
-
-
-def _sizes(text: str | None) -> Any:
-    if text is None or ".." in text:
-        return text
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

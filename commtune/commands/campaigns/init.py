@@ -14,8 +14,12 @@ from commtune.errors import CommtuneError, UserError
 from commtune.model import MpiFlavour
 
 
-def run(file: Path, *, force: bool, program: str) -> None:
-    """Writes the commented example campaign."""
+def init_command(
+    file: Annotated[Path, typer.Argument(help="file to write")] = Path("campaign.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="overwrite the file")] = False,
+) -> None:
+    """Write a commented campaign file to start from."""
+    program = called_as()
     if file.exists() and not force:
         raise UserError(
             f"{file} exists already", hint=f"name another file, or: {program} init {file} --force"
@@ -41,11 +45,3 @@ def _fitted(example: str) -> str:
     kept = [line for line in example.splitlines() if "MPIR_CVAR" not in line]
     space = wiring.preset_for(mpi, "allreduce")
     return "\n".join(kept).replace("mpich-host-allreduce", f"{space:<20}") + "\n"
-
-
-def init_command(
-    file: Annotated[Path, typer.Argument(help="file to write")] = Path("campaign.yaml"),
-    force: Annotated[bool, typer.Option("--force", help="overwrite the file")] = False,
-) -> None:
-    """Write a commented campaign file to start from."""
-    run(file, force=force, program=called_as())

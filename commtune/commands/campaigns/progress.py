@@ -7,85 +7,78 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TextIO
 
-from commtune.commands import text
+from commtune import formatting
+from commtune.app.progress import LineReporter, describe_best
 from commtune.model import Outcome
 from commtune.tuner.ports import Progress
 
-_LINE_EVERY_S = 10.0
 _REDRAW_EVERY_S = 0.2
-_BAR = 24
 
 
-@dataclass
 class TerminalReporter:
-    """One line that is redrawn; messages scroll above it."""
+    """A bar with phase, runs, best speedup and time left; messages scroll above it."""
 
-    stream: TextIO = field(default_factory=lambda: sys.stderr)
-    _drawn_at: float = 0.0
-    _phase: str = ""
+    def __init__(self, stream: TextIO | None = None) -> None:
+        # Imported here: logs and quick commands don't wait for rich.
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        # No refresh of its own: its thread would draw while a run is timed.
+        self._bar = Bar(
+            TextColumn("{task.fields[phase]:<8}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[numbers]}"),
+            console=Console(file=stream or sys.stderr, force_terminal=True, highlight=False),
+            auto_refresh=False,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=None, visible=False, phase="", numbers="")
+        self._drawn_at = 0.0
+        self._phase = ""
+        self._bar.start()
 
     def progress(self, progress: Progress) -> None:
-        """Redraws the line, not more often than eyes need."""
+        """Redraws the bar, not more often than eyes need."""
         now = time.monotonic()
         if now - self._drawn_at < _REDRAW_EVERY_S and progress.phase == self._phase:
             return
         self._drawn_at, self._phase = now, progress.phase
-        share = min(1.0, progress.used_s / progress.budget_s) if progress.budget_s else 1.0
-        done = round(share * _BAR)
-        bar = "━" * done + "╌" * (_BAR - done)
-        self.stream.write(f"\r\x1b[2K{progress.phase:<8}{bar} {_numbers(progress)}")
-        self.stream.flush()
+        self._bar.update(
+            self._task,
+            visible=True,
+            completed=min(progress.used_s, progress.budget_s),
+            total=progress.budget_s or 1.0,
+            phase=progress.phase,
+            numbers=_numbers(progress),
+        )
+        self._bar.refresh()
 
     def say(self, message: str) -> None:
         """Prints a line above the bar."""
-        self.stream.write(f"\r\x1b[2K{message}\n")
-        self.stream.flush()
+        self._bar.console.print(message, markup=False, soft_wrap=True)
 
     def close(self) -> None:
         """Takes the bar away."""
-        self.stream.write("\r\x1b[2K")
-        self.stream.flush()
-
-
-@dataclass
-class LineReporter:
-    """A plain line now and then, for logs."""
-
-    stream: TextIO = field(default_factory=lambda: sys.stderr)
-    _said_at: float = 0.0
-    _phase: str = ""
-
-    def progress(self, progress: Progress) -> None:
-        """Prints a line at the start of a phase and every ten seconds."""
-        now = time.monotonic()
-        if now - self._said_at < _LINE_EVERY_S and progress.phase == self._phase:
-            return
-        self._said_at, self._phase = now, progress.phase
-        self.say(f"{progress.phase}: {_numbers(progress)}")
-
-    def say(self, message: str) -> None:
-        """Prints a line."""
-        print(message, file=self.stream, flush=True)
-
-    def close(self) -> None:
-        """Nothing to take away."""
+        self._bar.stop()
 
 
 def make_reporter() -> TerminalReporter | LineReporter:
     """The reporter that fits standard error."""
-    return TerminalReporter() if sys.stderr.isatty() else LineReporter()
+    if sys.stderr.isatty():
+        return TerminalReporter()
+    return LineReporter(partial(print, file=sys.stderr, flush=True))
 
 
 def _numbers(progress: Progress) -> str:
-    parts = [text.format_count(progress.trials, "trial"), text.format_count(progress.runs, "run")]
-    if progress.best_gain > 1.005:
-        parts.append(f"best run {progress.best_gain:.2f}x")
-    parts.append(
-        f"{text.format_wall_time(progress.used_s)} of {text.format_wall_time(progress.budget_s)}"
-    )
+    parts = [formatting.format_count(progress.runs, "run")]
+    if best := describe_best(progress):
+        parts.append(best)
+    left_s = max(0.0, progress.budget_s - progress.used_s)
+    parts.append(f"{formatting.format_wall_time(left_s)} left")
     if progress.last not in (None, Outcome.OK):
         parts.append(f"last run: {progress.last}")
     return ", ".join(parts)

@@ -13,11 +13,12 @@ from typing import Annotated, Any
 import typer
 
 from commtune import wiring
+from commtune.app.progress import LineReporter
 from commtune.app.tuning import LOOK_AT
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.commands import text
-from commtune.commands.campaigns.progress import LineReporter, TerminalReporter, make_reporter
+from commtune.commands.campaigns.progress import TerminalReporter, make_reporter
 from commtune.commands.options import DbOption, JsonOption
 from commtune.commands.profiles.stored import find_profile, on_slurm_again, plan_of, seconds_flag
 from commtune.commands.signals import signals_interrupt

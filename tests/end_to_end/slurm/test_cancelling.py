@@ -27,7 +27,7 @@ def test_blocks_end_and_a_job_of_somebody_else_does_not(campaign: OnSlurm) -> No
         assert "commtune: the campaign stops: job " in tuning.ended(3)
     assert campaign.all_over()
     campaign.cluster.until(foreign, "RUNNING")
-    assert campaign("cancel", "small").out == "small: none of its jobs is with Slurm\n"
+    assert campaign("cancel", "small").out == "small: it has no jobs in Slurm\n"
 
     # Slurm's numbers are used again: what the book says of ours is now somebody else's.
     with closing(sqlite3.connect(campaign.database)) as connection, connection:

@@ -1,0 +1,62 @@
+"""How use cases tell what they do: plain lines, which logs and programs take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from commtune.formatting import format_count, format_wall_time
+from commtune.model import Outcome
+from commtune.tuner.ports import Progress
+
+_LINE_EVERY_S = 10.0
+#: Below it, the best single run is hardly worth a word.
+_WORTH_SAYING = 1.005
+
+
+@dataclass
+class LineReporter:
+    """A plain line at the start of a phase and every ten seconds.
+
+    Args:
+        write: takes each line, without its end.
+    """
+
+    write: Callable[[str], object]
+    _said_at: float = 0.0
+    _phase: str = ""
+
+    def progress(self, progress: Progress) -> None:
+        """Writes a line, if one is due."""
+        now = time.monotonic()
+        if now - self._said_at < _LINE_EVERY_S and progress.phase == self._phase:
+            return
+        self._said_at, self._phase = now, progress.phase
+        self.say(f"{progress.phase}: {describe_progress(progress)}")
+
+    def say(self, message: str) -> None:
+        """Writes a line."""
+        self.write(message)
+
+    def close(self) -> None:
+        """Nothing to take away."""
+
+
+def describe_progress(progress: Progress) -> str:
+    """Counts, the best single run, the time: ``3 trials, 9 runs, 12 s of 50 s``."""
+    parts = [format_count(progress.trials, "trial"), format_count(progress.runs, "run")]
+    if best := describe_best(progress):
+        parts.append(best)
+    used, budget = format_wall_time(progress.used_s), format_wall_time(progress.budget_s)
+    parts.append(f"{used} of {budget}")
+    if progress.last not in (None, Outcome.OK):
+        parts.append(f"last run: {progress.last}")
+    return ", ".join(parts)
+
+
+def describe_best(progress: Progress) -> str:
+    """The best that the search saw: a lucky run as likely as not, and called so."""
+    if progress.best_gain <= _WORTH_SAYING:
+        return ""
+    return f"best {progress.best_gain:.2f}x (single unconfirmed run)"

@@ -1,0 +1,281 @@
+"""Recording: runs of every configuration of a space, to be replayed later."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+from commtune import formatting
+from commtune.campaign.file import CampaignSpec
+from commtune.campaign.plan import Plan
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.machine.description import describe_machine
+from commtune.errors import CampaignChanged, EnvironmentFault, UserError
+from commtune.kernels.build import digest_of_sources
+from commtune.model import DEFAULT, Configuration, MpiInstallation, Outcome, RunRequest, RunResult
+from commtune.replay.recorder import Recorder
+from commtune.replay.recording import Grid, GridHeader, recorded_run
+from commtune.tuner.execution.runner import first_limit, time_limit
+from commtune.tuner.ports import Progress, Reporter
+from commtune.wiring import records
+from commtune.wiring.fitting import fit_campaign
+from commtune.wiring.gpus import stack_of
+from commtune.wiring.programs import by_hand, find_named_mpi, prepare_benchmark
+
+#: Runs of the default before all others: the first finds cold caches, and they tell the time.
+_FIRST = 4
+#: Of so many runs, one is the default's.
+_EVERY = 8
+
+
+@dataclass(frozen=True)
+class RecordingResult:
+    """A finished recording: its packed file, and how much is in it."""
+
+    file: Path
+    runs: int
+    configurations: int
+
+
+def record_campaign(
+    spec: CampaignSpec, out: Path, reporter: Reporter, *, rounds: int = 8, longest_s: float
+) -> RecordingResult:
+    """Records a campaign's whole space, or continues where an earlier session stopped.
+
+    Args:
+        out: the packed recording, ``NAME.jsonl.gz``; beside it stands what is not complete yet.
+        rounds: runs of every configuration.
+        longest_s: seconds that it may take.
+
+    Raises:
+        UserError: the campaign is about Slurm, the file's name is wrong, or it takes too long.
+        CampaignChanged: the file on disk is the recording of something else.
+        EnvironmentFault: the default doesn't work, or a file can't be written.
+    """
+    _check_target(out, rounds)
+    if spec.slurm is not None:
+        raise UserError(
+            f"{spec.file} asks for Slurm, and recordings are made on one machine so far",
+            hint="take 'slurm:' and 'system:' out to record on this machine",
+        )
+    mpi = find_named_mpi(spec.mpi, spec.plan.workload)
+    spec = fit_campaign(spec, mpi)
+    for remark in spec.remarks:
+        reporter.say(remark)
+    recording = _Recording(
+        plan=spec.plan,
+        header=_header(spec, mpi),
+        benchmark=_benchmark(spec, mpi),
+        tape=Recorder(out),
+        tell=reporter,
+        rounds=rounds,
+    )
+    runs = recording.make(longest_s)
+    return RecordingResult(out, runs, spec.plan.space.count())
+
+
+def _check_target(out: Path, rounds: int) -> None:
+    if not out.name.endswith(".gz"):
+        raise UserError(f"--out {out}: a recording is packed", hint="end its name in .jsonl.gz")
+    if not out.parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.parent}")
+    if rounds < 1:
+        raise UserError(f"--runs {rounds}: every configuration needs at least one run")
+
+
+def run_order(others: int, rounds: int, seed: int) -> Iterator[int]:
+    """Indices of configurations in the order of their runs; 0 is the default.
+
+    Each round holds every other configuration once, in random order, and the default at a random
+    place among every eight runs. More rounds begin like fewer.
+    """
+    rng = random.Random(seed)
+    yield from [0] * _FIRST
+    for _ in range(rounds):
+        shuffled = rng.sample(range(1, others + 1), others)
+        for start in range(0, max(others, 1), _EVERY - 1):
+            chunk = [*shuffled[start : start + _EVERY - 1], 0]
+            yield from rng.sample(chunk, len(chunk))
+
+
+def count_of_runs(others: int, rounds: int) -> int:
+    """How many indices ``order`` gives."""
+    return _FIRST + rounds * (others + max(1, math.ceil(others / (_EVERY - 1))))
+
+
+@dataclass
+class _Recording:
+    """One session of a recording.
+
+    Attributes:
+        header: as it is to be for the first session; later ones keep what is on the tape.
+        rounds: runs of every configuration.
+    """
+
+    plan: Plan
+    header: GridHeader
+    benchmark: LocalBenchmark
+    tape: Recorder
+    tell: Reporter
+    rounds: int
+    _base_s: float = 0.0
+    _began_at: float = field(default=0.0, init=False)
+
+    def make(self, longest_s: float) -> int:
+        """Makes the runs that are missing, and packs the recording; the number of all its runs.
+
+        Raises:
+            UserError: it would take longer than ``longest_s``.
+            CampaignChanged: the file on disk is the recording of something else.
+            EnvironmentFault: the default doesn't work, or a file can't be written.
+        """
+        others = self.plan.space.count() - 1
+        total = count_of_runs(others, self.rounds)
+        grid = self.tape.load() or self._begin(total, longest_s)
+        self._check_same(grid)
+        self.tape.begin(grid)
+        self._base_s, self._began_at = grid.span_s, 0.0
+        walls = [run.wall_s for run in grid.runs if run.configuration == 0]
+        done, wall_s = len(grid.runs), median(walls)
+        self._outlook(total - done, wall_s, longest_s)
+        limit_s = time_limit(walls)
+        started = time.monotonic()
+        for index in islice(run_order(others, self.rounds, grid.header.seed), done, None):
+            outcome = self._one(grid.configurations[index], index, limit_s).outcome
+            done += 1
+            used_s = time.monotonic() - started
+            self.tell.progress(
+                Progress("record", others + 1, done, 1.0, used_s, total * wall_s, outcome)
+            )
+        self.tape.finish()
+        return done
+
+    def _begin(self, total: int, longest_s: float) -> Grid:
+        """Runs the default alone, and begins the tape with that if the rest can be afforded."""
+        self.tell.say(f"{self.plan.name}: {_FIRST} runs of the default, to see how long one takes")
+        limit_s = first_limit(self.plan.workload, self.plan.timing)
+        results = [self._measure(DEFAULT, limit_s) for _ in range(_FIRST)]
+        good = [result for result in results if result.outcome is Outcome.OK]
+        if not good:
+            raise EnvironmentFault(
+                f"the default configuration failed: {results[-1].outcome}, {results[-1].detail}\n"
+                f"{results[-1].output_tail.strip()}".rstrip(),
+                hint=by_hand(self.benchmark, self.plan.workload, self.plan.timing)
+                or "try 'commtune bench' with the same workload; it shows all of the output",
+            )
+        self._refuse_too_long(total - _FIRST, median(r.wall_s for r in good), longest_s)
+        runs = tuple(recorded_run(0, self._since(result), result) for result in results)
+        configurations = tuple(self.plan.space.configurations())
+        return Grid(_completed(self.header, good[0]), configurations, runs)
+
+    def _outlook(self, missing: int, wall_s: float, longest_s: float) -> None:
+        if missing <= 0:
+            return
+        self._refuse_too_long(missing, wall_s, longest_s)
+        count = self.plan.space.count()
+        self.tell.say(
+            f"{self.plan.name}: {missing:,} runs of {count:,} configurations, "
+            f"about {formatting.format_wall_time(missing * wall_s)}"
+        )
+
+    def _refuse_too_long(self, missing: int, wall_s: float, longest_s: float) -> None:
+        if missing * wall_s <= longest_s:
+            return
+        count = self.plan.space.count()
+        raise UserError(
+            f"{missing:,} runs of {count:,} configurations would take about "
+            f"{formatting.format_wall_time(missing * wall_s)} ({wall_s:.2g} s each), "
+            f"over the limit of {formatting.format_wall_time(longest_s)}",
+            hint="narrow or pin variables in the campaign file, ask for fewer --runs, "
+            "or raise --limit",
+        )
+
+    def _check_same(self, grid: Grid) -> None:
+        """What is on the tape must be runs of the same things, on the same machine."""
+        names = ("system", "stack", "workload", "timing", "pinned", "seed")
+        changed = [n for n in names if getattr(grid.header, n) != getattr(self.header, n)]
+        known = grid.header.benchmark.get("sources")
+        if known != self.header.benchmark.get("sources"):
+            changed.append("benchmark")
+        if len(grid.configurations) != self.plan.space.count() or any(
+            a != b
+            for a, b in zip(grid.configurations, self.plan.space.configurations(), strict=True)
+        ):
+            changed.append("space")
+        if changed:
+            raise CampaignChanged(
+                f"{self.tape.known} was begun with another {', '.join(changed)}",
+                hint="name another file with --out, or take the old one away",
+            )
+
+    def _one(self, configuration: Configuration, index: int, limit_s: float) -> RunResult:
+        result = self._measure(configuration, limit_s)
+        self.tape.add(recorded_run(index, self._since(result), result))
+        return result
+
+    def _measure(self, configuration: Configuration, limit_s: float) -> RunResult:
+        request = RunRequest(uuid.uuid4().hex, configuration, self.plan.workload, self.plan.timing)
+        try:
+            result = self.benchmark.measure(request, limit_s)
+        finally:
+            self.benchmark.records_of(request.run_id).unlink(missing_ok=True)
+        if result.outcome is Outcome.MISSING_PROGRAM:
+            raise EnvironmentFault(result.detail, hint="run 'commtune doctor'")
+        return result
+
+    def _since(self, result: RunResult) -> float:
+        """Recorded seconds at which a run began; time between sessions is left out."""
+        self._began_at = self._began_at or result.started_at
+        return self._base_s + result.started_at - self._began_at
+
+
+def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
+    folder = records.Folders.of_user().data / "recordings" / spec.plan.name
+    return prepare_benchmark(
+        mpi, spec.plan.space, spec.plan.workload, folder, spec.protected_variables
+    )
+
+
+def _header(spec: CampaignSpec, mpi: MpiInstallation) -> GridHeader:
+    """What is known before the first run."""
+    system = records.this_system()
+    return GridHeader(
+        name=spec.plan.name,
+        recorded=time.strftime("%Y-%m-%d", time.gmtime()),
+        system={"name": system.name, **system.description},
+        stack={
+            "name": records.MPI_NAMES[mpi.flavour],
+            "flavour": str(mpi.flavour),
+            "version": mpi.version,
+            "os": describe_machine().os_name,
+            **stack_of(spec.plan.workload.backend),
+            **({"loaded": dict(spec.versions)} if spec.versions else {}),
+        },
+        workload=spec.plan.workload,
+        timing=spec.plan.timing,
+        campaign=spec.file.read_text(encoding="utf-8") if spec.file else "",
+        pinned=dict(spec.plan.space.pinned),
+        benchmark={"sources": digest_of_sources()[:16]},
+        seed=spec.plan.seed,
+    )
+
+
+def _completed(header: GridHeader, result: RunResult) -> GridHeader:
+    """The header with what only a run tells."""
+    said = (result.header or {}).get("benchmark", {})
+    program = {name: said[name] for name in ("version", "compiler", "flags") if name in said}
+    largest = result.measurements[-1]
+    return replace(
+        header,
+        benchmark={**program, **header.benchmark},
+        # Not busbw / algbw: of some operations more is moved than a size.
+        bus_factor=float(f"{largest.busbw * largest.median_s / largest.bytes:.6g}"),
+        oversubscribed=result.oversubscribed,
+    )
