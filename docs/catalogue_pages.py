@@ -33,12 +33,15 @@ from commtune.spaces.catalogue.wording import (
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 _SPECIAL = re.compile(r"([\\*`|\[\]])")
 _HOLDS = "What holds between them"
 _NOT_READ = "Names that it does not read"
 _NO_ENTRY = "Also read but not described"
 _WORD = re.compile(r"\b[A-Z]\w+\b")
+#: A variable's name that is the whole text of an element, such as a link or a cell.
+_NAME = re.compile(r"(?<=>)[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+(?=<)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -49,6 +52,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = page(load_catalogue(library))
         files.append(File.generated(config, f"catalogue/{library}.md", content=text))
     return files
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lets long names of variables break after an underscore; MkDocs calls this.
+
+    Browsers break them nowhere else than in the middle of a word, and tables get too wide.
+    """
+    del page, config, files
+    return _NAME.sub(lambda name: name[0].replace("_", "_<wbr>"), html)
 
 
 def page(catalogue: Catalogue) -> str:
