@@ -15,7 +15,6 @@ from typing import Any
 
 from commtune.campaign.file import CampaignSpec
 from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
-from commtune.cluster.jobs.allocation import Allocation, this_allocation, topology_of
 from commtune.cluster.jobs.allocation_chain import (
     AFTER_VARIABLE,
     KEY_VARIABLE,
@@ -23,22 +22,25 @@ from commtune.cluster.jobs.allocation_chain import (
     AllocationScript,
 )
 from commtune.cluster.jobs.block_jobs import BlockJobs
+from commtune.cluster.jobs.failed_nodes import FailedNodes
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.results import ResultReader
 from commtune.cluster.jobs.scripts import Scripts, time_limit_of_job
-from commtune.cluster.jobs.steps import Steps, srun_launcher, with_aggressor
+from commtune.cluster.jobs.steps import Steps, step_launcher, with_aggressor
 from commtune.cluster.jobs.stop_policy import StopPolicy
 from commtune.cluster.jobs.submitter import Submitter
 from commtune.cluster.jobs.tracer import Tracer
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
-from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.queries import PollBackoff, Queue
-from commtune.cluster.slurm.site import Site
-from commtune.cluster.slurm.submission import Submission, clean_environment
-from commtune.errors import UserError
+from commtune.cluster.scheduler import Allocation, PollBackoff
+from commtune.cluster.slurm.allocation import find_allocation, topology_of
+from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.slurm.errors import SlurmFault
+from commtune.cluster.slurm.site import Site, describe_site
+from commtune.cluster.slurm.srun import Srun
+from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
@@ -48,7 +50,6 @@ from commtune.slurm_templates import JobRequest
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
 from commtune.wiring import given_versions, protected_variables
-from commtune.wiring.slurm_site import site_of
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
@@ -80,18 +81,27 @@ class OnSlurm:
     say: Callable[[str], None] = lambda _: None
 
     @property
-    def submission(self) -> Submission:
-        """Hands jobs in."""
-        return Submission(self._outside)
+    def scheduler(self) -> SlurmScheduler:
+        """The scheduler that jobs go to."""
+        return SlurmScheduler(
+            clean_environment(os.environ), keeps_accounts=self.site.keeps_accounts
+        )
+
+    @property
+    def _launcher(self) -> Srun:
+        return Srun(clean_environment(os.environ))
+
+    @property
+    def _backoff(self) -> PollBackoff:
+        return PollBackoff(self.spec.plan.seed, shortest_s=self.wish.poll_s)
+
+    @property
+    def _switch_is_group(self) -> bool:
+        return bool(self.spec.system and self.spec.system.jobs.switches == "group")
 
     @property
     def _libraries(self) -> tuple[str, ...]:
         return (self.spec.plan.space.library,)
-
-    @property
-    def _outside(self) -> dict[str, str]:
-        """What Slurm's programs are called in."""
-        return clean_environment(os.environ)
 
     @property
     def _guards(self) -> dict[str, str]:
@@ -105,11 +115,7 @@ class OnSlurm:
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         """Blocks as jobs."""
-        wish, plan = self.wish, self.spec.plan
-        queue, accounting = Queue(self._outside), self.site.accounting
-        patience = PollBackoff(plan.seed, shortest_s=wish.poll_s)
-        handing_in = self._handing_in(book, queue, patience)
-        system = self.spec.system
+        scheduler = self.scheduler
         return BlockJobs(
             folder=self.folder / "jobs",
             scripts=self.scripts(),
@@ -119,7 +125,8 @@ class OnSlurm:
                 watched=self.program.env_names,
                 records=self._records,
                 topology=self.site.topology,
-                switch_is_group=bool(system and system.jobs.switches == "group"),
+                launcher=self._launcher,
+                switch_is_group=self._switch_is_group,
                 beside=self._beside,
             ),
             tracer=Tracer(
@@ -130,29 +137,28 @@ class OnSlurm:
                 self._records / "traces",
             ),
             book=book,
-            handing_in=handing_in,
-            watch=JobMonitor(
-                queue=queue,
-                accounting=accounting,
-                patience=patience,
+            submitter=self._submitter(book),
+            monitor=JobMonitor(
+                scheduler=scheduler,
+                backoff=self._backoff,
                 clock=time.time,
                 say=self.say,
-                changed=lambda flight: book.put_job(flight.job),
+                changed=lambda tracked: book.put_job(tracked.job),
             ),
-            spending=NodeHourAccount(
-                book, self._nodes, plan.budget.node_hours, accounting, time.time
+            node_hours=NodeHourAccount(
+                book, self._nodes, self.spec.plan.budget.node_hours, scheduler, time.time
             ),
-            stopping=StopPolicy(queue, handing_in.submission, self._failed_nodes, self.say),
-            most_in_flight=wish.jobs,
-            glance_s=min(1.0, wish.poll_s),
+            stop_policy=StopPolicy(scheduler, self._failed_nodes, self.say),
+            most_in_flight=self.wish.jobs,
+            file_poll_s=min(1.0, self.wish.poll_s),
             alive=alive,
         )
 
-    def steps(self, succession: AllocationChain | None) -> Steps:
+    def steps(self, chain: AllocationChain | None) -> Steps:
         """Runs as steps of the allocation that we are in.
 
         Args:
-            succession: asks for the next allocation, where ``commtune submit`` made this one.
+            chain: asks for the next allocation, where ``commtune submit`` made this one.
         """
         allocation = self.allocation
         if allocation is None:
@@ -163,15 +169,19 @@ class OnSlurm:
                 f"{len(allocation.nodes)}",
                 hint="'commtune submit' asks for what the campaign needs",
             )
-        system = self.spec.system
         program = self.program
         # In a job of ours modules have made PATH; in an allocation of the user's, their shell.
         if isinstance(program, CommandProgram) and not self.key:
             program = replace(program, path=command_path(os.environ, self.mpi))
         base = dict(os.environ) if self.key else _of_slurm(base_environment(os.environ, self.mpi))
         beside, first_node = self._beside, 0 if self._beside else None
-        launcher = srun_launcher(
-            system, self.wish, self._libraries, str(self.mpi.launcher), first_node
+        launcher = step_launcher(
+            self.spec.system,
+            self.wish,
+            self._libraries,
+            str(self.mpi.launcher),
+            self._launcher,
+            first_node,
         )
         inner = LocalBenchmark(
             mpi=self.mpi,
@@ -181,20 +191,20 @@ class OnSlurm:
             folder=self._records,
             launcher=with_aggressor(launcher, beside, self._records) if beside else launcher,
         )
-        is_group = bool(system and system.jobs.switches == "group")
-        worked = partial(succession.worked, allocation) if succession else _nothing
+        worked = partial(chain.worked, allocation) if chain else _nothing
         measured = replace(
             allocation, nodes=allocation.nodes[: self.wish.nodes if beside else None]
         )
+        topology = topology_of(allocation, self.site.topology)
         return Steps(
             inner,
             allocation,
-            measured.distance(
-                topology_of(allocation, self.site.topology), switch_is_group=is_group
-            ),
+            measured.distance(topology, switch_is_group=self._switch_is_group),
+            scheduler=self.scheduler,
+            launcher=self._launcher,
             worked=worked,
             failed_nodes=self._failed_nodes,
-            patience=PollBackoff(self.spec.plan.seed, shortest_s=self.wish.poll_s),
+            backoff=self._backoff,
             say=self.say,
             beside=beside,
         )
@@ -204,14 +214,14 @@ class OnSlurm:
         return Scripts(
             campaign=self.spec.plan.name,
             system=self.spec.system,
-            wish=self.wish,
+            job_request=self.wish,
             program=self.program,
             libraries=self._libraries,
             environment=self._variables,
             mpi_launcher=str(self.mpi.launcher),
             records=self._records,
             beside=self._beside,
-            asks_places=not self.site.topology.positions,
+            places=None if self.site.topology.positions else self._launcher,
         )
 
     def example_block(self) -> str:
@@ -239,7 +249,7 @@ class OnSlurm:
         return AllocationScript(
             campaign=self.spec.plan.name,
             system=self.spec.system,
-            wish=request_with_aggressor(self.wish, self.spec.aggressor),
+            job_request=request_with_aggressor(self.wish, self.spec.aggressor),
             command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
             folder=self.folder / "jobs",
             time_s=self.wish.time_s or self._whole_s(),
@@ -251,14 +261,12 @@ class OnSlurm:
             },
         )
 
-    def succession(self, book: JobBook, database: str = "") -> AllocationChain:
+    def chain(self, book: JobBook, database: str = "") -> AllocationChain:
         """Submits allocations, one after the other."""
-        queue = Queue(self._outside)
-        patience = PollBackoff(self.spec.plan.seed, shortest_s=self.wish.poll_s)
         return AllocationChain(
             self.allocation_script(database),
             book,
-            self._handing_in(book, queue, patience),
+            self._submitter(book),
             self._failed_nodes,
             time.time,
         )
@@ -270,7 +278,7 @@ class OnSlurm:
         def left() -> float:
             if limit is None or allocation is None:
                 return float("inf")
-            used = book.node_hours() + allocation.hours(time.time())
+            used = book.node_hours() + allocation.node_hours(time.time())
             return (limit - used) * 3600 / len(allocation.nodes) - _ENDING_S
 
         return left
@@ -307,7 +315,7 @@ class OnSlurm:
         return AggressorLaunch(
             aggressor=aggressor,
             system=self.spec.system,
-            wish=self.wish,
+            job_request=self.wish,
             libraries=self._libraries,
             mpi_launcher=str(self.mpi.launcher),
             arguments=partial(aggressor_arguments, self.program.executable, aggressor),
@@ -320,13 +328,11 @@ class OnSlurm:
         together_s = budget.search_s + budget.ablation_s + budget.confirmation_s
         return min(_LONGEST_S, _ROOM * together_s + _ROOM_S)
 
-    def _handing_in(self, book: JobBook, queue: Queue, patience: PollBackoff) -> Submitter:
+    def _submitter(self, book: JobBook) -> Submitter:
         return Submitter(
-            submission=self.submission,
-            queue=queue,
-            accounting=self.site.accounting,
+            scheduler=self.scheduler,
             book=book,
-            patience=patience,
+            backoff=self._backoff,
             clock=time.time,
             say=self.say,
         )
@@ -364,12 +370,36 @@ def on_slurm(
         wish=spec.slurm,
         mpi=mpi,
         program=program,
-        site=site_of(spec, clean_environment(os.environ)),
+        site=_describe_site(spec),
         folder=folder,
-        allocation=this_allocation(os.environ, time.time),
+        allocation=find_allocation(os.environ, time.time),
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
     )
+
+
+def _describe_site(spec: CampaignSpec) -> Site:
+    """What Slurm says of where we are; where it doesn't answer, in words of the campaign.
+
+    Raises:
+        EnvironmentFault: there is no Slurm here, or it doesn't answer.
+    """
+    try:
+        return describe_site(clean_environment(os.environ))
+    except (MissingComponent, SlurmFault) as error:
+        if spec.system is None:
+            raise
+        is_there = isinstance(error, SlurmFault)
+        state = "does not answer here" if is_there else "is not on this machine"
+        ask = " ('scontrol ping' asks whether it is there)" if is_there else ""
+        # A system alone brings Slurm as well, without a key of its own in the file.
+        keys = "'system'" if spec.slurm_line is None else "'system' and 'slurm'"
+        raise EnvironmentFault(
+            f"campaigns on {spec.system.name} go through Slurm, and Slurm {state}",
+            hint=f"start it on a login node of {spec.system.name}{ask};\n"
+            f"to measure on this machine instead, leave {keys} out of the campaign file",
+            transient=error.transient,
+        ) from error
 
 
 def follows_allocation() -> bool:
@@ -389,12 +419,12 @@ def in_allocation(
     if on.allocation is None or not on.key:
         yield on.steps(None)
         return
-    succession = on.succession(book, database)
-    succession.began(on.key, on.allocation, os.environ.get(AFTER_VARIABLE, ""))
+    chain = on.chain(book, database)
+    chain.began(on.key, on.allocation, os.environ.get(AFTER_VARIABLE, ""))
     try:
-        yield on.steps(succession)
+        yield on.steps(chain)
     finally:
-        succession.ended(on.key, on.allocation)
+        chain.ended(on.key, on.allocation)
     # In this order: if we are killed in between, the next one does what is left to do.
     finish()
-    succession.take_back(on.key)
+    chain.take_back(on.key)

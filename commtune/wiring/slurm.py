@@ -12,11 +12,10 @@ from pathlib import Path
 from commtune.campaign.file import CampaignSpec
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.jobs.cancellation import Cancelled, cancel_all
+from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
-from commtune.cluster.slurm import live_status
-from commtune.cluster.slurm.placement import expand_hosts
-from commtune.cluster.slurm.queries import Queue
-from commtune.cluster.slurm.submission import Submission, clean_environment
+from commtune.cluster.placement import expand_hosts
+from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
 from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url
 from commtune.db.locks import LockOwner
@@ -76,14 +75,14 @@ def submit_campaign(on: OnSlurm, opened: Database) -> JobRecord:
     store = Store(opened, say=on.say)
     campaign_id = store.open_campaign(slurm_record(on)).id
     book = store.job_book(campaign_id)
-    succession = on.succession(book, opened.whole_url)
-    if there := succession.alive():
+    chain = on.chain(book, opened.whole_url)
+    if there := chain.alive():
         raise UserError(
             f"campaign {on.spec.plan.name} is with Slurm already: job {there[0].job.number}",
             hint="'commtune status' shows it; 'commtune cancel' ends it",
         )
     dead = _dead_holder(store, campaign_id, book.all_jobs())
-    return succession.submit(after=dead, is_over=True).job
+    return chain.submit(after=dead, is_over=True).job
 
 
 def _dead_holder(store: Store, campaign_id: int, jobs: Sequence[JobRecord]) -> str:
@@ -127,7 +126,7 @@ def test_script(on: OnSlurm, script: str) -> str:
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         file = Path(folder) / "script.sh"
         file.write_bytes(script.encode("ascii"))
-        return on.submission.test_only(file, folder=Path(folder))
+        return on.scheduler.test_only(file, folder=Path(folder))
 
 
 def cancel_campaign(campaign_id: int, opened: Database) -> Cancelled:
@@ -136,11 +135,11 @@ def cancel_campaign(campaign_id: int, opened: Database) -> Cancelled:
     Raises:
         SlurmFault: Slurm gives no answer.
     """
-    outside = clean_environment(os.environ)
-    book = Store(opened).job_book(campaign_id)
-    return cancel_all(book, Queue(outside), Submission(outside))
+    scheduler = SlurmScheduler(clean_environment(os.environ))
+    return cancel_all(Store(opened).job_book(campaign_id), scheduler)
 
 
 def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
     """Jobs as Slurm describes them now, by their keys; nothing where it can't be asked."""
-    return live_status.jobs_now(jobs, Queue(clean_environment(os.environ), timeout_s=_ANSWER_S))
+    scheduler = SlurmScheduler(clean_environment(os.environ), timeout_s=_ANSWER_S)
+    return refresh_jobs(jobs, scheduler)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commtune.cluster.local.outcomes import judge_run
+from commtune.cluster.slurm.srun import Srun
 from commtune.kernels.records import Records
 from commtune.model import Outcome
 from commtune.process import Completed
@@ -18,7 +19,7 @@ srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 119
 
 def ended(output: str, found: Records | None = None) -> tuple[Outcome, str]:
     completed = Completed(exit_code=1, signal=None, timed_out=False, wall_s=0.01, output=output)
-    return judge_run(found or Records(), completed, 60.0)
+    return judge_run(found or Records(), completed, 60.0, Srun().judge_failure)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from left_over import living, wait_until_gone, wait_until_living
 from slurm_cluster import Cluster
 from slurm_scripts import shown, submitted
 
-from commtune.cluster.slurm.placement import Distance, ask_places, find_distance, read_places
+from commtune.cluster.placement import Distance, find_distance
+from commtune.cluster.slurm.topology import place_command, read_places
 from commtune.errors import UserError
 from commtune.slurm_templates import (
     BackgroundCommand,
@@ -71,7 +72,7 @@ class Block:
 def test_nodes_say_where_they_stand(cluster: Cluster) -> None:
     """Where Slurm's description of the network is not to be had, its tasks know their place."""
     block = Block(cluster, nodes=3)
-    places = ask_places(3)
+    places = place_command(3)
     script = render_block(block.job, (block.step(0, "true"),), block.place, places=places)
     cluster.until(submitted(cluster, script), "COMPLETED")
     topology = read_places(block.said("places"))

@@ -8,8 +8,8 @@ import pytest
 
 from commtune import process
 from commtune.campaign.file import parse_campaign
-from commtune.cluster.jobs.allocation import Allocation
-from commtune.cluster.slurm.placement import Topology
+from commtune.cluster.placement import Topology
+from commtune.cluster.scheduler import Allocation
 from commtune.cluster.slurm.site import Site
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation, RunRequest
@@ -45,7 +45,7 @@ def test_it_is_the_one_that_the_shell_finds(
         wish=spec.slurm,
         mpi=mpi,
         program=CommandProgram(("the-tool",), "json-line", tmp_path),
-        site=Site("here", "22.05", Topology({}), None),
+        site=Site("here", "22.05", Topology({}), keeps_accounts=False),
         folder=tmp_path,
         allocation=Allocation("1", ("n1",), 0.0, None),
         key=key,

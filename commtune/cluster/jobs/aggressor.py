@@ -86,14 +86,14 @@ class AggressorLaunch:
     """An aggressor beside each run of a campaign.
 
     Attributes:
-        wish: the campaign's: its nodes are the first ones of a job, the aggressor's follow.
+        job_request: the campaign's: its nodes are the first ones of a job, the aggressor's follow.
         libraries, mpi_launcher: as for ``slurm_templates.launch``.
         sign: text that it prints as soon as it sends.
     """
 
     aggressor: Aggressor
     system: System | None
-    wish: JobRequest
+    job_request: JobRequest
     libraries: Collection[str]
     mpi_launcher: str
     arguments: Arguments
@@ -113,11 +113,11 @@ class AggressorLaunch:
         )
         words = launch_words(
             self.system,
-            self._own_wish(),
+            self._own_request(),
             program,
             self.libraries,
             mpi_launcher=self.mpi_launcher,
-            first_node=self.wish.nodes,
+            first_node=self.job_request.nodes,
         )
         return Command(words, self.sign, str(place.stop_file), BEGINS_S)
 
@@ -129,20 +129,20 @@ class AggressorLaunch:
         )
 
     @property
-    def wish_of_job(self) -> JobRequest:
+    def whole_request(self) -> JobRequest:
         """What jobs with timed runs ask for."""
-        return request_with_aggressor(self.wish, self.aggressor)
+        return request_with_aggressor(self.job_request, self.aggressor)
 
-    def _own_wish(self) -> JobRequest:
+    def _own_request(self) -> JobRequest:
         """Binding is meant for the ranks of the runs, and for as many of them."""
         ranks = self.aggressor.ranks_per_node
-        alike = ranks == self.wish.ranks_per_node
+        alike = ranks == self.job_request.ranks_per_node
         return replace(
-            self.wish,
+            self.job_request,
             nodes=self.aggressor.nodes,
             ranks_per_node=ranks,
-            cpu_bind=self.wish.cpu_bind if alike else "",
-            gpu_bind=self.wish.gpu_bind if alike else "",
+            cpu_bind=self.job_request.cpu_bind if alike else "",
+            gpu_bind=self.job_request.gpu_bind if alike else "",
         )
 
     def presence(self, place: AggressorFiles) -> Presence:
@@ -183,14 +183,14 @@ def _aggressor_facts(traffic: Traffic) -> dict[str, Any]:
     }
 
 
-def request_with_aggressor(wish: JobRequest, aggressor: Aggressor | None) -> JobRequest:
+def request_with_aggressor(job_request: JobRequest, aggressor: Aggressor | None) -> JobRequest:
     """What a job asks for whose runs have an aggressor beside them."""
     if aggressor is None:
-        return wish
+        return job_request
     return replace(
-        wish,
-        nodes=wish.nodes + aggressor.nodes,
-        ranks_per_node=max(wish.ranks_per_node, aggressor.ranks_per_node),
+        job_request,
+        nodes=job_request.nodes + aggressor.nodes,
+        ranks_per_node=max(job_request.ranks_per_node, aggressor.ranks_per_node),
     )
 
 

@@ -13,14 +13,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from commtune.cluster.jobs.allocation import Allocation
+from commtune.cluster.job_states import JobState
+from commtune.cluster.jobs.failed_nodes import FailedNodes
 from commtune.cluster.jobs.job_folder import ControllerNote
 from commtune.cluster.jobs.submitter import Submitter
 from commtune.cluster.jobs.tracked_job import TrackedJob, job_name, key_in, new_key
-from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.placement import expand_hosts
-from commtune.cluster.slurm.queries import QueuedJob, SlurmFault
-from commtune.cluster.slurm.states import JobState
+from commtune.cluster.placement import expand_hosts
+from commtune.cluster.scheduler import Allocation, QueuedJob, SchedulerFault
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
 from commtune.slurm_templates import JobRequest, job_for, render_allocation
@@ -31,7 +30,7 @@ from commtune.tuner.ports import JobBook
 KEY_VARIABLE = "COMMTUNE_ALLOCATION"
 #: Likewise: the number of the job that it follows. That one is over, whatever its lock says.
 AFTER_VARIABLE = "COMMTUNE_AFTER"
-#: Seconds until a next allocation that Slurm did not take is asked for again.
+#: Seconds until a next allocation that was not taken is asked for again.
 _AGAIN_S = 300.0
 #: Seconds before an allocation's end at which its controller is told.
 _WARN_S = 30
@@ -54,7 +53,7 @@ class AllocationScript:
 
     campaign: str
     system: System | None
-    wish: JobRequest
+    job_request: JobRequest
     command: tuple[str, ...]
     folder: Path
     time_s: float
@@ -74,7 +73,7 @@ class AllocationScript:
         ours = {KEY_VARIABLE: key, **({AFTER_VARIABLE: after} if after else {})}
         job = job_for(
             self.system,
-            self.wish,
+            self.job_request,
             name=job_name(self.campaign, key),
             time_s=self.time_s,
             output=str(self.folder / key / "job.out"),
@@ -83,7 +82,7 @@ class AllocationScript:
             warn_s=_WARN_S,
             environment={**passed, **self.environment, **ours},
         )
-        return render_allocation(job, self.command, self.wish.templates)
+        return render_allocation(job, self.command, self.job_request.templates)
 
 
 @dataclass
@@ -92,7 +91,7 @@ class AllocationChain:
 
     script: AllocationScript
     book: JobBook
-    handing_in: Submitter
+    submitter: Submitter
     failed_nodes: FailedNodes
     clock: Callable[[], float]
     _own: str = field(default="", init=False)
@@ -100,14 +99,14 @@ class AllocationChain:
     _again_at: float = field(default=0.0, init=False)
 
     def submit(self, *, after: str = "", is_over: bool = False) -> TrackedJob:
-        """Submits an allocation; returns it, with Slurm's number.
+        """Submits an allocation; returns it, with its number.
 
         Args:
             after: number of the job that it follows, and waits for unless that is over.
 
         Raises:
-            EnvironmentFault: Slurm doesn't take it now, or ever; or it may have taken it, which
-                ``alive`` finds out.
+            EnvironmentFault: the scheduler doesn't take it now, or ever; or it may have taken it,
+                which ``alive`` finds out.
         """
         key = new_key()
         job = JobRecord(
@@ -115,41 +114,43 @@ class AllocationChain:
             kind=JobKind.ALLOCATION,
             folder=str(self.script.folder / key),
             prepared_at=self.clock(),
-            node_count=self.script.wish.nodes,
+            node_count=self.script.job_request.nodes,
         )
-        flight = TrackedJob(job, (), 0.0)
+        tracked = TrackedJob(job, (), 0.0)
         script = self.script.render(key, after, self.failed_nodes.excluded)
-        flight.folder.write_script(script, ControllerNote())
+        tracked.folder.write_script(script, ControllerNote())
         self.book.put_job(job)
-        options = [f"--dependency=afterany:{after}"] if after and not is_over else []
-        replace(self.handing_in, options=options).attempt(flight)
-        if not flight.job.number:
-            if flight.perhaps_known:
+        self.submitter.attempt(tracked, "" if is_over else after)
+        if not tracked.job.number:
+            scheduler = self.submitter.scheduler.name
+            if tracked.perhaps_known:
                 raise EnvironmentFault(
-                    "Slurm may have taken the job, and did not say so",
+                    f"{scheduler} may have taken the job, and did not say so",
                     hint="type the same command again later: it finds out",
                 )
-            self.book.put_job(flight.noted(stage=JobStage.OVER, detail="Slurm did not take it"))
-            raise EnvironmentFault(
-                "Slurm takes no job now", hint="type the same command again later"
+            self.book.put_job(
+                tracked.update(stage=JobStage.OVER, detail=f"{scheduler} did not take it")
             )
-        return flight
+            raise EnvironmentFault(
+                f"{scheduler} takes no job now", hint="type the same command again later"
+            )
+        return tracked
 
     def alive(self, own: str = "") -> list[TrackedJob]:
-        """Allocations of the campaign that are with Slurm, but for the one with this key.
+        """Allocations of the campaign that are in the queue, but for the one with this key.
 
         Those that are over are closed in the book.
 
         Raises:
-            SlurmFault: nobody can tell now.
+            SchedulerFault: nobody can tell now.
         """
         jobs = [job for job in self.book.open_jobs() if job.kind is JobKind.ALLOCATION]
-        flights = [TrackedJob(job, (), 0.0) for job in jobs if job.key != own]
-        alive = [flight for flight in flights if self._is_alive(flight)]
-        for flight in flights:
+        tracked_jobs = [TrackedJob(job, (), 0.0) for job in jobs if job.key != own]
+        alive = [tracked for tracked in tracked_jobs if self._is_alive(tracked)]
+        for tracked in tracked_jobs:
             # One that has no number yet may be another controller's, which hands it in right now.
-            if flight not in alive and (flight.job.number or own or not alive):
-                self._close(flight)
+            if tracked not in alive and (tracked.job.number or own or not alive):
+                self._close(tracked)
         return alive
 
     def began(self, own: str, allocation: Allocation, after: str = "") -> None:
@@ -173,22 +174,22 @@ class AllocationChain:
         try:
             # One that waits was made by a controller that died in this very job.
             self._next = next(iter(self.alive(own)), None)
-            for part in self.handing_in.queue.look([after]).parts(after) if after else ():
+            for part in self.submitter.scheduler.poll([after]).parts(after) if after else ():
                 self._look_at_nodes(part)
-        except SlurmFault as fault:
-            self.handing_in.say(f"{fault.message}; looking for further allocations later")
+        except SchedulerFault as fault:
+            self.submitter.say(f"{fault.message}; looking for further allocations later")
 
     def worked(self, allocation: Allocation) -> None:
         """A run went well: the next allocation may wait for this one's end, once."""
         if self._next is not None or self.clock() < self._again_at:
             return
         try:
-            # It may be there already: Slurm took it and its answer was lost.
+            # It may be there already: the scheduler took it and its answer was lost.
             there = self.alive(self._own)
             self._next = there[0] if there else self.submit(after=allocation.number)
         except EnvironmentFault as fault:
             self._again_at = self.clock() + _AGAIN_S
-            self.handing_in.say(f"the next allocation could not be asked for: {fault.message}")
+            self.submitter.say(f"the next allocation could not be asked for: {fault.message}")
 
     def ended(self, own: str, allocation: Allocation) -> None:
         """Puts down what this allocation used."""
@@ -200,7 +201,7 @@ class AllocationChain:
                     stage=JobStage.OVER,
                     word="",
                     ended_at=now,
-                    node_hours=allocation.hours(now),
+                    node_hours=allocation.node_hours(now),
                 )
                 self.book.put_job(over)
 
@@ -208,54 +209,53 @@ class AllocationChain:
         """Cancels what waits; a job that runs all the same finds nothing to do."""
         try:
             there = self.alive(own)
-            self.handing_in.submission.cancel([flight.job.number for flight in there])
-        except SlurmFault as fault:
-            self.handing_in.say(f"the next allocation could not be taken back: {fault.message}")
+            self.submitter.scheduler.cancel([tracked.job.number for tracked in there])
+        except SchedulerFault as fault:
+            self.submitter.say(f"the next allocation could not be taken back: {fault.message}")
             return
-        for flight in there:
-            self.book.put_job(flight.noted(stage=JobStage.OVER, detail="no more to do"))
+        for tracked in there:
+            self.book.put_job(tracked.update(stage=JobStage.OVER, detail="no more to do"))
 
-    def _is_alive(self, flight: TrackedJob) -> bool:
-        number = flight.job.number or self.handing_in.known(flight)
-        flight.noted(number=number)
-        parts = self._parts(flight)
+    def _is_alive(self, tracked: TrackedJob) -> bool:
+        number = tracked.job.number or self.submitter.find_number(tracked)
+        tracked.update(number=number)
+        parts = self._parts(tracked)
         for part in parts:
-            flight.noted(
-                started_at=part.sighting.started_at or flight.job.started_at,
+            tracked.update(
+                started_at=part.observed.started_at or tracked.job.started_at,
                 ended_at=part.ended_at,
-                nodes=part.node_list or flight.job.nodes,
-                node_count=part.node_count or flight.job.node_count,
+                nodes=part.node_list or tracked.job.nodes,
+                node_count=part.node_count or tracked.job.node_count,
             )
             self._look_at_nodes(part)
-        return any(not part.sighting.state.is_over for part in parts)
+        return any(not part.observed.state.is_over for part in parts)
 
-    def _parts(self, flight: TrackedJob) -> list[QueuedJob]:
+    def _parts(self, tracked: TrackedJob) -> list[QueuedJob]:
         """What the queue says of a job; another one may have its number now."""
-        number = flight.job.number
-        parts = self.handing_in.queue.look([number]).parts(number) if number else ()
-        return [part for part in parts if key_in(part.name) == flight.job.key]
+        number = tracked.job.number
+        parts = self.submitter.scheduler.poll([number]).parts(number) if number else ()
+        return [part for part in parts if key_in(part.name) == tracked.job.key]
 
     def _look_at_nodes(self, job: QueuedJob) -> None:
         """Notes which nodes an allocation lost, if they are still down."""
-        if job.sighting.state is not JobState.NODE_FAILURE or not key_in(job.name):
+        if job.observed.state is not JobState.NODE_FAILURE or not key_in(job.name):
             return
-        if down := self.handing_in.queue.failed_nodes(expand_hosts(job.node_list)):
-            self.failed_nodes.failed(job.number, down)
+        if down := self.submitter.scheduler.failed_nodes(expand_hosts(job.node_list)):
+            self.failed_nodes.add_failure(job.number, down)
 
-    def _close(self, flight: TrackedJob) -> None:
+    def _close(self, tracked: TrackedJob) -> None:
         """Puts down that an allocation is over, and what it used as far as anybody knows."""
-        job = flight.job
+        job = tracked.job
         ended_at = job.ended_at or self._ended_by_accounts(job)
         used_s = (ended_at or 0.0) - (job.started_at or ended_at or 0.0)
         hours = max(0.0, used_s) * job.node_count / 3600
-        self.book.put_job(flight.noted(stage=JobStage.OVER, ended_at=ended_at, node_hours=hours))
+        self.book.put_job(tracked.update(stage=JobStage.OVER, ended_at=ended_at, node_hours=hours))
 
     def _ended_by_accounts(self, job: JobRecord) -> float | None:
-        accounting = self.handing_in.accounting
-        if accounting is None or not job.number:
+        if not job.number:
             return None
         try:
-            records = accounting.look([job.number], job.prepared_at - 300)
-        except SlurmFault:
+            records = self.submitter.scheduler.account([job.number], job.prepared_at - 300)
+        except SchedulerFault:
             return None
         return records[-1].ended_at if records else None

@@ -1,21 +1,26 @@
-"""Ending what is ours with Slurm, and nothing else."""
+"""Ending the campaign's own jobs, and no others: all of them, or those that nobody waits for.
+
+A job is ours by the key in its name; a number alone proves nothing, since schedulers use numbers
+again.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from commtune.cluster.jobs.tracked_job import key_in
-from commtune.cluster.slurm.queries import Queue, QueuedJob
-from commtune.cluster.slurm.submission import Submission
+from commtune.cluster.jobs.node_hours import NodeHourAccount
+from commtune.cluster.jobs.submitter import Submitter
+from commtune.cluster.jobs.tracked_job import TrackedJob, key_in
+from commtune.cluster.scheduler import QueuedJob, Scheduler
 from commtune.model import JobKind, JobRecord, JobStage
 from commtune.tuner.ports import JobBook
 
-#: How often Slurm is asked whether the jobs are gone, and seconds between: it lets them clean up
-#: for half a minute.
+#: How often the scheduler is asked whether the jobs are gone, and seconds between: Slurm lets
+#: them clean up for half a minute.
 _LOOKS, _PAUSE_S = 90, 1.0
-_WORDS = "ended by 'commtune cancel'"
+_DETAIL = "ended by 'commtune cancel'"
 
 
 @dataclass(frozen=True)
@@ -23,8 +28,8 @@ class Cancelled:
     """What was ended.
 
     Attributes:
-        numbers: Slurm's numbers of the jobs.
-        gone: how many jobs of the book Slurm no longer had.
+        numbers: the scheduler's numbers of the jobs.
+        gone: how many jobs of the book the scheduler no longer had.
     """
 
     numbers: tuple[str, ...]
@@ -33,29 +38,27 @@ class Cancelled:
 
 def cancel_all(
     book: JobBook,
-    queue: Queue,
-    submission: Submission,
+    scheduler: Scheduler,
     *,
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Cancelled:
-    """Cancels the campaign's jobs that are with Slurm, and waits until they are gone.
+    """Cancels the campaign's jobs that are with the scheduler, and waits until they are gone.
 
-    A job is ours by the key in its name; a number alone proves nothing, since Slurm uses numbers
-    again. A controller that still lives may hand in another job until it sees what became of its
-    own, so the book is read again with each look. Blocks stay open in it: what they measured is
-    read when the campaign goes on.
+    A controller that still lives may submit another job until it sees what became of its own, so
+    the book is read again with each look. Blocks stay open in it: what they measured is read when
+    the campaign goes on.
 
     Raises:
-        SlurmFault: Slurm gives no answer.
+        SchedulerFault: the scheduler gives no answer.
     """
     keys = {job.key for job in book.open_jobs()}
-    seen: dict[str, QueuedJob] = {}
+    queued: dict[str, QueuedJob] = {}
     ended: dict[str, QueuedJob] = {}
     for _ in range(_LOOKS):
-        seen = {key: job for job in queue.mine().jobs if (key := key_in(job.name)) in keys}
-        alive = {key: job for key, job in seen.items() if not job.sighting.state.is_over}
-        submission.cancel([alive[key].number for key in alive.keys() - ended.keys()])
+        queued = {key: job for key, job in _own_jobs(scheduler).items() if key in keys}
+        alive = {key: job for key, job in queued.items() if not job.observed.state.is_over}
+        scheduler.cancel([alive[key].number for key in alive.keys() - ended.keys()])
         ended |= alive
         more = {job.key for job in book.open_jobs()} - keys
         keys |= more
@@ -64,18 +67,23 @@ def cancel_all(
         sleep(_PAUSE_S)
     for job in book.open_jobs():
         if job.key in ended or job.kind is not JobKind.BLOCK:
-            book.put_job(_noted(job, seen.get(job.key), clock(), job.key in ended))
+            book.put_job(_closed(job, queued.get(job.key), clock(), job.key in ended))
     numbers = sorted({job.number for job in ended.values()}, key=int)
     return Cancelled(tuple(numbers), len(keys) - len(ended))
 
 
-def _noted(job: JobRecord, last: QueuedJob | None, now: float, is_ours: bool) -> JobRecord:
+def _own_jobs(scheduler: Scheduler) -> dict[str, QueuedJob]:
+    """All jobs of commtune's that the queue names, by key."""
+    return {key: job for job in scheduler.poll().jobs if (key := key_in(job.name))}
+
+
+def _closed(job: JobRecord, last: QueuedJob | None, now: float, was_ended: bool) -> JobRecord:
     """A job as it is to stand in the book: over, unless it holds runs that nobody read yet."""
-    job = replace(job, detail=_WORDS if is_ours else job.detail)
+    job = replace(job, detail=_DETAIL if was_ended else job.detail)
     if job.kind is JobKind.BLOCK:
         return job
-    started_at = last.sighting.started_at if last else job.started_at
-    ended_at = (last.ended_at if last else None) or job.ended_at or (now if is_ours else None)
+    started_at = last.observed.started_at if last else job.started_at
+    ended_at = (last.ended_at if last else None) or job.ended_at or (now if was_ended else None)
     used_s = max(0.0, ended_at - started_at) if started_at and ended_at else 0.0
     return replace(
         job,
@@ -85,3 +93,32 @@ def _noted(job: JobRecord, last: QueuedJob | None, now: float, is_ours: bool) ->
         ended_at=ended_at,
         node_hours=used_s * job.node_count / 3600,
     )
+
+
+def close_orphans(
+    book: JobBook, submitter: Submitter, node_hours: NodeHourAccount, kept: Collection[str]
+) -> None:
+    """Cancels and closes open jobs of blocks and traces, but for those kept (by key).
+
+    Their runs are stored, or they had none: the controller died just before it closed them.
+
+    Raises:
+        SchedulerFault: the scheduler gives no answer; they stay open.
+    """
+    orphans = [
+        TrackedJob(job, (), 0.0)
+        for job in book.open_jobs()
+        if job.kind is not JobKind.ALLOCATION and job.key not in kept
+    ]
+    if not orphans:
+        return
+    for orphan in orphans:
+        orphan.update(number=orphan.job.number or submitter.find_number(orphan))
+    queued = _own_jobs(submitter.scheduler)
+    alive = {key: job.number for key, job in queued.items() if not job.observed.state.is_over}
+    submitter.scheduler.cancel([alive[o.job.key] for o in orphans if o.job.key in alive])
+    for orphan in orphans:
+        if last := orphan.folder.finished():
+            orphan.update(started_at=last.began_at, ended_at=last.ended_at)
+        orphan.update(stage=JobStage.OVER)
+        node_hours.add_job(orphan)

@@ -2,7 +2,7 @@
 
 ::
 
-    script.sh     what Slurm runs
+    script.sh     what the scheduler runs
     note          for a controller that adopts the job
     started/      made by the first job with this script; a second one measures nothing
     nodes         which nodes it has, as the job itself sees it
@@ -69,12 +69,12 @@ class JobFolder:
 
     @property
     def script(self) -> Path:
-        """What Slurm runs."""
+        """What the scheduler runs."""
         return self.path / "script.sh"
 
     @property
     def output(self) -> Path:
-        """What the script itself prints, Slurm's own messages among it."""
+        """What the script itself prints, the scheduler's own messages among it."""
         return self.path / "job.out"
 
     def step_output(self, position: int) -> Path:
@@ -112,12 +112,6 @@ class JobFolder:
                 hint="check your rights and the room there, or set XDG_DATA_HOME elsewhere",
             ) from error
 
-    @property
-    def has_started(self) -> bool:
-        """Whether the script began to run."""
-        self._look_anew()
-        return (self.path / "started").exists()
-
     def finished(self) -> ExitRecord | None:
         """How the script ended; ``None`` as long as it has not, or was cut short."""
         self._look_anew()
@@ -135,14 +129,22 @@ class JobFolder:
         """All of an output file, up to 16 MiB."""
         return _read(file, _WHOLE_BYTES, from_end=False)
 
-    def nodes(self) -> dict[str, str]:
-        """What the job said of its nodes: Slurm's variables by name."""
-        lines = _read(self.path / "nodes", _WHOLE_BYTES, from_end=False).splitlines()
-        return dict(line.split("=", 1) for line in lines if "=" in line)
+    def job_number(self) -> str:
+        """The scheduler's number of the job that began here; empty before it began."""
+        return self._variables().get("SLURM_JOB_ID", "")
+
+    def node_list(self) -> str:
+        """Names of the job's nodes in short form, as the job itself saw them; empty before."""
+        return self._variables().get("SLURM_JOB_NODELIST", "")
 
     def places(self) -> str:
-        """What the job's nodes said of where they stand; see ``placement.read_places``."""
+        """What the job's nodes said of where they stand; see ``StepLauncher.read_places``."""
         return _read(self.path / "places", _WHOLE_BYTES, from_end=False)
+
+    def _variables(self) -> dict[str, str]:
+        """What the job said of itself: variables by name, written by the template of blocks."""
+        lines = _read(self.path / "nodes", _WHOLE_BYTES, from_end=False).splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
 
     def _ending(self, file: Path) -> ExitRecord | None:
         found = _EXIT.fullmatch(_read(file, _TAIL_BYTES, from_end=False))

@@ -1,19 +1,25 @@
 """Which jobs are over: their own last files first, then the queue, then the accounts.
 
-The queue is asked for all jobs at once, and no more often than patience allows.
+The queue is asked for all jobs at once, and no more often than the backoff allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from commtune.cluster.job_states import JobState, ObservedState, update_state
 from commtune.cluster.jobs.results import JobEnd
 from commtune.cluster.jobs.tracked_job import TrackedJob, job_numbers, key_in
-from commtune.cluster.slurm.accounting import Accounting, sighting_in
-from commtune.cluster.slurm.queries import PollBackoff, Queue, QueueSnapshot, SlurmFault
-from commtune.cluster.slurm.states import JobState, ObservedState, next_sighting
+from commtune.cluster.scheduler import (
+    PollBackoff,
+    QueueSnapshot,
+    Scheduler,
+    SchedulerFault,
+    state_in_accounts,
+)
 from commtune.errors import EnvironmentFault
+from commtune.model import JobRecord
 
 #: Answers that must not name a job, of the queue and of the accounts if there are any, before it
 #: is given up; and answers of the queue, where the accounts go on to call it alive.
@@ -27,15 +33,13 @@ class JobMonitor:
     """Watches jobs.
 
     Attributes:
-        accounting: ``None`` where the site keeps no accounts.
         clock: seconds since 1970.
         say: tells a person.
         changed: called with each job of which something new was learnt.
     """
 
-    queue: Queue
-    accounting: Accounting | None
-    patience: PollBackoff
+    scheduler: Scheduler
+    backoff: PollBackoff
     clock: Callable[[], float]
     say: Callable[[str], None]
     changed: Callable[[TrackedJob], None]
@@ -53,28 +57,28 @@ class JobMonitor:
         """Something was begun: the next answers may bring news."""
         self._quiet = 0
 
-    def over(self, flights: Sequence[TrackedJob]) -> list[tuple[TrackedJob, JobEnd]]:
+    def over(self, tracked_jobs: Sequence[TrackedJob]) -> list[tuple[TrackedJob, JobEnd]]:
         """Those of the jobs that are over, and how they ended; asks the queue if it is time.
 
         Raises:
             EnvironmentFault: Slurm will not answer, and says why.
         """
-        found = [(flight, end) for flight in flights if (end := _by_file(flight))]
-        if found or not job_numbers(flights) or self.clock() < self._next_look_at:
+        found = [(tracked, end) for tracked in tracked_jobs if (end := _by_file(tracked))]
+        if found or not job_numbers(tracked_jobs) or self.clock() < self._next_look_at:
             return found
-        known = [flight for flight in flights if flight.job.number]
+        known = [tracked for tracked in tracked_jobs if tracked.job.number]
         answer = self._ask(known)
         if answer is None:
             return []
-        news = [self._take_in(flight, answer) for flight in known]
+        news = [self._take_in(tracked, answer) for tracked in known]
         self._schedule(any(news))
-        self._ask_accounts(flight for flight in known if _is_for_accounts(flight))
-        return [(flight, end) for flight in known if (end := self._end(flight, answer))]
+        self._ask_accounts(tracked for tracked in known if _is_for_accounts(tracked))
+        return [(tracked, end) for tracked in known if (end := self._end(tracked, answer))]
 
     def _ask(self, known: Sequence[TrackedJob]) -> QueueSnapshot | None:
         try:
-            answer = self.queue.look(job_numbers(known))
-        except SlurmFault as fault:
+            answer = self.scheduler.poll(job_numbers(known))
+        except SchedulerFault as fault:
             if not fault.transient:
                 raise EnvironmentFault(fault.message, hint=fault.hint) from fault
             self._schedule(news=False)
@@ -83,119 +87,156 @@ class JobMonitor:
             self._in_trouble = True
             return None
         if self._in_trouble:
-            self.say("Slurm answers again")
+            self.say(f"{self.scheduler.name} answers again")
         self._in_trouble = False
-        # Slurm uses numbers again: what has another name is another job.
-        ours = {flight.job.key for flight in known}
+        # Numbers are used again: what has another name is another job.
+        ours = {tracked.job.key for tracked in known}
         jobs = tuple(job for job in answer.jobs if key_in(job.name) in ours)
         return replace(answer, jobs=jobs)
 
     def _schedule(self, news: bool) -> None:
         self._quiet = 0 if news else self._quiet + 1
-        self._next_look_at = self.clock() + self.patience.wait_s(self._looks, self._quiet)
+        self._next_look_at = self.clock() + self.backoff.wait_s(self._looks, self._quiet)
         self._looks += 1
 
-    def _take_in(self, flight: TrackedJob, answer: QueueSnapshot) -> bool:
+    def _take_in(self, tracked: TrackedJob, answer: QueueSnapshot) -> bool:
         """Takes in what the queue said; whether it was new."""
-        before, seen = flight.sighting, answer.sighting(flight.job.number)
-        flight.sighting = next_sighting(before, seen)
-        flight.absences = flight.absences + 1 if seen.state is JobState.ABSENT else 0
-        parts = answer.parts(flight.job.number)
+        before, seen = tracked.observed, answer.state_of(tracked.job.number)
+        tracked.observed = update_state(before, seen)
+        tracked.absences = tracked.absences + 1 if seen.state is JobState.ABSENT else 0
+        parts = answer.parts(tracked.job.number)
         if parts:
-            flight.noted(
+            tracked.update(
                 word=seen.word,
                 reason=seen.reason,
-                nodes=parts[0].node_list or flight.job.nodes,
-                started_at=seen.started_at or flight.job.started_at,
-                ended_at=parts[0].ended_at or flight.job.ended_at,
+                nodes=parts[0].node_list or tracked.job.nodes,
+                started_at=seen.started_at or tracked.job.started_at,
+                ended_at=parts[0].ended_at or tracked.job.ended_at,
             )
-        is_new = (before.state, before.reason) != (flight.sighting.state, flight.sighting.reason)
+        is_new = (before.state, before.reason) != (tracked.observed.state, tracked.observed.reason)
         if is_new:
-            self.changed(flight)
+            self.changed(tracked)
         return is_new
 
     def _ask_accounts(self, asked: Iterable[TrackedJob]) -> None:
         """What the accounts say of jobs that the queue tells too little of."""
         missing = list(asked)
-        if self.accounting is None or not missing:
+        if not self.scheduler.keeps_accounts or not missing:
             return
-        since = min(flight.job.prepared_at for flight in missing) - 300
+        since = min(tracked.job.prepared_at for tracked in missing) - 300
         try:
-            records = self.accounting.look(job_numbers(missing), since)
-        except SlurmFault:
+            records = self.scheduler.account(job_numbers(missing), since)
+        except SchedulerFault:
             return  # asked again with the next look
-        for flight in missing:
-            seen = sighting_in(records, flight.job.number)
+        for tracked in missing:
+            seen = state_in_accounts(records, tracked.job.number)
             if seen.state.is_over:
-                flight.sighting = seen
-                last = [r for r in records if flight.job.number in (r.id, r.number)][-1]
-                flight.noted(
+                tracked.observed = seen
+                last = [r for r in records if tracked.job.number in (r.id, r.number)][-1]
+                tracked.update(
                     word=seen.word,
                     reason=seen.reason,
-                    nodes=flight.job.nodes or last.node_list,
-                    started_at=seen.started_at or flight.job.started_at,
-                    ended_at=last.ended_at or flight.job.ended_at,
+                    nodes=tracked.job.nodes or last.node_list,
+                    started_at=seen.started_at or tracked.job.started_at,
+                    ended_at=last.ended_at or tracked.job.ended_at,
                 )
-                self.changed(flight)
-            flight.forgotten += seen.state is JobState.ABSENT
+                self.changed(tracked)
+            tracked.forgotten += seen.state is JobState.ABSENT
 
-    def _end(self, flight: TrackedJob, answer: QueueSnapshot) -> JobEnd | None:
+    def _end(self, tracked: TrackedJob, answer: QueueSnapshot) -> JobEnd | None:
         """How a job ended, if it has."""
-        if _is_another(flight):
-            self.changed(flight)
+        if _is_another(tracked):
+            self.changed(tracked)
             return None
-        state, now = flight.sighting.state, self.clock()
+        state, now = tracked.observed.state, self.clock()
         if state.is_over:
-            flight.over_at = now if flight.over_at is None else flight.over_at
-            last = flight.folder.finished()
-            if state is JobState.COMPLETED and last is None and now - flight.over_at < _FILE_LAG_S:
+            tracked.over_at = now if tracked.over_at is None else tracked.over_at
+            last = tracked.folder.finished()
+            if (
+                state is JobState.COMPLETED
+                and last is None
+                and now - tracked.over_at < _FILE_LAG_S
+            ):
                 return None
-            return _ended(flight, flight.sighting)
-        patience = _GONE if self.accounting is None else _RUNAWAY
-        if flight.forgotten >= _GONE or (flight.absences >= patience and answer.complete):
-            number = flight.job.number
+            return _ended(tracked, tracked.observed)
+        most = _RUNAWAY if self.scheduler.keeps_accounts else _GONE
+        if tracked.forgotten >= _GONE or (tracked.absences >= most and answer.complete):
+            number = tracked.job.number
             return _ended(
-                flight,
-                ObservedState(JobState.ABSENT, reason=f"Slurm no longer knows job {number}"),
+                tracked,
+                ObservedState(
+                    JobState.ABSENT, reason=f"{self.scheduler.name} no longer knows job {number}"
+                ),
             )
         return None
 
 
-def _is_another(flight: TrackedJob) -> bool:
+def _is_another(tracked: TrackedJob) -> bool:
     """Whether another job with the same script has the block: then that is the one to watch.
 
-    sbatch may be given up because a controller of Slurm's is busy, and the job be taken later,
-    when a second one was handed in already. The second one measures nothing.
+    A submission may be given up because the scheduler is busy, and the job be taken later, when a
+    second one was submitted already. The second one measures nothing.
     """
-    number = flight.folder.nodes().get("SLURM_JOB_ID", "")
-    if not number or number == flight.job.number:
+    number = tracked.folder.job_number()
+    if not number or number == tracked.job.number:
         return False
-    flight.noted(number=number, word="", reason="", started_at=None, ended_at=None)
-    flight.sighting, flight.over_at = ObservedState(JobState.UNKNOWN), None
-    flight.absences = flight.forgotten = 0
+    tracked.update(number=number, word="", reason="", started_at=None, ended_at=None)
+    tracked.observed, tracked.over_at = ObservedState(JobState.UNKNOWN), None
+    tracked.absences = tracked.forgotten = 0
     return True
 
 
-def _is_for_accounts(flight: TrackedJob) -> bool:
+def _is_for_accounts(tracked: TrackedJob) -> bool:
     """Whether the queue no longer names a job, or doesn't say who cancelled it."""
-    seen = flight.sighting
+    seen = tracked.observed
     if seen.state is JobState.CANCELLED:
         return seen.cancelled_by is None
-    return flight.absences > 0 and not seen.state.is_over
+    return tracked.absences > 0 and not seen.state.is_over
 
 
-def _by_file(flight: TrackedJob) -> JobEnd | None:
+def _by_file(tracked: TrackedJob) -> JobEnd | None:
     """The end of a job whose script came to its own end: nobody need be asked."""
-    last = flight.folder.finished()
+    last = tracked.folder.finished()
     if last is None or last.status != 0:
         return None
-    flight.noted(started_at=flight.job.started_at or last.began_at, ended_at=last.ended_at)
-    return JobEnd(JobState.COMPLETED, "the script ended", last.ended_at, flight.job.nodes)
+    tracked.update(started_at=tracked.job.started_at or last.began_at, ended_at=last.ended_at)
+    return JobEnd(JobState.COMPLETED, "the script ended", last.ended_at, tracked.job.nodes)
 
 
-def _ended(flight: TrackedJob, sighting: ObservedState) -> JobEnd:
-    said = sighting.reason if sighting.reason not in ("", "None") else sighting.state.value
-    by = f" by user {sighting.cancelled_by}" if sighting.cancelled_by is not None else ""
-    words = f"{sighting.word.partition(' by ')[0] or sighting.state.value}{by}"
-    why = f"job {flight.job.number}: {words}" + (f" ({said})" if said not in words.lower() else "")
-    return JobEnd(sighting.state, why, flight.job.ended_at, flight.job.nodes)
+def _ended(tracked: TrackedJob, observed: ObservedState) -> JobEnd:
+    said = observed.reason if observed.reason not in ("", "None") else observed.state.value
+    by = f" by user {observed.cancelled_by}" if observed.cancelled_by is not None else ""
+    words = f"{observed.word.partition(' by ')[0] or observed.state.value}{by}"
+    why = f"job {tracked.job.number}: {words}" + (
+        f" ({said})" if said not in words.lower() else ""
+    )
+    return JobEnd(observed.state, why, tracked.job.ended_at, tracked.job.nodes)
+
+
+def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str, JobRecord]:
+    """Jobs as the queue describes them now, by key, for a person who looks; nothing is stored.
+
+    Nothing where the scheduler can't be asked.
+    """
+    asked = [job for job in jobs if job.number]
+    if not asked:
+        return {}
+    try:
+        answer = scheduler.poll([job.number for job in asked])
+    except EnvironmentFault:
+        return {}
+    return {job.key: _refreshed(job, answer) for job in asked}
+
+
+def _refreshed(job: JobRecord, answer: QueueSnapshot) -> JobRecord:
+    parts = answer.parts(job.number)
+    if not parts:
+        return replace(job, word="not in the queue", reason="") if answer.complete else job
+    observed = answer.state_of(job.number)
+    return replace(
+        job,
+        word=observed.word,
+        reason=observed.reason,
+        nodes=parts[0].node_list or job.nodes,
+        started_at=observed.started_at or job.started_at,
+    )

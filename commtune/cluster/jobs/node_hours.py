@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from commtune.cluster.jobs.tracked_job import TrackedJob
-from commtune.cluster.slurm.accounting import Accounting, Use, node_hours, use_in_accounts
-from commtune.cluster.slurm.queries import SlurmFault
+from commtune.cluster.scheduler import (
+    AccountedJob,
+    Scheduler,
+    SchedulerFault,
+    sum_node_hours,
+)
 from commtune.model import JobRecord
 from commtune.tuner.ports import JobBook
 
 #: Seconds between two questions to the accounts, and how often one job is asked about.
 _EVERY_S, _MOST_TIMES = 60.0, 5
-#: Slurm's accounts count whole seconds: an attempt may have lasted up to so much longer.
+#: Accounts count whole seconds: an attempt may have lasted up to so much longer.
 _ROUNDED_S = 1.0
 
 
@@ -39,13 +43,12 @@ class NodeHourAccount:
     Attributes:
         limit: node-hours that the campaign may use; ``None`` for no limit.
         nodes: of each job.
-        accounting: ``None`` where the site keeps no accounts.
     """
 
     book: JobBook
     nodes: int
     limit: float | None
-    accounting: Accounting | None
+    scheduler: Scheduler
     clock: Callable[[], float]
     _used: float | None = field(default=None, init=False)
     _open: dict[str, _Open] = field(default_factory=dict, init=False)
@@ -69,67 +72,68 @@ class NodeHourAccount:
             return math.inf
         now = self.clock()
         committed_s = sum(
-            max(flight.expected_s, now - (flight.job.started_at or now)) for flight in under_way
+            max(tracked.expected_s, now - (tracked.job.started_at or now)) for tracked in under_way
         )
         return (self.limit - self.used) * 3600 / self.nodes - committed_s
 
-    def landed(self, flight: TrackedJob) -> None:
+    def add_job(self, tracked: TrackedJob) -> None:
         """Notes what a job that is over used by its own times, and stores the job with it."""
-        job = flight.job
-        used_s = least_s = _least_s(flight)
+        job = tracked.job
+        used_s = least_s = _least_s(tracked)
         if job.started_at is not None and job.ended_at is not None:
             used_s = max(least_s, job.ended_at - job.started_at)
         used = used_s * job.node_count / 3600
         self._used = self.used + used - job.node_hours
-        self.book.put_job(flight.noted(node_hours=used))
-        if self.accounting is not None and job.number:
-            self._open[job.number] = _Open(flight.job, least_s)
+        self.book.put_job(tracked.update(node_hours=used))
+        if self.scheduler.keeps_accounts and job.number:
+            self._open[job.number] = _Open(tracked.job, least_s)
 
     def settle(self, *, at_once: bool = False) -> None:
         """Asks the accounts about jobs that landed, all in one call and not often."""
-        if self.accounting is None or not self._open:
+        if not self._open:
             return
         if not at_once and self.clock() < self._next_at:
             return
         self._next_at = self.clock() + _EVERY_S
         since = min(one.job.prepared_at for one in self._open.values()) - 300
         try:
-            records = self.accounting.look(list(self._open), since)
-        except SlurmFault:
+            records = self.scheduler.account(list(self._open), since)
+        except SchedulerFault:
             return  # by their own times, then, unless a later question is answered
         for number, one in list(self._open.items()):
             attempts = [r for r in records if number in (r.id, r.number)]
-            if attempts and attempts[-1].sighting.state.is_over:
-                uses = [use for r in attempts if (use := use_in_accounts(r))]
-                self._corrected(one.job, _hours(uses, one))
+            if attempts and attempts[-1].observed.state.is_over:
+                self._correct(one.job, _hours(attempts, one))
                 del self._open[number]
             elif one.times + 1 >= _MOST_TIMES:
                 del self._open[number]
             else:
                 self._open[number] = replace(one, times=one.times + 1)
 
-    def _corrected(self, job: JobRecord, hours: float) -> None:
+    def _correct(self, job: JobRecord, hours: float) -> None:
         self._used = self.used + hours - job.node_hours
         self.book.put_job(replace(job, node_hours=hours))
 
 
-def _least_s(flight: TrackedJob) -> float:
+def _least_s(tracked: TrackedJob) -> float:
     """Seconds that a job had its nodes at least: by its script's files, or else by its runs'."""
-    last = flight.folder.finished()
-    runs = (flight.folder.ending(position) for position in range(len(flight.requests)))
+    last = tracked.folder.finished()
+    runs = (tracked.folder.ending(position) for position in range(len(tracked.requests)))
     endings = [last] if last else [ending for ending in runs if ending]
     if not endings:
         return 0.0
     return max(0.0, max(e.ended_at for e in endings) - min(e.began_at for e in endings))
 
 
-def _hours(uses: Sequence[Use], one: _Open) -> float:
+def _hours(attempts: Sequence[AccountedJob], one: _Open) -> float:
     """Node-hours by the accounts, or by the job's own files where these say a little more.
 
     Accounts give most jobs of less than a second as 0. Where files say more than rounding
     explains, accounts are right: a job that was suspended didn't use its nodes all the time.
     """
-    hours = node_hours(uses)
+    hours = sum_node_hours(attempts)
     own = one.least_s * one.job.node_count / 3600
-    rounded = sum(use.nodes for use in uses) * _ROUNDED_S / 3600
-    return own if hours < own < hours + rounded or not uses else hours
+    began = [attempt for attempt in attempts if attempt.observed.started_at is not None]
+    nodes = sum(attempt.node_count for attempt in began)
+    rounded = nodes * _ROUNDED_S / 3600
+    return own if hours < own < hours + rounded or not nodes else hours

@@ -1,4 +1,4 @@
-"""From a job that is over to the results of its runs: by its files first, by Slurm's word then.
+"""From a job that is over to the results of its runs: its files first, then the scheduler's word.
 
 A run with an exit file ended by itself, whatever became of the job later. The first one without
 was under way when the job ended; those behind it were never made.
@@ -6,17 +6,17 @@ was under way when the job ended; those behind it were never made.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
+from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
 from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder
 from commtune.cluster.local.outcomes import OVER_TIME, failed_operations, judge_content, judge_run
-from commtune.cluster.slurm.placement import Topology, expand_hosts, find_distance, read_places
-from commtune.cluster.slurm.states import JobState
+from commtune.cluster.placement import Topology, expand_hosts, find_distance
+from commtune.cluster.scheduler import StepLauncher
 from commtune.errors import EnvironmentFault
 from commtune.model import Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program
@@ -32,9 +32,7 @@ _LOST = {
 }
 #: What a run that hangs on a dead node may come to, before anybody knows that it is dead.
 _MAY_HANG = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.FAILED, Outcome.TRUNCATED)
-#: srun's words for nodes that it lost, or could not reach.
-_LOST_NODES = re.compile(r"(?:Node failure on|failed on node) ([^\s:]+)")
-#: States in which Slurm ends what still runs.
+#: States in which the scheduler ends what still runs.
 _ENDING_OTHERS = frozenset({*_LOST, JobState.TIMED_OUT})
 
 
@@ -43,11 +41,11 @@ class JobEnd:
     """How a job ended, as far as anybody can tell.
 
     Attributes:
-        state: Slurm's word in ours; COMPLETED where the script's own last file says so, ABSENT
-            where Slurm forgot the job and it left no word.
-        why: for a person, what Slurm said.
+        state: what the scheduler said; COMPLETED where the script's own last file says so, ABSENT
+            where the scheduler forgot the job and it left no word.
+        why: for a person, what the scheduler said.
         ended_at: seconds since 1970, or ``None``.
-        nodes: names of its nodes in Slurm's short form; empty where only the job knows.
+        nodes: names of its nodes in short form; empty where only the job knows.
     """
 
     state: JobState
@@ -61,11 +59,12 @@ class ResultReader:
     """Reads what jobs left behind; any number of times.
 
     Attributes:
-        environment, watched: as for ``judging.judge_content``: variables of every run, and names
+        environment, watched: as for ``outcomes.judge_content``: variables of every run, and names
             of those whose values the ranks report.
         records: where record files are, one a run, named by its identifier.
         topology: where nodes stand, as far as the site described it.
-        switch_is_group: see ``placement.farthest``.
+        launcher: what starts the runs in jobs.
+        switch_is_group: see ``placement.find_distance``.
         beside: the aggressor beside each run; runs are on the nodes in front of its own.
     """
 
@@ -74,6 +73,7 @@ class ResultReader:
     watched: Sequence[str]
     records: Path
     topology: Topology
+    launcher: StepLauncher
     switch_is_group: bool = False
     beside: AggressorLaunch | None = None
 
@@ -87,7 +87,7 @@ class ResultReader:
         """
         nodes = self.nodes_of(folder, end)
         if self.beside is not None:
-            nodes = nodes[: self.beside.wish.nodes]
+            nodes = nodes[: self.beside.job_request.nodes]
         distance = self._distance(folder, nodes)
         found: list[RunResult] = []
         for request in requests:
@@ -100,16 +100,24 @@ class ResultReader:
                     place = AggressorFiles.of_step(folder.step_output(request.position))
                     result = self.beside.checked(result, place)
             found.append(replace(result, nodes=nodes, distance=distance))
-        return _without_blame(found, end)
+        lost_node = end.state is JobState.NODE_FAILURE or bool(self.lost_nodes(found))
+        return _without_blame(found, lost_node)
+
+    def lost_nodes(self, results: Sequence[RunResult]) -> frozenset[str]:
+        """Names of nodes that the launcher lost under runs, or could not reach."""
+        lost = [result.detail for result in results if result.outcome.is_lost]
+        return self.launcher.lost_nodes("\n".join(lost))
 
     def nodes_of(self, folder: JobFolder, end: JobEnd) -> tuple[str, ...]:
-        """The names of a job's nodes; none where neither it nor Slurm said."""
-        return _names(folder.nodes().get("SLURM_JOB_NODELIST", "") or end.nodes)
+        """The names of a job's nodes; none where neither it nor the scheduler said."""
+        return _names(folder.node_list() or end.nodes)
 
     def _distance(self, folder: JobFolder, nodes: Sequence[str]) -> str:
         if not nodes:
             return ""
-        topology = self.topology if self.topology.positions else read_places(folder.places())
+        topology = self.topology
+        if not topology.positions:
+            topology = self.launcher.read_places(folder.places())
         return str(find_distance(topology.of(nodes), switch_is_group=self.switch_is_group))
 
     def records_of(self, run_id: str) -> Path:
@@ -135,7 +143,7 @@ class ResultReader:
             output=output,
         )
         found = self.program.read(self.records_of(request.run_id), request)
-        outcome, detail = judge_run(found, completed, limit_s)
+        outcome, detail = judge_run(found, completed, limit_s, self.launcher.judge_failure)
         if outcome.blames_configuration:
             detail += failed_operations(request, found)
         if outcome is Outcome.OK:
@@ -192,22 +200,12 @@ class ResultReader:
         )
 
 
-def lost_nodes(results: Sequence[RunResult]) -> frozenset[str]:
-    """Names of nodes that srun lost under runs, or could not reach, by its own words."""
-    found: set[str] = set()
-    for result in results:
-        if result.outcome.is_lost:
-            for listed in _LOST_NODES.findall(result.detail):
-                found.update(_names(listed))
-    return frozenset(found)
-
-
-def _without_blame(found: Sequence[RunResult], end: JobEnd) -> list[RunResult]:
+def _without_blame(found: Sequence[RunResult], lost_node: bool) -> list[RunResult]:
     """Where a node died, runs that failed may have hung on it.
 
-    Slurm learns of it late. Until then, nothing can be started after the run that hung.
+    The scheduler learns of it late. Until then, nothing can be started after the run that hung.
     """
-    if end.state is JobState.NODE_FAILURE or lost_nodes(found):
+    if lost_node:
         return [_not_blamed(result) for result in found]
     behind = [*(result.outcome for result in found[1:]), Outcome.OK]
     return [

@@ -10,13 +10,13 @@ from pathlib import Path
 from commtune.cluster.jobs.aggressor import AROUND_A_RUN_S, AggressorLaunch
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.tracked_job import job_name
-from commtune.cluster.slurm.placement import ask_places
+from commtune.cluster.scheduler import StepLauncher
 from commtune.model import RunRequest
 from commtune.slurm_templates import JobRequest, Step, job_for, launch_words, render_block
 from commtune.systems.schema import System
 from commtune.tuner.ports import Program
 
-#: What a job takes beside its runs, seconds: its start, modules, and Slurm's own lag.
+#: What a job takes beside its runs, seconds: its start, modules, and the scheduler's own lag.
 _AROUND_S = 60.0
 #: What a run takes beside the benchmark, seconds: srun, the library's start.
 _AROUND_A_RUN_S = 5.0
@@ -30,23 +30,23 @@ class Scripts:
 
     Attributes:
         libraries: the libraries that are measured, as search spaces call them.
-        environment: variables of every run: pinned ones, guards and the MPI's own.
+        environment: variables of every run: pinned ones, protected ones and the MPI's own.
         mpi_launcher: path of its mpirun or mpiexec.
         records: where record files go.
-        asks_places: nodes are to say where they stand, as Slurm's own description does not.
+        places: what lets nodes say where they stand; ``None`` where the site described it.
         beside: an aggressor beside each timed run, on nodes behind theirs.
     """
 
     campaign: str
     system: System | None
-    wish: JobRequest
+    job_request: JobRequest
     program: Program
     libraries: Collection[str]
     environment: Mapping[str, str]
     mpi_launcher: str
     records: Path
     beside: AggressorLaunch | None = None
-    asks_places: bool = False
+    places: StepLauncher | None = None
 
     def block(
         self,
@@ -66,12 +66,12 @@ class Scripts:
             self._step(folder, position, request, self._command(request), {}, limit_s)
             for position, request in enumerate(requests)
         ]
-        wish = self.wish
+        job_request = self.job_request
         if self.beside is not None:
             steps = [self.beside.joined(s, r.run_id) for s, r in zip(steps, requests, strict=True)]
-            wish = self.beside.wish_of_job
+            job_request = self.beside.whole_request
             time_s += len(requests) * AROUND_A_RUN_S
-        return self._render(key, folder, wish, tuple(steps), time_s, exclude)
+        return self._render(key, folder, job_request, tuple(steps), time_s, exclude)
 
     def trace(
         self,
@@ -84,7 +84,7 @@ class Scripts:
     ) -> str:
         """The script of an untimed run in which the library says what it does."""
         step = self._step(folder, 0, request, command, diagnosing, limit_s)
-        return self._render(key, folder, self.wish, (step,), limit_s + _AROUND_S, ())
+        return self._render(key, folder, self.job_request, (step,), limit_s + _AROUND_S, ())
 
     def _command(self, request: RunRequest) -> list[str]:
         return self.program.arguments(request, self.records / f"{request.run_id}.jsonl")
@@ -101,7 +101,7 @@ class Scripts:
         return Step(
             command=launch_words(
                 self.system,
-                self.wish,
+                self.job_request,
                 command,
                 self.libraries,
                 mpi_launcher=self.mpi_launcher,
@@ -117,14 +117,14 @@ class Scripts:
         self,
         key: str,
         folder: JobFolder,
-        wish: JobRequest,
+        job_request: JobRequest,
         steps: tuple[Step, ...],
         time_s: float,
         exclude: Collection[str],
     ) -> str:
         job = job_for(
             self.system,
-            wish,
+            job_request,
             name=job_name(self.campaign, key),
             time_s=time_s,
             output=str(folder.output),
@@ -133,8 +133,8 @@ class Scripts:
             libraries=self.libraries,
             environment=self.environment,
         )
-        places = ask_places(wish.nodes) if self.asks_places else ()
-        return render_block(job, steps, folder.path, wish.templates, places)
+        places = self.places.place_command(job_request.nodes) if self.places else ()
+        return render_block(job, steps, folder.path, job_request.templates, places)
 
 
 def time_limit_of_job(runs: int, typical_s: float | None, limit_s: float) -> float:

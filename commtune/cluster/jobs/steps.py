@@ -10,12 +10,17 @@ from pathlib import Path
 from statistics import median
 
 from commtune.cluster.jobs.aggressor import BEGINS_S, ENDS_S, AggressorFiles, AggressorLaunch
-from commtune.cluster.jobs.allocation import MARGIN_S, Allocation, end_steps
-from commtune.cluster.jobs.results import lost_nodes
+from commtune.cluster.jobs.failed_nodes import FailedNodes
 from commtune.cluster.local.benchmark import LocalBenchmark, make_folder
 from commtune.cluster.local.launch import Launcher
-from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.queries import PollBackoff, SlurmFault
+from commtune.cluster.scheduler import (
+    MARGIN_S,
+    Allocation,
+    PollBackoff,
+    Scheduler,
+    SchedulerFault,
+    StepLauncher,
+)
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Execution, Outcome, RunRequest, RunResult
 from commtune.slurm_templates import JobRequest, launch_words
@@ -27,31 +32,39 @@ _KILL_AFTER_S = 10
 #: It had to kill.
 _KILLED = 137
 _REMEMBERED = 32
-#: Runs in a row that Slurm did not start or that lost a node, before the campaign stops.
+#: Runs in a row that were not started or that lost a node, before the campaign stops.
 _MOST_LOST = 5
 #: Runs in a row without the aggressor that belongs beside them, before the campaign stops.
 _MOST_ALONE = 5
 
 
-def srun_launcher(
+def step_launcher(
     system: System | None,
-    wish: JobRequest,
+    job_request: JobRequest,
     libraries: Sequence[str],
     mpi_launcher: str,
+    steps: StepLauncher,
     first_node: int | None = None,
 ) -> Launcher:
-    """Starts the ranks of a run as a step of the allocation; see ``slurm_templates.launch``."""
+    """Starts the ranks of a run as a step of the allocation; see ``launch_words``."""
 
     def command(ranks: int, program: Sequence[str], limit_s: float) -> list[str]:
-        del ranks  # the wish says how many
+        del ranks  # the request says how many
         words = launch_words(
-            system, wish, program, libraries, mpi_launcher=mpi_launcher, first_node=first_node
+            system,
+            job_request,
+            program,
+            libraries,
+            mpi_launcher=mpi_launcher,
+            first_node=first_node,
         )
         # srun has to be asked to end, so that it ends its ranks on other nodes.
         keeper = ["timeout", "--signal=TERM", f"--kill-after={_KILL_AFTER_S}", f"{limit_s:.3f}"]
         return [*keeper, *words]
 
-    return Launcher(command, is_local=False, grace_s=_KILL_AFTER_S + 5.0)
+    return Launcher(
+        command, is_local=False, grace_s=_KILL_AFTER_S + 5.0, judge=steps.judge_failure
+    )
 
 
 def with_aggressor(launcher: Launcher, beside: AggressorLaunch, records: Path) -> Launcher:
@@ -74,11 +87,13 @@ class Steps:
 
     Attributes:
         inner: starts the steps.
+        distance: how far apart the nodes of the runs stand.
+        launcher: what starts the ranks of a step.
         block_runs: runs that a block has, at least: one that the time does not suffice for is
             not begun.
         worked: called after a run that ended well.
         failed_nodes: nodes that the next allocations do without.
-        patience: between questions to a Slurm that gives no answer.
+        backoff: between questions to a scheduler that gives no answer.
         say: tells a person.
         beside: the aggressor that ``inner`` has beside each run, on the nodes behind those of
             the run.
@@ -87,10 +102,12 @@ class Steps:
     inner: LocalBenchmark
     allocation: Allocation
     distance: str
+    scheduler: Scheduler
+    launcher: StepLauncher
     block_runs: int = 4
     worked: Callable[[], None] = lambda: None
     failed_nodes: FailedNodes | None = None
-    patience: PollBackoff = field(default_factory=partial(PollBackoff, 0))
+    backoff: PollBackoff = field(default_factory=partial(PollBackoff, 0))
     say: Callable[[str], None] = lambda _: None
     beside: AggressorLaunch | None = None
     simulated: bool = False
@@ -106,7 +123,7 @@ class Steps:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes of the runs themselves."""
-        return self.allocation.nodes[: self.beside.wish.nodes if self.beside else None]
+        return self.allocation.nodes[: self.beside.job_request.nodes if self.beside else None]
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Makes one run and waits for its end.
@@ -165,7 +182,7 @@ class Steps:
         self._is_begun = True
 
     def _after_lost(self) -> None:
-        """After a run that Slurm did not start: waits until it answers, if it doesn't.
+        """After a run that was not started: waits until the scheduler answers, if it doesn't.
 
         Raises:
             AllocationOver: it did not answer in time.
@@ -174,8 +191,8 @@ class Steps:
         if not self._lost:
             return
         last = self._lost[-1]
-        if self.failed_nodes and (nodes := lost_nodes([last])):
-            self.failed_nodes.failed(self.allocation.number, nodes)
+        if self.failed_nodes and (nodes := self.launcher.lost_nodes(last.detail)):
+            self.failed_nodes.add_failure(self.allocation.number, nodes)
         if len(self._lost) == _MOST_LOST:
             raise EnvironmentFault(
                 f"{_MOST_LOST} runs in a row were lost; the last one: {last.detail}\n"
@@ -183,14 +200,22 @@ class Steps:
                 hint="what was measured is kept; once that is mended, the same command goes on",
             )
         looks = 0
-        while fault := self.allocation.trouble(self.inner.environment):
+        while fault := self._fault():
             if not looks:
                 self.say(f"{fault.message}; waiting for it")
             self.allocation.check_time(0.0, self.clock())
-            self.sleep(self.patience.wait_s(looks, looks))
+            self.sleep(self.backoff.wait_s(looks, looks))
             looks += 1
         if looks:
-            self.say("Slurm answers again")
+            self.say(f"{self.scheduler.name} answers again")
+
+    def _fault(self) -> SchedulerFault | None:
+        """Why the scheduler gives no answer now; ``None`` if it does."""
+        try:
+            self.scheduler.poll([self.allocation.number])
+        except SchedulerFault as fault:
+            return fault
+        return None
 
     def _checked(
         self, beside: AggressorLaunch, request: RunRequest, result: RunResult
@@ -221,6 +246,6 @@ class Steps:
 
     def _end_steps(self) -> None:
         try:
-            end_steps(self.allocation, self.inner.environment)
-        except SlurmFault:
-            return  # the next step waits until Slurm has cleared its nodes
+            self.launcher.end_steps(self.allocation.number)
+        except SchedulerFault:
+            return  # the next step waits until its nodes are cleared

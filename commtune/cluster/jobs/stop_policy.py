@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from commtune.cluster.job_states import JobState, PendingReason, Policy
+from commtune.cluster.jobs.failed_nodes import FailedNodes
 from commtune.cluster.jobs.results import JobEnd
 from commtune.cluster.jobs.tracked_job import TrackedJob
-from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.queries import Queue, SlurmFault
-from commtune.cluster.slurm.states import JobState, PendingReason, Policy, classify_reason
-from commtune.cluster.slurm.submission import Submission
+from commtune.cluster.scheduler import Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 
 _GOES_ON = "what was measured is kept; the same command goes on"
@@ -25,8 +24,7 @@ class StopPolicy:
         say: tells a person.
     """
 
-    queue: Queue
-    submission: Submission
+    scheduler: Scheduler
     failed_nodes: FailedNodes
     say: Callable[[str], None]
     _stop: EnvironmentFault | None = field(default=None, init=False)
@@ -46,8 +44,8 @@ class StopPolicy:
         if self._stop is not None:
             raise self._stop
 
-    def seen(
-        self, flight: TrackedJob, end: JobEnd, nodes: Sequence[str], lost: Collection[str] = ()
+    def take_end(
+        self, tracked: TrackedJob, end: JobEnd, nodes: Sequence[str], lost: Collection[str] = ()
     ) -> None:
         """Takes in how a job ended.
 
@@ -55,50 +53,46 @@ class StopPolicy:
             lost: those of its nodes that its runs could not reach.
         """
         if lost or (end.state is JobState.NODE_FAILURE and nodes):
-            self._node_failed(flight.job.number, nodes, frozenset(lost))
-        elif end.state.policy is Policy.STOP and not flight.adopted:
+            self._take_node_failure(tracked.job.number, nodes, frozenset(lost))
+        elif end.state.policy is Policy.STOP and not tracked.adopted:
             self._stop = EnvironmentFault(
                 f"the campaign stops: {end.why}",
                 hint=f"{_GOES_ON}\n'commtune cancel' ends jobs that are still there",
             )
 
-    def check_stuck(self, flights: Sequence[TrackedJob]) -> None:
+    def check_stuck(self, tracked_jobs: Sequence[TrackedJob]) -> None:
         """Cancels a job that can never start, and stops; says it of one that is held.
 
         Raises:
             EnvironmentFault: a job can never start.
         """
-        for flight in flights:
-            if flight.sighting.state is not JobState.NEVER_STARTED:
+        for tracked in tracked_jobs:
+            observed, number = tracked.observed, tracked.job.number
+            if observed.state is not JobState.NEVER_STARTED:
                 continue
-            number, reason = flight.job.number, flight.sighting.reason
-            kind = classify_reason(reason)
-            if kind is PendingReason.HELD:
-                self._say_once(
-                    number, f"job {number} is held ({reason}): 'scontrol release {number}'"
-                )
+            if observed.pending is PendingReason.HELD:
+                if number not in self._told:
+                    self._told.add(number)
+                    release = self.scheduler.release_command(number)
+                    self.say(f"job {number} is held ({observed.reason}): '{release}'")
                 continue
+            pending = observed.pending or PendingReason.UNKNOWN
             self._stop = EnvironmentFault(
-                f"job {number} will not start: {kind.value} ({reason})",
+                f"job {number} will not start: {pending.value} ({observed.reason})",
                 hint=f"correct 'slurm:' in the campaign file; {_GOES_ON}",
             )
-            self.submission.cancel([number])
+            self.scheduler.cancel([number])
             raise self._stop
 
-    def _node_failed(self, number: str, nodes: Sequence[str], lost: frozenset[str]) -> None:
+    def _take_node_failure(self, number: str, nodes: Sequence[str], lost: frozenset[str]) -> None:
         try:
-            failed = lost | self.queue.failed_nodes(nodes)
-        except SlurmFault:
+            failed = lost | self.scheduler.failed_nodes(nodes)
+        except SchedulerFault:
             failed = lost
         if not failed and len(nodes) == 1:
             failed = frozenset(nodes)
         if failed:
-            self.failed_nodes.failed(number, failed)
+            self.failed_nodes.add_failure(number, failed)
             return
         # To leave out all of them would soon leave none.
         self.say(f"job {number} lost a node, which is up again: its runs are made again")
-
-    def _say_once(self, key: str, words: str) -> None:
-        if key not in self._told:
-            self._told.add(key)
-            self.say(words)

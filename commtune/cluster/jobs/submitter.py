@@ -1,111 +1,95 @@
-"""Handing jobs in, each once: whatever sbatch answers, and whenever we die.
+"""Submitting jobs, each once: whatever the scheduler answers, and whenever we die.
 
-1. The script is written, then the job is put down in the book, then sbatch is called, then
-   Slurm's number is put down. The key in the job's name is known before the first of these.
-2. A job in the book without a number may be in Slurm or not. It is looked for by its name, in the
-   queue and in the accounts, and by what it left in its folder; only then it is handed in (again).
+1. The script is written, then the job is put down in the book, then it is submitted, then its
+   number is put down. The key in the job's name is known before the first of these.
+2. A job in the book without a number may be in the queue or not. It is looked for by its name, in
+   the queue and in the accounts, and by what it left in its folder; only then it is submitted
+   (again).
 3. Should two jobs with one script come about all the same, the second measures nothing: the
    script sees that its folder was used.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from commtune import process
 from commtune.cluster.jobs.tracked_job import TrackedJob, key_in
-from commtune.cluster.slurm.accounting import Accounting
-from commtune.cluster.slurm.queries import PollBackoff, Queue, SlurmError, SlurmFault
-from commtune.cluster.slurm.submission import Submission, SubmissionFault
+from commtune.cluster.scheduler import PollBackoff, Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 from commtune.model import JobStage
 from commtune.tuner.ports import JobBook
 
-#: How far the clocks of this machine and of Slurm's may differ, seconds.
+#: How far the clocks of this machine and of the scheduler's may differ, seconds.
 _CLOCKS_S = 300.0
 #: After this long without a single submission that worked, a night is lost anyway.
 _GIVE_UP_S = 24 * 3600.0
-#: Troubles that are worth a word at once.
-_WORDS = {
-    SlurmError.QUEUE_FULL: "Slurm takes no more jobs of yours for now",
-    SlurmError.CLOSED: "Slurm starts no jobs there for now",
-}
 
 
 @dataclass
 class Submitter:
-    """Gives jobs to Slurm.
+    """Gives jobs to the scheduler.
 
     Attributes:
-        accounting: ``None`` where the site keeps no accounts.
-        options: of sbatch, which go before those in the scripts.
         clock: seconds since 1970.
         say: tells a person.
     """
 
-    submission: Submission
-    queue: Queue
-    accounting: Accounting | None
+    scheduler: Scheduler
     book: JobBook
-    patience: PollBackoff
+    backoff: PollBackoff
     clock: Callable[[], float]
     say: Callable[[str], None]
-    options: Sequence[str] = ()
     _failing_since: float | None = field(default=None, init=False)
 
-    def attempt(self, flight: TrackedJob) -> None:
-        """Hands a job in, or finds that Slurm has it; it has a number then, or waits.
+    def attempt(self, tracked: TrackedJob, after: str = "") -> None:
+        """Submits a job, or finds that it is in the queue; it has a number then, or waits.
+
+        Args:
+            after: number of a job whose end this one waits for.
 
         Raises:
-            EnvironmentFault: Slurm will never take it, or has not answered for a day.
+            EnvironmentFault: the scheduler will never take it, or has not answered for a day.
         """
-        if flight.job.number or self.clock() < flight.next_attempt_at:
+        if tracked.job.number or self.clock() < tracked.next_attempt_at:
             return
         try:
-            number = self.known(flight) if flight.perhaps_known else ""
-            flight.perhaps_known = False
-            number = number or self._submit(flight)
-        except SubmissionFault as fault:
-            flight.perhaps_known = flight.perhaps_known or fault.perhaps_accepted
-            self._wait(flight, fault)
-        except SlurmFault as fault:
-            self._wait(flight, fault)
+            number = self.find_number(tracked) if tracked.perhaps_known else ""
+            tracked.perhaps_known = False
+            number = number or self._submit(tracked, after)
+        except SchedulerFault as fault:
+            tracked.perhaps_known = tracked.perhaps_known or fault.perhaps_accepted
+            self._wait(tracked, fault)
         else:
             if self._failing_since is not None:
-                self.say("Slurm takes jobs again")
+                self.say(f"{self.scheduler.name} takes jobs again")
             self._failing_since = None
-            self.book.put_job(flight.noted(number=number, stage=JobStage.SUBMITTED))
+            self.book.put_job(tracked.update(number=number, stage=JobStage.SUBMITTED))
 
-    def _submit(self, flight: TrackedJob) -> str:
-        folder = flight.folder
-        return self.submission.submit(folder.script, folder=folder.path, options=self.options)
+    def _submit(self, tracked: TrackedJob, after: str) -> str:
+        folder = tracked.folder
+        return self.scheduler.submit(folder.script, folder=folder.path, after=after)
 
-    def known(self, flight: TrackedJob) -> str:
-        """Slurm's number of a job that may have been handed in; empty where it was not.
+    def find_number(self, tracked: TrackedJob) -> str:
+        """The number of a job that may have been submitted; empty where it was not.
 
         Raises:
-            SlurmFault: nobody can tell now.
+            SchedulerFault: nobody can tell now.
         """
-        # An sbatch that outlived its controller could still hand the job in behind our back.
-        script = flight.folder.script.absolute()
-        process.end_running(Path(self.submission.sbatch).name, str(script))
-        if number := flight.folder.nodes().get("SLURM_JOB_ID", ""):
+        # A submission that outlived its controller could still come about behind our back.
+        self.scheduler.end_submission(tracked.folder.script)
+        if number := tracked.folder.job_number():
             return number
-        for job in self.queue.mine().jobs:
-            if key_in(job.name) == flight.job.key:
-                return job.number
-        if self.accounting is None:
-            return ""
-        since = flight.job.prepared_at - _CLOCKS_S
-        for record in self.accounting.mine(os.getuid(), since):
-            if key_in(record.name) == flight.job.key:
-                return record.number
+        for queued in self.scheduler.poll().jobs:
+            if key_in(queued.name) == tracked.job.key:
+                return queued.number
+        since = tracked.job.prepared_at - _CLOCKS_S
+        for attempt in self.scheduler.account(None, since):
+            if key_in(attempt.name) == tracked.job.key:
+                return attempt.number
         return ""
 
-    def _wait(self, flight: TrackedJob, fault: SlurmFault) -> None:
+    def _wait(self, tracked: TrackedJob, fault: SchedulerFault) -> None:
         """Leaves a job for later, if there is hope.
 
         Raises:
@@ -113,21 +97,21 @@ class Submitter:
         """
         now = self.clock()
         if not fault.transient:
-            if not flight.perhaps_known:
+            if not tracked.perhaps_known:
                 # Its script would be refused again, whatever the campaign file says by then.
-                self.book.put_job(flight.noted(stage=JobStage.OVER, detail=fault.message))
+                self.book.put_job(tracked.update(stage=JobStage.OVER, detail=fault.message))
             raise EnvironmentFault(
-                f"Slurm does not take the job: {fault.message}",
-                hint=f"the script is {flight.folder.script}\n"
+                f"{self.scheduler.name} does not take the job: {fault.message}",
+                hint=f"the script is {tracked.folder.script}\n"
                 "correct 'slurm:' in the campaign file; the same command goes on",
             ) from fault
         if self._failing_since is None:
             self._failing_since = now
-            self.say(f"{_WORDS.get(fault.trouble, fault.message)}; trying again")
+            self.say(f"{fault.notice}; trying again")
         if now - self._failing_since > _GIVE_UP_S:
             raise EnvironmentFault(
-                f"for a day no job could be handed in: {fault.message}",
+                f"for a day no job could be submitted: {fault.message}",
                 hint="what was measured is kept; the same command goes on",
             ) from fault
-        flight.next_attempt_at = now + self.patience.wait_s(flight.attempts, flight.attempts)
-        flight.attempts += 1
+        tracked.next_attempt_at = now + self.backoff.wait_s(tracked.attempts, tracked.attempts)
+        tracked.attempts += 1

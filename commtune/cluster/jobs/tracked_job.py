@@ -1,4 +1,4 @@
-"""One job under way: what we wrote down of it, and what we know beside."""
+"""One job under way: what stands in the book of it, and what is known besides."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.jobs.job_folder import JobFolder
-from commtune.cluster.slurm.states import JobState, ObservedState
 from commtune.model import JobRecord, RunRequest
 
 _PREFIX = "commtune-"
@@ -42,10 +42,10 @@ class TrackedJob:
         requests: the runs of its block, in order; one for a trace.
         limit_s: seconds that each run may take.
         expected_s: seconds that the job will likely have its nodes.
-        sighting: what Slurm said last.
-        perhaps_known: Slurm may know the job although no number was written down.
+        observed: what the scheduler said last.
+        perhaps_known: the scheduler may know the job although no number was written down.
         adopted: an earlier controller made it, and nobody watched it meanwhile.
-        attempts, next_attempt_at: how often it was handed in without success, and when to try
+        attempts, next_attempt_at: how often it was submitted without success, and when to try
             again, seconds since 1970.
         absences, forgotten: how many complete answers of the queue in a row, and how many of the
             accounts, didn't name it.
@@ -56,7 +56,7 @@ class TrackedJob:
     requests: tuple[RunRequest, ...]
     limit_s: float
     expected_s: float = 0.0
-    sighting: ObservedState = field(default_factory=lambda: ObservedState(JobState.UNKNOWN))
+    observed: ObservedState = field(default_factory=lambda: ObservedState(JobState.UNKNOWN))
     perhaps_known: bool = False
     adopted: bool = False
     attempts: int = 0
@@ -70,12 +70,12 @@ class TrackedJob:
         """Where it keeps its things."""
         return JobFolder(Path(self.job.folder))
 
-    def noted(self, **changes: Any) -> JobRecord:
+    def update(self, **changes: Any) -> JobRecord:
         """The job's record with changes, which is also kept here."""
         self.job = replace(self.job, **changes)
         return self.job
 
 
-def job_numbers(flights: Sequence[TrackedJob]) -> list[str]:
-    """Slurm's numbers of those that have one."""
-    return [flight.job.number for flight in flights if flight.job.number]
+def job_numbers(tracked_jobs: Sequence[TrackedJob]) -> list[str]:
+    """The scheduler's numbers of those that have one."""
+    return [tracked.job.number for tracked in tracked_jobs if tracked.job.number]

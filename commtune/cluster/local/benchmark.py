@@ -189,7 +189,7 @@ class LocalBenchmark:
         started_at: float,
         time_limit_s: float,
     ) -> RunResult:
-        outcome, detail = judge_run(found, completed, time_limit_s)
+        outcome, detail = judge_run(found, completed, time_limit_s, self._launcher.judge)
         if outcome is Outcome.OK:
             outcome, detail = judge_content(
                 request, found, {**self.environment, **request.configuration}, self.watched

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.errors import MissingComponent
-from commtune.model import PROTECTED_NAMES, MpiFlavour, MpiInstallation
+from commtune.model import PROTECTED_NAMES, MpiFlavour, MpiInstallation, Outcome
 
 #: What a run takes over from the controller's environment. Everything else stays outside: what
 #: happens to be set in somebody's shell neither changes a campaign nor leaks into it.
@@ -31,6 +31,10 @@ LAUNCHER_NAMES = ("OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "PMIX_MCA_gds", "PRT
 #: By which NCCL knows a node; two values on one machine make it two nodes.
 HOST_ID = "NCCL_HOSTID"
 
+#: From what a launcher printed for a run that failed, whether ranks came up, and whether it was
+#: ended at its time limit: what the launcher is to blame for, in words; or ``None``.
+JudgeLauncher = Callable[[str, bool, bool], tuple[Outcome, str] | None]
+
 
 @dataclass(frozen=True)
 class Launcher:
@@ -45,12 +49,14 @@ class Launcher:
         around: for timed runs, from the run's identifier, its own variables, the launcher's words
             and the seconds that it may take, to words that are started without these variables:
             they set them for the launcher, and start something else besides.
+        judge: whether the launcher is to blame for a run that failed.
     """
 
     command: Callable[[int, Sequence[str], float], Sequence[str]]
     is_local: bool = True
     grace_s: float = 0.0
     around: Callable[[str, Mapping[str, str], Sequence[str], float], Sequence[str]] | None = None
+    judge: JudgeLauncher | None = None
 
 
 def local_launcher(

@@ -10,6 +10,7 @@ from itertools import islice
 
 from commtune import process
 from commtune.cluster.local.gpu_throttling import find_throttled_ranks
+from commtune.cluster.local.launch import JudgeLauncher
 from commtune.model import Backend, Operation, Outcome, RunRequest
 from commtune.tuner.ports import Records
 
@@ -23,25 +24,22 @@ OVER_TIME = (124, 137)
 #: Launchers turn a rank's death by signal into words, each its own.
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
 
-#: srun's words for a step that never came about, or not before its time was over, whatever was to
-#: run in it; and for one whose node was lost under it.
-_NOT_LAUNCHED = re.compile(
-    r"srun: (?:error: )?((?:Unable to (?:confirm allocation|create step)|Task launch for|"
-    r"Application launch failed|Slurm job \S+ has expired|"
-    r".*step creation (?:temporarily|still) disabled|"
-    r".*step creation delayed).*)"
-)
-_NODE_LOST = re.compile(r"srun: error: (Node failure on .*)")
-#: srun ended a step, and a node did not say that it is gone there.
-_NO_END = "srun: error: Timed out waiting for job step to complete"
-
 
 def judge_run(
-    found: Records, completed: process.Completed, time_limit_s: float
+    found: Records,
+    completed: process.Completed,
+    time_limit_s: float,
+    judge_launcher: JudgeLauncher | None = None,
 ) -> tuple[Outcome, str]:
-    """How a run ended, from its process and its records, and why in words."""
-    if not completed.ok and (lost := _lost_by_srun(found, completed)):
-        return lost
+    """How a run ended, from its process and its records, and why in words.
+
+    Args:
+        judge_launcher: tells from its output whether the launcher is to blame.
+    """
+    if judge_launcher is not None and not completed.ok:
+        began = found.header is not None
+        if lost := judge_launcher(completed.output, began, completed.timed_out):
+            return lost
     if completed.timed_out:
         count = len(found.measurements)
         finished = f"{count} size{'' if count == 1 else 's'} finished"
@@ -69,17 +67,6 @@ def judge_run(
             return Outcome.TRUNCATED, "the command ended before its table was complete"
         return Outcome.TRUNCATED, "the record file has no footer"
     return Outcome.OK, ""
-
-
-def _lost_by_srun(found: Records, completed: process.Completed) -> tuple[Outcome, str] | None:
-    """What Slurm did to a run: no configuration can be blamed for that."""
-    if said := _NODE_LOST.search(completed.output):
-        return Outcome.NODE_FAILURE, said[1]
-    if completed.timed_out and _NO_END in completed.output:
-        return Outcome.NODE_FAILURE, "over its time, and a node does not answer"
-    if found.header is None and (said := _NOT_LAUNCHED.search(completed.output)):
-        return Outcome.NEVER_STARTED, f"Slurm did not start it: {said[1]}"
-    return None
 
 
 def judge_content(

@@ -1,19 +1,30 @@
-"""What Slurm says of the site: the cluster's name, its network, whether it keeps accounts."""
+"""What Slurm says of the site: the cluster's name, its network, accounts and partitions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from commtune.cluster.slurm.accounting import Accounting
-from commtune.cluster.slurm.placement import Topology, read_topology
-from commtune.cluster.slurm.queries import SlurmFault, ask_slurm
+from commtune.cluster.placement import Topology, expand_hosts
+from commtune.cluster.slurm.answers import FIELD, RECORD, read_count
+from commtune.cluster.slurm.client import SlurmScheduler, ask_slurm
+from commtune.cluster.slurm.errors import SlurmFault
+from commtune.cluster.slurm.topology import read_topology
 from commtune.errors import EnvironmentFault, MissingComponent
+from commtune.systems.detection.seen import SeenPartition, SeenSlurm
 
 _TIMEOUT_S = 60.0
-#: Where an answer is nice to have, and a person waits.
-_ANSWER_S = 5.0
+#: A person waits.
+_PATIENCE_S = 10.0
+_CONFIG = ("scontrol", "show", "config")
+#: Name, longest time, nodes of a job, sharing, nodes, sockets, cores of one, memory, generic
+#: resources, names of nodes. One line for every shape of nodes.
+_COLUMNS = ("%P", "%l", "%s", "%h", "%D", "%X", "%Y", "%m", "%G", "%N")
+PARTITION_FORMAT = RECORD + FIELD.join(_COLUMNS) + FIELD
+_GPU_COUNT = re.compile(r"(?:^|,)gpu(?::[\w.+-]+?)?:(\d+)(?=[,(]|$)")
+#: Kinds of --mpi that descriptions know.
+_MPI_KINDS = ("none", "pmi2", "pmix", "cray_shasta")
 
 
 @dataclass(frozen=True)
@@ -24,13 +35,13 @@ class Site:
         name: the cluster's, as Slurm calls it.
         version: Slurm's.
         topology: where nodes stand; empty where the site didn't describe it.
-        accounting: ``None`` where the site keeps no accounts.
+        keeps_accounts: whether there are accounts to ask.
     """
 
     name: str
     version: str
     topology: Topology
-    accounting: Accounting | None
+    keeps_accounts: bool
 
 
 def describe_site(environment: Mapping[str, str]) -> Site:
@@ -41,19 +52,22 @@ def describe_site(environment: Mapping[str, str]) -> Site:
         SlurmFault: it gives no answer.
     """
     try:
-        said = ask_slurm(["scontrol", "show", "config"], environment, _TIMEOUT_S)
+        said = _read_config(ask_slurm(_CONFIG, environment, _TIMEOUT_S))
     except MissingComponent as error:
         raise MissingComponent(
             "the campaign file asks for Slurm, and there is no Slurm here (no scontrol)",
             hint="start it on a login node; or take 'slurm:' out to measure on this machine",
         ) from error
-    found = dict(re.findall(r"^(\w+)\s+= (.*?)\s*$", said, re.MULTILINE))
-    accounting = Accounting(environment)
+    try:
+        network = ask_slurm(("scontrol", "show", "topology"), environment, _TIMEOUT_S)
+        topology = read_topology(network)
+    except EnvironmentFault:
+        topology = Topology({})
     return Site(
-        name=found.get("ClusterName", ""),
-        version=found.get("SLURM_VERSION", ""),
-        topology=_topology(environment),
-        accounting=accounting if accounting.is_kept() else None,
+        name=said.get("ClusterName", ""),
+        version=said.get("SLURM_VERSION", ""),
+        topology=topology,
+        keeps_accounts=SlurmScheduler(environment).has_accounts(),
     )
 
 
@@ -61,16 +75,105 @@ def cluster_name(environment: Mapping[str, str]) -> str:
     """The name of the cluster that this machine belongs to; empty where nobody says."""
     if inside := environment.get("SLURM_CLUSTER_NAME"):
         return inside
+    return _read_config(_ask_for_person(_CONFIG, environment)).get("ClusterName", "")
+
+
+def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | None:
+    """Asks Slurm; ``None`` where there is none or it doesn't answer.
+
+    Args:
+        host: name of this machine, to tell whether it is a node.
+    """
+    config = _ask_for_person(_CONFIG, environment)
+    if not config:
+        return None
+    listed = _ask_for_person(("sinfo", "--noheader", f"--format={PARTITION_FORMAT}"), environment)
+    kinds = _ask_for_person(("srun", "--mpi=list"), environment)
+    return read_slurm(config, listed, kinds, host)
+
+
+def _ask_for_person(question: Sequence[str], environment: Mapping[str, str]) -> str:
+    """What a program prints; nothing where the answer would only be nice to have."""
     try:
-        said = ask_slurm(["scontrol", "show", "config"], environment, _ANSWER_S)
-    except (SlurmFault, EnvironmentFault):
+        return ask_slurm(question, environment, _PATIENCE_S)
+    except (SlurmFault, MissingComponent):
         return ""
-    found = re.search(r"^ClusterName\s+= (.*?)\s*$", said, re.MULTILINE)
-    return found[1] if found else ""
 
 
-def _topology(environment: Mapping[str, str]) -> Topology:
-    try:
-        return read_topology(ask_slurm(["scontrol", "show", "topology"], environment, _TIMEOUT_S))
-    except (SlurmFault, EnvironmentFault):
-        return Topology({})
+def _read_config(printed: str) -> dict[str, str]:
+    return dict(re.findall(r"^(\w+)\s+= (.*?)\s*$", printed, re.MULTILINE))
+
+
+def read_slurm(config: str, listed: str, kinds: str, host: str) -> SeenSlurm:
+    """Reads ``scontrol show config``, ``sinfo`` with our format, and ``srun --mpi=list``."""
+    said = _read_config(config)
+    whole = said.get("SelectType", "") == "select/linear"
+    partitions = read_partitions(listed)
+    has_gpus = any(partition.gpus for partition in partitions)
+    asks = "gpus-per-node" if said.get("SelectType", "") == "select/cons_tres" else "gres"
+    enforced = said.get("AccountingStorageEnforce", "").split(",")
+    return SeenSlurm(
+        cluster=said.get("ClusterName", ""),
+        version=said.get("SLURM_VERSION", ""),
+        partitions=tuple(replace(p, whole_nodes=True) if whole else p for p in partitions),
+        is_node=host.partition(".")[0] in _nodes(listed),
+        enforces_accounts="associations" in enforced,
+        asks_gpus=asks if has_gpus else "none",
+        mpi_default=said.get("MpiDefault", ""),
+        mpi_kinds=tuple(kind for kind in _MPI_KINDS if kind in kinds.split()),
+    )
+
+
+def read_partitions(listed: str) -> tuple[SeenPartition, ...]:
+    """Reads what ``sinfo`` printed; a partition has the shape that most of its nodes have."""
+    found: dict[str, list[SeenPartition]] = {}
+    for fields in _records(listed):
+        partition = _read_partition(fields)
+        found.setdefault(partition.name, []).append(partition)
+    return tuple(_merged(shapes) for shapes in found.values())
+
+
+def _records(listed: str) -> Iterable[list[str]]:
+    records = (text.split(FIELD)[:-1] for text in listed.split(RECORD)[1:])
+    return (fields for fields in records if len(fields) == len(_COLUMNS) and fields[0])
+
+
+def _merged(shapes: list[SeenPartition]) -> SeenPartition:
+    most = max(shapes, key=lambda shape: shape.nodes)
+    return replace(most, nodes=sum(shape.nodes for shape in shapes))
+
+
+def _read_partition(fields: list[str]) -> SeenPartition:
+    name, longest, job, sharing, nodes, sockets, cores, memory, resources, _ = fields
+    return SeenPartition(
+        name=name.rstrip("*"),
+        is_default=name.endswith("*"),
+        nodes=read_count(nodes),
+        # "1-64", "2-infinite"; a partition for one size of job says just that.
+        most_nodes=read_count(job.rpartition("-")[2]) or None,
+        longest=read_limit(longest),
+        whole_nodes=sharing == "EXCLUSIVE",
+        sockets=read_count(sockets),
+        cores=read_count(sockets) * read_count(cores),
+        memory=read_count(memory) * 2**20,
+        gpus=sum(map(int, _GPU_COUNT.findall(resources))),
+    )
+
+
+def read_limit(text: str) -> float | None:
+    """Seconds of ``2-00:00:00``, ``1:00:00`` or ``30:00``; ``None`` for ``infinite``."""
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text.strip(), re.ASCII)
+    if not found:
+        return None
+    days, hours, minutes, seconds = (float(number or 0) for number in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def _nodes(listed: str) -> set[str]:
+    names: set[str] = set()
+    for fields in _records(listed):
+        try:
+            names.update(expand_hosts(fields[-1]))
+        except EnvironmentFault:  # more names than any machine has
+            continue
+    return names

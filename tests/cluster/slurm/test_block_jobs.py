@@ -41,7 +41,7 @@ def test_a_block_that_goes_well(laboratory: Laboratory) -> None:
     job = laboratory.job(3)
     assert (job.stage, job.number, job.kind) == (JobStage.SUBMITTED, "1001", JobKind.BLOCK)
     laboratory.fake.advance(10)
-    play(laboratory.flight(jobs, 3).folder, 2, laboratory.clock())
+    play(laboratory.tracked(jobs, 3).folder, 2, laboratory.clock())
     results = jobs.collect()
     assert [r.outcome for r in results] == [Outcome.OK, Outcome.OK]
     assert results[0].nodes == ("n1", "n2")
@@ -58,7 +58,7 @@ def test_the_book_knows_a_job_before_slurm_does(laboratory: Laboratory) -> None:
     prepared, submitted = laboratory.book.written[:2]
     assert (prepared.stage, prepared.number) == (JobStage.PREPARED, "")
     assert (submitted.stage, submitted.number) == (JobStage.SUBMITTED, "1001")
-    queued = laboratory.queue.mine().jobs[0]
+    queued = laboratory.queue.poll().jobs[0]
     assert key_in(queued.name) == prepared.key
 
 
@@ -107,7 +107,7 @@ def test_a_node_that_fails_twice_is_left_out_and_that_is_kept(tmp_path: Path) ->
     assert any("n1 failed in 2 jobs" in words for words in laboratory.said)
     for controller in (jobs, laboratory.jobs()):
         controller.submit(block(9), 60.0)
-        script = laboratory.flight(controller, 9).folder.script.read_text()
+        script = laboratory.tracked(controller, 9).folder.script.read_text()
         assert "#SBATCH --exclude=n1\n" in script
         laboratory.book.known.clear()
 
@@ -133,13 +133,13 @@ def test_a_job_that_can_never_start_is_taken_back(
     jobs.submit(block(0), 60.0)
     with pytest.raises(EnvironmentFault, match=match):
         jobs.collect()
-    (job,) = laboratory.queue.mine().jobs
-    assert job.sighting.state.is_over
+    (job,) = laboratory.queue.poll().jobs
+    assert job.observed.state.is_over
 
 
 def test_a_held_job_is_waited_for_and_said_once(laboratory: Laboratory) -> None:
     laboratory.fake.next(Fate(wait_s=3600, waits_for="JobHeldUser", run_s=10))
-    jobs = laboratory.jobs(glance_s=30.0)
+    jobs = laboratory.jobs(file_poll_s=30.0)
     jobs.submit(block(0), 60.0)
     collected(jobs)
     held = [words for words in laboratory.said if "held" in words]
@@ -165,7 +165,7 @@ def test_files_that_come_late_are_waited_for(laboratory: Laboratory, accounts: b
     laboratory.fake.next(Fate(run_s=5))
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
-    folder, late_at = laboratory.flight(jobs, 0).folder, laboratory.clock() + 40
+    folder, late_at = laboratory.tracked(jobs, 0).folder, laboratory.clock() + 40
 
     def late() -> None:
         if laboratory.clock() >= late_at and not folder.finished():
@@ -228,8 +228,8 @@ def test_of_two_jobs_with_one_script_the_one_that_measures_is_watched(
     laboratory.fake.next(Fate(run_s=5), Fate(run_s=300))
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
-    flight = laboratory.flight(jobs, 0)
-    submission = laboratory.jobs().handing_in.submission
+    flight = laboratory.tracked(jobs, 0)
+    submission = laboratory.jobs().submitter.scheduler
     other = submission.submit(flight.folder.script, folder=flight.folder.path)
     (flight.folder.path / "started").mkdir()
     (flight.folder.path / "nodes").write_text(f"SLURM_JOB_ID={other}\n")
@@ -277,7 +277,7 @@ class TestAnotherController:
         first = laboratory.jobs()
         first.submit(block(0), 60.0)
         self._forget_number(laboratory)
-        folder = laboratory.flight(first, 0).folder
+        folder = laboratory.tracked(first, 0).folder
         laboratory.fake.advance(20)
         if ended:
             laboratory.fake.advance(400)  # beyond what squeue remembers
@@ -294,7 +294,7 @@ class TestAnotherController:
         first = laboratory.jobs()
         first.submit(block(0), 60.0)
         self._forget_number(laboratory)
-        folder = laboratory.flight(first, 0).folder
+        folder = laboratory.tracked(first, 0).folder
         play(folder, 2, laboratory.clock() + 5)
         (folder.path / "nodes").write_text("SLURM_JOB_ID=1001\nSLURM_JOB_NODELIST=n[1-2]\n")
         laboratory.fake.advance(1000)
@@ -310,8 +310,8 @@ class TestAnotherController:
         laboratory.fake.advance(20)
         jobs = laboratory.jobs()
         jobs.adopt(block(0))
-        folder = laboratory.flight(jobs, 0).folder
-        assert laboratory.flight(jobs, 0).limit_s == 60.0
+        folder = laboratory.tracked(jobs, 0).folder
+        assert laboratory.tracked(jobs, 0).limit_s == 60.0
         laboratory.on_rest = lambda: play(folder, 2, laboratory.clock())
         assert set(outcomes(jobs).values()) == {Outcome.OK}
         assert laboratory.numbers() == ["1001"]
@@ -320,7 +320,7 @@ class TestAnotherController:
         first = laboratory.jobs()
         first.submit(block(0), 60.0)
         laboratory.fake.advance(10)
-        play(laboratory.flight(first, 0).folder, 2, laboratory.clock())
+        play(laboratory.tracked(first, 0).folder, 2, laboratory.clock())
         first.collect()  # and dies
         jobs = laboratory.jobs()
         jobs.submit(block(1), 60.0)
@@ -348,13 +348,13 @@ class TestAnotherController:
 def test_hundreds_of_jobs(laboratory: Laboratory) -> None:
     """One question to squeue in a polling interval at most, and memory that does not grow."""
     laboratory.fake.always(Fate(wait_s=20, run_s=90))
-    jobs = laboratory.jobs(in_flight=50, glance_s=5.0)
+    jobs = laboratory.jobs(in_flight=50, file_poll_s=5.0)
     due: dict[int, float] = {}
 
     def played() -> None:
         """Two of three scripts come to their end; Slurm has to tell of the others."""
         now = laboratory.clock()
-        for flight in list(jobs._flights.values()):
+        for flight in list(jobs._tracked.values()):
             number = flight.job.block or 0
             if now >= due.setdefault(number, now + 110) and number % 3:
                 play(flight.folder, 2, now)
@@ -372,7 +372,7 @@ def test_hundreds_of_jobs(laboratory: Laboratory) -> None:
             gc.collect()
             objects.append(len(gc.get_objects()))
     asked = [call.at for call in laboratory.fake.calls("squeue")]
-    shortest_s = 0.8 * jobs.watch.patience.shortest_s
+    shortest_s = 0.8 * jobs.monitor.backoff.shortest_s
     assert len(asked) > 100
     assert min(later - earlier for earlier, later in pairwise(asked)) >= shortest_s - 1e-6
     assert len(laboratory.fake.calls("sbatch")) == next(submitted)
@@ -395,13 +395,13 @@ def test_a_job_of_runs_of_several_operations_gets_the_time_of_so_many(
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
     laboratory.fake.advance(10)
-    play(laboratory.flight(jobs, 0).folder, 2, laboratory.clock(), run_s=30.0)
+    play(laboratory.tracked(jobs, 0).folder, 2, laboratory.clock(), run_s=30.0)
     collected(jobs)
     one, several = block(1), block(2)
     later = replace(one[0].workload, then=(Operation.BROADCAST, Operation.ALLTOALL))
     jobs.submit(one, 100.0)
     jobs.submit([replace(request, workload=later) for request in several], 300.0)
-    flights = [laboratory.flight(jobs, number) for number in (1, 2)]
+    flights = [laboratory.tracked(jobs, number) for number in (1, 2)]
     assert [flight.expected_s for flight in flights] == [2 * 30.0, 2 * 3 * 30.0]
     # 2 * 65 + 2 * 100 + 60 seconds: twice what others took, one that hangs, and around; then
     # 2 * 185 + 2 * 300 + 60.

@@ -12,12 +12,12 @@ import pytest
 from fake_slurm.driver import FakeSlurm, Fate
 from slurm_cluster import Cluster
 
-from commtune.cluster.slurm.accounting import AccountedJob, Accounting, sighting_in
-from commtune.cluster.slurm.placement import Distance, find_distance
-from commtune.cluster.slurm.queries import Queue, QueueSnapshot, SlurmError, SlurmFault
+from commtune.cluster.job_states import JobState
+from commtune.cluster.placement import Distance, find_distance
+from commtune.cluster.scheduler import AccountedJob, QueueSnapshot, state_in_accounts
+from commtune.cluster.slurm.client import SlurmScheduler
+from commtune.cluster.slurm.errors import SlurmError, SlurmFault
 from commtune.cluster.slurm.site import describe_site
-from commtune.cluster.slurm.states import JobState
-from commtune.cluster.slurm.submission import Submission, SubmissionFault
 
 NETWORK = (
     "SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[1-2]\n"
@@ -45,12 +45,12 @@ class Site:
     accounts_down: Callable[[], dict[str, str]]
 
     @property
-    def submission(self) -> Submission:
-        return Submission(self.environment)
+    def submission(self) -> SlurmScheduler:
+        return SlurmScheduler(self.environment)
 
     @property
-    def queue(self) -> Queue:
-        return Queue(self.environment)
+    def queue(self) -> SlurmScheduler:
+        return SlurmScheduler(self.environment)
 
     def script(self, command: str, *options: str) -> Path:
         file = self.folder / f"job{len(list(self.folder.iterdir()))}.sh"
@@ -64,7 +64,7 @@ class Site:
 
     def until(self, job: str, state: JobState) -> QueueSnapshot:
         deadline = time.monotonic() + 60
-        while (answer := self.queue.look([job])).sighting(job).state is not state:
+        while (answer := self.queue.poll([job])).state_of(job).state is not state:
             assert time.monotonic() < deadline, answer
             time.sleep(0.05)
         return answer
@@ -72,10 +72,10 @@ class Site:
     def accounts(self, job: str, state: JobState) -> tuple[AccountedJob, ...]:
         deadline = time.monotonic() + 60
         while True:
-            records = Accounting(self.environment).look([job], time.time() - 3600)
+            records = SlurmScheduler(self.environment).account([job], time.time() - 3600)
             # For some seconds, the accounts name only the node that the script ran on.
             complete = all(len(one.nodes) == one.node_count for one in records)
-            if sighting_in(records, job).state is state and complete:
+            if state_in_accounts(records, job).state is state and complete:
                 return records
             assert time.monotonic() < deadline, records
             time.sleep(0.1)
@@ -119,8 +119,8 @@ def test_a_job_runs_in_its_folder_and_is_seen_running(site: Site) -> None:
         "",
         None,
     )
-    assert seen.sighting.started_at
-    assert before <= seen.sighting.started_at <= time.time() + 1
+    assert seen.observed.started_at
+    assert before <= seen.observed.started_at <= time.time() + 1
     file = site.folder / f"said-{job}.txt"
     while not (file.exists() and file.read_text().endswith("\n")):
         time.sleep(0.05)
@@ -138,12 +138,12 @@ def test_how_jobs_ended(site: Site) -> None:
     for job, (state, code, signal) in expected.items():
         (seen,) = site.until(job, state).parts(job)
         assert seen.ended_at
-        assert seen.sighting.started_at
-        assert seen.ended_at >= seen.sighting.started_at
+        assert seen.observed.started_at
+        assert seen.ended_at >= seen.observed.started_at
         (record,) = site.accounts(job, state)
         assert (record.exit_code, record.signal) == (code, signal)
         assert (record.node_count, len(record.nodes), record.elapsed_s < 30) == (2, 2, True)
-        assert record.sighting.started_at == pytest.approx(seen.sighting.started_at, abs=2)
+        assert record.observed.started_at == pytest.approx(seen.observed.started_at, abs=2)
 
 
 def test_exactly_the_named_jobs_are_cancelled(site: Site) -> None:
@@ -156,7 +156,7 @@ def test_exactly_the_named_jobs_are_cancelled(site: Site) -> None:
     site.until(job, JobState.CANCELLED)
     assert site.until(other, JobState.RUNNING)
     (record,) = site.accounts(job, JobState.CANCELLED)
-    assert record.sighting.cancelled_by == os.getuid()
+    assert record.observed.cancelled_by == os.getuid()
     assert record.node_count == 1
     last = (site.folder / "beat").read_text()
     time.sleep(0.3)
@@ -168,11 +168,11 @@ def test_exactly_the_named_jobs_are_cancelled(site: Site) -> None:
 def test_a_job_that_never_started_is_cancelled(site: Site) -> None:
     job = site.submit("true", "--hold")
     (seen,) = site.until(job, JobState.NEVER_STARTED).parts(job)
-    assert (seen.sighting.reason, seen.sighting.started_at) == ("JobHeldUser", None)
+    assert (seen.observed.reason, seen.observed.started_at) == ("JobHeldUser", None)
     assert (seen.node_list, seen.node_count) == ("", 1)
     site.submission.cancel([job])
     (seen,) = site.until(job, JobState.CANCELLED).parts(job)
-    assert seen.sighting.started_at is None
+    assert seen.observed.started_at is None
     (record,) = site.accounts(job, JobState.CANCELLED)
     assert (record.node_count, record.nodes, record.elapsed_s) == (0, (), 0)
 
@@ -180,11 +180,11 @@ def test_a_job_that_never_started_is_cancelled(site: Site) -> None:
 def test_what_is_not_there_is_absent(site: Site) -> None:
     job = site.submit(SLEEP)
     for asked in ([NOWHERE], [NOWHERE, "999998"], [NOWHERE, job]):
-        answer = site.queue.look(asked)
+        answer = site.queue.poll(asked)
         assert answer.complete
-        assert answer.sighting(NOWHERE).state is JobState.ABSENT
-    assert site.queue.look([NOWHERE, job]).sighting(job).state is not JobState.ABSENT
-    assert Accounting(site.environment).look([NOWHERE], time.time() - 3600) == ()
+        assert answer.state_of(NOWHERE).state is JobState.ABSENT
+    assert site.queue.poll([NOWHERE, job]).state_of(job).state is not JobState.ABSENT
+    assert SlurmScheduler(site.environment).account([NOWHERE], time.time() - 3600) == ()
     site.submission.cancel([NOWHERE])
 
 
@@ -206,30 +206,30 @@ def test_what_is_not_there_is_absent(site: Site) -> None:
 def test_names_and_comments_come_back_as_they_went(site: Site, text: str) -> None:
     given = [f"--job-name={text}", f"--comment={text}"]
     job = site.submit("true", "--hold", given=given)
-    (seen,) = site.queue.look([job]).parts(job)
+    (seen,) = site.queue.poll([job]).parts(job)
     assert (seen.name, seen.comment) == (text, text)
-    assert [one.number for one in site.queue.mine().jobs if one.name == text] == [job]
+    assert [one.number for one in site.queue.poll().jobs if one.name == text] == [job]
     assert not list(site.folder.glob("RAN"))
     site.submission.cancel([job])
 
 
 def test_options_stand_in_the_script_too(site: Site) -> None:
     job = site.submit("true", "--job-name=from-the-script", "--comment=a,b=c", "--hold")
-    (seen,) = site.queue.look([job]).parts(job)
+    (seen,) = site.queue.poll([job]).parts(job)
     assert (seen.name, seen.comment) == ("from-the-script", "a,b=c")
     over = site.submit("true", "--job-name=script", "--hold", given=["--job-name=line"])
-    assert site.queue.look([over]).parts(over)[0].name == "line"
+    assert site.queue.poll([over]).parts(over)[0].name == "line"
     site.submission.cancel([job, over])
 
 
 def test_a_job_that_would_be_taken(site: Site) -> None:
-    before = {job.number for job in site.queue.mine().jobs}
+    before = {job.number for job in site.queue.poll().jobs}
     script = site.script("true", "--nodes=2")
     said = site.submission.test_only(script, folder=site.folder)
     assert "to start at" in said
     assert "on nodes n" in said
     assert "sbatch" not in said
-    assert {job.number for job in site.queue.mine().jobs} == before
+    assert {job.number for job in site.queue.poll().jobs} == before
 
 
 @pytest.mark.parametrize(
@@ -241,29 +241,29 @@ def test_a_job_that_would_be_taken(site: Site) -> None:
     ],
 )
 def test_a_job_that_can_not_be(site: Site, option: str, words: str) -> None:
-    with pytest.raises(SubmissionFault, match=words) as caught:
+    with pytest.raises(SlurmFault, match=words) as caught:
         site.submit("true", option)
-    assert (caught.value.trouble, caught.value.perhaps_accepted) == (SlurmError.REFUSED, False)
+    assert (caught.value.error, caught.value.perhaps_accepted) == (SlurmError.REFUSED, False)
     with pytest.raises(SlurmFault) as tested:
         site.submission.test_only(site.script("true", option), folder=site.folder)
-    assert tested.value.trouble is SlurmError.REFUSED
+    assert tested.value.error is SlurmError.REFUSED
 
 
 def test_an_option_that_slurm_does_not_have(site: Site) -> None:
-    with pytest.raises(SubmissionFault) as caught:
+    with pytest.raises(SlurmFault) as caught:
         site.submit("true", "--no-such-option=1")
-    assert caught.value.trouble is SlurmError.NOT_UNDERSTOOD
+    assert caught.value.error is SlurmError.NOT_UNDERSTOOD
 
 
 def test_our_jobs_are_found_without_their_numbers(site: Site) -> None:
     job = site.submit(SLEEP, "--job-name=ours-1a2b")
     site.until(job, JobState.RUNNING)
-    assert [one.number for one in site.queue.mine().jobs if one.name == "ours-1a2b"] == [job]
-    assert Queue(site.environment, user=65533).mine().jobs == ()
-    assert Queue(site.environment, user=65533).look([job]).jobs == ()
+    assert [one.number for one in site.queue.poll().jobs if one.name == "ours-1a2b"] == [job]
+    assert SlurmScheduler(site.environment, user=65533).poll().jobs == ()
+    assert SlurmScheduler(site.environment, user=65533).poll([job]).jobs == ()
     deadline = time.monotonic() + 60
-    accounting = Accounting(site.environment)
-    while not [r for r in accounting.mine(os.getuid(), time.time() - 60) if r.number == job]:
+    accounting = SlurmScheduler(site.environment)
+    while not [r for r in accounting.account(None, time.time() - 60) if r.number == job]:
         assert time.monotonic() < deadline
         time.sleep(0.2)
     site.submission.cancel([job])
@@ -288,15 +288,15 @@ def test_accounts_that_are_off_or_down(site: Site) -> None:
         (site.accounts_down, SlurmError.ACCOUNTING_DOWN),
     ):
         with pytest.raises(SlurmFault) as caught:
-            Accounting(environment()).look(["1"], time.time() - 60)
-        assert caught.value.trouble is trouble
+            SlurmScheduler(environment()).account(["1"], time.time() - 60)
+        assert caught.value.error is trouble
 
 
 def test_what_the_site_says_of_itself(site: Site) -> None:
     described = describe_site(site.environment)
     assert described.name
     assert described.version
-    assert described.accounting
+    assert described.keeps_accounts
     nodes = described.topology.of(["n1", "n2", "n3"])
     assert find_distance(nodes) is Distance.SAME_GROUP
     assert find_distance(nodes[:2]) is Distance.SAME_SWITCH

@@ -12,10 +12,11 @@ import pytest
 from fake_slurm.driver import BEGIN, TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
 from late_limits import begin_when
 
-from commtune.cluster.slurm.accounting import Accounting, node_hours, sighting_in, use_in_accounts
-from commtune.cluster.slurm.queries import Queue, SlurmError, SlurmFault
-from commtune.cluster.slurm.states import JobState, ObservedState, PendingReason, classify_reason
-from commtune.cluster.slurm.submission import Submission, SubmissionFault
+from commtune.cluster.job_states import JobState, ObservedState, PendingReason
+from commtune.cluster.scheduler import state_in_accounts, sum_node_hours
+from commtune.cluster.slurm.client import SlurmScheduler
+from commtune.cluster.slurm.errors import SlurmError, SlurmFault
+from commtune.cluster.slurm.states import classify_reason
 
 
 @pytest.fixture
@@ -31,15 +32,15 @@ def script(tmp_path: Path) -> Path:
 
 
 def submit(fake: FakeSlurm, script: Path, *options: str) -> str:
-    return Submission(fake.environment).submit(script, folder=script.parent, options=options)
+    return SlurmScheduler(fake.environment).submit(script, folder=script.parent, options=options)
 
 
 def queued(fake: FakeSlurm, job: str) -> ObservedState:
-    return Queue(fake.environment).look([job]).sighting(job)
+    return SlurmScheduler(fake.environment).poll([job]).state_of(job)
 
 
 def accounted(fake: FakeSlurm, job: str) -> ObservedState:
-    return sighting_in(Accounting(fake.environment).look([job], BEGIN), job)
+    return state_in_accounts(SlurmScheduler(fake.environment).account([job], BEGIN), job)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +101,8 @@ def test_a_job_that_is_put_back_has_two_attempts(fake: FakeSlurm, script: Path) 
     fake.advance(40)
     seen = accounted(fake, job)
     assert (seen.state, seen.attempt, seen.started_at) == (JobState.COMPLETED, 2, BEGIN + 150)
-    records = Accounting(fake.environment).look([job], BEGIN)
-    assert node_hours(map(use_in_accounts, records)) == pytest.approx(2 * 110 / 3600)
+    records = SlurmScheduler(fake.environment).account([job], BEGIN)
+    assert sum_node_hours(records) == pytest.approx(2 * 110 / 3600)
 
 
 def test_a_test_decides_while_a_job_runs(fake: FakeSlurm, script: Path) -> None:
@@ -112,10 +113,10 @@ def test_a_test_decides_while_a_job_runs(fake: FakeSlurm, script: Path) -> None:
     assert fake.fail_node("n4") == [other]
     assert queued(fake, job).state is JobState.PENDING
     assert queued(fake, other).state is JobState.NODE_FAILURE
-    assert Queue(fake.environment).failed_nodes(["n3", "n4"]) == {"n4"}
+    assert SlurmScheduler(fake.environment).failed_nodes(["n3", "n4"]) == {"n4"}
     assert fake.living == [job]
     fake.restore_node("n4")
-    assert Queue(fake.environment).failed_nodes(["n3", "n4"]) == frozenset()
+    assert SlurmScheduler(fake.environment).failed_nodes(["n3", "n4"]) == frozenset()
 
 
 def test_accounts_lag_behind_and_forget(fake: FakeSlurm, script: Path) -> None:
@@ -139,10 +140,10 @@ def test_sbatch_may_take_a_job_and_say_otherwise(
     fake: FakeSlurm, script: Path, acts: bool
 ) -> None:
     fake.answers("sbatch", f"sbatch: error: Batch job submission failed: {TIMED_OUT}", acts=acts)
-    with pytest.raises(SubmissionFault) as caught:
+    with pytest.raises(SlurmFault) as caught:
         submit(fake, script)
     assert caught.value.perhaps_accepted
-    assert len(Queue(fake.environment).mine().jobs) == acts
+    assert len(SlurmScheduler(fake.environment).poll().jobs) == acts
     assert submit(fake, script)
 
 
@@ -150,21 +151,21 @@ def test_sbatch_may_take_a_job_and_say_nothing(
     fake: FakeSlurm, script: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.answers("sbatch", "", acts=True, hang_s=30)
-    slow = Submission(fake.environment, timeout_s=0.2)
+    slow = SlurmScheduler(fake.environment, timeout_s=0.2)
     begin_when(monkeypatch, lambda: fake.living)
-    with pytest.raises(SubmissionFault) as caught:
+    with pytest.raises(SlurmFault) as caught:
         slow.submit(script, folder=script.parent)
-    assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
+    assert caught.value.error is SlurmError.CONTROLLER_DOWN
     assert len(fake.living) == 1
 
 
 def test_any_program_may_fail_for_a_while(fake: FakeSlurm, script: Path) -> None:
     job = submit(fake, script)
     fake.answers("*", UNREACHABLE, times=2)
-    for ask in (lambda: queued(fake, job), lambda: Submission(fake.environment).cancel([job])):
+    for ask in (lambda: queued(fake, job), lambda: SlurmScheduler(fake.environment).cancel([job])):
         with pytest.raises(SlurmFault) as caught:
             ask()
-        assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
+        assert caught.value.error is SlurmError.CONTROLLER_DOWN
     assert queued(fake, job).state is JobState.RUNNING
     assert fake.living == [job]
 
@@ -184,12 +185,12 @@ def test_calls_are_counted_with_their_time(fake: FakeSlurm, script: Path) -> Non
 def test_jobs_of_others_are_left_alone(fake: FakeSlurm, script: Path) -> None:
     other, mine = fake.foreign_job("theirs"), fake.foreign_job("by hand", user=os.getuid())
     job = submit(fake, script)
-    assert {one.number for one in Queue(fake.environment).mine().jobs} == {mine, job}
-    Submission(fake.environment).cancel([job])
+    assert {one.number for one in SlurmScheduler(fake.environment).poll().jobs} == {mine, job}
+    SlurmScheduler(fake.environment).cancel([job])
     assert queued(fake, job).state is JobState.CANCELLED
-    assert replace(Queue(fake.environment), user=4711).look([other]).sighting(other).state is (
-        JobState.RUNNING
-    )
+    assert replace(SlurmScheduler(fake.environment), user=4711).poll([other]).state_of(
+        other
+    ).state is (JobState.RUNNING)
 
 
 def test_a_script_can_run_inside_of_sbatch(fake: FakeSlurm, script: Path) -> None:
@@ -197,8 +198,8 @@ def test_a_script_can_run_inside_of_sbatch(fake: FakeSlurm, script: Path) -> Non
     job = submit(fake, script)
     assert (script.parent / "ran").read_text() == "ran\n"
     fake.advance(60)
-    (record,) = Accounting(fake.environment).look([job], BEGIN)
-    assert (record.sighting.state, record.exit_code) == (JobState.FAILED, 3)
+    (record,) = SlurmScheduler(fake.environment).account([job], BEGIN)
+    assert (record.observed.state, record.exit_code) == (JobState.FAILED, 3)
     assert record.elapsed_s == 60
 
 
@@ -228,10 +229,10 @@ def test_a_thousand_jobs(fake: FakeSlurm, script: Path) -> None:
     with fake.store.changing() as state:
         for number in range(1, 1001):
             state["jobs"][str(number)] = {**fake_job(script), "number": number}
-    answer = Queue(fake.environment).look([str(number) for number in range(1, 1001)])
+    answer = SlurmScheduler(fake.environment).poll([str(number) for number in range(1, 1001)])
     assert len(answer.jobs) == 1000
     assert len(fake.calls("squeue")) == 1
-    Submission(fake.environment).cancel([str(number) for number in range(1, 1001)])
+    SlurmScheduler(fake.environment).cancel([str(number) for number in range(1, 1001)])
     assert fake.living == []
 
 

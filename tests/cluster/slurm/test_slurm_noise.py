@@ -15,17 +15,17 @@ from commtune.model import Aggressor, AggressorPattern, Outcome, RunResult
 from commtune.slurm_templates import JobRequest, Step
 
 AGGRESSOR = Aggressor(AggressorPattern.INCAST, nodes=3, ranks_per_node=2)
-WISH = JobRequest(
+REQUEST = JobRequest(
     nodes=2, ranks_per_node=4, mpi="pmix", cpu_bind="map_cpu:0,1,2,3", gpu_bind="closest"
 )
 END = "commtune: this was there to the end"
 
 
-def beside(wish: JobRequest = WISH, aggressor: Aggressor = AGGRESSOR) -> AggressorLaunch:
+def beside(request: JobRequest = REQUEST, aggressor: Aggressor = AGGRESSOR) -> AggressorLaunch:
     return AggressorLaunch(
         aggressor=aggressor,
         system=None,
-        wish=wish,
+        job_request=request,
         libraries=(),
         mpi_launcher="mpirun",
         arguments=partial(aggressor_arguments, Path("/bench"), aggressor),
@@ -65,9 +65,11 @@ def test_binding_of_the_runs_is_for_as_many_ranks_only(ranks: int, bound: bool) 
 
 
 def test_a_job_has_room_for_both() -> None:
-    assert request_with_aggressor(WISH, None) == WISH
-    assert request_with_aggressor(WISH, AGGRESSOR) == replace(WISH, nodes=5)
-    assert request_with_aggressor(WISH, replace(AGGRESSOR, ranks_per_node=9)).ranks_per_node == 9
+    assert request_with_aggressor(REQUEST, None) == REQUEST
+    assert request_with_aggressor(REQUEST, AGGRESSOR) == replace(REQUEST, nodes=5)
+    assert (
+        request_with_aggressor(REQUEST, replace(AGGRESSOR, ranks_per_node=9)).ranks_per_node == 9
+    )
 
 
 @pytest.mark.parametrize(

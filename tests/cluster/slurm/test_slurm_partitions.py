@@ -8,14 +8,9 @@ import pytest
 from slurm_cluster import Cluster
 from slurm_config import CPUS
 
-from commtune.cluster.slurm import partitions
-from commtune.cluster.slurm.partitions import (
-    describe_slurm,
-    read_limit,
-    read_partitions,
-    read_slurm,
-)
-from commtune.cluster.slurm.queries import FIELD, RECORD
+from commtune.cluster.slurm import site
+from commtune.cluster.slurm.answers import FIELD, RECORD
+from commtune.cluster.slurm.site import describe_slurm, read_limit, read_partitions, read_slurm
 
 CONFIG = """\
 Configuration data as of 2026-11-22T01:00:00
@@ -76,7 +71,7 @@ def test_settings_of_the_user_change_nothing(shared_slurm: Cluster) -> None:
 def test_a_slurm_that_does_not_answer(
     shared_slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partitions, "_TIMEOUT_S", 1.0)  # scontrol looks for its file for a minute
+    monkeypatch.setattr(site, "_PATIENCE_S", 1.0)  # scontrol looks for its file for a minute
     nowhere = {**shared_slurm.environment, "SLURM_CONF": f"{tmp_path}/slurm.conf"}
     assert describe_slurm(nowhere, "n1") is None
     assert describe_slurm({"PATH": str(tmp_path)}, "n1") is None

@@ -8,18 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.cluster.slurm.placement import (
-    MOST_HOSTS,
-    Distance,
-    Position,
-    expand_hosts,
-    find_distance,
+from commtune.cluster.placement import MOST_HOSTS, Distance, Position, expand_hosts, find_distance
+from commtune.cluster.slurm.topology import (
     position_from_address,
     position_from_xname,
     read_places,
     read_topology,
-    read_topology_yaml,
-    read_xnames,
 )
 from commtune.errors import EnvironmentFault
 
@@ -38,29 +32,6 @@ n5
 SHOWN = """SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[0-1]
 SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[2-3]
 SwitchName=top Level=1 LinkSpeed=1 Nodes=n[0-3] Switches=s[0-1]
-"""
-
-YAML = """
-- topology: flat
-  flat: true
-- topology: tree
-  cluster_default: true
-  tree:
-    switches:
-      - switch: root
-        children: s[1-2]
-      - switch: s1
-        nodes: node[01-02]
-      - switch: s2
-        nodes: node[03-04]
-- topology: blocks
-  block:
-    block_sizes: [4, 16]
-    blocks:
-      - block: b1
-        nodes: node[01-04]
-      - block: b2
-        nodes: node[05-08]
 """
 
 
@@ -234,26 +205,10 @@ def test_switches_that_contain_each_other_come_to_an_end() -> None:
 
 @given(st.text())
 def test_any_text_is_a_topology_or_refused(text: str) -> None:
-    for read in (read_topology, read_topology_yaml):
-        try:
-            assert read(text).positions is not None
-        except EnvironmentFault as fault:
-            assert fault.hint
-
-
-@given(st.recursive(st.none() | st.text() | st.integers(), lambda x: st.lists(x), max_leaves=5))
-def test_any_document_is_a_topology_or_refused(value: object) -> None:
     try:
-        read_topology_yaml(f"- topology: a\n  tree: {{switches: {value!r}}}\n")
+        assert read_topology(text).positions is not None
     except EnvironmentFault as fault:
         assert fault.hint
-
-
-def test_topology_yaml() -> None:
-    assert read_topology_yaml(YAML).positions["node02"] == at("node02", "root", "s1")
-    blocks = read_topology_yaml(YAML, "blocks")
-    assert find_distance(blocks.of(["node01", "node04"])) is Distance.SAME_SWITCH
-    assert read_topology_yaml(YAML, "flat").positions == {}
 
 
 def test_places_as_nodes_say_them() -> None:
@@ -276,18 +231,16 @@ def test_any_text_is_a_list_of_places(text: str) -> None:
 
 
 def test_xnames() -> None:
-    topology = read_xnames(
-        "nid001000 x1000c0s0b0n0\nx1000c0s0b0n1: nid001001\n# nid001002 x1c0s0b0n0\n"
-        "nid001004,x1000c1s0b0n0\nx1001c0s0b0n0\nswitch x1000c0r1b0\n\n"
-    )
-    assert set(topology.positions) == {"nid001000", "nid001001", "nid001004", "x1001c0s0b0n0"}
-    nodes = list(topology.positions)
-    assert find_distance(topology.of(nodes[:2])) is Distance.SAME_SWITCH
-    assert find_distance(topology.of(nodes[:3])) is Distance.SAME_GROUP
-    assert find_distance(topology.of(nodes)) is Distance.DIFFERENT_GROUPS
+    names = {
+        "nid001000": "x1000c0s0b0n0",
+        "nid001001": "x1000c0s0b0n1",
+        "nid001004": "x1000c1s0b0n0",
+        "nid001005": "x1001c0s0b0n0",
+    }
+    nodes = [position_from_xname(node, xname) for node, xname in names.items()]
+    known = [node for node in nodes if node is not None]
+    assert [node.node for node in known] == list(names)
+    assert find_distance(known[:2]) is Distance.SAME_SWITCH
+    assert find_distance(known[:3]) is Distance.SAME_GROUP
+    assert find_distance(known) is Distance.DIFFERENT_GROUPS
     assert position_from_xname("n", "x1000c0r1b0") is None
-
-
-@given(st.text())
-def test_any_text_is_a_list_of_xnames(text: str) -> None:
-    assert read_xnames(text).positions is not None

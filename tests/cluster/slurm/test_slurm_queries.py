@@ -9,22 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.cluster.slurm.queries import (
-    FIELD,
-    RECORD,
-    PollBackoff,
-    Queue,
-    QueueSnapshot,
-    SlurmError,
-    SlurmFault,
-    asking_environment,
-    classify_error,
-    id_lists,
-    leader_of,
-    read_failed_nodes,
-    read_queue,
-)
-from commtune.cluster.slurm.states import JobState
+from commtune.cluster.job_states import JobState
+from commtune.cluster.scheduler import PollBackoff, QueueSnapshot
+from commtune.cluster.slurm.answers import FIELD, RECORD, read_failed_nodes, read_queue
+from commtune.cluster.slurm.client import SlurmScheduler, asking_environment, id_lists, leader_of
+from commtune.cluster.slurm.errors import SlurmError, SlurmFault, classify_error
 from commtune.errors import MissingComponent, UserError
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -48,19 +37,19 @@ def test_fields_of_a_job() -> None:
     (job,) = read_queue(text).jobs
     assert (job.id, job.number, job.leader, job.node_count) == ("7", "7", "7", 2)
     assert (job.node_list, job.name, job.comment, job.user) == ("n[1-2]", "a|b", "", "root")
-    assert job.sighting.started_at == 1700000000
+    assert job.observed.started_at == 1700000000
     assert job.ended_at is None, "squeue shows when it must end at the latest"
 
 
 def test_the_start_of_a_waiting_job_is_a_guess_and_left_out() -> None:
     (job,) = read_queue(record("7", "PENDING", reason="Priority", start="1700000000")).jobs
-    assert job.sighting.started_at is None
-    assert job.sighting.reason == "Priority"
+    assert job.observed.started_at is None
+    assert job.observed.reason == "Priority"
 
 
 def test_a_held_job_does_not_start_by_itself() -> None:
     answer = read_queue(record("7", "PENDING", reason="JobHeldUser"))
-    assert answer.sighting("7").state is JobState.NEVER_STARTED
+    assert answer.state_of("7").state is JobState.NEVER_STARTED
 
 
 def test_arrays_and_heterogeneous_jobs_are_found_by_leader_and_part() -> None:
@@ -70,20 +59,20 @@ def test_arrays_and_heterogeneous_jobs_are_found_by_leader_and_part() -> None:
         + record("9+0", "COMPLETED", number="9")
         + record("9+1", "FAILED", number="10")
     )
-    assert answer.sighting("7").state is JobState.RUNNING
-    assert answer.sighting("7_1").state is JobState.COMPLETED
-    assert answer.sighting("8").state is JobState.RUNNING
-    assert answer.sighting("9").state is JobState.FAILED
+    assert answer.state_of("7").state is JobState.RUNNING
+    assert answer.state_of("7_1").state is JobState.COMPLETED
+    assert answer.state_of("8").state is JobState.RUNNING
+    assert answer.state_of("9").state is JobState.FAILED
     assert len(answer.parts("9")) == 2
 
 
 def test_a_job_that_is_not_named_is_absent_only_if_all_was_read() -> None:
     good = record("7", "RUNNING")
-    assert read_queue(good).sighting("8").state is JobState.ABSENT
+    assert read_queue(good).state_of("8").state is JobState.ABSENT
     torn = read_queue(good + RECORD + "8" + FIELD + "RUNN")
     assert not torn.complete
-    assert torn.sighting("8").state is JobState.UNKNOWN
-    assert torn.sighting("7").state is JobState.RUNNING
+    assert torn.state_of("8").state is JobState.UNKNOWN
+    assert torn.state_of("7").state is JobState.RUNNING
 
 
 def test_warnings_and_headings_are_passed_over() -> None:
@@ -103,7 +92,7 @@ def test_any_text_in_name_and_comment_is_kept_from_the_other_fields() -> None:
 def test_any_text_can_be_read(text: str) -> None:
     answer = read_queue(text)
     assert answer.complete or RECORD in text
-    assert answer.sighting("7") is not None
+    assert answer.state_of("7") is not None
     read_failed_nodes(text.replace("[", "")) if RECORD not in text else None
 
 
@@ -233,25 +222,25 @@ def program(folder: Path, name: str, text: str) -> str:
 
 
 def test_a_controller_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    queue = Queue(BIN, timeout_s=0.3, squeue=program(tmp_path, "squeue", "sleep 60\n"))
+    queue = SlurmScheduler(BIN, timeout_s=0.3, squeue=program(tmp_path, "squeue", "sleep 60\n"))
     with pytest.raises(SlurmFault) as caught:
-        queue.look(["7"])
-    assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
+        queue.poll(["7"])
+    assert caught.value.error is SlurmError.CONTROLLER_DOWN
     assert caught.value.transient
 
 
 def test_a_missing_squeue_is_no_passing_fault(tmp_path: Path) -> None:
     with pytest.raises(MissingComponent):
-        Queue(BIN, squeue=str(tmp_path / "nothing")).look(["7"])
+        SlurmScheduler(BIN, squeue=str(tmp_path / "nothing")).poll(["7"])
 
 
 def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     squeue = program(tmp_path, "squeue", f'echo "$@" >> {calls}\n')
-    queue = Queue(BIN, user=7, cluster="c", squeue=squeue)
-    assert queue.look([]) == QueueSnapshot()
+    queue = SlurmScheduler(BIN, user=7, cluster="c", squeue=squeue)
+    assert queue.poll([]) == QueueSnapshot()
     assert not calls.exists()
-    assert queue.look([str(n) for n in range(5000)]) == QueueSnapshot()
+    assert queue.poll([str(n) for n in range(5000)]) == QueueSnapshot()
     (line,) = calls.read_text().rstrip("\n").split("\n")
     assert "--user=7 " in line
     assert "--clusters=c " in line
@@ -260,5 +249,5 @@ def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
 def test_a_failure_says_what_the_program_said(tmp_path: Path) -> None:
     squeue = program(tmp_path, "squeue", "echo strange things >&2\nexit 3\n")
     with pytest.raises(SlurmFault, match="strange things") as caught:
-        Queue(BIN, squeue=squeue).mine()
-    assert caught.value.trouble is SlurmError.OTHER
+        SlurmScheduler(BIN, squeue=squeue).poll()
+    assert caught.value.error is SlurmError.OTHER

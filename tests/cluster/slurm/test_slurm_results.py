@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from played_jobs import COMPLETE, HEADER, MEASURED, WORKLOAD, Written
 
+from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.job_folder import ControllerNote, JobFolder
-from commtune.cluster.jobs.results import JobEnd, ResultReader, lost_nodes
-from commtune.cluster.slurm.placement import read_topology
-from commtune.cluster.slurm.states import JobState
+from commtune.cluster.jobs.results import JobEnd, ResultReader
+from commtune.cluster.slurm.srun import Srun
+from commtune.cluster.slurm.topology import read_topology
 from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,
@@ -60,13 +61,16 @@ class Job:
         text = f"{status} {_T0 - 1:.6f} {_T0 + 1000:.6f}\n"
         (self.folder.path / "finished").write_text(text)
 
+    @property
+    def reader(self) -> ResultReader:
+        return ResultReader(self.program, {}, (), self.folder.path, _TOPOLOGY, Srun())
+
     def results(self, state: JobState, *, ended_at: float | None = None) -> list[Outcome]:
         return [result.outcome for result in self.read(state, ended_at=ended_at)]
 
     def read(self, state: JobState, *, ended_at: float | None = None) -> list[RunResult]:
-        reader = ResultReader(self.program, {}, (), self.folder.path, _TOPOLOGY)
         end = JobEnd(state, f"job 7: {state}", ended_at)
-        return reader.results(self.folder, self.requests, _LIMIT_S, end)
+        return self.reader.results(self.folder, self.requests, _LIMIT_S, end)
 
 
 @pytest.fixture
@@ -91,12 +95,11 @@ def test_a_block_that_went_well(job: Job) -> None:
 
 def test_where_it_was_when_only_slurm_says_so(job: Job) -> None:
     job.run(None, records=Records(), output=None)
-    reader = ResultReader(job.program, {}, (), job.folder.path, _TOPOLOGY)
     end = JobEnd(JobState.NODE_FAILURE, "job 7", None, "n[2-3]")
-    (result,) = reader.results(job.folder, job.requests, _LIMIT_S, end)
+    (result,) = job.reader.results(job.folder, job.requests, _LIMIT_S, end)
     assert (result.nodes, result.distance) == (("n2", "n3"), "different-groups")
     end = replace(end, nodes="")
-    (result,) = reader.results(job.folder, job.requests, _LIMIT_S, end)
+    (result,) = job.reader.results(job.folder, job.requests, _LIMIT_S, end)
     assert (result.nodes, result.distance) == ((), "")
 
 
@@ -193,7 +196,7 @@ def test_who_hung_on_a_dead_node_is_not_blamed(job: Job) -> None:
         Outcome.NEVER_STARTED,
     ]
     assert found[1].detail == "its job lost a node; over its 60.0 s, with 0 sizes finished"
-    assert lost_nodes(found) == {"n2"}
+    assert job.reader.lost_nodes(found) == {"n2"}
 
 
 def test_who_was_over_time_and_left_no_room_for_others_is_not_blamed(job: Job) -> None:

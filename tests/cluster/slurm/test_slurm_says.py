@@ -11,32 +11,19 @@ import pytest
 from slurm_cluster import NODES, Cluster
 from slurm_jobs import ENDED, LIVING, make_jobs
 
-from commtune.cluster.slurm.accounting import (
+from commtune.cluster.job_states import JobState, PendingReason
+from commtune.cluster.placement import Distance, expand_hosts, find_distance
+from commtune.cluster.scheduler import (
     AccountedJob,
-    Accounting,
-    last_attempts,
-    node_hours,
-    read_accounts,
-    sighting_in,
-    use_in_accounts,
-    use_in_queue,
-)
-from commtune.cluster.slurm.placement import (
-    Distance,
-    expand_hosts,
-    find_distance,
-    position_from_address,
-    read_topology,
-)
-from commtune.cluster.slurm.queries import (
-    Queue,
     QueueSnapshot,
-    SlurmError,
-    SlurmFault,
-    classify_error,
-    read_queue,
+    state_in_accounts,
+    sum_node_hours,
 )
-from commtune.cluster.slurm.states import JobState, PendingReason, classify_reason
+from commtune.cluster.slurm.answers import read_accounts, read_queue
+from commtune.cluster.slurm.client import SlurmScheduler, leader_of
+from commtune.cluster.slurm.errors import SlurmError, SlurmFault, classify_error
+from commtune.cluster.slurm.states import classify_reason
+from commtune.cluster.slurm.topology import position_from_address, read_topology
 
 RECORDED = Path(__file__).parent / "recorded"
 EXPECTED = {**LIVING, **ENDED}
@@ -55,13 +42,13 @@ def jobs(cluster: Cluster) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def queue(cluster: Cluster) -> Queue:
-    return Queue(cluster.environment)
+def queue(cluster: Cluster) -> SlurmScheduler:
+    return SlurmScheduler(cluster.environment)
 
 
 @pytest.fixture(scope="module")
-def accounting(cluster: Cluster) -> Accounting:
-    return Accounting(cluster.environment)
+def accounting(cluster: Cluster) -> SlurmScheduler:
+    return SlurmScheduler(cluster.environment)
 
 
 def ids_in(answer: QueueSnapshot) -> dict[str, str]:
@@ -70,15 +57,15 @@ def ids_in(answer: QueueSnapshot) -> dict[str, str]:
 
 def check_queue(answer: QueueSnapshot, jobs: Mapping[str, str]) -> None:
     assert answer.complete
-    seen = {name: answer.sighting(job).state for name, job in jobs.items()}
+    seen = {name: answer.state_of(job).state for name, job in jobs.items()}
     assert seen == {name: EXPECTED[name] for name in jobs}
     for name, job in jobs.items():
         for part in answer.parts(job):
             waited = name in LIVING and name not in ("running", "suspended")
-            assert (part.sighting.started_at is None) == (waited or name == "cancelled-before")
+            assert (part.observed.started_at is None) == (waited or name == "cancelled-before")
             assert len(expand_hosts(part.node_list)) in (0, part.node_count)
-            assert (part.ended_at is not None) == part.sighting.state.is_over
-            reason = part.sighting.reason
+            assert (part.ended_at is not None) == part.observed.state.is_over
+            reason = part.observed.reason
             assert not reason or classify_reason(reason) is not PendingReason.UNKNOWN
     assert answer.parts(jobs["completed"])[0].comment == COMMENT
     assert [part.id.partition("+")[2] for part in answer.parts(jobs["heterogeneous"])] == [
@@ -88,20 +75,20 @@ def check_queue(answer: QueueSnapshot, jobs: Mapping[str, str]) -> None:
 
 
 def check_accounts(records: tuple[AccountedJob, ...], jobs: Mapping[str, str]) -> None:
-    parts = {job: [r for r in records if r.leader == job] for job in jobs.values()}
+    parts = {job: [r for r in records if leader_of(r.id) == job] for job in jobs.values()}
     for name in ENDED.keys() & jobs.keys():
-        states = {record.sighting.state for record in parts[jobs[name]]}
+        states = {record.observed.state for record in parts[jobs[name]]}
         assert EXPECTED[name] in states, name
     by_name = {record.name: record for record in records}
     assert (by_name["failed"].exit_code, by_name["failed"].signal) == (3, None)
     assert (by_name["killed"].exit_code, by_name["killed"].signal) == (0, 11)
-    assert by_name["cancelled"].sighting.cancelled_by == 0
+    assert by_name["cancelled"].observed.cancelled_by == 0
     assert by_name["node-failure"].nodes == ("n3",)
     assert by_name["completed"].node_count == 2
     assert by_name["cancelled-before"].node_count == 0
-    back = sighting_in(records, jobs["put-back"])
+    back = state_in_accounts(records, jobs["put-back"])
     assert (back.state, back.attempt) == (JobState.PENDING, 2)
-    assert len(last_attempts(records)) < len(records)
+    assert len({record.id for record in records}) < len(records)
 
 
 def test_recorded_queue() -> None:
@@ -115,9 +102,13 @@ def test_recorded_accounts() -> None:
     answer = read_queue((RECORDED / "squeue.txt").read_text())
     records = read_accounts((RECORDED / "sacct.txt").read_text())
     check_accounts(records, ids_in(answer))
-    by_accounts = node_hours(map(use_in_accounts, records))
-    now = max(r.sighting.started_at or 0 for r in records) + 1
-    by_queue = node_hours(use_in_queue(job, now) for job in answer.jobs)
+    by_accounts = sum_node_hours(records)
+    now = max(r.observed.started_at or 0 for r in records) + 1
+    by_queue = sum(
+        job.node_count * ((job.ended_at or now) - job.observed.started_at) / 3600
+        for job in answer.jobs
+        if job.observed.started_at is not None and job.node_list
+    )
     assert by_accounts == pytest.approx(by_queue, abs=5 / 3600 * len(records))
 
 
@@ -133,22 +124,22 @@ def test_there_are_recorded_messages() -> None:
 
 
 @pytest.mark.component("slurm")
-def test_all_jobs_in_one_call(queue: Queue, jobs: dict[str, str]) -> None:
-    check_queue(queue.look(jobs.values()), jobs)
+def test_all_jobs_in_one_call(queue: SlurmScheduler, jobs: dict[str, str]) -> None:
+    check_queue(queue.poll(jobs.values()), jobs)
 
 
 @pytest.mark.component("slurm")
 def test_our_jobs_are_found_by_name_after_their_ids_were_lost(
-    queue: Queue, jobs: dict[str, str]
+    queue: SlurmScheduler, jobs: dict[str, str]
 ) -> None:
-    assert jobs.items() <= ids_in(queue.mine()).items()
+    assert jobs.items() <= ids_in(queue.poll()).items()
 
 
 @pytest.mark.component("slurm")
-def test_a_job_that_is_not_there_is_absent(queue: Queue, jobs: dict[str, str]) -> None:
+def test_a_job_that_is_not_there_is_absent(queue: SlurmScheduler, jobs: dict[str, str]) -> None:
     for asked in (["999999"], ["999999", "999998"], ["999999", jobs["running"]]):
-        assert queue.look(asked).sighting("999999").state is JobState.ABSENT
-    assert queue.look([jobs["running"]]).sighting(jobs["running"]).state is JobState.RUNNING
+        assert queue.poll(asked).state_of("999999").state is JobState.ABSENT
+    assert queue.poll([jobs["running"]]).state_of(jobs["running"]).state is JobState.RUNNING
 
 
 @pytest.mark.component("slurm")
@@ -160,23 +151,23 @@ def test_settings_of_the_user_change_nothing(cluster: Cluster, jobs: dict[str, s
         "SLURM_CLUSTERS": "elsewhere",
         "SLURM_TIME_FORMAT": "relative",
     }
-    check_queue(Queue({**cluster.environment, **odd}).look(jobs.values()), jobs)
+    check_queue(SlurmScheduler({**cluster.environment, **odd}).poll(jobs.values()), jobs)
 
 
 @pytest.mark.component("slurm")
-def test_other_users_jobs_are_left_alone(queue: Queue, jobs: dict[str, str]) -> None:
+def test_other_users_jobs_are_left_alone(queue: SlurmScheduler, jobs: dict[str, str]) -> None:
     other = replace(queue, user=65534)
-    assert other.mine().jobs == ()
-    assert other.look(jobs.values()).jobs == ()
+    assert other.poll().jobs == ()
+    assert other.poll(jobs.values()).jobs == ()
 
 
 @pytest.mark.component("slurm")
-def test_accounts_of_all_jobs(accounting: Accounting, jobs: dict[str, str]) -> None:
+def test_accounts_of_all_jobs(accounting: SlurmScheduler, jobs: dict[str, str]) -> None:
     # Accounts lag by a fraction of a second.
     deadline = time.monotonic() + 20
     while True:
         try:
-            check_accounts(accounting.look(jobs.values(), time.time() - 3600), jobs)
+            check_accounts(accounting.account(jobs.values(), time.time() - 3600), jobs)
             return
         except (AssertionError, KeyError):
             if time.monotonic() > deadline:
@@ -186,14 +177,14 @@ def test_accounts_of_all_jobs(accounting: Accounting, jobs: dict[str, str]) -> N
 
 @pytest.mark.component("slurm")
 def test_accounts_know_only_what_is_asked_for(
-    accounting: Accounting, jobs: dict[str, str]
+    accounting: SlurmScheduler, jobs: dict[str, str]
 ) -> None:
     since = time.time() - 3600
-    (record,) = accounting.look([jobs["failed"]], since)
+    (record,) = accounting.account([jobs["failed"]], since)
     assert record.name == "failed"
-    assert accounting.look(["999999"], since) == ()
-    assert {job.name for job in accounting.mine(0, since)} >= {"failed", "running"}
-    assert accounting.is_kept()
+    assert accounting.account(["999999"], since) == ()
+    assert {job.name for job in accounting.account(None, since)} >= {"failed", "running"}
+    assert accounting.has_accounts()
 
 
 @pytest.mark.component("slurm")
@@ -208,8 +199,8 @@ def test_why_the_queue_does_not_answer(
     cluster: Cluster, name: str, changes: dict[str, str], trouble: SlurmError
 ) -> None:
     with pytest.raises(SlurmFault) as caught:
-        Queue(cluster.variant(name, **changes)).look(["1"])
-    assert caught.value.trouble is trouble
+        SlurmScheduler(cluster.variant(name, **changes)).poll(["1"])
+    assert caught.value.error is trouble
     assert caught.value.transient
 
 
@@ -224,11 +215,11 @@ def test_why_the_queue_does_not_answer(
 def test_why_accounts_do_not_answer(
     cluster: Cluster, name: str, changes: dict[str, str], trouble: SlurmError
 ) -> None:
-    accounting = Accounting(cluster.variant(f"accounts-{name}", **changes))
+    accounting = SlurmScheduler(cluster.variant(f"accounts-{name}", **changes))
     with pytest.raises(SlurmFault) as caught:
-        accounting.look(["1"], time.time())
-    assert caught.value.trouble is trouble
-    assert accounting.is_kept() == caught.value.transient
+        accounting.account(["1"], time.time())
+    assert caught.value.error is trouble
+    assert accounting.has_accounts() == caught.value.transient
 
 
 @pytest.mark.component("slurm")
@@ -260,7 +251,7 @@ def test_where_nodes_stand(cluster: Cluster) -> None:
 
 
 @pytest.mark.component("slurm")
-def test_nodes_that_failed(cluster: Cluster, queue: Queue, jobs: dict[str, str]) -> None:
+def test_nodes_that_failed(cluster: Cluster, queue: SlurmScheduler, jobs: dict[str, str]) -> None:
     assert jobs
     cluster.call("scontrol", "update", "nodename=n2", "state=drain", "reason=test")
     assert "n2" in queue.failed_nodes(NODES)

@@ -9,7 +9,7 @@ from fake_slurm.driver import FakeSlurm, Fate
 from played_jobs import Laboratory, block, collected, play
 
 from commtune.cluster.jobs.block_jobs import BlockJobs
-from commtune.cluster.slurm.accounting import Accounting
+from commtune.cluster.slurm.client import SlurmScheduler
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_by_the_jobs_own_times_and_then_by_the_accounts(laboratory: Laboratory) 
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
     laboratory.fake.advance(3600)
-    play(laboratory.flight(jobs, 0).folder, 2, laboratory.clock(), run_s=900)
+    play(laboratory.tracked(jobs, 0).folder, 2, laboratory.clock(), run_s=900)
     laboratory.fake.accounts("on", lag_s=100)
     jobs.collect()
     jobs.settled()
@@ -41,7 +41,7 @@ def test_a_limit_leaves_what_is_not_used_and_not_under_way(laboratory: Laborator
     jobs.submit(block(0), 60.0)
     assert jobs.left_s() == 1800 - 2 * 60
     laboratory.fake.advance(10)
-    play(laboratory.flight(jobs, 0).folder, 2, laboratory.clock(), run_s=2)
+    play(laboratory.tracked(jobs, 0).folder, 2, laboratory.clock(), run_s=2)
     collected(jobs)
     assert jobs.left_s() == pytest.approx(1796, abs=1)
     assert laboratory.jobs().left_s() == pytest.approx(1796, abs=1)  # of another controller
@@ -55,7 +55,7 @@ def test_jobs_of_less_than_a_second_use_up_a_limit(laboratory: Laboratory) -> No
         if jobs.left_s() <= 0:
             break
         _one_that_took(laboratory, jobs, number, took_s=0.4)
-        jobs.spending.settle(at_once=True)
+        jobs.node_hours.settle(at_once=True)
     assert _accounted_s(laboratory) == {0}, "what the accounts say of each"
     assert jobs.used_s() == pytest.approx(number * 0.4)
     assert number == 5
@@ -76,7 +76,7 @@ def test_files_are_believed_as_far_as_accounts_are_rounded(
     laboratory.fake.next(Fate(run_s=run_s))
     jobs = laboratory.jobs()
     _one_that_took(laboratory, jobs, 0, took_s=took_s)
-    jobs.spending.settle(at_once=True)
+    jobs.node_hours.settle(at_once=True)
     assert jobs.used_s() == pytest.approx(used_s)
     assert laboratory.job(0).node_hours == pytest.approx(2 * used_s / 3600)
 
@@ -86,23 +86,23 @@ def test_a_job_that_was_cut_short_costs_what_its_runs_took(laboratory: Laborator
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
     laboratory.fake.advance(5)
-    folder = laboratory.flight(jobs, 0).folder
+    folder = laboratory.tracked(jobs, 0).folder
     play(folder, 2, laboratory.clock(), run_s=0.3)
     (folder.path / "finished").unlink()
     collected(jobs)
-    jobs.spending.settle(at_once=True)
+    jobs.node_hours.settle(at_once=True)
     assert jobs.used_s() == pytest.approx(0.6)
 
 
 def _one_that_took(laboratory: Laboratory, jobs: BlockJobs, number: int, *, took_s: float) -> None:
     jobs.submit(block(number), 60.0)
     laboratory.fake.advance(60)
-    folder = laboratory.flight(jobs, number).folder
+    folder = laboratory.tracked(jobs, number).folder
     play(folder, 2, laboratory.clock(), run_s=took_s / 2)
     collected(jobs)
     laboratory.fake.advance(60)
 
 
 def _accounted_s(laboratory: Laboratory) -> set[int]:
-    accounts = Accounting(laboratory.fake.environment)
-    return {job.elapsed_s for job in accounts.look(laboratory.numbers(), 0)}
+    accounts = SlurmScheduler(laboratory.fake.environment)
+    return {job.elapsed_s for job in accounts.account(laboratory.numbers(), 0)}

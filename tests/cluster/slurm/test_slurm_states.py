@@ -10,20 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.cluster.slurm.states import (
+from commtune.cluster.job_states import (
     FOLLOWS,
-    WORDS,
     JobState,
-    NodeFailures,
     ObservedState,
     PendingReason,
     Policy,
-    classify_reason,
     may_follow,
-    next_sighting,
-    read_state,
     starts_again,
+    update_state,
 )
+from commtune.cluster.slurm.states import WORDS, classify_reason, read_state
 
 WORD_LISTS = Path(__file__).parent / "words"
 REASONS = [
@@ -83,7 +80,7 @@ def test_words_that_hold_together(words: str, state: JobState) -> None:
     assert read_state(words).word == words
 
 
-def test_who_cancelled_is_kept() -> None:
+def test_who_cancelled_has_accounts() -> None:
     sighting = read_state("CANCELLED by 1000\n")
     assert (sighting.state, sighting.cancelled_by) == (JobState.CANCELLED, 1000)
     assert read_state("CANCELLED").cancelled_by is None
@@ -192,7 +189,7 @@ sightings = st.builds(ObservedState, state=states, started_at=times)
 def test_an_ended_job_stays_ended_unless_it_starts_again(seen: list[ObservedState]) -> None:
     known = seen[0]
     for sighting in seen[1:]:
-        later = next_sighting(known, sighting)
+        later = update_state(known, sighting)
         assert later.attempt in (known.attempt, known.attempt + 1)
         if known.state.is_over and later.attempt == known.attempt:
             assert later.state is known.state
@@ -202,40 +199,29 @@ def test_an_ended_job_stays_ended_unless_it_starts_again(seen: list[ObservedStat
 
 def test_an_old_answer_changes_nothing() -> None:
     ended = ObservedState(JobState.TIMED_OUT, started_at=10.0)
-    assert next_sighting(ended, ObservedState(JobState.RUNNING, started_at=10.0)) == ended
-    assert next_sighting(ended, ObservedState(JobState.ABSENT)) == ended
+    assert update_state(ended, ObservedState(JobState.RUNNING, started_at=10.0)) == ended
+    assert update_state(ended, ObservedState(JobState.ABSENT)) == ended
 
 
 def test_a_job_that_was_put_back_is_in_its_next_attempt() -> None:
     running = ObservedState(JobState.RUNNING, started_at=10.0)
-    waiting = next_sighting(running, ObservedState(JobState.PENDING))
+    waiting = update_state(running, ObservedState(JobState.PENDING))
     assert (waiting.state, waiting.attempt, waiting.started_at) == (JobState.PENDING, 2, None)
-    again = next_sighting(waiting, ObservedState(JobState.RUNNING, started_at=90.0))
+    again = update_state(waiting, ObservedState(JobState.RUNNING, started_at=90.0))
     assert (again.state, again.attempt) == (JobState.RUNNING, 2)
 
 
 def test_a_restart_between_two_looks_is_seen_by_its_start() -> None:
     preempted = ObservedState(JobState.PREEMPTED, started_at=10.0)
-    again = next_sighting(preempted, ObservedState(JobState.RUNNING, started_at=50.0))
+    again = update_state(preempted, ObservedState(JobState.RUNNING, started_at=50.0))
     assert (again.state, again.attempt) == (JobState.RUNNING, 2)
 
 
 def test_the_start_is_remembered_while_nobody_repeats_it() -> None:
     running = ObservedState(JobState.RUNNING, started_at=10.0)
-    silent = next_sighting(running, ObservedState(JobState.ABSENT))
+    silent = update_state(running, ObservedState(JobState.ABSENT))
     assert (silent.state, silent.started_at, silent.attempt) == (JobState.ABSENT, 10.0, 1)
-    assert next_sighting(silent, ObservedState(JobState.COMPLETED, started_at=10.0)).attempt == 1
-
-
-def test_a_node_is_left_out_after_failing_in_two_jobs_and_says_so() -> None:
-    failures = NodeFailures().failed("7", ["n1", "n2"]).failed("7", ["n1", "n2"])
-    assert failures.excluded == ()
-    failures = failures.failed("9", ["n2"])
-    assert failures.excluded == ("n2",)
-    (words,) = failures.words()
-    assert "n2" in words
-    assert "7, 9" in words
-    assert "2 jobs" in words
+    assert update_state(silent, ObservedState(JobState.COMPLETED, started_at=10.0)).attempt == 1
 
 
 def table_rows(columns: int) -> list[list[str]]:

@@ -14,13 +14,9 @@ import pytest
 from late_limits import begin_when
 from slurm_cluster import Cluster
 
-from commtune.cluster.slurm.queries import Queue, SlurmError, SlurmFault
-from commtune.cluster.slurm.states import JobState
-from commtune.cluster.slurm.submission import (
-    Submission,
-    SubmissionFault,
-    clean_environment,
-)
+from commtune.cluster.job_states import JobState
+from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.slurm.errors import SlurmError, SlurmFault
 from commtune.errors import MissingComponent, UserError
 
 UNREACHED = "Unable to contact slurm controller (connect failure)"
@@ -47,9 +43,9 @@ def program(folder: Path, name: str, text: str) -> str:
     return str(file)
 
 
-def submission(folder: Path, text: str = "echo 7") -> Submission:
+def submission(folder: Path, text: str = "echo 7") -> SlurmScheduler:
     sbatch, scancel = program(folder, "sbatch", text), program(folder, "scancel", text)
-    return Submission(BIN, timeout_s=5, sbatch=sbatch, scancel=scancel)
+    return SlurmScheduler(BIN, timeout_s=5, sbatch=sbatch, scancel=scancel)
 
 
 def calls(folder: Path, name: str) -> list[list[str]]:
@@ -99,9 +95,9 @@ def test_whether_a_job_without_a_number_may_be_there(
 ) -> None:
     one = replace(submission(tmp_path, says.replace("sleep", ": >said; sleep")), timeout_s=0.2)
     begin_when(monkeypatch, (tmp_path / "said").exists)
-    with pytest.raises(SubmissionFault) as caught:
+    with pytest.raises(SlurmFault) as caught:
         one.submit(tmp_path / "x", folder=tmp_path)
-    assert (caught.value.trouble, caught.value.perhaps_accepted) == (trouble, perhaps)
+    assert (caught.value.error, caught.value.perhaps_accepted) == (trouble, perhaps)
     assert caught.value.transient == (trouble is not SlurmError.REFUSED)
     assert caught.value.hint
 
@@ -116,7 +112,7 @@ def test_a_number_counts_even_if_sbatch_does_not_end(
 
 def test_no_sbatch_or_no_folder_is_no_passing_fault(tmp_path: Path) -> None:
     with pytest.raises(MissingComponent):
-        Submission(BIN, sbatch=str(tmp_path / "no")).submit(tmp_path, folder=tmp_path)
+        SlurmScheduler(BIN, sbatch=str(tmp_path / "no")).submit(tmp_path, folder=tmp_path)
     with pytest.raises(MissingComponent, match="nowhere"):
         submission(tmp_path).submit(tmp_path, folder=tmp_path / "nowhere")
 
@@ -168,12 +164,12 @@ def test_cancelling_what_is_gone(tmp_path: Path, says: str) -> None:
 def test_cancelling_what_can_not_be(tmp_path: Path, says: str, trouble: SlurmError) -> None:
     with pytest.raises(SlurmFault) as caught:
         submission(tmp_path, says).cancel(["7", "8"])
-    assert caught.value.trouble is trouble
+    assert caught.value.error is trouble
 
 
 @pytest.fixture
-def real(slurm: Cluster) -> Submission:
-    return Submission(slurm.environment)
+def real(slurm: Cluster) -> SlurmScheduler:
+    return SlurmScheduler(slurm.environment)
 
 
 @pytest.fixture
@@ -202,7 +198,7 @@ def test_a_job_runs_in_its_folder_without_what_the_controller_has(
         "SBATCH_PARTITION": "nowhere",
         "MINE": "yes",
     }
-    real = Submission({**slurm.environment, **outer})
+    real = SlurmScheduler({**slurm.environment, **outer})
     job = real.submit(script, folder=tmp_path)
     slurm.until(job, "RUNNING")
     text = written(tmp_path / "environment")
@@ -212,7 +208,7 @@ def test_a_job_runs_in_its_folder_without_what_the_controller_has(
     assert (seen["SLURM_JOB_ID"], seen["SLURM_NNODES"], seen["PWD"]) == (job, "1", str(tmp_path))
     slurm.until(job, "CANCELLED")
     real.cancel([job])
-    assert Queue(slurm.environment).look([job]).sighting(job).state is JobState.CANCELLED
+    assert SlurmScheduler(slurm.environment).poll([job]).state_of(job).state is JobState.CANCELLED
 
 
 @pytest.mark.component("slurm")
@@ -227,24 +223,24 @@ def test_a_job_runs_in_its_folder_without_what_the_controller_has(
     ],
 )
 def test_a_job_that_can_not_be_is_refused_in_slurms_words(
-    real: Submission, script: Path, option: str, words: str
+    real: SlurmScheduler, script: Path, option: str, words: str
 ) -> None:
     for call in (real.submit, real.test_only):
         with pytest.raises(SlurmFault, match=words) as caught:
             call(script, folder=script.parent, options=[option])
-        assert caught.value.trouble is SlurmError.REFUSED
+        assert caught.value.error is SlurmError.REFUSED
         assert not caught.value.transient
 
 
 @pytest.mark.component("slurm")
-def test_a_job_that_would_be_taken(real: Submission, script: Path) -> None:
+def test_a_job_that_would_be_taken(real: SlurmScheduler, script: Path) -> None:
     said = real.test_only(script, folder=script.parent)
     assert "to start at" in said
     assert "\n" not in said
 
 
-def refusal(real: Submission, script: Path) -> SubmissionFault:
-    with pytest.raises(SubmissionFault) as caught:
+def refusal(real: SlurmScheduler, script: Path) -> SlurmFault:
+    with pytest.raises(SlurmFault) as caught:
         real.submit(script, folder=script.parent, options=["--begin=now+1hour"])
     return caught.value
 
@@ -255,19 +251,21 @@ def refusal(real: Submission, script: Path) -> SubmissionFault:
     [("--account=nobodys", "Invalid account"), ("--qos=none", "Invalid qos")],
 )
 def test_an_account_that_does_not_exist(
-    real: Submission, script: Path, option: str, words: str
+    real: SlurmScheduler, script: Path, option: str, words: str
 ) -> None:
-    with pytest.raises(SubmissionFault, match=words) as caught:
+    with pytest.raises(SlurmFault, match=words) as caught:
         real.submit(script, folder=script.parent, options=[option])
-    assert caught.value.trouble is SlurmError.REFUSED
+    assert caught.value.error is SlurmError.REFUSED
 
 
 @pytest.mark.component("slurm")
-def test_a_limit_on_waiting_jobs_passes(slurm: Cluster, real: Submission, script: Path) -> None:
+def test_a_limit_on_waiting_jobs_passes(
+    slurm: Cluster, real: SlurmScheduler, script: Path
+) -> None:
     slurm.limit_submissions(1)
     job = real.submit(script, folder=script.parent)
     fault = refusal(real, script)
-    assert (fault.trouble, fault.perhaps_accepted) == (SlurmError.QUEUE_FULL, False)
+    assert (fault.error, fault.perhaps_accepted) == (SlurmError.QUEUE_FULL, False)
     assert "QOSMaxSubmitJobPerUserLimit" in fault.message
     real.cancel([job])
     slurm.until(job, "CANCELLED")
@@ -276,24 +274,24 @@ def test_a_limit_on_waiting_jobs_passes(slurm: Cluster, real: Submission, script
 
 @pytest.mark.component("slurm")
 def test_a_partition_that_takes_no_jobs_for_a_while(
-    slurm: Cluster, real: Submission, script: Path
+    slurm: Cluster, real: SlurmScheduler, script: Path
 ) -> None:
     slurm.refuse_submissions()
     fault = refusal(real, script)
-    assert (fault.trouble, fault.perhaps_accepted) == (SlurmError.CLOSED, False)
+    assert (fault.error, fault.perhaps_accepted) == (SlurmError.CLOSED, False)
     slurm.refuse_submissions(False)
     assert real.submit(script, folder=script.parent)
 
 
 @pytest.mark.component("slurm")
 def test_without_a_controller_nothing_is_accepted(slurm: Cluster, script: Path) -> None:
-    real = Submission(slurm.impatient)
+    real = SlurmScheduler(slurm.impatient)
     slurm.stop_controller()
     fault = refusal(real, script)
-    assert (fault.trouble, fault.perhaps_accepted) == (SlurmError.CONTROLLER_DOWN, False)
+    assert (fault.error, fault.perhaps_accepted) == (SlurmError.CONTROLLER_DOWN, False)
     with pytest.raises(SlurmFault) as caught:
         real.cancel(["1"])
-    assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
+    assert caught.value.error is SlurmError.CONTROLLER_DOWN
 
 
 def waits_for_an_answer(program: str) -> bool:
@@ -319,7 +317,7 @@ def _unread() -> Iterator[int]:
 @pytest.mark.parametrize("timeout_s", [1.0, 30.0])  # it is given up, and sbatch gives up
 def test_a_job_whose_number_never_came_back_is_in_the_queue(
     slurm: Cluster,
-    real: Submission,
+    real: SlurmScheduler,
     script: Path,
     timeout_s: float,
     monkeypatch: pytest.MonkeyPatch,
@@ -328,10 +326,10 @@ def test_a_job_whose_number_never_came_back_is_in_the_queue(
     begin_when(monkeypatch, lambda: waits_for_an_answer("sbatch"))
     environment = slurm.impatient if timeout_s > 1 else slurm.environment
     fault = refusal(replace(real, environment=environment, timeout_s=timeout_s), script)
-    assert (fault.trouble, fault.perhaps_accepted) == (SlurmError.CONTROLLER_DOWN, True)
+    assert (fault.error, fault.perhaps_accepted) == (SlurmError.CONTROLLER_DOWN, True)
     slurm.resume_controller()
-    queue = Queue(slurm.environment)
+    queue = SlurmScheduler(slurm.environment)
     deadline = time.monotonic() + 30
-    while not [job for job in queue.mine().jobs if not job.sighting.state.is_over]:
+    while not [job for job in queue.poll().jobs if not job.observed.state.is_over]:
         assert time.monotonic() < deadline, "Slurm did not accept it after all"
         time.sleep(0.1)

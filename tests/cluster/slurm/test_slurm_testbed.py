@@ -17,8 +17,8 @@ from slurm_cluster import NODES, Cluster, running_cluster
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.cluster.slurm.accounting import Accounting
-from commtune.cluster.slurm.queries import Queue, SlurmError, SlurmFault
+from commtune.cluster.slurm.client import SlurmScheduler
+from commtune.cluster.slurm.errors import SlurmError, SlurmFault
 from commtune.errors import MissingComponent
 from commtune.model import MpiInstallation
 
@@ -112,7 +112,7 @@ def test_a_node_that_dies_takes_its_job_along_and_comes_back(
     last = (tmp_path / "beat").read_text()
     time.sleep(0.3)
     assert (tmp_path / "beat").read_text() == last, "it still runs"
-    assert Queue(slurm.environment).failed_nodes(NODES) == {"n2"}
+    assert SlurmScheduler(slurm.environment).failed_nodes(NODES) == {"n2"}
     slurm.until(other, "RUNNING")
     slurm.restore_node("n2")
     slurm.until(slurm.submit("srun true", "--nodelist=n2"), "COMPLETED")
@@ -123,24 +123,24 @@ def test_a_controller_that_was_away_knows_its_jobs(slurm: Cluster) -> None:
     slurm.until(job, "RUNNING")
     slurm.stop_controller()
     with pytest.raises(SlurmFault) as caught:
-        Queue(slurm.impatient).mine()
-    assert caught.value.trouble is SlurmError.CONTROLLER_DOWN
+        SlurmScheduler(slurm.impatient).poll()
+    assert caught.value.error is SlurmError.CONTROLLER_DOWN
     slurm.start_controller()
     slurm.until(job, "RUNNING")
 
 
 def test_accounts_that_are_away_or_off(slurm: Cluster) -> None:
     with pytest.raises(SlurmFault) as off:
-        Accounting(slurm.without_accounting).look(["1"], time.time())
+        SlurmScheduler(slurm.without_accounting).account(["1"], time.time())
     slurm.stop_accounting()
     with pytest.raises(SlurmFault) as down:
-        Accounting(slurm.environment).look(["1"], time.time())
+        SlurmScheduler(slurm.environment).account(["1"], time.time())
     slurm.start_accounting()
-    assert (off.value.trouble, down.value.trouble) == (
+    assert (off.value.error, down.value.error) == (
         SlurmError.ACCOUNTING_OFF,
         SlurmError.ACCOUNTING_DOWN,
     )
-    Accounting(slurm.environment).look(["1"], time.time())
+    SlurmScheduler(slurm.environment).account(["1"], time.time())
 
 
 @pytest.fixture(scope="module")

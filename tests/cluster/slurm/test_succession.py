@@ -14,8 +14,8 @@ from fake_slurm.driver import TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
 
 from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.cluster.jobs.tracked_job import key_in, new_key
-from commtune.cluster.slurm.placement import expand_hosts
-from commtune.cluster.slurm.queries import SlurmFault
+from commtune.cluster.placement import expand_hosts
+from commtune.cluster.slurm.errors import SlurmFault
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
 
@@ -93,7 +93,7 @@ def test_one_that_follows_waits_only_for_what_is_not_over(chain: Chain) -> None:
 
 def test_nodes_that_failed_twice_are_left_out(chain: Chain) -> None:
     for job in ("7", "8"):
-        chain.failed_nodes.failed(job, ["n2"])
+        chain.failed_nodes.add_failure(job, ["n2"])
     flight = chain.controller().submit()
     assert chain.allocation(flight).nodes in (("n1", "n3"), ("n3", "n4"), ("n1", "n4"))
 

@@ -21,8 +21,8 @@ def chain(tmp_path: Path) -> Chain:
 
 def test_an_allocation_that_began_is_put_down_as_running(chain: Chain) -> None:
     flight = chain.controller().submit()
-    chain.book.put_job(flight.noted(number=""))  # its number was never written down
-    flight.noted(number="1001")
+    chain.book.put_job(flight.update(number=""))  # its number was never written down
+    flight.update(number="1001")
     _, allocation = chain.runs(flight)
     job = chain.job("1001")
     assert (job.stage, job.word) == (JobStage.SUBMITTED, "RUNNING")

@@ -157,7 +157,7 @@ def test_a_database_out_of_reach_while_a_job_is_in_flight(campaign: OnSlurm) -> 
 def test_a_site_without_accounts(dying: OnSlurm) -> None:
     campaign = replace(dying, extra={"SLURM_CONF": dying.cluster.without_accounting["SLURM_CONF"]})
     campaign.write(ONE_BLOCK)
-    death = Death("commtune.cluster.slurm.submission:Submission.submit")
+    death = Death("commtune.cluster.slurm.client:SlurmScheduler.submit")
     campaign.dies(death)
     campaign.until_over()
     with campaign.tuning() as tuning:
@@ -182,7 +182,7 @@ def test_an_answer_of_sbatch_is_lost(campaign: OnSlurm) -> None:
 
 def test_an_sbatch_outlives_its_controller(dying: OnSlurm) -> None:
     dying.write(ONE_BLOCK)
-    dying.order_deaths([Death("commtune.cluster.slurm.submission:Submission.submit", "stop")])
+    dying.order_deaths([Death("commtune.cluster.slurm.client:SlurmScheduler.submit", "stop")])
     with dying.tuning() as tuning:
         tuning.until(lambda: psutil.Process(tuning.child.pid).status() == "stopped", "it stopped")
         dying.cluster.pause_controller()

@@ -6,7 +6,7 @@ from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
 
 _STORE = "commtune.db.storage.store:Store."
 _BOOK = "commtune.db.storage.jobs:StoredJobs."
-_SBATCH = "commtune.cluster.slurm.submission:Submission.submit"
+_SBATCH = "commtune.cluster.slurm.client:SlurmScheduler.submit"
 _SUCCESSION = "commtune.cluster.jobs.allocation_chain:AllocationChain."
 
 _SUBMITTING = (

@@ -7,7 +7,7 @@ from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
 _STORE = "commtune.db.storage.store:Store."
 _BOOK = "commtune.db.storage.jobs:StoredJobs."
 _SLURM = "commtune.cluster.jobs."
-_SBATCH = "commtune.cluster.slurm.submission:Submission.submit"
+_SBATCH = "commtune.cluster.slurm.client:SlurmScheduler.submit"
 _LAND = _SLURM + "block_jobs:BlockJobs._land"
 
 #: In the order in which a campaign comes to them: each is the death of one controller.

@@ -9,14 +9,12 @@ from pathlib import Path
 from fake_slurm.driver import FakeSlurm, Fate
 from played_jobs import MemoryBook
 
-from commtune.cluster.jobs.allocation import Allocation
 from commtune.cluster.jobs.allocation_chain import AllocationChain, AllocationScript
+from commtune.cluster.jobs.failed_nodes import FailedNodes
 from commtune.cluster.jobs.submitter import Submitter
 from commtune.cluster.jobs.tracked_job import TrackedJob
-from commtune.cluster.slurm.accounting import Accounting
-from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.queries import PollBackoff, Queue
-from commtune.cluster.slurm.submission import Submission
+from commtune.cluster.scheduler import Allocation, PollBackoff
+from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.model import JobRecord
 from commtune.slurm_templates import JobRequest
 
@@ -51,16 +49,14 @@ class Chain:
             600.0,
             environment or {},
         )
-        handing_in = Submitter(
-            Submission(where),
-            Queue(where),
-            Accounting(where) if self.accounts else None,
+        submitter = Submitter(
+            SlurmScheduler(where, keeps_accounts=self.accounts),
             self.book,
             PollBackoff(seed=1),
             self.clock,
             self.said.append,
         )
-        return AllocationChain(script, self.book, handing_in, self.failed_nodes, self.clock)
+        return AllocationChain(script, self.book, submitter, self.failed_nodes, self.clock)
 
     @property
     def failed_nodes(self) -> FailedNodes:

@@ -12,6 +12,7 @@ from pathlib import Path
 from fake_slurm.driver import FakeSlurm
 
 from commtune.cluster.jobs.block_jobs import BlockJobs
+from commtune.cluster.jobs.failed_nodes import FailedNodes
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
@@ -21,11 +22,10 @@ from commtune.cluster.jobs.stop_policy import StopPolicy
 from commtune.cluster.jobs.submitter import Submitter
 from commtune.cluster.jobs.tracer import Tracer
 from commtune.cluster.jobs.tracked_job import TrackedJob
-from commtune.cluster.slurm.accounting import Accounting
-from commtune.cluster.slurm.failed_nodes import FailedNodes
-from commtune.cluster.slurm.placement import read_topology
-from commtune.cluster.slurm.queries import PollBackoff, Queue
-from commtune.cluster.slurm.submission import Submission
+from commtune.cluster.scheduler import PollBackoff
+from commtune.cluster.slurm.client import SlurmScheduler
+from commtune.cluster.slurm.srun import Srun
+from commtune.cluster.slurm.topology import read_topology
 from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,
@@ -141,45 +141,40 @@ class Laboratory:
     on_rest: Callable[[], None] = lambda: None
 
     @property
-    def queue(self) -> Queue:
-        return Queue(self.fake.environment)
+    def queue(self) -> SlurmScheduler:
+        return SlurmScheduler(self.fake.environment)
 
-    def jobs(self, *, in_flight: int = 4, glance_s: float = 1.0) -> BlockJobs:
+    def jobs(self, *, in_flight: int = 4, file_poll_s: float = 1.0) -> BlockJobs:
         """A controller's; of another one, if called again."""
-        accounting = Accounting(self.fake.environment) if self.accounts else None
-        submission = Submission(self.fake.environment)
-        patience = PollBackoff(seed=1)
-        wish = JobRequest(nodes=2, mpi="pmi2")
+        scheduler = SlurmScheduler(self.fake.environment, keeps_accounts=self.accounts)
+        backoff = PollBackoff(seed=1)
+        request = JobRequest(nodes=2, mpi="pmi2")
         return BlockJobs(
             folder=self.folder / "jobs",
             scripts=Scripts(
-                "test", None, wish, self.program, (), {}, "mpiexec", self.folder / "runs"
+                "test", None, request, self.program, (), {}, "mpiexec", self.folder / "runs"
             ),
             reader=ResultReader(
-                self.program, {}, (), self.folder / "runs", read_topology(TOPOLOGY)
+                self.program, {}, (), self.folder / "runs", read_topology(TOPOLOGY), Srun()
             ),
             tracer=Tracer(self.program, MpiFlavour.MPICH, {}, (), self.folder / "traces"),
             book=self.book,
-            handing_in=Submitter(
-                submission, self.queue, accounting, self.book, patience, self.clock, self.say
-            ),
-            watch=JobMonitor(
-                self.queue,
-                accounting,
-                patience,
+            submitter=Submitter(scheduler, self.book, backoff, self.clock, self.say),
+            monitor=JobMonitor(
+                scheduler,
+                backoff,
                 self.clock,
                 self.say,
-                lambda flight: self.book.put_job(flight.job),
+                lambda tracked: self.book.put_job(tracked.job),
             ),
-            spending=NodeHourAccount(self.book, 2, self.limit, accounting, self.clock),
-            stopping=StopPolicy(
-                self.queue,
-                submission,
+            node_hours=NodeHourAccount(self.book, 2, self.limit, scheduler, self.clock),
+            stop_policy=StopPolicy(
+                scheduler,
                 FailedNodes(self.folder / "failed.json", self.say),
                 self.say,
             ),
             most_in_flight=in_flight,
-            glance_s=glance_s,
+            file_poll_s=file_poll_s,
             clock=self.clock,
             sleep=self.rest,
         )
@@ -209,8 +204,8 @@ class Laboratory:
         (found,) = [job for job in self.book.known.values() if job.block == number]
         return found
 
-    def flight(self, jobs: BlockJobs, number: int) -> TrackedJob:
-        (found,) = [f for f in jobs._flights.values() if f.job.block == number]
+    def tracked(self, jobs: BlockJobs, number: int) -> TrackedJob:
+        (found,) = [f for f in jobs._tracked.values() if f.job.block == number]
         return found
 
     def numbers(self) -> Sequence[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from slurm_cluster import Cluster
 
-from commtune.cluster.slurm.states import JobState
+from commtune.cluster.job_states import JobState
 
 SLEEP = "exec sleep 600"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from slurm_cluster import Cluster, running_cluster
 from slurm_jobs import make_jobs
 
-from commtune.cluster.slurm import accounting, queries
-from commtune.cluster.slurm.queries import SlurmError
+from commtune.cluster.slurm import answers, client
+from commtune.cluster.slurm.errors import SlurmError
 
 HERE = Path(__file__).parent
 
@@ -22,7 +22,7 @@ def record(name: str, arguments: list[str], environment: dict[str, str], folder:
     """Writes what a program prints into a file, without the folder's name."""
     done = subprocess.run(
         arguments,
-        env=queries.asking_environment(environment),
+        env=client.asking_environment(environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -50,9 +50,9 @@ def record_troubles(cluster: Cluster, squeue: list[str], sacct: list[str]) -> No
 def main() -> None:
     """Makes the jobs and records everything."""
     squeue = ["squeue", "--noheader", "--array", "--all", "--states=all", "--user=0"]
-    squeue += [f"--format={queries.FORMAT}"]
+    squeue += [f"--format={answers.QUEUE_FORMAT}"]
     sacct = ["sacct", "--allocations", "--duplicates", "--noheader", "--parsable2"]
-    sacct += [f"--delimiter={queries.FIELD}", f"--format={','.join(accounting.FIELDS)}"]
+    sacct += [f"--delimiter={answers.FIELD}", f"--format={','.join(answers.ACCOUNT_FIELDS)}"]
     sacct += ["--starttime=now-1hour"]
     with running_cluster() as cluster:
         jobs = make_jobs(cluster, patient=True)

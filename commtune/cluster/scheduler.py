@@ -1,0 +1,344 @@
+"""What the jobs of a campaign need of a scheduler: the ports, and what goes through them.
+
+``cluster.jobs`` knows schedulers by this file alone; ``wiring`` hands it an implementation.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from commtune.cluster.job_states import JobState, ObservedState
+from commtune.cluster.placement import Topology, expand_hosts, find_distance
+from commtune.errors import AllocationOver, EnvironmentFault
+from commtune.model import Outcome
+
+#: Seconds before the end of an allocation that are for storing and for ending cleanly.
+MARGIN_S = 40.0
+
+
+class SchedulerFault(EnvironmentFault):
+    """A scheduler gave no answer; ``transient`` says whether it may answer later.
+
+    Args:
+        notice: the message in a few words, for a person who waits.
+        perhaps_accepted: of a submission, that the job may be in the queue all the same.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str,
+        transient: bool,
+        notice: str = "",
+        perhaps_accepted: bool = False,
+    ) -> None:
+        super().__init__(message, hint=hint, transient=transient)
+        self.notice = notice or message
+        self.perhaps_accepted = perhaps_accepted
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """A job as the queue shows it.
+
+    Attributes:
+        id: as people write it: ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``.
+        number: the scheduler's own number of exactly this one.
+        leader: number that the whole array or heterogeneous job is submitted under.
+        node_count: nodes that it has, or asks for while it waits.
+        node_list: names of its nodes in short form; empty while it waits.
+        ended_at: seconds since 1970; ``None`` unless it is over.
+    """
+
+    id: str
+    number: str
+    leader: str
+    observed: ObservedState
+    node_count: int
+    node_list: str
+    ended_at: float | None
+    user: str
+    name: str
+    comment: str
+
+
+@dataclass(frozen=True)
+class QueueSnapshot:
+    """What the queue said at one time.
+
+    Attributes:
+        complete: whether all of it could be read; only then is a job that isn't named absent.
+    """
+
+    jobs: tuple[QueuedJob, ...] = ()
+    complete: bool = True
+
+    def parts(self, job: str) -> tuple[QueuedJob, ...]:
+        """All that is under this id: the job, or the parts of an array or heterogeneous job."""
+        return tuple(j for j in self.jobs if job in (j.id, j.number, j.leader))
+
+    def state_of(self, job: str) -> ObservedState:
+        """Where a job stands; of one with parts, the part that is furthest from a good end."""
+        states = [part.observed for part in self.parts(job)]
+        if states:
+            return min(states, key=lambda observed: _ORDER.index(observed.state))
+        if self.complete:
+            return ObservedState(JobState.ABSENT)
+        return ObservedState(
+            JobState.UNKNOWN, reason="a part of the queue's answer could not be read"
+        )
+
+
+#: A job with parts is over when all are, and completed only when all are.
+_ORDER = (
+    JobState.UNKNOWN,
+    JobState.ABSENT,
+    JobState.NEVER_STARTED,
+    JobState.PENDING,
+    JobState.SUSPENDED,
+    JobState.RUNNING,
+    JobState.COMPLETING,
+    JobState.CANCELLED,
+    JobState.NODE_FAILURE,
+    JobState.PREEMPTED,
+    JobState.OUT_OF_MEMORY,
+    JobState.TIMED_OUT,
+    JobState.FAILED,
+    JobState.COMPLETED,
+)
+
+
+@dataclass(frozen=True)
+class AccountedJob:
+    """One attempt of a job in the accounts; a job that was put back has several.
+
+    Attributes:
+        id: ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``.
+        number: the scheduler's own number of exactly this one.
+        exit_code: exit status of the batch script; ``None`` where nothing says it.
+        signal: number of the signal that ended it, or ``None``.
+        elapsed_s: how long this attempt had its nodes, so far; suspended time is not in it.
+        node_count: nodes that it had; 0 if it never had any.
+        node_list: their names in short form.
+        ended_at: seconds since 1970, or ``None``.
+    """
+
+    id: str
+    number: str
+    observed: ObservedState
+    exit_code: int | None
+    signal: int | None
+    elapsed_s: int
+    node_count: int
+    node_list: str
+    ended_at: float | None
+    user: str
+    name: str
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of its nodes; none where the list can't be read."""
+        try:
+            return expand_hosts(self.node_list)
+        except EnvironmentFault:
+            return ()
+
+    @property
+    def node_hours(self) -> float:
+        """Nodes times hours; a part of a node counts as a whole one, no nodes as none."""
+        if self.observed.started_at is None:
+            return 0.0
+        return self.node_count * self.elapsed_s / 3600
+
+
+def sum_node_hours(attempts: Iterable[AccountedJob]) -> float:
+    """All node-hours; each attempt once, however often it was seen, by its longest account.
+
+    Attempts of a job are told apart by when they started.
+    """
+    longest: dict[tuple[str, float | None], float] = {}
+    for attempt in attempts:
+        key = (attempt.id, attempt.observed.started_at)
+        longest[key] = max(longest.get(key, 0.0), attempt.node_hours)
+    return sum(longest.values())
+
+
+def state_in_accounts(attempts: Iterable[AccountedJob], job: str) -> ObservedState:
+    """Where a job stands by the accounts; ABSENT where they don't name it.
+
+    Accounts lag behind the queue: they may still call a job running that has just ended. So they
+    are for jobs that the queue no longer names.
+    """
+    own = [attempt for attempt in attempts if job in (attempt.id, attempt.number)]
+    if not own:
+        return ObservedState(JobState.ABSENT)
+    return replace(own[-1].observed, attempt=len(own))
+
+
+class Scheduler(Protocol):
+    """What runs jobs on the nodes of a cluster.
+
+    Laws, checked by tests/contracts/test_scheduler_contract.py:
+
+    - A job that ``submit`` gave a number for is in ``poll`` at once, by that number and its name.
+    - ``submit`` that raises says in ``perhaps_accepted`` whether there may be a job all the same.
+    - ``poll`` never raises for want of a job: one that isn't there is ABSENT, in an answer that
+      is complete.
+    - ``cancel`` ends these jobs and no others; it passes over those that are over or unknown, and
+      may be repeated. Before it cancels any, it refuses what is no job id.
+    - ``account`` tells of every attempt, in order; it may lag some seconds behind ``poll``.
+    - Whatever goes wrong is a ``SchedulerFault``, or ``MissingComponent`` where nothing can be
+      asked at all.
+    """
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def keeps_accounts(self) -> bool:
+        """Whether the site keeps accounts; without them ``account`` gives nothing."""
+        ...
+
+    def submit(self, script: Path, *, folder: Path, after: str = "") -> str:
+        """Submits a script to run in a folder; returns the job's number.
+
+        Args:
+            after: number of a job whose end, however it comes, this one waits for.
+        """
+        ...
+
+    def end_submission(self, script: Path) -> None:
+        """Ends a ``submit`` of this script that outlived its controller, if there is one."""
+        ...
+
+    def cancel(self, jobs: Collection[str]) -> None:
+        """Cancels exactly these jobs."""
+        ...
+
+    def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
+        """Where these jobs stand, or all jobs of the user, as the queue says."""
+        ...
+
+    def account(self, jobs: Collection[str] | None, since: float) -> tuple[AccountedJob, ...]:
+        """What the accounts say of these jobs, or of all jobs of the user.
+
+        Args:
+            since: seconds since 1970; not later than the first of them was submitted. Numbers of
+                jobs are given out again after years.
+        """
+        ...
+
+    def failed_nodes(self, nodes: Collection[str]) -> frozenset[str]:
+        """Those of these nodes that are down, drained or not responding now."""
+        ...
+
+    def release_command(self, job: str) -> str:
+        """What a person types to let a held job go."""
+        ...
+
+
+class StepLauncher(Protocol):
+    """What starts the ranks of runs inside a job, and what it says of those it could not start."""
+
+    def judge_failure(
+        self, output: str, began: bool, timed_out: bool
+    ) -> tuple[Outcome, str] | None:
+        """What the launcher, and no configuration, is to blame for; ``None`` for nothing.
+
+        Args:
+            output: what it printed, for a run that failed.
+            began: whether ranks came up.
+            timed_out: whether it was ended at its time limit.
+        """
+        ...
+
+    def lost_nodes(self, output: str) -> frozenset[str]:
+        """Names of the nodes that it lost, or could not reach, by its own words."""
+        ...
+
+    def end_steps(self, job: str) -> None:
+        """Ends all steps of a job but its script: a launcher that was killed leaves them.
+
+        Raises:
+            SchedulerFault: there is no answer.
+        """
+        ...
+
+    def place_command(self, nodes: int) -> tuple[str, ...]:
+        """The words of a step that says, on each node of a job, where it stands."""
+        ...
+
+    def read_places(self, printed: str) -> Topology:
+        """Reads what such a step printed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A job in which the controller runs.
+
+    Attributes:
+        number: the scheduler's, of the job.
+        nodes: their names.
+        began_at, ends_at: seconds since 1970; ``ends_at`` is ``None`` where there is no limit.
+    """
+
+    number: str
+    nodes: tuple[str, ...]
+    began_at: float
+    ends_at: float | None
+
+    def check_time(self, wanted_s: float, now: float) -> None:
+        """Ends the campaign's session if so many seconds don't fit any more.
+
+        Raises:
+            AllocationOver: they don't.
+        """
+        if self.ends_at is not None and now + wanted_s + MARGIN_S > self.ends_at:
+            raise AllocationOver(f"the time of job {self.number} is nearly over")
+
+    def node_hours(self, now: float) -> float:
+        """Node-hours so far."""
+        return len(self.nodes) * max(0.0, now - self.began_at) / 3600
+
+    def distance(self, topology: Topology, *, switch_is_group: bool = False) -> str:
+        """How far apart its nodes stand, in the words of ``placement.Distance``."""
+        return str(find_distance(topology.of(self.nodes), switch_is_group=switch_is_group))
+
+
+@dataclass(frozen=True)
+class PollBackoff:
+    """How long to wait between two looks at the queue.
+
+    It grows while nothing happens, so that a long night asks little, and differs by chance, so
+    that many controllers don't ask at the same moment. The same seed gives the same waits.
+
+    Attributes:
+        shortest_s, longest_s: seconds, before chance is added.
+        growth: factor from one look without news to the next.
+        jitter: the most that chance adds or takes, as a share.
+    """
+
+    seed: int
+    shortest_s: float = 5.0
+    longest_s: float = 120.0
+    growth: float = 1.5
+    jitter: float = 0.2
+
+    def wait_s(self, look: int, quiet: int) -> float:
+        """Seconds to wait after a look.
+
+        Args:
+            look: number of the look, from 0.
+            quiet: how many looks in a row, this one included, had no news or no answer.
+        """
+        wanted = self.shortest_s * self.growth ** min(quiet, 100)
+        chance = random.Random(f"{self.seed} {look}").uniform(1 - self.jitter, 1 + self.jitter)
+        return min(self.longest_s, wanted) * chance

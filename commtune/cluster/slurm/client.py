@@ -1,0 +1,302 @@
+"""Slurm as a scheduler: sbatch, scancel, squeue, sacct and sinfo.
+
+The programs are asked in a form that doesn't depend on the user's settings (see ``answers``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from commtune import process
+from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot
+from commtune.cluster.slurm.answers import (
+    ACCOUNT_FIELDS,
+    FIELD,
+    JOB_ID,
+    NODE_FORMAT,
+    QUEUE_FORMAT,
+    read_accounts,
+    read_failed_nodes,
+    read_queue,
+)
+from commtune.cluster.slurm.errors import (
+    SlurmError,
+    SlurmFault,
+    classify_error,
+    classify_submission_error,
+    fault_of_program,
+    fault_of_submission,
+)
+from commtune.errors import MissingComponent, UserError
+
+#: Linux takes 131,072 bytes in one argument.
+_ARGUMENT_BYTES = 100_000
+_IDS_IN_A_CALL = 5_000
+_ACCEPTED = re.compile(r"^([1-9]\d{0,9})(?:;[^\s;]+)?$", re.ASCII | re.MULTILINE)
+
+#: Variables by which a user changes what Slurm's programs print or whom they ask.
+_SETTINGS = re.compile(r"(SQUEUE|SACCT|SINFO)_\w+|SLURM_(CLUSTERS|BITSTR_LEN|TIME_FORMAT)|LC_ALL")
+#: What Slurm's programs read, and jobs inherit: options by variable, and what is true of the job
+#: that the caller runs in.
+_SLURMS = re.compile(r"(SBATCH|SLURMD?|SCANCEL|SALLOC|SRUN|SQUEUE|SACCT|SINFO)_\w+")
+#: How to reach the cluster, and prove who one is.
+_KEPT = re.compile(r"SLURM_(CONF|CONF_SERVER|JWT|SACK_\w+)")
+
+
+def asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment to ask in: the given one without settings of what is printed and how."""
+    kept = {name: value for name, value in inherited.items() if not _SETTINGS.fullmatch(name)}
+    return {**kept, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
+
+
+def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
+    """What a program of Slurm prints, standard output and error together.
+
+    Raises:
+        SlurmFault: it failed, or gave no answer within ``timeout_s`` seconds.
+        MissingComponent: there is no such program.
+    """
+    completed = process.run_process(
+        arguments,
+        environment=asking_environment(environment),
+        timeout_s=timeout_s,
+        whole_output=True,
+    )
+    if completed.ok:
+        return completed.output
+    raise fault_of_program(arguments[0], completed, classify_error(completed.output), timeout_s)
+
+
+def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment to submit in: without Slurm's variables, but for those to reach it by.
+
+    A controller that itself runs inside of a job would else give its own job's size to the next.
+    """
+    return {
+        name: value
+        for name, value in inherited.items()
+        if _KEPT.fullmatch(name) or not _SLURMS.fullmatch(name)
+    }
+
+
+def leader_of(job: str) -> str:
+    """The number that an array task (``7_3``) or part of a heterogeneous job (``7+1``) is under.
+
+    Raises:
+        UserError: this is no job id.
+    """
+    found = JOB_ID.fullmatch(job)
+    if not found:
+        raise _no_job_id(job)
+    return found[1]
+
+
+def _no_job_id(job: str) -> UserError:
+    return UserError(f"{job!r} is no Slurm job id", hint="ids look like 1234, 1234_5 or 1234+1")
+
+
+def id_lists(jobs: Iterable[str]) -> Iterator[str]:
+    """The jobs' leaders in comma-separated lists, as few as fit into an argument each."""
+    waiting = sorted({leader_of(job) for job in jobs}, key=int)
+    room = _ARGUMENT_BYTES // (max((len(job) for job in waiting), default=0) + 1)
+    for start in range(0, len(waiting), room):
+        yield ",".join(waiting[start : start + room])
+
+
+@dataclass(frozen=True)
+class SlurmScheduler:
+    """Implements ``cluster.scheduler.Scheduler``.
+
+    Attributes:
+        environment: what to call Slurm's programs in; see ``clean_environment``. Jobs inherit
+            the rest of it unless their scripts say ``--export=NONE``.
+        keeps_accounts: whether there are accounts to ask; see ``has_accounts``.
+        user: number of the user whose jobs these are, so that the controller sends no others.
+        cluster: name of another cluster to ask, where several share their accounting.
+        timeout_s: seconds that a call may take.
+    """
+
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    keeps_accounts: bool = True
+    user: int = field(default_factory=os.getuid)
+    cluster: str = ""
+    timeout_s: float = 60.0
+    sbatch: str = "sbatch"
+    scancel: str = "scancel"
+    squeue: str = "squeue"
+    sacct: str = "sacct"
+    sinfo: str = "sinfo"
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return "Slurm"
+
+    def submit(
+        self, script: Path, *, folder: Path, after: str = "", options: Sequence[str] = ()
+    ) -> str:
+        """Submits a script to run in a folder; returns Slurm's number of the job.
+
+        Args:
+            after: number of a job whose end this one waits for.
+            options: of sbatch, which go before those in the script.
+
+        Raises:
+            SlurmFault: there is no number; it says whether there may be a job.
+            MissingComponent: there is no sbatch, or no such folder.
+        """
+        waiting = [f"--dependency=afterany:{after}"] if after else []
+        done = self._run_sbatch(["--parsable", *waiting, *options], script, folder)
+        numbers: list[str] = _ACCEPTED.findall(done.output)
+        if numbers:
+            return numbers[-1]
+        raise fault_of_submission(self.sbatch, done, self.timeout_s)
+
+    def end_submission(self, script: Path) -> None:
+        """Ends an sbatch of this script that outlived its controller."""
+        process.end_running(Path(self.sbatch).name, str(script.absolute()))
+
+    def test_only(self, script: Path, *, folder: Path, options: Sequence[str] = ()) -> str:
+        """Asks Slurm whether it would take the job; returns what it says, for a person.
+
+        Raises:
+            SlurmFault: it would not, or gave no answer.
+            MissingComponent: there is no sbatch, or no such folder.
+        """
+        done = self._run_sbatch(["--test-only", *options], script, folder)
+        if not done.ok:
+            error = classify_submission_error(done.output)
+            raise fault_of_program(self.sbatch, done, error, self.timeout_s)
+        said = " ".join(done.output.replace("sbatch: ", "").split())
+        return said or "Slurm would take the job"
+
+    def cancel(self, jobs: Collection[str]) -> None:
+        """Cancels exactly these jobs; those that are over or unknown to Slurm are passed over.
+
+        Raises:
+            UserError: one of them is no job id; none was cancelled.
+            SlurmFault: not all of them could be cancelled.
+            MissingComponent: there is no scancel.
+        """
+        for job in jobs:
+            # Slurm itself takes 0 for all jobs.
+            if leader_of(job).startswith("0"):
+                raise _no_job_id(job)
+        ordered = sorted(set(jobs))
+        for start in range(0, len(ordered), _IDS_IN_A_CALL):
+            self._run_scancel(ordered[start : start + _IDS_IN_A_CALL])
+
+    def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
+        """Where these jobs stand: one call, or one for every 9,000 jobs; or all of the user's.
+
+        Ended jobs are still seen for some minutes (Slurm's MinJobAge), then they are absent.
+
+        Raises:
+            SlurmFault: the queue gave no answer; never because a job isn't there.
+        """
+        if jobs is None:
+            return self._ask_queue([])
+        answers = [self._ask_queue([f"--jobs={ids}"]) for ids in id_lists(jobs)]
+        found: list[QueuedJob] = []
+        for answer in answers:
+            found += answer.jobs
+        return QueueSnapshot(tuple(found), all(answer.complete for answer in answers))
+
+    def account(self, jobs: Collection[str] | None, since: float) -> tuple[AccountedJob, ...]:
+        """What sacct says of these jobs, all attempts of each; or of all jobs of the user.
+
+        Of all, without jobs that were never free to start (held, say), and, for some seconds
+        after its submission, with a job's name not yet known.
+
+        Raises:
+            SlurmFault: sacct gave no answer; its error is ACCOUNTING_OFF where there are no
+                accounts to ask, and ACCOUNTING_DOWN where they don't answer now.
+            MissingComponent: there is no sacct.
+        """
+        if not self.keeps_accounts:
+            return ()
+        start = f"--starttime=uts{int(since)}"
+        if jobs is None:
+            return read_accounts(self._ask_accounts([f"--user={self.user}", start]))
+        found: list[AccountedJob] = []
+        for ids in id_lists(jobs):
+            found += read_accounts(self._ask_accounts([f"--jobs={ids}", start]))
+        return tuple(found)
+
+    def has_accounts(self) -> bool:
+        """Whether there are accounts to ask on this machine, even if they don't answer now."""
+        try:
+            self._ask_accounts(["--starttime=now", "--jobs=1"])
+        except MissingComponent:
+            return False
+        except SlurmFault as fault:
+            return fault.error is not SlurmError.ACCOUNTING_OFF
+        return True
+
+    def failed_nodes(self, nodes: Collection[str]) -> frozenset[str]:
+        """Those of these nodes that are down, drained or not responding now.
+
+        Raises:
+            SlurmFault: Slurm gave no answer.
+        """
+        if not nodes:
+            return frozenset()
+        question = [self.sinfo, "--Node", "--noheader", *self._cluster_option()]
+        question += [f"--nodes={','.join(sorted(nodes))}", f"--format={NODE_FORMAT}"]
+        said = ask_slurm(question, self.environment, self.timeout_s)
+        return read_failed_nodes(said) & set(nodes)
+
+    def release_command(self, job: str) -> str:
+        """What a person types to let a held job go."""
+        return f"scontrol release {job}"
+
+    def _ask_queue(self, which: list[str]) -> QueueSnapshot:
+        question = [self.squeue, "--noheader", "--array", "--all", "--states=all"]
+        question += [*self._cluster_option(), f"--user={self.user}", f"--format={QUEUE_FORMAT}"]
+        try:
+            return read_queue(ask_slurm([*question, *which], self.environment, self.timeout_s))
+        except SlurmFault as fault:
+            # Asked for one job only, squeue calls its absence an error; for several it doesn't.
+            if fault.error is SlurmError.NO_SUCH_JOB:
+                return QueueSnapshot()
+            raise
+
+    def _ask_accounts(self, which: Sequence[str]) -> str:
+        question = [self.sacct, "--allocations", "--duplicates", "--noheader", "--parsable2"]
+        question += [f"--delimiter={FIELD}", f"--format={','.join(ACCOUNT_FIELDS)}", *which]
+        question += self._cluster_option()
+        return ask_slurm(question, self.environment, self.timeout_s)
+
+    def _run_scancel(self, jobs: Sequence[str]) -> None:
+        done = process.run_process(
+            [self.scancel, *self._cluster_option(), *jobs],
+            environment=asking_environment(clean_environment(self.environment)),
+            timeout_s=self.timeout_s,
+            whole_output=True,
+        )
+        lines = done.output.splitlines()
+        said = "\n".join(line for line in lines if not _is_gone(line))
+        # Its exit status is an error number's last byte: zero proves nothing, other things little.
+        if done.timed_out or "Kill job error" in said or not (done.ok or (lines and not said)):
+            raise fault_of_program(self.scancel, done, classify_error(said), self.timeout_s)
+
+    def _run_sbatch(self, options: Sequence[str], script: Path, folder: Path) -> process.Completed:
+        chdir = f"--chdir={folder.absolute()}"
+        return process.run_process(
+            [self.sbatch, *self._cluster_option(), chdir, *options, script.absolute()],
+            environment=clean_environment(self.environment),
+            timeout_s=self.timeout_s,
+            cwd=folder,
+            whole_output=True,
+        )
+
+    def _cluster_option(self) -> list[str]:
+        return [f"--clusters={self.cluster}"] if self.cluster else []
+
+
+def _is_gone(line: str) -> bool:
+    return bool(re.search(r"Invalid job id specified|already completing or completed", line))
