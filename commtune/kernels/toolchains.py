@@ -24,7 +24,12 @@ _LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-g
 
 #: The version of a library whose header says none.
 UNKNOWN = "unknown"
-
+_ASK_XCCL = """
+import ctypes, sys
+version = ctypes.c_int()
+if ctypes.CDLL(sys.argv[1]).ncclGetVersion(ctypes.byref(version)) == 0:
+    print(version.value)
+"""
 
 #: Python's packages that make up a CUDA which the driver of CUDA 13.0 runs, and all newer ones;
 #: as they are tested.
@@ -237,6 +242,19 @@ def parse_xccl_version(header: str) -> str:
     macros = dict(re.findall(r"^#define NCCL_(MAJOR|MINOR|PATCH) (\d+)", header, re.MULTILINE))
     parts = [macros.get(part) for part in ("MAJOR", "MINOR", "PATCH")]
     return ".".join(part for part in parts if part) if all(parts) else UNKNOWN
+
+
+def ask_xccl_version(library: Path, environment: Mapping[str, str]) -> str:
+    """The version that NCCL or RCCL says of itself; ``unknown`` where it can't be loaded.
+
+    Asked in a process of its own: what is loaded here stays, and a bad library ends only that one.
+    """
+    said = _ask([sys.executable, "-c", _ASK_XCCL, str(library)], environment).strip()
+    if not said.isdecimal():
+        return UNKNOWN
+    # 2.8.4 is 2804, and 2.28.9 is 22809: one more digit since 2.9.
+    major, rest = divmod(int(said), 10_000 if int(said) >= 10_000 else 1000)
+    return f"{major}.{rest // 100}.{rest % 100}"
 
 
 def parse_version(kind: GpuKind, text: str) -> str:

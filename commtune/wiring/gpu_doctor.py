@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from commtune import process
 from commtune.cluster.machine.description import Machine
 from commtune.cluster.machine.doctor import Check, Status
 from commtune.errors import MissingComponent
-from commtune.kernels.toolchains import Toolchain, why_no_xccl
-from commtune.model import Backend, MpiFlavour, MpiInstallation
+from commtune.kernels.toolchains import UNKNOWN, Toolchain, ask_xccl_version, why_no_xccl
+from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation
 from commtune.wiring.gpus import toolchain_of
 
 _LIMIT_S = 30.0
+#: By which executables ask for them.
+_SONAMES = {GpuKind.CUDA: "libnccl.so.2", GpuKind.HIP: "librccl.so.1"}
 #: How Open MPI says that it was built with CUDA, or has a UCX that may be.
 _BUILT_WITH = re.compile(
     r"(mpi|opal)_built_with_cuda_support:value:true|mca:accelerator:(cuda|rocm):version"
@@ -37,6 +41,7 @@ def check_backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Ch
     compiler = f"{str(toolchain.kind).upper()} {toolchain.version}, {toolchain.compiler}"
     yield Check("toolchain", Status.OK, compiler)
     yield _xccl(toolchain)
+    yield from _check_loaded_xccl(toolchain, os.environ)
     staged = f"{Backend.MPI_STAGED}, {Backend.IPC_PUT}, {Backend.IPC_GET}: can be built"
     yield Check("backend", Status.OK, staged)
     if mpi is not None:
@@ -51,6 +56,34 @@ def _xccl(toolchain: Toolchain) -> Check:
     return Check(
         "backend", Status.OK, f"{Backend.XCCL}: {found.name} {found.version}, {found.library}"
     )
+
+
+def _check_loaded_xccl(toolchain: Toolchain, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Warns of an NCCL or RCCL that LD_LIBRARY_PATH puts before the one that is compiled with.
+
+    The executable keeps the folder of its own as RUNPATH, which is searched after that variable.
+    """
+    built = toolchain.xccl
+    folders = [f for f in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) if f]
+    if built is None or built.version == UNKNOWN:
+        return
+    for folder in folders:
+        library = Path(folder) / _SONAMES[toolchain.kind]
+        if not os.access(library, os.R_OK):
+            continue
+        version = ask_xccl_version(library, environment)
+        if version != built.version:
+            kept = os.pathsep.join(other for other in folders if other != folder)
+            yield Check(
+                "backend",
+                Status.WARNING,
+                f"{Backend.XCCL}: LD_LIBRARY_PATH brings {built.name} {version} ({library}), and "
+                f"the benchmark is built with {built.version}: runs end with MISMATCH. Take the "
+                f"folder out, or build with that one: {built.name}_HOME={library.parent.parent} "
+                "commtune build",
+                f"export LD_LIBRARY_PATH={shlex.quote(kept)}" if kept else "unset LD_LIBRARY_PATH",
+            )
+        return
 
 
 def _device(mpi: MpiInstallation) -> Check:

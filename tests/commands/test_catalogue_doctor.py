@@ -181,7 +181,7 @@ def test_the_command_says_it_with_the_way_to_mend_it(tmp_path: Path) -> None:
 
 def mending(folder: Path, **variables: str) -> list[str]:
     """What the doctor proposes for variables."""
-    *_, told = CommandLine(folder, extra=variables)("doctor").out.partition("To mend:\n")
+    *_, told = CommandLine(folder, extra=variables)("doctor").out.partition("To fix:\n")
     lines = [line.strip() for line in told.splitlines()]
     return [line for line in lines if line.startswith(("export ", "unset "))]
 

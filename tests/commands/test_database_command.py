@@ -12,5 +12,20 @@ from commtune.errors import NoAnswer
 
 def test_a_mistyped_file_is_no_database_to_upgrade(tmp_path: Path) -> None:
     with pytest.raises(NoAnswer, match="there is no database at"):
-        database.upgrade_schema(str(tmp_path / "typo.db"))
+        database.db_upgrade_command(str(tmp_path / "typo.db"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_path_is_one_that_sqlite3_opens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for written in (str(tmp_path / "a.db"), f"sqlite:///{tmp_path / 'a.db'}"):
+        database.db_path_command(written)
+        assert capsys.readouterr().out == f"{tmp_path / 'a.db'}\n"
+
+
+def test_a_server_is_shown_without_its_password(capsys: pytest.CaptureFixture[str]) -> None:
+    database.db_path_command("postgresql://me:secret@host/runs")
+    said = capsys.readouterr().out
+    assert "host/runs" in said
+    assert "secret" not in said

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from components import require_component
 
 from commtune import wiring
 from commtune.campaign.file import CampaignSpec, parse_campaign
@@ -264,6 +267,41 @@ def test_the_doctor_lists_backends() -> None:
     assert any(
         what.startswith("mpi-device: openmpi 4.1.6: there is no ompi_info") for what in said
     )
+
+
+@pytest.mark.usefixtures("h200s")
+@pytest.mark.parametrize(("number", "version"), [(21805, "2.18.5"), (2804, "2.8.4")])
+def test_the_doctor_says_what_a_mismatch_comes_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, version: str
+) -> None:
+    other = xccl_library(tmp_path / "other" / "lib", number)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"/elsewhere:{other}")
+    (found,) = [c for c in check_backends(machine(), OPENMPI) if c.status is Status.WARNING]
+    assert f"LD_LIBRARY_PATH brings NCCL {version}" in found.what
+    assert "the benchmark is built with 2.28.9: runs end with MISMATCH" in found.what
+    assert f"NCCL_HOME={tmp_path / 'other'} commtune build" in found.what
+    assert found.mend == "export LD_LIBRARY_PATH=/elsewhere"
+
+
+@pytest.mark.usefixtures("h200s")
+def test_the_doctor_says_nothing_of_a_library_that_fits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(xccl_library(tmp_path / "same" / "lib", 22809)))
+    assert {c.status for c in check_backends(machine(), OPENMPI)} == {Status.OK}
+
+
+def xccl_library(folder: Path, number: int) -> Path:
+    """A folder with a library that has NCCL's name and says this version."""
+    compiler = shutil.which("cc")
+    require_component("a C compiler", compiler is not None)
+    folder.mkdir(parents=True)
+    source = f"int ncclGetVersion(int *version) {{ *version = {number}; return 0; }}"
+    subprocess.run(
+        [str(compiler), "-shared", "-fPIC", "-x", "c", "-o", str(folder / "libnccl.so.2"), "-"],
+        input=source, text=True, check=True,
+    )  # fmt: skip
+    return folder
 
 
 def test_the_doctor_without_gpus_misses_nothing() -> None:

@@ -12,7 +12,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -32,6 +32,7 @@ _LEAST_PYTHON = (3, 11)
 _LEAST_SHM_BYTES = 64 * 2**20
 _LEAST_DISK_BYTES = 2**30
 
+_MOUNTS = Path("/proc/self/mountinfo")
 #: File systems shared by many nodes, where SQLite's locking can't be relied on.
 _NETWORK_FILE_SYSTEMS = frozenset(
     {
@@ -89,6 +90,24 @@ class Check:
     mend: str = ""
 
 
+def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> list[Check]:
+    """What one look finds; a place that is closed to us is a line of it, and ends nothing else.
+
+    Args:
+        area: of the line that says so.
+        look: yields checks, or returns one.
+    """
+    found: list[Check] = []
+    try:
+        seen = look()
+        for check in (seen,) if isinstance(seen, Check) else seen:
+            found.append(check)  # what was found before a failure is kept
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        found.append(Check(area, Status.WARNING, f"can't look: {place}{error.strerror}"))
+    return found
+
+
 def examine_machine(
     *,
     database: Path | None = None,
@@ -105,22 +124,22 @@ def examine_machine(
     machine = describe_machine()
     variables = os.environ if environment is None else environment
     data = platformdirs.user_data_path("commtune", appauthor=False)
-    return [
-        _check_python(),
-        _check_venv(),
-        check_compiler(),
-        _check_make(),
-        *check_mpi(project_mpi),
-        check_cores(machine),
-        check_shared_memory(Path("/dev/shm")),
-        check_gpus(machine),
-        check_slurm(machine),
-        check_database_file(
-            database or data / "commtune.db", Path("/proc/self/mountinfo").read_text()
-        ),
-        check_environment_settings(variables),
-        *check_settings_files(Path(variables.get("HOME", "/nonexistent"))),
+    file = database or data / "commtune.db"
+    looks: list[tuple[str, Callable[[], Check | Iterable[Check]]]] = [
+        ("python", _check_python),
+        ("venv", _check_venv),
+        ("compiler", check_compiler),
+        ("make", _check_make),
+        ("mpi", partial(check_mpi, project_mpi)),
+        ("cores", partial(check_cores, machine)),
+        ("shm", partial(check_shared_memory, Path("/dev/shm"))),
+        ("gpu", partial(check_gpus, machine)),
+        ("slurm", partial(check_slurm, machine)),
+        ("database", lambda: check_database_file(file, _MOUNTS.read_text())),
+        ("environment", partial(check_environment_settings, variables)),
+        ("environment", partial(check_settings_files, Path(variables.get("HOME", "/nowhere")))),
     ]
+    return [check for area, look in looks for check in collect_checks(area, look)]
 
 
 def _check_python() -> Check:
@@ -161,6 +180,9 @@ def check_mpi(project_mpi: Sequence[Path]) -> Iterator[Check]:
         if isinstance(found, MpiInstallation):
             what = f"{name}: {found.flavour} {found.version}, {found.compiler}"
             yield Check("mpi", Status.OK, what)
+        elif isinstance(found, OSError):
+            what = f"{name}: can't look: {found.filename}: {found.strerror}"
+            yield Check("mpi", Status.WARNING, what)
         elif name == "path":
             yield Check("mpi", Status.OK, f"path: {found.message}; wheels serve as well")
         elif not some and name == "wheel:mpich":
@@ -193,7 +215,7 @@ def check_shared_memory(folder: Path) -> Check:
         size = shutil.disk_usage(folder)
     except OSError as error:
         return Check("shm", Status.MISSING, f"{folder}: {error.strerror}")
-    what = f"{folder}: {_size(size.free)} free of {_size(size.total)}"
+    what = f"{folder}: {_gib(size.free)} free of {_gib(size.total)}"
     if size.free < _LEAST_SHM_BYTES:
         mend = f"sudo mount -o remount,size={_LEAST_SHM_BYTES * 4} {folder}"
         return Check("shm", Status.WARNING, what + ": too little for some settings", mend)
@@ -218,16 +240,17 @@ def check_slurm(machine: Machine) -> Check:
 
 def check_database_file(file: Path, mountinfo: str) -> Check:
     """Whether the database's file or folder can be written, has room, and is on a local disk."""
-    existing = next(folder for folder in file.absolute().parents if folder.exists())
+    # os.access, as Path.exists raises in folders that are closed to us.
+    existing = next(f for f in file.absolute().parents if os.access(f, os.F_OK))
     closed = existing if not os.access(existing, os.W_OK | os.X_OK) else None
-    if closed is None and file.exists() and not os.access(file, os.W_OK):
+    if closed is None and os.access(file, os.F_OK) and not os.access(file, os.W_OK):
         closed = file
     if closed is not None:
         mend = f"export COMMTUNE_DB=sqlite:////tmp/commtune-{os.getuid()}.sqlite"
         return Check("database", Status.MISSING, f"can't write to {closed}", mend)
     kind = file_system_of(existing.resolve(), mountinfo)
     free = shutil.disk_usage(existing).free
-    what = f"{file}: {kind}, {_size(free)} free"
+    what = f"{file}: {kind}, {_gib(free)} free"
     if kind in _NETWORK_FILE_SYSTEMS:
         mend = f"export COMMTUNE_DB=sqlite:////var/tmp/commtune-{os.getuid()}.sqlite"
         return Check("database", Status.WARNING, what + "; a network file system: slower", mend)
@@ -297,10 +320,10 @@ def _install_package(what: str) -> str:
     return ""
 
 
-def _attempt(find: Callable[[], MpiInstallation]) -> MpiInstallation | CommtuneError:
+def _attempt(find: Callable[[], MpiInstallation]) -> MpiInstallation | CommtuneError | OSError:
     try:
         return find()
-    except CommtuneError as error:
+    except (CommtuneError, OSError) as error:
         return error
 
 
@@ -325,11 +348,5 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
-def _size(count: int) -> str:
-    """Bytes for a person: ``1.5 GiB``."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
+def _gib(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB"

