@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from commtune.app.exporting import write_export
 from commtune.app.progress import LineReporter
 from commtune.campaign.file import load_campaign, parse_campaign
 from commtune.commands.measure.operands import read_operand, remarks_on
-from commtune.commands.profiles.export import _write
 from commtune.commands.profiles.report import _places
 from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, UserError
@@ -62,7 +62,7 @@ def test_a_report_is_no_pdf_and_no_folder_of_that_name(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError) as raised:
-        _write(tmp_path / "no such" / "x", "text")
+        write_export(tmp_path / "no such" / "x", "text")
     assert raised.value.hint == f"mkdir -p '{tmp_path}/no such'"
 
 

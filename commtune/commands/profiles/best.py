@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commtune.commands import text
-from commtune.commands.options import DbOption, JsonOption
-from commtune.commands.profiles.best_order import (
+from commtune.app.ranking import (
     Standing,
     conditions_of,
     find_standing,
     rank_answers,
     sure_points,
 )
+from commtune.commands import text
+from commtune.commands.options import DbOption, JsonOption
 from commtune.db.queries.query_results import BestRow
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, PointEvidence, Verdict

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
-from commtune.commands import text
+from commtune import formatting
 from commtune.db.queries.query_results import BestRow
 from commtune.model import Backend, PointEvidence, Timing, Verdict, Workload
 from commtune.tuner.outcome.detectability import is_ruled_out
@@ -74,7 +74,7 @@ def conditions_of(row: BestRow) -> str:
 
     Profiles from before streams told their window have it from their campaign.
     """
-    _, known, pattern = text.split_note(row.note)[0].partition("pattern: ")
+    _, known, pattern = formatting.split_note(row.note)[0].partition("pattern: ")
     if not known and "operation" in row.workload:
         pattern = Workload.of_plain(row.workload).pattern
     return "; ".join(filter(None, [_beside(row), pattern and f"pattern: {pattern}"]))
@@ -85,7 +85,7 @@ def _beside(row: BestRow) -> str:
 
     Profiles from before they told how they were timed have it from their campaign, too.
     """
-    said = text.split_note(row.note)[0].partition("pattern:")[0].rstrip("; ")
+    said = formatting.split_note(row.note)[0].partition("pattern:")[0].rstrip("; ")
     if "timed:" in said or not row.timing:
         return said
     timed = Timing(**row.timing).said
@@ -100,7 +100,7 @@ def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
     """
     return (
         row.simulated,
-        text.is_noisy(row.note),
+        formatting.is_noisy(row.note),
         _nativeness(row.backend),
         not find_standing(row).is_decided,
     )
