@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from commtune.db.connection.location import shown_url
+from commtune.documents.habits import read_operation, read_sizes
 from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.errors import UserError
-from commtune.model import Backend
+from commtune.formatting import without_infinities
+from commtune.model import Configuration, Operation
 
 
 def database_flag(db: str | None) -> str:
@@ -19,7 +25,7 @@ def database_flag(db: str | None) -> str:
     return f" --db {shlex.quote(shown_url(db))}" if db else ""
 
 
-def one_of(flag: str, word: str, known: Sequence[str]) -> str:
+def word_flag(flag: str, word: str, known: Sequence[str]) -> str:
     """The word, if it is known.
 
     Raises:
@@ -30,17 +36,87 @@ def one_of(flag: str, word: str, known: Sequence[str]) -> str:
     raise UserError(f"{flag}: {quote_value(word)} is not known here", hint=suggest(word, known))
 
 
-def emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:
-    """The number of nodes that one machine is to be; 0 for none.
+def operation_flag(word: str) -> Operation:
+    """``--op``; words of other benchmarks are understood, and a note says how.
 
     Raises:
-        UserError: the backend can't, or ranks can't be shared evenly.
+        UserError: no operation is called so.
     """
-    if nodes and backend is not Backend.XCCL:
-        raise UserError("--emulate-nodes is for --backend xccl only", hint="leave it out")
-    if nodes and (nodes < 2 or ranks % nodes):
-        raise UserError(
-            f"--emulate-nodes: {ranks} ranks can't be shared evenly by {nodes} nodes",
-            hint="give each of two nodes or more as many ranks as the others",
-        )
-    return nodes
+    try:
+        operation, remark = read_operation(word)
+    except UserError as error:
+        raise UserError(f"--op: {error.message}", hint=error.hint) from error
+    _note("--op", remark)
+    return operation
+
+
+def sizes_flag(written: str) -> tuple[int, ...]:
+    """``--sizes``, bytes; ``1M`` is understood as nccl-tests does, and a note says so.
+
+    Raises:
+        UserError: what can't be read, with how it is written.
+    """
+    from commtune.campaign.workload import parse_sizes  # slow, and `best` needs no ranges
+
+    spelt, remark = read_sizes(written)
+    try:
+        found = parse_sizes(spelt if ".." in spelt else spelt.split(","))
+    except QuantityError as error:
+        raise UserError(f"--sizes: {error.message}", hint=error.hint) from error
+    _note("--sizes", remark)
+    return found
+
+
+def bytes_flag(written: str) -> int:
+    """``--bytes``, read as sizes are.
+
+    Raises:
+        UserError: with how sizes are written.
+    """
+    spelt, remark = read_sizes(written)
+    try:
+        found = parse_bytes(spelt)
+    except QuantityError as error:
+        raise UserError(f"--bytes {written}: {error}", hint="write 8, 64KiB or 1MiB") from error
+    _note("--bytes", remark)
+    return found
+
+
+def _note(flag: str, remark: str) -> None:
+    if remark:
+        print(f"note: {flag} {remark}", file=sys.stderr)
+
+
+def settings_flag(settings: Iterable[str]) -> Configuration:
+    """``-x NAME=VALUE``, as often as it was given.
+
+    Raises:
+        UserError: one of them has no name, or no value.
+    """
+    values = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise UserError(f"-x {setting}: no value", hint="write -x NAME=VALUE")
+        values[name] = value
+    return Configuration(values)
+
+
+def seconds_flag(flag: str, written: str) -> float:
+    """A time from the command line.
+
+    Raises:
+        UserError: it is none, or not above 0.
+    """
+    try:
+        found = parse_seconds(written)
+    except QuantityError as error:
+        raise UserError(f"{flag}: {error.message}", hint=error.hint) from error
+    if found <= 0:
+        raise UserError(f"{flag} {written}: no time at all", hint="write 30s or 5min")
+    return found
+
+
+def print_json(data: Any) -> None:
+    """Prints plain data for programs; ``null`` stands where JSON has no word for a number."""
+    print(json.dumps(without_infinities(data), indent=2, allow_nan=False))

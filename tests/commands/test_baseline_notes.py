@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.commands.measure.operands import set_notes
+from commtune.app.operands import set_notes
 from commtune.systems.reference_settings import find_reference_settings
 
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from commtune.commands.measure.bench import (
-    Settings,
-    ShapeFlags,
-    TimingFlags,
-    describe_run,
-    limit_s,
-    request_of,
-)
+from commtune.app.benchmarking import time_limit_s
+from commtune.commands.measure.bench import BenchOptions, describe_run, request_of
 from commtune.errors import UserError
 from commtune.model import Backend, PatternParameters
 
-_ASKED = Settings("allreduce", 2, "8", (), "auto", "float32", "0.05s")
+_ASKED = BenchOptions(time_cap="0.05s")
 
 
 @pytest.mark.parametrize(
@@ -75,8 +70,13 @@ def test_a_command_is_for_campaigns() -> None:
 
 
 def test_flags_of_patterns_make_a_shape() -> None:
-    flags = ShapeFlags(group_size=2, active=2, direction="bidirectional", rotate="yes")
-    workload = request_of(replace(_ASKED, op="rail", ranks=4, shape=flags)).workload
+    flags: dict[str, Any] = {
+        "group_size": 2,
+        "active": 2,
+        "direction": "bidirectional",
+        "rotate": "yes",
+    }
+    workload = request_of(replace(_ASKED, op="rail", ranks=4, **flags)).workload
     assert workload.shape == PatternParameters(group_size=2, active=2, direction="bidirectional")
     assert workload.rotate
     assert workload.words == (
@@ -92,8 +92,8 @@ def test_a_group_is_the_ranks_of_an_emulated_node() -> None:
 
 
 def test_the_backend_follows_from_those_inside_and_between() -> None:
-    flags = ShapeFlags(inside="ipc-put", between="xccl")
-    workload = request_of(replace(_ASKED, op="striping", ranks=4, shape=flags)).workload
+    flags: dict[str, Any] = {"inside": "ipc-put", "between": "xccl"}
+    workload = request_of(replace(_ASKED, op="striping", ranks=4, **flags)).workload
     assert (workload.backend, workload.shape.inside) == (Backend.XCCL, "ipc-put")
 
 
@@ -102,128 +102,133 @@ def test_the_backend_follows_from_those_inside_and_between() -> None:
     [
         (
             "rail",
-            ShapeFlags(group_size=3),
+            {"group_size": 3},
             "--group-size: 4 ranks don't make groups of 3",
             "nearest: 2",
         ),
         (
             "rail",
-            ShapeFlags(group_size=2, active=3),
+            {"group_size": 2, "active": 3},
             "--active: 3 active ranks are more",
             "nearest: 2",
         ),
-        ("rail", ShapeFlags(direction="up"), "--direction: 'up' is not known here", ""),
-        ("rail", ShapeFlags(rotate="maybe"), "--rotate: 'maybe' is not known here", ""),
-        ("rail", ShapeFlags(group_size=0), "--group-size: 0 is out of range", "from 1"),
+        ("rail", {"direction": "up"}, "--direction: 'up' is not known here", ""),
+        ("rail", {"rotate": "maybe"}, "--rotate: 'maybe' is not known here", ""),
+        ("rail", {"group_size": 0}, "--group-size: 0 is out of range", "from 1"),
         (
             "ring",
-            ShapeFlags(group_size=2),
+            {"group_size": 2},
             "--group-size: ring has no group_size",
             "--op rail or asymmetric",
         ),
         (
             "rail",
-            ShapeFlags(inside="xccl"),
+            {"inside": "xccl"},
             "--inside: rail has no inside",
             "--op matrix or striping",
         ),
         (
             "striping",
-            ShapeFlags(inside="mpi-host", between="xccl"),
+            {"inside": "mpi-host", "between": "xccl"},
             "--inside: mpi-host works on host memory, and the backend xccl on device memory",
             "--backend mpi-host",
         ),
         (
             "matrix",
-            ShapeFlags(matrix="~no-such-user/m"),
+            {"matrix": "~no-such-user/m"},
             "--matrix: ~no-such-user is nobody's",
             "",
         ),
-        ("matrix", ShapeFlags(matrix="nowhere.txt"), "--matrix: .*nowhere.txt can't be read", ""),
+        ("matrix", {"matrix": "nowhere.txt"}, "--matrix: .*nowhere.txt can't be read", ""),
     ],
 )
 def test_flags_that_do_not_fit_are_refused_by_their_names(
-    operation: str, flags: ShapeFlags, message: str, hint: str
+    operation: str, flags: dict[str, Any], message: str, hint: str
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        request_of(replace(_ASKED, op=operation, ranks=4, shape=flags))
+        request_of(replace(_ASKED, op=operation, ranks=4, **flags))
     assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (TimingFlags(), "timed one by one"),
-        (TimingFlags(mode="batched"), "timed in batches of 20"),
-        (TimingFlags(timer="device"), "timed by the device's clock"),
+        ({}, "timed one by one"),
+        ({"mode": "batched"}, "timed in batches of 20"),
+        ({"timer": "device"}, "timed by the device's clock"),
         (
-            TimingFlags("batched", 100, "device", "yes"),
+            {"mode": "batched", "operations": 100, "timer": "device", "graph": "yes"},
             "timed in batches of 100, recorded as graphs, by the device's clock",
         ),
     ],
 )
-def test_operations_are_timed_as_campaigns_time_them(flags: TimingFlags, words: str) -> None:
-    request = request_of(replace(_ASKED, backend="xccl", timing=flags))
+def test_operations_are_timed_as_campaigns_time_them(flags: dict[str, Any], words: str) -> None:
+    request = request_of(replace(_ASKED, backend="xccl", **flags))
     assert (
         describe_run(request, "mpich 5.0.2") == f"allreduce, 2 ranks, xccl, mpich 5.0.2, {words}"
     )
-    plain = replace(_ASKED, timing=TimingFlags("blocking", None, "wall", "no"))
+    plain = replace(_ASKED, mode="blocking", operations=None, timer="wall", graph="no")
     assert describe_run(request_of(plain), "mpich 5.0.2") == "allreduce, 2 ranks, mpich 5.0.2"
 
 
 @pytest.mark.parametrize(
     ("backend", "flags", "message", "hint"),
     [
-        ("xccl", TimingFlags("bached"), "--mode: 'bached' is not known here", "nearest: batched"),
-        ("xccl", TimingFlags(timer="cpu"), "--timer: 'cpu' is not known here", "known: wall, "),
-        ("xccl", TimingFlags(graph="1"), "--graph: '1' is not known here", "known: yes, no"),
-        ("xccl", TimingFlags("batched", 0), "--operations: 0 is out of range", "from 1 to 100000"),
+        ("xccl", {"mode": "bached"}, "--mode: 'bached' is not known here", "nearest: batched"),
+        ("xccl", {"timer": "cpu"}, "--timer: 'cpu' is not known here", "known: wall, "),
+        ("xccl", {"graph": "1"}, "--graph: '1' is not known here", "known: yes, no"),
         (
             "xccl",
-            TimingFlags(operations=20),
+            {"mode": "batched", "operations": 0},
+            "--operations: 0 is out of range",
+            "from 1 to 100000",
+        ),
+        (
+            "xccl",
+            {"operations": 20},
             "--operations: operations are counted for batches only",
             "add `--mode batched`, or take it out",
         ),
         (
             "xccl",
-            TimingFlags(graph="yes"),
+            {"graph": "yes"},
             "--graph: a graph is a recorded batch",
             "add `--mode batched`",
         ),
-        ("", TimingFlags("batched"), "--mode: the backend mpi-host enqueues", "--backend xccl"),
+        ("", {"mode": "batched"}, "--mode: the backend mpi-host enqueues", "--backend xccl"),
         (
             "python-host",
-            TimingFlags(timer="device"),
+            {"timer": "device"},
             "--timer: the backend python-host has no clock on the device",
             "write --timer wall, or measure with --backend xccl",
         ),
         (
             "",
-            TimingFlags("batched", graph="yes"),
+            {"mode": "batched", "graph": "yes"},
             "--graph: the backend mpi-host can't be recorded",
             "take it out",
         ),
     ],
 )
 def test_ways_of_timing_that_a_backend_does_not_have_are_refused(
-    backend: str, flags: TimingFlags, message: str, hint: str
+    backend: str, flags: dict[str, Any], message: str, hint: str
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        request_of(replace(_ASKED, backend=backend, timing=flags))
+        request_of(replace(_ASKED, backend=backend, **flags))
     assert hint in caught.value.hint
 
 
 def test_two_backends_have_no_stream_in_common() -> None:
-    shape = ShapeFlags(inside="ipc-put", between="xccl")
-    striping = replace(_ASKED, op="striping", ranks=4, shape=shape)
+    shape: dict[str, Any] = {"inside": "ipc-put", "between": "xccl"}
+    striping = replace(_ASKED, op="striping", ranks=4, **shape)
     with pytest.raises(UserError, match="--mode: with backends inside, between"):
-        request_of(replace(striping, timing=TimingFlags("batched")))
+        request_of(replace(striping, mode="batched"))
 
 
 def test_a_run_has_time_for_all_pairs() -> None:
     pairs = replace(_ASKED, op="pairs", ranks=100, sizes="8,64", time_cap="0.1s")
-    assert limit_s(request_of(pairs)) == pytest.approx(3 * 100 * 99 * 2 * 0.1)
-    assert limit_s(request_of(replace(pairs, ranks=4))) == 600
+    assert time_limit_s(request_of(pairs)) == pytest.approx(3 * 100 * 99 * 2 * 0.1)
+    assert time_limit_s(request_of(replace(pairs, ranks=4))) == 600
 
 
 def test_more_pairs_than_can_be_read_are_refused() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from commtune.commands.measure.compare_workload import Flags, workload_asked
+from commtune.app.comparison import WorkloadChanges, merge_workload
+from commtune.commands.measure.compare import read_changes
 from commtune.db.queries.description import CampaignDescription
 from commtune.db.queries.query_results import StackRecord, SystemRecord
 from commtune.errors import UserError
@@ -12,14 +15,14 @@ from commtune.model import Backend, Operation, PatternParameters, Workload
 
 
 def test_without_flags_it_is_an_allreduce_on_the_host() -> None:
-    workload = workload_asked(Flags(), None)
+    workload = merge_workload(WorkloadChanges(), None)
     assert (workload.operation, workload.backend) == (Operation.ALLREDUCE, Backend.MPI_HOST)
     assert (workload.ranks, workload.emulated_nodes) == (2, 0)
 
 
 def test_settings_of_nccl_are_compared_by_its_backend() -> None:
-    flags = Flags(op="alltoall", ranks=4, sizes="8,1MiB", backend="xccl", emulate_nodes=2)
-    workload = workload_asked(flags, None)
+    changes = read_changes("alltoall", ranks=4, sizes="8,1MiB", backend="xccl", emulate_nodes=2)
+    workload = merge_workload(changes, None)
     assert (workload.operation, workload.backend) == (Operation.ALLTOALL, Backend.XCCL)
     assert (workload.ranks, workload.emulated_nodes) == (4, 2)
     assert workload.sizes == (8, 2**20)
@@ -33,15 +36,19 @@ def stored(workload: Workload) -> CampaignDescription:
 
 
 @pytest.mark.parametrize(
-    ("emulated", "flags", "message"),
+    ("emulated", "changes", "message"),
     [
-        (2, Flags(ranks=12), "--ranks: groups of 4 lie across the borders of nodes with 6 ranks"),
-        (2, Flags(ranks=10), "--ranks: 10 ranks don't make groups of 4"),
-        (0, Flags(ranks=10), "--ranks: 10 ranks don't make groups of 4"),
+        (
+            2,
+            WorkloadChanges(ranks=12),
+            "--ranks: groups of 4 lie across the borders of nodes with 6 ranks",
+        ),
+        (2, WorkloadChanges(ranks=10), "--ranks: 10 ranks don't make groups of 4"),
+        (0, WorkloadChanges(ranks=10), "--ranks: 10 ranks don't make groups of 4"),
     ],
 )
 def test_groups_of_a_profile_lie_within_emulated_nodes(
-    emulated: int, flags: Flags, message: str
+    emulated: int, changes: WorkloadChanges, message: str
 ) -> None:
     rail = Workload(
         Operation.RAIL,
@@ -52,43 +59,43 @@ def test_groups_of_a_profile_lie_within_emulated_nodes(
         shape=PatternParameters(4),
     )
     with pytest.raises(UserError) as caught:
-        workload_asked(flags, stored(rail))
+        merge_workload(changes, stored(rail))
     assert caught.value.message.startswith(message)
     assert caught.value.hint == "leave --ranks out"
-    assert workload_asked(Flags(ranks=16), stored(rail)).shape.group_size == 4
+    assert merge_workload(WorkloadChanges(ranks=16), stored(rail)).shape.group_size == 4
 
 
 def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
     rail = Workload(Operation.RAIL, (8,), 24, backend=Backend.XCCL, shape=PatternParameters(3))
-    assert workload_asked(Flags(emulate_nodes=4), stored(rail)).emulated_nodes == 4
+    assert merge_workload(WorkloadChanges(emulate_nodes=4), stored(rail)).emulated_nodes == 4
     with pytest.raises(UserError, match="--emulate-nodes: groups of 3 lie across") as caught:
-        workload_asked(Flags(emulate_nodes=3), stored(rail))
+        merge_workload(WorkloadChanges(emulate_nodes=3), stored(rail))
     assert caught.value.hint == "leave --emulate-nodes out"
 
 
 @pytest.mark.parametrize(
     ("flags", "message", "hint"),
     [
-        (Flags(op="allredcue"), "--op: 'allredcue' is not known here", "allreduce"),
-        (Flags(backend="nccl"), "--backend: 'nccl' is not known here", "xccl"),
-        (Flags(backend="command"), "--backend: 'command' is not known here", ""),
-        (Flags(emulate_nodes=2), "--emulate-nodes is for --backend xccl only", "leave it out"),
+        ({"op": "allredcue"}, "--op: 'allredcue' is not known here", "allreduce"),
+        ({"backend": "nccl"}, "--backend: 'nccl' is not known here", "xccl"),
+        ({"backend": "command"}, "--backend: 'command' is not known here", ""),
+        ({"emulate_nodes": 2}, "--emulate-nodes is for --backend xccl only", "leave it out"),
         (
-            Flags(backend="xccl", ranks=3, emulate_nodes=2),
+            {"backend": "xccl", "ranks": 3, "emulate_nodes": 2},
             "--emulate-nodes: 3 ranks can't be shared evenly by 2 nodes",
             "as many ranks as the others",
         ),
-        (Flags(sizes="8,64K"), "--sizes: ", "64KiB"),
+        ({"sizes": "8,64KB"}, "--sizes: ", "64KiB"),
         (
-            Flags(sizes="3,8"),
+            {"sizes": "3,8"},
             "--sizes: 3 B is less than one element of float32 (4 bytes)",
             "write sizes of 4 B or more",
         ),
-        (Flags(ranks=1), "--ranks: 1 is out of range", "from 2"),
+        ({"ranks": 1}, "--ranks: 1 is out of range", "from 2"),
     ],
 )
-def test_what_is_wrong_is_named(flags: Flags, message: str, hint: str) -> None:
+def test_what_is_wrong_is_named(flags: dict[str, Any], message: str, hint: str) -> None:
     with pytest.raises(UserError) as caught:
-        workload_asked(flags, None)
+        merge_workload(read_changes(**flags), None)
     assert caught.value.message.startswith(message)
     assert hint in caught.value.hint

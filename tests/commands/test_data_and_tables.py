@@ -15,6 +15,7 @@ from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune import formatting
+from commtune.app.comparison import ComparisonResult
 from commtune.commands.measure import compare
 from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database
@@ -98,7 +99,7 @@ def test_rows_of_one_machine_speed_are_told_from_those_together(slow_share: floa
     ).run()
     mpi = MpiInstallation(MpiFlavour.MPICH, "5.0.2", Path("/"), Path("/c"), Path("/l"))
     names = {Arm.A: "default", Arm.B: "OTHER=1"}
-    question = compare.Question(names, sides, workload, Timing(), mpi, 12.0)
-    said = compare.comparison_summary(question, found)
+    result = ComparisonResult(names, sides, workload, mpi, "mpich 5.0.2", found)
+    said = compare.comparison_summary(result)
     assert ("95 % each" in said) is ("slow" in said) is bool(slow_share)
-    strict(json.dumps(formatting.without_infinities(compare.comparison_data(question, found))))
+    strict(json.dumps(formatting.without_infinities(compare.comparison_data(result))))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from commtune.commands.measure import compare
 from commtune.commands.profiles import verify
@@ -33,7 +32,7 @@ def verification(**changes: Any) -> Verification:
 
 
 def of_profile(found: Verification) -> list[str]:
-    return verify._remarks(cast(Any, SimpleNamespace(changes=())), found)
+    return verify._remarks(found, ())
 
 
 def test_nothing_lost_is_not_mentioned() -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import database_values as given
 import pytest
 
+from commtune.app import nominal_share
 from commtune.commands.campaigns import status
-from commtune.commands.profiles import best, nominal_share
+from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.formatting import format_percent
@@ -154,7 +155,7 @@ def test_best_finds_its_share_without_the_parser_of_descriptions(store: Store, u
     """That takes longer to load than all the rest of the answer."""
     confirmed(store, LEONARDO, backend="xccl", nodes=2, ranks=8, points=(given.point(MIB),))
     program = (
-        "import sys; from commtune.commands import best; "
+        "import sys; from commtune.commands.profiles import best; "
         "question = best.Question('allreduce', '1MiB', *[None] * 5); "
         "best.run(question, sys.argv[1], json_output=False); "
         "print(*{'pydantic', 'yaml', 'commtune.spaces'} & set(sys.modules))"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from commtune.commands.profiles import nominal_share
+from commtune.app import nominal_share
 from commtune.model import Measurement, Operation, RunRequest, RunResult
 from commtune.model.run_costs import cost_of
 

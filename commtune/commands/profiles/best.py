@@ -26,7 +26,7 @@ from commtune.tuner.outcome.detectability import describe_detectability, is_rule
 from commtune.tuner.outcome.displayed_points import displayed_points
 
 if TYPE_CHECKING:
-    from commtune.commands.profiles.nominal_share import Share
+    from commtune.app.nominal_share import Share
 
 
 #: Answers that are printed as JSON; those below the first one in words; of a command, letters.
@@ -105,7 +105,7 @@ def _share(row: BestRow, db: str | None) -> Share | None:
     stored = describe_campaign(database_url(db), row.campaign)
     if on_host and "fabric" not in stored.settings:
         return None
-    from commtune.commands.profiles.nominal_share import of_answer
+    from commtune.app.nominal_share import of_answer
 
     return of_answer(row, stored, db)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commtune.commands.profiles.stored import find_profile
+from commtune.app.stored import find_profile
 from commtune.db.queries.description import CampaignDescription
 from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
@@ -22,7 +22,7 @@ _FILE = "name a file with a NAME=VALUE on each line"
 
 
 @dataclass(frozen=True)
-class Named:
+class Operand:
     """One side, as it was written.
 
     Attributes:
@@ -38,23 +38,23 @@ class Named:
     baseline: ReferenceSettings | None = None
 
 
-def read_operand(written: str, db: str | None) -> Named:
+def read_operand(written: str, db: str | None) -> Operand:
     """What a side means: ``default``, ``@FILE``, ``baseline:NAME``, settings, or a profile.
 
     Raises:
         UserError, UnknownName: it is none of them.
     """
     if written == "default":
-        return Named(written, Configuration())
+        return Operand(written, Configuration())
     if written.startswith("@"):
-        return Named(written, _from_file(Path(written[1:])))
+        return Operand(written, _from_file(Path(written[1:])))
     if written.startswith(PREFIX):
         found = find_reference_settings(written)
-        return Named(written, Configuration(found.settings), baseline=found)
+        return Operand(written, Configuration(found.settings), baseline=found)
     if "=" in written:
-        return Named(written, _settings(written))
+        return Operand(written, _settings(written))
     answer, stored = find_profile(written, db)
-    return Named(written, answer.profile.configuration, answer.pinned, stored)
+    return Operand(written, answer.profile.configuration, answer.pinned, stored)
 
 
 def _settings(written: str) -> Configuration:
@@ -90,7 +90,7 @@ def _setting(word: str, where: str) -> tuple[str, str]:
     return name, value
 
 
-def with_pins(named: Mapping[Arm, Named]) -> dict[Arm, Configuration]:
+def with_pins(named: Mapping[Arm, Operand]) -> dict[Arm, Configuration]:
     """What each side sets: a profile its pins too, and the other side these same pins.
 
     Pins belong to the baseline that a profile was measured against; a side's own settings win.
@@ -104,7 +104,21 @@ def with_pins(named: Mapping[Arm, Named]) -> dict[Arm, Configuration]:
     }
 
 
-def remarks_on(one: Named, found: Mapping[str, str]) -> list[str]:
+def operand_notes(
+    one: Operand, versions: Mapping[str, str], libraries: Collection[str]
+) -> Iterator[str]:
+    """What to know of one side before it is measured.
+
+    Args:
+        versions: of libraries, as far as they are known.
+        libraries: whose variables have an effect in these runs.
+    """
+    yield from remarks_on(one, versions)
+    if one.baseline is not None:
+        yield from set_notes(one.baseline, libraries)
+
+
+def remarks_on(one: Operand, found: Mapping[str, str]) -> list[str]:
     """What the catalogue says of settings that somebody typed, as ``commtune doctor`` does.
 
     Args:

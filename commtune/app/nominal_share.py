@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from commtune.commands import text
+from commtune import formatting as text
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import CampaignDescription, benchmark_header
 from commtune.db.queries.query_results import BestRow

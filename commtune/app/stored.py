@@ -17,7 +17,6 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries.description import CampaignDescription, describe_campaign
 from commtune.db.queries.profiles import load_profile
 from commtune.db.queries.query_results import LIBRARIES, ProfileAnswer
-from commtune.documents.quantities import QuantityError, parse_seconds
 from commtune.errors import UserError
 from commtune.model import MpiInstallation, Operation, Timing, Workload
 from commtune.spaces import Space
@@ -149,18 +148,3 @@ def _cut_again(
     if str(mpi.flavour) != stored.what["mpi"]["flavour"]:
         return spec  # whoever can't do with another library says so
     return wiring.fit_campaign(spec, mpi, lambda: stored.space.get(CUT_TO), protected={})
-
-
-def seconds_flag(flag: str, written: str) -> float:
-    """A time from the command line.
-
-    Raises:
-        UserError: it is none, or not above 0.
-    """
-    try:
-        found = parse_seconds(written)
-    except QuantityError as error:
-        raise UserError(f"{flag}: {error.message}", hint=error.hint) from error
-    if found <= 0:
-        raise UserError(f"{flag} {written}: no time at all", hint="write 30s or 5min")
-    return found

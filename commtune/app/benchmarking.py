@@ -1,0 +1,128 @@
+"""One run of the benchmark, and what a library makes of settings."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune import wiring
+from commtune.errors import EnvironmentFault
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Execution,
+    MpiInstallation,
+    RunRequest,
+    RunResult,
+)
+from commtune.tuner.effective.settings import (
+    DID,
+    NOTE,
+    Setting,
+    Told,
+    effective_configuration,
+    group_executions,
+    settings_of,
+)
+from commtune.tuner.ports import Benchmark
+
+__all__ = [
+    "DID",
+    "NOTE",
+    "BenchmarkRun",
+    "Told",
+    "TraceResult",
+    "effective_configuration",
+    "run_benchmark",
+    "trace_settings",
+]
+
+#: Wall seconds that a run may take: so many at least, or so many times what was asked for.
+_LIMIT_S, _LIMIT_FACTOR = 600.0, 3.0
+_TRACE_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class BenchmarkRun:
+    """A run that is over, good or not."""
+
+    request: RunRequest
+    mpi: MpiInstallation
+    result: RunResult
+
+
+@dataclass(frozen=True)
+class TraceResult:
+    """What a library made of settings.
+
+    Attributes:
+        library: its name and version, for people.
+        default: what it does without them.
+    """
+
+    library: str
+    execution: Execution
+    default: Execution
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """What became of each setting, by its name."""
+        return settings_of(self.execution)
+
+
+def run_benchmark(request: RunRequest, mpi: str = "auto") -> BenchmarkRun:
+    """Makes one run, which is not stored.
+
+    Args:
+        mpi: which MPI: its folder, compiler, name, or ``auto``.
+
+    Raises:
+        MissingComponent, UserError: this machine lacks what the run needs.
+    """
+    found = wiring.find_named_mpi(mpi)
+    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+        benchmark = wiring.prepare_benchmark(found, None, request.workload, Path(folder))
+        return BenchmarkRun(
+            request, found, wiring.run_once(benchmark, request, time_limit_s(request))
+        )
+
+
+def time_limit_s(request: RunRequest) -> float:
+    """Wall seconds that a run may take."""
+    workload = request.workload
+    measurements = len(workload.sizes) * workload.measured_a_size
+    return max(_LIMIT_S, _LIMIT_FACTOR * measurements * request.timing.time_cap_s)
+
+
+def trace_settings(request: RunRequest, mpi: str = "auto") -> TraceResult:
+    """What the library says that it does under a run's configuration, and by default.
+
+    Raises:
+        EnvironmentFault: a run under one of them did not come to its end.
+        MissingComponent, UserError: this machine lacks what the run needs.
+    """
+    found = wiring.find_named_mpi(mpi)
+    configuration = request.configuration
+    both = [DEFAULT] if configuration.is_default else [DEFAULT, configuration]
+    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+        prepared = wiring.prepare_benchmark(found, None, request.workload, Path(folder))
+        benchmark = wiring.watch_variables(prepared, tuple(configuration))
+        traces = group_executions([_trace(benchmark, request, each) for each in both])
+    library = wiring.library_words(request.workload.backend, found)
+    return TraceResult(library, traces[-1], traces[0])
+
+
+def _trace(benchmark: Benchmark, request: RunRequest, configuration: Configuration) -> Execution:
+    own = RunRequest(uuid.uuid4().hex, configuration, request.workload, request.timing)
+    execution = benchmark.trace(own, _TRACE_LIMIT_S)
+    if execution is not None:
+        return execution
+    flags = " ".join(f"-x {name}={value}" for name, value in configuration.items())
+    raise EnvironmentFault(
+        f"the run did not come to its end under {configuration}",
+        hint=f"see why: commtune bench --op {request.workload.operation} "
+        f"--ranks {request.workload.ranks} {flags}".rstrip(),
+    )

@@ -1,0 +1,284 @@
+"""Measuring a stored profile again: what is asked, on which machine, and what came of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from commtune import wiring
+from commtune.app.stored import find_profile, on_slurm_again, plan_of
+from commtune.app.tuning import LOOK_AT
+from commtune.campaign.plan import Plan
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.db.codec import list_differences
+from commtune.db.queries.description import CampaignDescription
+from commtune.db.queries.query_results import ProfileAnswer
+from commtune.db.storage.records import CampaignRecord
+from commtune.db.storage.store import Store
+from commtune.errors import UserError
+from commtune.formatting import format_count, format_ranks, format_wall_time
+from commtune.model import DEFAULT, MpiInstallation, Phase, content_key
+from commtune.tuner.execution.runner import Runner, time_limit
+from commtune.tuner.execution.session import Session
+from commtune.tuner.ports import Batches, Benchmark, Reporter
+from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.verification.claims import (
+    OTHER_SHARES,
+    Claim,
+    SizeVerification,
+    VerificationVerdict,
+    claim_of,
+)
+from commtune.tuner.verification.phase import Verification, VerifyPhase
+from commtune.wiring import records
+from commtune.wiring.on_slurm import OnSlurm
+
+__all__ = [
+    "OTHER_SHARES",
+    "SizeVerification",
+    "Verification",
+    "VerificationResult",
+    "VerificationVerdict",
+    "verify",
+]
+
+
+@dataclass(frozen=True)
+class VerificationResult:
+    """What came of measuring a profile again.
+
+    Attributes:
+        profile: CAMPAIGN/PROFILE.
+        stated_at: when the profile was made, seconds since 1970.
+        mpi: the library of today's runs.
+        campaign: the campaign that today's runs are stored with.
+        changes: what changed since the profile was made, in words; then today's runs are a
+            campaign of their own.
+        verification: the finding and its evidence.
+    """
+
+    profile: str
+    stated_at: float
+    claim: Claim
+    plan: Plan
+    mpi: MpiInstallation
+    campaign: str
+    changes: tuple[str, ...]
+    verification: Verification
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is to be measured again, and against what.
+
+    Attributes:
+        record: the campaign as it would be begun here and now, under the name to store it by.
+        on: where and how jobs are started, if the campaign's runs were made on Slurm.
+    """
+
+    answer: ProfileAnswer
+    stored: CampaignDescription
+    claim: Claim
+    plan: Plan
+    mpi: MpiInstallation
+    record: CampaignRecord
+    changes: tuple[str, ...]
+    on: OnSlurm | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.answer.campaign}/{self.answer.profile.name}"
+
+
+def verify(
+    profile: str,
+    *,
+    db: str | None = None,
+    time_s: float = 30.0,
+    mpi: str | None = None,
+    reporter: Reporter,
+    take_over: bool = False,
+) -> VerificationResult:
+    """Measures a profile against the default in fresh blocks, which are stored.
+
+    Ctrl-C ends it early; what was measured until then is kept and judged.
+
+    Args:
+        profile: CAMPAIGN/PROFILE, name, or number.
+        db: database file or URL; the user's own by default.
+        time_s: wall seconds of the runs.
+        mpi: in the place of the campaign's.
+        take_over: take the lock from a controller that is gone.
+
+    Raises:
+        UserError: the profile claims nothing, is simulated, or is of another system or library.
+        UnknownName, NoAnswer: there is no such profile.
+        CampaignLocked: another controller works on its campaign.
+    """
+    task = _plan_task(profile, mpi, db, reporter)
+    for line in _describe_changes(task):
+        reporter.say(line)
+    found = _measure(task, time_s, db, reporter, take_over=take_over)
+    return VerificationResult(
+        profile=task.name,
+        stated_at=task.answer.created,
+        claim=task.claim,
+        plan=task.plan,
+        mpi=task.mpi,
+        campaign=task.record.name,
+        changes=task.changes,
+        verification=found,
+    )
+
+
+def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Reporter) -> _Task:
+    answer, stored = find_profile(profile, db)
+    if answer.profile.simulated or stored.simulated:
+        raise UserError(
+            f"profile {answer.profile.name} is simulated or replayed: there is no machine to "
+            "measure it on again",
+            hint="run the campaign on the machine itself",
+        )
+    plan = plan_of(stored)
+    claim = claim_of(answer.profile, plan.workload.sizes)
+    on = on_slurm_again(stored, mpi_named, reporter.say)
+    named = mpi_named or stored.settings.get("mpi") or "auto"
+    mpi = on.mpi if on else wiring.find_named_mpi(named, plan.workload)
+    _refuse_another_library(stored, mpi)
+    if on:
+        record = records.slurm_record(on)
+    else:
+        record = records.record_of_today(stored, mpi, wiring.versions_again(stored, mpi))
+    record = replace(record, stack=record.stack.as_known_to(stored.stack.description))
+    _refuse_another_machine(answer, stored, record)
+    changes = _find_changes(stored, record)
+    if changes:
+        record = _own_campaign(answer, record)
+    return _Task(answer, stored, claim, plan, mpi, record, changes, on and _renamed(on, record))
+
+
+def _renamed(on: OnSlurm, record: CampaignRecord) -> OnSlurm:
+    """With jobs and folders called as the campaign that the runs are stored with."""
+    plan = replace(on.spec.plan, name=record.name)
+    return replace(on, spec=replace(on.spec, plan=plan), folder=Path(record.folder).parent)
+
+
+def _refuse_another_library(stored: CampaignDescription, mpi: MpiInstallation) -> None:
+    flavour = stored.what["mpi"]["flavour"]
+    if str(mpi.flavour) != flavour:
+        raise UserError(
+            f"{stored.name} is about {stored.stack.text}, but the MPI found is "
+            f"{mpi.flavour} {mpi.version} ({mpi.compiler}), which has other variables",
+            hint="name the MPI with --mpi: 'commtune mpi list' shows what there is",
+        )
+
+
+def _refuse_another_machine(
+    answer: ProfileAnswer, stored: CampaignDescription, record: CampaignRecord
+) -> None:
+    lines = list_differences(stored.what["machine"], record.what["machine"])
+    if lines:
+        raise UserError(
+            f"{answer.profile.name} was measured on another system, {stored.system.name}; "
+            f"this is {record.system.name} (then -> now):"
+            + "".join(f"\n  {line}" for line in lines),
+            hint="verify it on a machine of that kind, or tune here: commtune tune\n"
+            f"what it does here: commtune compare default {answer.campaign}/{answer.profile.name}",
+        )
+
+
+def _find_changes(stored: CampaignDescription, record: CampaignRecord) -> tuple[str, ...]:
+    """What changed around the profile on the same machine, as ``key: then -> now``."""
+    what = list_differences(stored.what, record.what)
+    stack = list_differences(stored.stack.description, record.stack.description)
+    said = [*what, *(line for line in stack if not line.startswith(("mpi:", "version:")))]
+    moved = stored.system.fingerprint != record.system.fingerprint
+    moved |= stored.stack.fingerprint != record.stack.fingerprint
+    if moved and not said:
+        return ("the system's fingerprint",)
+    return tuple(said)
+
+
+def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignRecord:
+    """A campaign of its own for runs that don't compare with the profile's campaign."""
+    reference = f"{answer.campaign}/{answer.profile.name}"
+    what = {**record.what, "verifies": reference}
+    key = content_key([what, record.system.fingerprint, record.stack.fingerprint])[:4]
+    day = time.strftime("%Y-%m-%d")
+    name = f"verify-{answer.campaign}-{answer.profile.name}-{day}-{key}"
+    settings = {**record.settings, "verifies": reference}
+    folder = str(records.runs_folder(name))
+    return replace(record, name=name, what=what, settings=settings, folder=folder)
+
+
+def _describe_changes(task: _Task) -> list[str]:
+    if not task.changes:
+        return []
+    return [
+        f"{task.name} was measured under other conditions; changed since (then -> now):",
+        *(f"  {change}" for change in task.changes),
+        f"so these runs are stored separately, as campaign {task.record.name}",
+    ]
+
+
+def _measure(
+    task: _Task, time_s: float, db: str | None, reporter: Reporter, *, take_over: bool
+) -> Verification:
+    with (
+        wiring.opened_database(db) as opened,
+        wiring.held_campaign(opened, task.record, reporter, take_over=take_over) as held,
+    ):
+        store, campaign_id = held
+        benchmark = _prepare_benchmark(task, store, campaign_id)
+        known = Evidence()
+        for run in store.runs(task.stored.id):
+            known.add(run)
+        by_hand = ""
+        if isinstance(benchmark, LocalBenchmark):
+            by_hand = wiring.by_hand(benchmark, task.plan.workload, task.plan.timing)
+        plan = _with_time_limit(task.plan, known)
+        look_at = LOOK_AT if task.on else ""
+        runner = Runner(plan, campaign_id, benchmark, store, look_at=look_at, by_hand=by_hand)
+        runner.recover()
+        runner.load()
+        runner.new_trial(DEFAULT, "baseline")
+        phase = VerifyPhase(Session(runner.plan, runner, reporter), task.claim, known, time_s)
+        reporter.say(_outlook(task, phase))
+        found = phase.run()
+        if task.changes:
+            store.finish_campaign(campaign_id)
+        return found
+
+
+def _prepare_benchmark(task: _Task, store: Store, campaign_id: int) -> Benchmark | Batches:
+    if task.on is not None:
+        return wiring.more_on_slurm(task.on, store, campaign_id)
+    answer = task.answer
+    return wiring.prepare_pinned(
+        task.mpi,
+        answer.pinned,
+        (*answer.pinned, *answer.variables),
+        task.plan.workload,
+        Path(task.record.folder),
+        tuple(task.stored.what.get("guards", {})),
+    )
+
+
+def _with_time_limit(plan: Plan, known: Evidence) -> Plan:
+    """The plan with a time limit for each run, from what the campaign's default took."""
+    runs = known.good(Phase.SEARCH, Phase.CONFIRM)
+    walls = [run.wall_s for run in runs if run.configuration.is_default]
+    if plan.time_limit_s is not None or not walls:
+        return plan
+    return replace(plan, time_limit_s=time_limit(walls))
+
+
+def _outlook(task: _Task, phase: VerifyPhase) -> str:
+    workload = task.plan.workload
+    expected_s = 2 * phase.planned * phase.run_s()
+    return (
+        f"{task.name}: {workload.operation}, {format_ranks(workload.ranks, workload.nodes)}, "
+        f"{format_count(len(task.claim.sizes), 'size')}; {phase.planned} blocks of 2 runs, about "
+        f"{format_wall_time(expected_s)}, fewer if it is clear before"
+    )

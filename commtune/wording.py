@@ -1,0 +1,59 @@
+"""How evidence is worded: the same figures in the same words in every table, sentence and file.
+
+Tables of ``tune``, ``best``, ``verify``, reports and exported files take their cells from here.
+Imports nothing slow: ``commtune best`` waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from commtune.formatting import format_duration, format_ratio, format_size
+from commtune.model import Interval, Outcome, PointEvidence, Verdict
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+
+#: What stored data and JSON call ``undecided``.
+INCONCLUSIVE = "inconclusive"
+
+
+def format_simultaneous(level: float) -> str:
+    """``simultaneous 95 % CI``: at this level, all intervals of a campaign hold together."""
+    return f"simultaneous {100 * level:.6g} % CI"
+
+
+def format_finding(finding: StrEnum | str) -> str:
+    """A verdict or finding in the words that users read."""
+    return INCONCLUSIVE if finding == Verdict.UNDECIDED else str(finding)
+
+
+def format_speedup(speedup: Interval) -> str:
+    """``1.41x [1.37, 1.45]``; words where there are too few pairs, or too much noise."""
+    return format_ratio(speedup) if speedup.pairs >= FEWEST_PAIRS else "too few pairs"
+
+
+def point_cells(point: PointEvidence) -> tuple[str, str, str, str, str]:
+    """The cells that every table of evidence has: size, default, tuned, speedup, pairs."""
+    return (
+        format_size(point.bytes),
+        format_duration(point.default_s),
+        format_duration(point.tuned_s),
+        format_speedup(point.gain),
+        str(point.gain.pairs),
+    )
+
+
+def describe_point(point: PointEvidence, other: str) -> str:
+    """A point as a sentence.
+
+    Args:
+        other: what stands beside the default: ``tuned``, or ``best candidate``.
+    """
+    state = "" if point.speed == "all" else f" in the {point.speed} machine state"
+    size, default, tuned, speedup, pairs = point_cells(point)
+    return f"{size}{state}: default {default}, {other} {tuned}, speedup {speedup}, {pairs} pairs"
+
+
+def format_outcomes(counts: Mapping[Outcome, int]) -> str:
+    """``2 crashed, 1 node-failure``."""
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
