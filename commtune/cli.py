@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from commtune.commands.signals import signals_interrupt
 from commtune.errors import CommtuneError
+from commtune.progress import ON_STEP, print_step
 
 
 @dataclass(frozen=True)
@@ -285,6 +286,7 @@ def make_app() -> TyperGroup:
 def main() -> NoReturn:
     """Entry point: runs the command and turns errors into messages and exit codes."""
     try:
+        ON_STEP.set(print_step)
         with signals_interrupt():
             # What was interrupted comes back with its exit code, other commands with nothing.
             sys.exit(make_app()(standalone_mode=False, prog_name="commtune"))

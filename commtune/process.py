@@ -33,6 +33,7 @@ MARKER = "COMMTUNE_RUN_ID"
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_BYTES = 4000
 _GRACE_S = 0.5
+_WATCH_S = 0.5
 #: What poll() takes at most, milliseconds; 24 days.
 _LONGEST_MS = 2**31 - 1
 #: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
@@ -77,6 +78,7 @@ def run_process(
     cwd: Path | None = None,
     marker: str = "",
     whole_output: bool = False,
+    watch: Callable[[str], None] | None = None,
 ) -> Completed:
     """Runs a program to its end, or ends it and all that it started when the time is over.
 
@@ -86,6 +88,7 @@ def run_process(
         timeout_s: seconds it may take.
         marker: run identifier to find left-over processes by.
         whole_output: keep all of the output, not just its tail.
+        watch: is given the end of the output twice a second. Not while anything is measured.
 
     Raises:
         MissingComponent: the program can't be started.
@@ -102,7 +105,7 @@ def run_process(
         ended = False
         try:
             with interrupts.let_through():
-                ended = _wait(child, timeout_s)
+                ended = _wait_watching(child, timeout_s, output, watch)
         finally:
             _end_tree(child.pid, marker=marker, gently=not ended, others=others)
             status = child.wait()
@@ -229,6 +232,26 @@ def _start(
             f"can't start {arguments[0]}: {error} in its arguments or environment",
             hint="take such characters out of the values of the space",
         ) from error
+
+
+def _wait_watching(
+    child: subprocess.Popen[bytes],
+    timeout_s: float,
+    output: IO[bytes],
+    watch: Callable[[str], None] | None,
+) -> bool:
+    """As ``_wait``; the child's output is looked at meanwhile, if somebody watches."""
+    if watch is None:
+        return _wait(child, timeout_s)
+    deadline = time.monotonic() + timeout_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        ended = _wait(child, min(left_s, _WATCH_S))
+        # Not by seek: the child writes at the position that it shares with us.
+        begin = max(0, os.fstat(output.fileno()).st_size - _TAIL_BYTES)
+        watch(os.pread(output.fileno(), _TAIL_BYTES, begin).decode(errors="replace"))
+        if ended:
+            return True
+    return False
 
 
 def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -24,6 +25,7 @@ from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, Use
 from commtune.kernels.build_key import build_key, named_headers_first
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import Backend, MpiInstallation
+from commtune.progress import ON_STEP
 
 _EXECUTABLE = "commtune-bench"
 #: Beside it, lines of "NAME yes DETAIL" and "NAME no: REASON".
@@ -34,6 +36,8 @@ _BUILD_LIMIT_S = 900.0
 _PROBE_LIMIT_S = 30.0
 #: Folders of builds begin so; one that is as old as this was left by a build that was killed.
 _BUILDING = ".building-"
+_NINJA_STATUS = re.compile(r"^\[(\d+)/(\d+)\] ", re.MULTILINE)
+_BUILDING_WORDS = "building the benchmark (once for this MPI and version; a minute or two)"
 _LEFT_OVER_S = 24 * 3600.0
 
 
@@ -100,6 +104,7 @@ def provide_benchmark(
         return _as_it_is(kept, log)
     try:
         with _scratch(cache) as scratch:
+            ON_STEP.get()(_BUILDING_WORDS, 0, 0)
             said = _Log(log, kept=scratch / _LOG)
             steps = _Steps(scratch / "build", named_headers_first(environment), said)
             if has_kept and not _is_mended(steps, kept, mpi, toolchain, key):
@@ -112,6 +117,8 @@ def provide_benchmark(
         if not has_kept or isinstance(fault, BuildFailed):
             raise
         return _as_it_is(kept, log)  # a cache that is full, or not ours to write
+    finally:
+        ON_STEP.get()(_BUILDING_WORDS, 1, 1)
     return replace(kept, is_new=True)
 
 
@@ -276,7 +283,11 @@ class _Steps:
     def run(self, step: Sequence[str]) -> None:
         """Raises: BuildFailed: it fails, or takes too long."""
         done = process.run_process(
-            step, environment=self.environment, timeout_s=_BUILD_LIMIT_S, whole_output=True
+            step,
+            environment=self.environment,
+            timeout_s=_BUILD_LIMIT_S,
+            whole_output=True,
+            watch=_report_step,
         )
         self.log.add(f"$ {' '.join(step)}\n{done.output}")
         if done.ok:
@@ -287,6 +298,13 @@ class _Steps:
             hint="check the compiler and the MPI with 'commtune doctor'; "
             "'commtune build --log FILE' keeps all that they say",
         )
+
+
+def _report_step(output: str) -> None:
+    """Tells how far Ninja is: ``[12/87] Building CXX object ...``."""
+    if found := _NINJA_STATUS.findall(output):
+        done, total = found[-1]
+        ON_STEP.get()(_BUILDING_WORDS, int(done), int(total))
 
 
 def _tool(name: str, folder_constant: str) -> str:

@@ -18,6 +18,7 @@ from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, Use
 from commtune.kernels.build import backends_of, build_benchmark, provide_benchmark
 from commtune.kernels.toolchains import find_toolchain
 from commtune.model import Backend, GpuKind, MpiInstallation
+from commtune.progress import ON_STEP
 
 _ROOT = Path(__file__).parents[2]
 _GPU, _KERNELS = _ROOT / ".gpu", _ROOT / "commtune/kernels"
@@ -66,6 +67,22 @@ def test_two_builds_at_once_end_in_one_executable_that_is_kept(
     made_ns = first.stat().st_mtime_ns
     assert build_benchmark(mpi, tmp_path) == first
     assert first.stat().st_mtime_ns == made_ns
+
+
+@pytest.mark.usefixtures("small")
+def test_a_build_says_how_far_it_is(mpi: MpiInstallation, tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    token = ON_STEP.set(lambda _, done, total: steps.append((done, total)))
+    try:
+        build_benchmark(mpi, tmp_path)
+        made = len(steps)
+        build_benchmark(mpi, tmp_path)
+    finally:
+        ON_STEP.reset(token)
+    assert steps[0] == (0, 0)
+    assert any(0 < done <= total for done, total in steps[1:-1])
+    assert steps[-1] == (1, 1)
+    assert len(steps) == made  # found again, nothing is built
 
 
 def test_the_executable_starts_without_library_path(executable: Path) -> None:

@@ -44,26 +44,24 @@ class _Answer:
         return self.built.log if self.built.log.is_file() else None
 
 
-def run(
-    mpi: str,
-    gpu: str,
-    architectures: Sequence[str],
-    log: Path | None,
-    *,
-    again: bool,
-    json_output: bool,
+def build_command(
+    mpi: Annotated[str, typer.Option(help="which MPI, as for tune")] = "auto",
+    gpu: Annotated[str, typer.Option(help="auto, none, cuda or hip")] = "auto",
+    arch: Annotated[
+        list[str] | None,
+        typer.Option(help="architecture of GPUs to build for, such as 90 or gfx90a; repeatable"),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="file for what CMake and compilers say")] = None,
+    again: Annotated[bool, typer.Option("--again", help="build, even if it was before")] = False,
+    json_output: JsonOption = False,
 ) -> None:
-    """Builds the benchmark, unless that was done before, and prints what is in it.
-
-    Args:
-        again: whether it was done before or not.
-    """
+    """Build the benchmark, and say which backends are in it and why others are not."""
     if gpu not in _GPUS:
         raise UserError(f"--gpu: {quote_value(gpu)} is not known here", hint=suggest(gpu, _GPUS))
-    if architectures and gpu == GpuKind.NONE:
+    if arch and gpu == GpuKind.NONE:
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
     found = wiring.find_named_mpi(mpi)
-    toolchain, why = gpus.toolchain_of(gpu, architectures)
+    toolchain, why = gpus.toolchain_of(gpu, tuple(arch or ()))
     built, backends = wiring.build_for(found, toolchain, log, again=again)
     waived = gpus.waived_backends(toolchain, why, backends)
     answer = _Answer(found, toolchain, built, tuple(backends), waived)
@@ -120,18 +118,3 @@ def _plain(answer: _Answer) -> dict[str, Any]:
         "backends": [name for name in answer.backends if name not in answer.waived],
         "waived": dict(answer.waived),
     }
-
-
-def build_command(
-    mpi: Annotated[str, typer.Option(help="which MPI, as for tune")] = "auto",
-    gpu: Annotated[str, typer.Option(help="auto, none, cuda or hip")] = "auto",
-    arch: Annotated[
-        list[str] | None,
-        typer.Option(help="architecture of GPUs to build for, such as 90 or gfx90a; repeatable"),
-    ] = None,
-    log: Annotated[Path | None, typer.Option(help="file for what CMake and compilers say")] = None,
-    again: Annotated[bool, typer.Option("--again", help="build, even if it was before")] = False,
-    json_output: JsonOption = False,
-) -> None:
-    """Build the benchmark, and say which backends are in it and why others are not."""
-    run(mpi, gpu, tuple(arch or ()), log, again=again, json_output=json_output)

@@ -1,0 +1,33 @@
+"""Long work that is not measuring, such as a build, says here how far it is.
+
+A context variable and not an argument: a build may be needed below any use case. Python's own
+users hear nothing unless they ask; the command line prints.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+
+#: What is being done, how many steps of it are done, and of how many; 0 of 0 at its beginning.
+OnStep = Callable[[str, int, int], None]
+
+
+def _ignore_step(text: str, done: int, total: int) -> None:
+    del text, done, total
+
+
+ON_STEP: ContextVar[OnStep] = ContextVar("ON_STEP", default=_ignore_step)
+
+
+def print_step(text: str, done: int, total: int) -> None:
+    """Prints to standard error: one line that counts on a terminal, else the beginning alone."""
+    if not sys.stderr.isatty():
+        if not total:
+            print(text, file=sys.stderr, flush=True)
+        return
+    count = f": {done} of {total}" if total else ""
+    # The last step leaves an empty line for what comes next.
+    line = "" if total and done == total else f"{text}{count}"
+    print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
