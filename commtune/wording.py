@@ -27,6 +27,11 @@ def format_finding(finding: StrEnum | str) -> str:
     return INCONCLUSIVE if finding == Verdict.UNDECIDED else str(finding)
 
 
+def describe_verdict(verdict: Verdict) -> str:
+    """What the evidence says of a speedup: ``faster``, ``no speedup shown``, ``inconclusive``."""
+    return "no speedup shown" if verdict is Verdict.DEFAULT else format_finding(verdict)
+
+
 def format_speedup(speedup: Interval) -> str:
     """``1.41x [1.37, 1.45]``; words where there are too few pairs, or too much noise."""
     return format_ratio(speedup) if speedup.pairs >= FEWEST_PAIRS else "too few pairs"

@@ -29,6 +29,7 @@ def render_export(answer: ProfileAnswer, format: str, *, allow_unguarded: bool =
         created=datetime.fromtimestamp(answer.created, UTC).isoformat(timespec="seconds"),
         commtune_version=__version__,
         pinned=answer.pinned,
+        level=answer.level,
         unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
     )
     return render_profile(format, document, allow_unguarded=allow_unguarded)

@@ -12,8 +12,10 @@ from commtune.export import csh, env, fish, json_, lmod, sh, tcl
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format
 from commtune.export.guard_operations import DEFAULT_TOLERANCE, GuardVerdict, judge_guards
-from commtune.export.remarks import gain_text, profile_remarks, size_text
+from commtune.export.remarks import profile_remarks
+from commtune.formatting import format_size
 from commtune.model import Backend, Operation, Profile, Verdict
+from commtune.wording import INCONCLUSIVE, format_speedup
 
 __all__ = ["ExportDocument", "list_formats", "render_profile"]
 
@@ -78,10 +80,14 @@ def _refuse_without_gain(profile: Profile) -> None:
         )
     if profile.verdict is not Verdict.FASTER or profile.configuration.is_default:
         raise ExportRefused(
-            f"profile {profile.name} is not faster than the default ({profile.verdict}): "
+            f"profile {profile.name} is not faster than the default ({_shown(profile)}): "
             "there is nothing to export",
             hint="keep the default, or continue the campaign with a larger budget",
         )
+
+
+def _shown(profile: Profile) -> str:
+    return INCONCLUSIVE if profile.verdict is Verdict.UNDECIDED else "no speedup was shown"
 
 
 def _refuse_unfit(chosen: Format, variables: dict[str, str]) -> None:
@@ -108,12 +114,11 @@ def _impossible(value: str) -> str:
 
 
 def _without_guards(profile: Profile, guards: GuardVerdict) -> ExportRefused:
+    judged = (("is slower", guards.hurt), ("is not shown unharmed", guards.unclear))
     wrong = [
-        f"{p.operation} at {size_text(p.bytes)} is slower: {gain_text(p)}" for p in guards.hurt
-    ]
-    wrong += [
-        f"{p.operation} at {size_text(p.bytes)} is not shown unharmed: {gain_text(p)}"
-        for p in guards.unclear
+        f"{point.operation} at {format_size(point.bytes)} {words}: {format_speedup(point.gain)}"
+        for words, points in judged
+        for point in points
     ]
     reason = "; ".join(wrong) or "no other operation was measured under it"
     return ExportRefused(
@@ -136,4 +141,8 @@ def _guard_hint(profile: Profile, measured: bool) -> str:
         )
     wanted = (Operation.BROADCAST, Operation.ALLTOALL, Operation.ALLREDUCE)
     names = [name for name in wanted if name != profile.operation][:2]
-    return f"add to the campaign file: guard_operations: [{', '.join(names)}]"
+    flags = " ".join(f"--guard {name}" for name in names)
+    return (
+        f"measure others under it: tune again with the same flags and {flags}; with a campaign "
+        f"file, add to it: guard_operations: [{', '.join(names)}]\n{_AS_IT_IS}"
+    )

@@ -19,9 +19,10 @@ class ExportDocument:
         created: when the profile was made, ISO 8601.
         commtune_version: version that measured it.
         pinned: variables that were set in every run, the default's too; exported as well, because
-            the gain was seen with them.
+            the speedup was seen with them.
         unset: variables of the space that the profile leaves unset. They are named in the file,
             and never unset by it: a user's variable is the user's.
+        level: at which all intervals of the campaign hold together; ``None`` where nobody knows.
     """
 
     profile: Profile
@@ -33,6 +34,7 @@ class ExportDocument:
     commtune_version: str
     pinned: Mapping[str, str] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
+    level: float | None = None
 
     def variables(self) -> dict[str, str]:
         """All that the file sets: pinned ones first, then the profile's."""

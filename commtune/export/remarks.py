@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from commtune.export.document import ExportDocument
 from commtune.export.guard_operations import GuardVerdict
-from commtune.formatting import each_by_itself, is_too_noisy, split_note
-from commtune.model import PointEvidence, Profile, Verdict
+from commtune.formatting import each_by_itself, format_count, format_size, format_table, split_note
+from commtune.model import PointEvidence, Profile
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
-
-_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
-_WORDS = {
-    Verdict.FASTER: "faster",
-    Verdict.DEFAULT: "no gain shown",
-    Verdict.UNDECIDED: "undecided",
-}
+from commtune.wording import describe_verdict, format_simultaneous, format_speedup, point_cells
 
 
 def profile_remarks(
@@ -31,10 +26,11 @@ def profile_remarks(
     sections = (
         [profile_title(profile), *_origin(document)],
         profile_scope(profile, guards),
-        evidence_table(profile),
+        evidence_table(profile, document.level),
         _variables(document),
         [
-            "Verify: time your program with and without them, in turn, several times.",
+            f"Verify: {_verify_command(document)}",
+            "  or time your program with and without them, in turn, several times.",
             f"Load: {load}",
             f"Undo: {undo}",
         ],
@@ -45,9 +41,13 @@ def profile_remarks(
     return [one_line(line) for line in lines]
 
 
+def _verify_command(document: ExportDocument) -> str:
+    return "commtune verify " + shlex.quote(f"{document.campaign}/{document.profile.name}")
+
+
 def profile_title(profile: Profile) -> str:
     """One line: what this is."""
-    low, high = size_text(profile.bytes_low), size_text(profile.bytes_high)
+    low, high = format_size(profile.bytes_low), format_size(profile.bytes_high)
     sizes = low if low == high else f"{low} to {high}"
     return one_line(f"commtune profile {profile.name}: settings for {profile.operation}, {sizes}")
 
@@ -69,47 +69,27 @@ def profile_scope(profile: Profile, guards: GuardVerdict) -> list[str]:
     return lines
 
 
-def evidence_table(profile: Profile) -> list[str]:
-    """A table of gains, a line for each size and machine speed."""
-    gain = f"gain [{100 * profile.level:.4g} %]"
-    head = f"{'size':>8}  {'speed':<5}  {'default':>8}  {'tuned':>8}  {gain:<17}  pairs"
+def evidence_table(profile: Profile, level: float | None) -> list[str]:
+    """A table of speedups, a line for each size and machine state.
+
+    Args:
+        level: at which all intervals of the campaign hold together; ``None`` where nobody knows.
+    """
     shown = [*displayed_points(profile.points), *displayed_points(profile.guards)]
-    rows = [head, *(_row(point) for point in shown)]
+    interval = format_simultaneous(level) if level else f"{100 * profile.level:.4g} % CI each"
+    head = ("size", "state", "default", "tuned", f"speedup, {interval}", "pairs", "finding")
+    rows = [_row(point) for point in shown]
+    lines = format_table(head, rows, right="size,default,tuned,pairs").splitlines()
     if len({point.speed == ALL for point in shown}) > 1:
-        rows.append(each_by_itself(None))
-    return rows
-
-
-def size_text(count: int) -> str:
-    """Bytes in the largest binary unit that is exact: ``64 KiB``, ``1000 B``."""
-    for factor, unit in _UNITS:
-        if count >= factor and count % factor == 0:
-            return f"{count // factor} {unit}"
-    return f"{count} B"
-
-
-def time_text(seconds: float) -> str:
-    """Seconds for a person: ``8.31 us``."""
-    for factor, unit in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
-
-
-def gain_text(point: PointEvidence) -> str:
-    """A ratio with its interval: ``1.41 [1.40, 1.42]``; words where it says nothing."""
-    if point.gain.pairs < 2:
-        return "too few pairs"
-    if is_too_noisy(point.gain.low, point.gain.high):
-        return "too noisy"
-    return f"{point.gain.ratio:.2f} [{point.gain.low:.2f}, {point.gain.high:.2f}]"
+        lines.append(each_by_itself(level))
+    return lines
 
 
 def _origin(document: ExportDocument) -> Iterator[str]:
     profile = document.profile
     yield f"Campaign {document.campaign}, {document.created}, commtune {document.commtune_version}"
     yield f"Measured on {document.system} (fingerprint {document.fingerprint}):"
-    yield f"  {profile.backend}, {profile.ranks} ranks, {_count(profile.nodes, 'node')}"
+    yield f"  {profile.backend}, {profile.ranks} ranks, {format_count(profile.nodes, 'node')}"
     yield from (f"  {line.strip()}" for line in document.stack.splitlines() if line.strip())
     if noise := split_note(profile.note)[0]:
         yield f"  {noise}"
@@ -127,18 +107,15 @@ def _variables(document: ExportDocument) -> list[str]:
     return lines
 
 
-def _row(point: PointEvidence) -> str:
-    times = f"{time_text(point.default_s):>8}  {time_text(point.tuned_s):>8}"
-    row = f"{size_text(point.bytes):>8}  {point.speed:<5}  {times}  {gain_text(point):<17}"
-    return f"{row}  {point.gain.pairs:>5}  {point.operation}: {_WORDS[point.verdict]}"
+def _row(point: PointEvidence) -> tuple[str, ...]:
+    size, default, tuned, speedup, pairs = point_cells(point)
+    finding = f"{point.operation}: {describe_verdict(point.verdict)}"
+    return (size, point.speed, default, tuned, speedup, pairs, finding)
 
 
 def _guard_text(point: PointEvidence) -> str:
-    return f"{point.operation} at {size_text(point.bytes)} ({point.speed}): {gain_text(point)}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    size, speedup = format_size(point.bytes), format_speedup(point.gain)
+    return f"{point.operation} at {size} ({point.speed}): {speedup}"
 
 
 def one_line(line: str) -> str:

@@ -118,6 +118,7 @@ def test_a_module_without_guards_is_refused_with_the_lines_that_add_them(format:
     with pytest.raises(ExportRefused, match="no other operation was measured") as refusal:
         render_profile(format, with_guards())
     assert "guard_operations: [broadcast, alltoall]" in refusal.value.hint
+    assert "with the same flags and --guard broadcast --guard alltoall" in refusal.value.hint
 
 
 @pytest.mark.parametrize("own", [{"operation": "own:train.py"}, {"backend": "command"}])
@@ -176,14 +177,31 @@ def test_other_forms_need_no_guards_but_say_that_there_are_none(format: str) -> 
 @pytest.mark.parametrize(
     ("gain", "said"),
     [
-        (Interval(0.54, 0.003, 109.1, 7), "too noisy              7  allreduce: undecided"),
-        (Interval(1.3, 0.0, math.inf, 1), "too few pairs          1  allreduce: undecided"),
-        (Interval(30.0, 2.0, 450.0, 7), "30.00 [2.00, 450.00]      7  allreduce: undecided"),
+        (Interval(0.54, 0.003, 109.1, 7), "nothing known, too noisy 7 allreduce: inconclusive"),
+        (Interval(1.3, 0.0, math.inf, 1), "too few pairs 1 allreduce: inconclusive"),
+        (Interval(30.0, 2.0, 450.0, 7), "30.00x [2.00, 450.00] 7 allreduce: inconclusive"),
     ],
 )
 def test_an_interval_that_says_nothing_is_no_number(gain: Interval, said: str) -> None:
     points = (replace(PROFILE.points[0], gain=gain, verdict=Verdict.UNDECIDED),)
-    assert said in render_profile("sh", replace(DOCUMENT, profile=replace(PROFILE, points=points)))
+    text = render_profile("sh", replace(DOCUMENT, profile=replace(PROFILE, points=points)))
+    (row,) = [" ".join(line.split()) for line in text.splitlines() if "allreduce: " in line]
+    assert row.endswith(said)
+
+
+def test_the_level_of_the_campaign_is_that_of_the_table() -> None:
+    each = replace(PROFILE, level=0.999)
+    said = render_profile("sh", replace(DOCUMENT, profile=each))
+    assert "speedup, simultaneous 95 % CI" in said
+    assert "99.9" not in said
+    alone = render_profile("sh", replace(DOCUMENT, profile=each, level=None))
+    assert "speedup, 99.9 % CI each" in alone
+
+
+@pytest.mark.parametrize("format", list_formats())
+def test_every_file_says_how_to_verify_it(format: str) -> None:
+    text = render_profile(format, replace(DOCUMENT, campaign="my campaign"))
+    assert "commtune verify 'my campaign/allreduce-256k-1m'" in text
 
 
 @pytest.mark.parametrize("format", list_formats())

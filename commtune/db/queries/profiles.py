@@ -53,7 +53,7 @@ JOIN stacks k ON k.id = c.stack_id
 """
 _DESCRIPTIONS = (
     ", p.details, s.description AS system_description, k.description AS stack_description,"
-    " c.space AS space"
+    " c.space AS space, c.settings AS settings"
 )
 
 _FILTERS = {
@@ -171,6 +171,7 @@ def load_profile(url: str, ref: str) -> ProfileAnswer:
         stack=StackRecord(row["stack_fingerprint"], row["stack"], _json(row["stack_description"])),
         created=row["created"],
         space=_json(row["space"]),
+        level=_json(row["settings"]).get("level"),
     )
 
 

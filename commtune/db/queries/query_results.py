@@ -127,6 +127,7 @@ class ProfileAnswer:
     Attributes:
         created: seconds since 1970.
         space: the campaign's search space as plain data.
+        level: at which all intervals of the campaign hold together; ``None`` where nobody knows.
     """
 
     id: int
@@ -136,6 +137,7 @@ class ProfileAnswer:
     stack: StackRecord
     created: float
     space: Mapping[str, Any] = field(default_factory=dict)
+    level: float | None = None
 
     @property
     def pinned(self) -> dict[str, str]:

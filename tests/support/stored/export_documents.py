@@ -63,6 +63,7 @@ DOCUMENT = ExportDocument(
     commtune_version="0.1.0",
     pinned={"MPIR_CVAR_CH4_SHM_POSIX_TOPO_ENABLE": "0"},
     unset=("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",),
+    level=0.95,
 )
 
 
