@@ -1,0 +1,541 @@
+"""The Python API: what ``import commtune`` gives. Its page is docs/python-api.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from commtune.app.exporting import render_export, write_export
+from commtune.app.progress import LineReporter
+from commtune.campaign.file import CampaignSpec as Campaign
+from commtune.campaign.file import load_campaign as load_campaign_file
+from commtune.campaign.file import parse_campaign
+from commtune.db.connection.location import database_url
+from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
+from commtune.db.queries.query_results import ProfileAnswer
+from commtune.db.storage.records import CampaignSummary
+from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
+from commtune.errors import MissingComponent, UserError, install_command
+from commtune.kernels.python_bench import Pattern
+from commtune.model import Configuration, PointEvidence, Verdict
+from commtune.spaces import Space, load_space
+from commtune.tuner.campaign import CampaignResult
+from commtune.tuner.outcome.displayed_points import displayed_points
+
+if TYPE_CHECKING:
+    from commtune.app.comparison import ComparisonResult
+    from commtune.app.verification import VerificationResult
+
+__all__ = [
+    "Campaign",
+    "Comparison",
+    "Configuration",
+    "Pattern",
+    "Profile",
+    "Result",
+    "Space",
+    "Store",
+    "Verification",
+    "best",
+    "compare",
+    "load_campaign",
+    "load_space",
+    "open_store",
+    "record",
+    "tune",
+    "verify",
+]
+
+#: Takes a line of what a long call does, such as ``print``.
+OnProgress = Callable[[str], object]
+
+Row = dict[str, Any]
+
+
+class Table:
+    """Results that are rows: one a message size and machine state."""
+
+    def rows(self) -> list[Row]:
+        """Plain rows: times in seconds, sizes in bytes, speedups as ratios."""
+        raise NotImplementedError
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame.
+
+        Raises:
+            MissingComponent: pandas is not installed.
+        """
+        try:
+            import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        except ImportError as error:
+            raise MissingComponent(
+                "pandas is not installed, and .to_frame() makes one of its tables",
+                hint=f"{install_command('pandas')}\n.rows() gives the same as plain Python",
+            ) from error
+        return pandas.DataFrame(self.rows())
+
+
+@dataclass(frozen=True)
+class Profile(Table):
+    """A stored profile: settings for an operation and a range of sizes, with their evidence.
+
+    Attributes:
+        number: names it in its database; never used again for another.
+        bytes_low, bytes_high: the sizes that it is for, bytes, both ends inclusive.
+        configuration: what to set; empty where the default is to be kept.
+        pinned: what was set in every run of its campaign, the default's too.
+        verdict: faster than the default, the default itself, or undecided.
+        level: confidence level at which all intervals of its campaign hold simultaneously.
+        simulated: it was simulated or replayed, and says nothing of a real system.
+        created: seconds since 1970.
+    """
+
+    number: int
+    campaign: str
+    name: str
+    operation: str
+    backend: str
+    ranks: int
+    nodes: int
+    bytes_low: int
+    bytes_high: int
+    configuration: Configuration
+    pinned: Mapping[str, str]
+    verdict: Verdict
+    points: tuple[PointEvidence, ...]
+    level: float
+    system: str
+    stack: str
+    simulated: bool
+    created: float
+    _answer: ProfileAnswer
+
+    @property
+    def reference(self) -> str:
+        """How commands name it: ``CAMPAIGN/PROFILE``."""
+        return f"{self.campaign}/{self.name}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All variables that the profile sets, for ``subprocess`` or ``os.environ``."""
+        return {**self.pinned, **self.configuration}
+
+    def rows(self) -> list[Row]:
+        """The evidence inside the profile's range, a row a size and machine state."""
+        about = {
+            "campaign": self.campaign,
+            "profile": self.name,
+            "operation": self.operation,
+            "ranks": self.ranks,
+            "nodes": self.nodes,
+        }
+        inside = [p for p in self.points if self.bytes_low <= p.bytes <= self.bytes_high]
+        return [{**about, **_point_row(point)} for point in displayed_points(inside)]
+
+    def export(
+        self,
+        file: str | Path | None = None,
+        format: str | None = None,
+        *,
+        allow_unguarded: bool = False,
+    ) -> str:
+        """The profile as a file that shells, programs or module systems load.
+
+        Args:
+            file: where to write it; ``None`` only returns its text.
+            format: env, sh, csh, fish, json, lmod or tcl; by default what the file's name ends
+                in, else sh.
+            allow_unguarded: write a module file though other operations may be slower.
+
+        Raises:
+            ExportRefused: the profile claims nothing, is simulated, or does not fit the format.
+        """
+        chosen = format or _format_of(file)
+        text = render_export(self._answer, chosen, allow_unguarded=allow_unguarded)
+        if file is not None:
+            write_export(Path(file), text)
+        return text
+
+
+def _point_row(point: PointEvidence) -> Row:
+    return {
+        "bytes": point.bytes,
+        "machine_state": point.speed,
+        "default_s": point.default_s,
+        "tuned_s": point.tuned_s,
+        "speedup": point.gain.ratio,
+        "low": point.gain.low,
+        "high": point.gain.high,
+        "pairs": point.gain.pairs,
+        "verdict": str(point.verdict),
+    }
+
+
+_SUFFIXES = {".env": "env", ".csh": "csh", ".fish": "fish", ".json": "json", ".lua": "lmod",
+             ".tcl": "tcl"}  # fmt: skip
+
+
+def _format_of(file: str | Path | None) -> str:
+    return _SUFFIXES.get(Path(file).suffix, "sh") if file is not None else "sh"
+
+
+def _profile(answer: ProfileAnswer) -> Profile:
+    found = answer.profile
+    same = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high",
+            "configuration", "verdict", "points", "level", "simulated")  # fmt: skip
+    return Profile(
+        number=answer.id,
+        campaign=answer.campaign,
+        pinned=answer.pinned,
+        system=answer.system.name,
+        stack=answer.stack.text,
+        created=answer.created,
+        _answer=answer,
+        **{name: getattr(found, name) for name in same},
+    )
+
+
+class Profiles(Table, Sequence[Profile]):
+    """Profiles in a row; as a table, all their evidence."""
+
+    def __init__(self, profiles: Iterable[Profile]) -> None:
+        self._profiles = tuple(profiles)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._profiles[index]
+
+    def __len__(self) -> int:
+        return len(self._profiles)
+
+    def __repr__(self) -> str:
+        return f"Profiles({', '.join(profile.reference for profile in self._profiles)})"
+
+    def rows(self) -> list[Row]:
+        """The evidence of all of them, a row a size and machine state."""
+        return [row for profile in self._profiles for row in profile.rows()]
+
+
+@dataclass(frozen=True)
+class Result(Table):
+    """What a campaign came to.
+
+    Attributes:
+        campaign: its name.
+        profiles: those that it stored; without a proven gain they keep the default.
+        evidence: all else that is known: counts, times, the conclusion.
+    """
+
+    campaign: str
+    profiles: Profiles
+    evidence: CampaignResult
+
+    def rows(self) -> list[Row]:
+        """The evidence of all profiles, a row a size and machine state."""
+        return self.profiles.rows()
+
+
+class Store:
+    """A database of campaigns and their profiles; a context manager.
+
+    Args:
+        where: a file, an SQLAlchemy URL, or ``None`` for the user's own database.
+    """
+
+    def __init__(self, where: str | Path | None = None) -> None:
+        from commtune.db.connection.engine import open_database
+
+        self.url = database_url(None if where is None else str(where))
+        self._database = open_database(self.url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        from commtune.db.connection.location import shown_url
+
+        return f"Store({shown_url(self.url)!r})"
+
+    def close(self) -> None:
+        """Closes it; also done at the end of ``with``."""
+        self._database.close()
+
+    def campaigns(self) -> list[CampaignSummary]:
+        """All campaigns, newest first: their counts of trials and runs, who works on them."""
+        from commtune.db.storage.store import Store as Storage
+
+        return Storage(self._database).campaigns()
+
+    def profiles(self, campaign: str | None = None) -> Profiles:
+        """All profiles, or those of one campaign: newest first, then by size."""
+        found = find_profiles(self.url, campaign)
+        return Profiles(_profile(load_profile(self.url, str(line.id))) for line in found)
+
+    def profile(self, reference: str | int) -> Profile:
+        """One profile by ``CAMPAIGN/PROFILE``, name or number.
+
+        Raises:
+            UnknownName: none, or several, are called so.
+        """
+        return _profile(load_profile(self.url, str(reference)))
+
+    def best(
+        self,
+        operation: str,
+        bytes: int | str,
+        *,
+        ranks: int | None = None,
+        nodes: int | None = None,
+        system: str | None = None,
+        backend: str | None = None,
+        campaign: str | None = None,
+    ) -> Profile:
+        """The best that is known for an operation and a message size.
+
+        Its configuration is empty where the default is to be kept.
+
+        Args:
+            bytes: 1048576, or ``"1MiB"``.
+            system: part of a system's name, or its fingerprint.
+
+        Raises:
+            NoAnswer: nothing was measured there; the hint says what was.
+        """
+        from commtune.app.ranking import rank_answers
+
+        size = _bytes(bytes)
+        rows = best_profiles(
+            self.url, operation, size,
+            ranks=ranks, nodes=nodes, system=system, backend=backend, campaign=campaign,
+        )  # fmt: skip
+        return self.profile(rank_answers(rows, size)[0].id)
+
+
+def _bytes(size: int | str) -> int:
+    try:
+        return size if isinstance(size, int) else parse_bytes(size)
+    except QuantityError as error:
+        raise UserError(f"bytes={size!r}: {error}", hint="write 8, '64KiB' or '1MiB'") from error
+
+
+def _seconds(time: float | str) -> float:
+    try:
+        return parse_seconds(time) if isinstance(time, str) else float(time)
+    except QuantityError as error:
+        raise UserError(f"time={time!r}: {error}", hint="write 90, '90s' or '2min'") from error
+
+
+def _reporter(on_progress: OnProgress | None) -> LineReporter:
+    return LineReporter(on_progress or str)
+
+
+def open_store(where: str | Path | None = None) -> Store:
+    """Opens a database of campaigns; a new file is made, an older one brought up to date.
+
+    Raises:
+        DatabaseFault: it can't be had, or is another program's.
+    """
+    return Store(where)
+
+
+def load_campaign(source: str | Path | Mapping[str, Any]) -> Campaign:
+    """A campaign from its file, or from the same keys as a mapping.
+
+    Raises:
+        CampaignError: something in it is wrong; with the line of a file.
+    """
+    if isinstance(source, Mapping):
+        return parse_campaign(json.dumps({"campaign": 1, **source}), Path.cwd())
+    return load_campaign_file(Path(source))
+
+
+def tune(
+    campaign: Campaign | str | Path,
+    *,
+    store: Store,
+    replay: str | Path | None = None,
+    on_progress: OnProgress | None = None,
+    take_over: bool = False,
+) -> Result:
+    """Runs a campaign, or continues it where it stopped, and stores its profiles.
+
+    Args:
+        campaign: from ``load_campaign``, or its file.
+        replay: a recording to play back in the place of measuring; profiles are marked so.
+        on_progress: takes a line now and then, such as ``print``.
+        take_over: take the lock from a controller that is gone.
+
+    Raises:
+        CampaignChanged: the stored campaign of this name asks another question.
+        CampaignLocked: another controller works on it.
+        EnvironmentFault: something is missing here.
+    """
+    from commtune.app.tuning import prepare_campaign, replay_campaign, tune_campaign
+    from commtune.replay.recording import load_grid
+
+    reporter = _reporter(on_progress)
+    spec = campaign if isinstance(campaign, Campaign) else load_campaign(campaign)
+    opened = store._database
+    if replay is not None:
+        grid = load_grid(Path(replay))
+        found = replay_campaign(spec, grid, opened, reporter, take_over=take_over)
+    else:
+        spec, mpi = prepare_campaign(spec, store.url)
+        found = tune_campaign(spec, mpi, opened, reporter, take_over=take_over)
+    return Result(spec.plan.name, store.profiles(spec.plan.name), found)
+
+
+def best(operation: str, bytes: int | str, *, store: Store, **where: Any) -> Profile:
+    """The best that is known for an operation and a size; see ``Store.best``."""
+    return store.best(operation, bytes, **where)
+
+
+def record(
+    campaign: Campaign | str | Path,
+    file: str | Path,
+    *,
+    runs: int = 8,
+    limit: float | str = "4h",
+    on_progress: OnProgress | None = None,
+) -> Path:
+    """Records runs of every configuration of a campaign's space, for ``tune(..., replay=)``.
+
+    Args:
+        file: the packed recording, ``NAME.jsonl.gz``.
+        runs: of every configuration.
+        limit: seconds or ``"30min"``; what would take longer is refused.
+    """
+    from commtune.app.recording import record_campaign
+
+    spec = campaign if isinstance(campaign, Campaign) else load_campaign(campaign)
+    made = record_campaign(
+        spec, Path(file), _reporter(on_progress), rounds=runs, longest_s=_seconds(limit)
+    )
+    return made.file
+
+
+@dataclass(frozen=True)
+class Verification(Table):
+    """What came of measuring a profile again.
+
+    Attributes:
+        finding: holds, weaker, gone, worse or undecided.
+        changes: what changed around the profile since, in words.
+        evidence: all else that is known.
+    """
+
+    profile: str
+    finding: str
+    changes: tuple[str, ...]
+    evidence: VerificationResult
+
+    def rows(self) -> list[Row]:
+        """Today's evidence, a row a size."""
+        return [
+            {
+                "bytes": size.bytes,
+                "finding": str(size.finding),
+                "stated_speedup": size.stated.ratio if size.stated else None,
+                **({k: v for k, v in _point_row(size.point).items() if k != "bytes"}
+                   if size.point else {}),
+            }
+            for size in self.evidence.verification.sizes
+        ]  # fmt: skip
+
+
+def verify(
+    profile: Profile | str,
+    *,
+    store: Store,
+    time: float | str = "30s",
+    mpi: str | None = None,
+    on_progress: OnProgress | None = None,
+) -> Verification:
+    """Measures a profile against the default in fresh runs, which are stored.
+
+    Args:
+        time: wall time of the runs, seconds or ``"2min"``.
+        mpi: another MPI than the campaign's, as for ``commtune tune --mpi``.
+
+    Raises:
+        UserError: the profile claims nothing, or is of another system or library.
+    """
+    from commtune.app import verification
+
+    reference = profile.reference if isinstance(profile, Profile) else profile
+    found = verification.verify(
+        reference, db=store.url, time_s=_seconds(time), mpi=mpi, reporter=_reporter(on_progress)
+    )
+    return Verification(found.profile, str(found.verification.finding), found.changes, found)
+
+
+@dataclass(frozen=True)
+class Comparison(Table):
+    """What came of measuring two configurations against each other; nothing is stored."""
+
+    a: str
+    b: str
+    evidence: ComparisonResult
+
+    def rows(self) -> list[Row]:
+        """A row a size and machine state; above 1, B is faster."""
+        return [
+            {
+                "bytes": one.bytes,
+                "machine_state": one.speed,
+                "a_s": one.a_s,
+                "b_s": one.b_s,
+                "a_over_b": one.ratio.ratio,
+                "low": one.ratio.low,
+                "high": one.ratio.high,
+                "pairs": one.ratio.pairs,
+                "faster": str(one.faster) if one.faster else None,
+            }
+            for one in self.evidence.pairs.differences
+        ]
+
+
+def compare(
+    a: Profile | str,
+    b: Profile | str = "default",
+    *,
+    store: Store | None = None,
+    time: float | str = "30s",
+    mpi: str | None = None,
+    on_progress: OnProgress | None = None,
+    **workload: Any,
+) -> Comparison:
+    """Measures two configurations against each other, in blocks of one run of each.
+
+    Args:
+        a, b: ``"default"``, a profile, or settings: ``"NAME=VALUE NAME=VALUE"``.
+        store: where profiles are.
+        time: wall time of the runs, seconds or ``"2min"``.
+        workload: operation, ranks, sizes (bytes), backend: what a profile's campaign, or else
+            the default, would do otherwise.
+    """
+    from commtune.app import comparison
+
+    names = [one.reference if isinstance(one, Profile) else one for one in (a, b)]
+    found = comparison.compare(
+        names[0],
+        names[1],
+        changes=comparison.WorkloadChanges(**workload),
+        mpi=mpi,
+        time_s=_seconds(time),
+        db=store.url if store else None,
+        reporter=_reporter(on_progress),
+    )
+    found.check_worked()
+    return Comparison(names[0], names[1], found)

@@ -1,0 +1,58 @@
+"""A real campaign through the Python API, as a notebook would make it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import CACHE, ROOT, SMALL
+from components import require_component
+from mpi_fixture import session_mpi
+
+import commtune as ct
+from commtune.errors import UserError
+from commtune.kernels.build import build_benchmark
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a campaign file, a benchmark that is built, and data of its own."""
+    mpi = session_mpi()
+    require_component("an MPI (make .mpi/mpich)", mpi is not None)
+    assert mpi is not None
+    build_benchmark(mpi, CACHE / "commtune")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "campaign.yaml").write_text(SMALL)
+    return tmp_path
+
+
+def test_a_small_campaign_is_tuned_and_looked_at(notebook: Path) -> None:
+    said: list[str] = []
+    with ct.open_store(notebook / "results.db") as store:
+        result = ct.tune("campaign.yaml", store=store, on_progress=said.append)
+        assert {row["bytes"] for row in result.rows()} <= {8, 65536}
+        assert not any(profile.simulated for profile in result.profiles)
+        best = store.best("allreduce", "64KiB")
+        assert best.campaign == "small"
+        if best.verdict == "faster":
+            best.export("allreduce.sh")
+        else:
+            with pytest.raises(UserError):
+                best.export("allreduce.sh")
+            with pytest.raises(UserError):
+                ct.verify(best, store=store, time="1s")
+    assert any(line.startswith("search: ") for line in said)
+
+
+def test_two_configurations_are_compared(notebook: Path) -> None:
+    assert notebook
+    found = ct.compare(
+        "default", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=ring",
+        time="2s", ranks=2, sizes=(8, 65536), mpi="wheel:mpich",
+    )  # fmt: skip
+    assert {row["bytes"] for row in found.rows()} == {8, 65536}
+    with pytest.raises(UserError, match="time='long'"):
+        ct.compare("default", time="long")

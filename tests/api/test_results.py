@@ -1,0 +1,90 @@
+"""Results as users of the Python API look at them, on a replayed recording."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import commtune as ct
+from commtune.errors import ExportRefused, MissingComponent, NoAnswer, UserError
+
+
+def faster(profiles: ct.Result) -> ct.Profile:
+    return next(one for one in profiles.profiles if one.verdict == "faster")
+
+
+def test_tuning_gives_profiles_with_their_evidence(result: ct.Result, lines: list[str]) -> None:
+    assert result.campaign == "mpich-allreduce"
+    assert result.evidence.runs > 10
+    profile = faster(result)
+    assert profile.configuration
+    assert profile.environment == {**profile.pinned, **profile.configuration}
+    assert profile.simulated
+    assert lines and all("\n" not in line for line in lines)
+
+
+def test_a_session_that_is_repeated_continues(
+    result: ct.Result, store: ct.Store, recorded_campaign: Path, recording: Path
+) -> None:
+    again = ct.tune(recorded_campaign, store=store, replay=recording)
+    assert again.evidence.runs >= result.evidence.runs
+    assert [one.campaign for one in store.profiles()] == ["mpich-allreduce"] * len(again.profiles)
+
+
+def test_rows_are_plain_and_have_an_interval_with_its_pairs(result: ct.Result) -> None:
+    rows = result.rows()
+    assert rows
+    for row in rows:
+        assert row["low"] <= row["speedup"] <= row["high"]
+        assert row["pairs"] > 0
+    assert {"bytes", "default_s", "tuned_s", "verdict", "profile"} <= set(rows[0])
+
+
+def test_a_frame_has_the_same_rows_or_says_how_to_get_pandas(
+    result: ct.Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingComponent) as raised:
+        result.to_frame()
+    assert "pip install pandas" in raised.value.hint
+    monkeypatch.undo()
+    pandas = pytest.importorskip("pandas")
+    frame = result.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame.to_dict("records") == result.rows()
+
+
+def test_the_store_answers_as_the_command_does(store: ct.Store, result: ct.Result) -> None:
+    ranks = faster(result).ranks
+    best = store.best("allreduce", "1MiB", ranks=ranks)
+    assert best.bytes_low <= 2**20 <= best.bytes_high
+    assert ct.best("allreduce", 2**20, store=store).reference == best.reference
+    assert store.profile(best.number).reference == best.reference
+    assert [one.name for one in store.campaigns()] == ["mpich-allreduce"]
+    with pytest.raises(NoAnswer):
+        store.best("allreduce", "1MiB", ranks=ranks + 1)
+    with pytest.raises(UserError, match="bytes='much'"):
+        store.best("allreduce", "much")
+
+
+def test_what_was_replayed_is_not_exported(result: ct.Result, tmp_path: Path) -> None:
+    with pytest.raises(ExportRefused):
+        faster(result).export(tmp_path / "allreduce.sh")
+    assert not list(tmp_path.iterdir())
+
+
+def test_errors_are_of_one_family() -> None:
+    with pytest.raises(ct.CommtuneError) as raised:
+        ct.load_campaign("no/such/file.yaml")
+    assert raised.value.hint
+    with pytest.raises(ct.CommtuneError):
+        ct.load_campaign({"name": "a", "space": "no-such-space"})
+
+
+def test_a_campaign_from_a_mapping_is_that_of_its_file() -> None:
+    made = ct.load_campaign({"name": "a", "space": "mpich-host", "workload": {"ranks": 2}})
+    assert isinstance(made, ct.Campaign)
+    assert made.plan.workload.ranks == 2
+    assert made.plan.space.name == ct.load_space("mpich-host").name
