@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from commtune.kernels.python_bench import Pattern
+from commtune import Pattern
 
 
 class Halo(Pattern):

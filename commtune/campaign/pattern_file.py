@@ -74,7 +74,7 @@ def _check_named(
             f"the class {kind} is no pattern",
             file=path,
             line=named[-1].lineno,
-            hint=f"from commtune.kernels.python_bench import Pattern, and class {kind}(Pattern)",
+            hint=f"from commtune import Pattern, and class {kind}(Pattern)",
         )
 
 
@@ -98,8 +98,7 @@ def _check_only(
         raise CampaignError(
             "there is no pattern in it",
             file=path,
-            hint="a pattern is a class: from commtune.kernels.twin import Pattern, and "
-            "class NAME(Pattern)",
+            hint="a pattern is a class: from commtune import Pattern, and class NAME(Pattern)",
         )
 
 

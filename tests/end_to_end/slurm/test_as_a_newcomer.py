@@ -99,7 +99,7 @@ def test_a_database_that_nodes_do_not_see_ends_the_job(campaign: OnSlurm) -> Non
         said = campaign("submit", "campaign.yaml", "--db", str(hidden))
         assert said.code == 0, said.err
         campaign.until_over()
-        output = Path(said.out.rstrip().rpartition("prints to ")[2]).read_text()
+        output = Path(said.out.rstrip().rpartition("output: ")[2]).read_text()
         assert "is not the database that the job was submitted with" in output
         assert "1 job in flight" in campaign("status", "--db", str(hidden)).out
         assert "FAILED" in campaign("status", "--db", str(hidden)).out
@@ -132,7 +132,7 @@ def test_nothing_is_submitted_that_would_measure_nothing(finished: OnSlurm) -> N
     finished.write(short, "short.yaml")
     said = finished("submit", "short.yaml")
     assert said.code == 2
-    assert "slurm.time: 60 s are too short" in said.err
+    assert "slurm.time: 60 s is too short" in said.err
     assert finished.query("SELECT count(*) FROM jobs WHERE kind = 'allocation'") == [(0,)]
 
 
