@@ -82,14 +82,13 @@ def stored(store: Store, name: str, *profiles: Profile, space: str = "mpich-shm"
 def asked(
     url: str, capsys: pytest.CaptureFixture[str], op: str = "allreduce", **named: Any
 ) -> list[str]:
-    question = {"nodes": None, "ranks": None, "system": None, "backend": None, "campaign": None}
-    best.run(best.Question(op, "64KiB", **{**question, **named}), url, json_output=False)
+    best.best_command(op, "64KiB", **named, db=url)
     return capsys.readouterr().out.splitlines()
 
 
 def names(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Campaigns and profiles in the order of the answers."""
-    best.run(best.Question("allreduce", "64KiB", *[None] * 5), url, json_output=True)
+    best.best_command("allreduce", "64KiB", db=url, json_output=True)
     return [f"{row['campaign']}/{row['name']}" for row in json.loads(capsys.readouterr().out)]
 
 
@@ -104,8 +103,8 @@ def test_what_is_decided_goes_before_a_newer_and_narrower_doubt(
     assert said[0] == f"allreduce of 64 KiB, 2 ranks: {heading}"
     assert said[-2:] == [
         "also measured:",
-        "  tiny/narrow: keep the default, undecided at 64 KiB; 2 ranks, on laptop, MPICH 4.3.0, "
-        "backend mpi-host, space mpich-shm",
+        "  tiny/narrow: keep the default, inconclusive at 64 KiB; 2 ranks, on laptop, MPICH "
+        "4.3.0, backend mpi-host, space mpich-shm",
     ]
 
 
@@ -117,7 +116,7 @@ def test_what_is_decided_at_the_size_counts_not_what_is_elsewhere_in_the_range(
     stored(store, "one", ruled_out)
     stored(store, "other", harmless)
     assert names(url, capsys) == ["one/a", "other/b"]
-    assert ": no gain shown at 64 KiB; " in asked(url, capsys)[-1]
+    assert ": no speedup shown at 64 KiB; " in asked(url, capsys)[-1]
 
 
 def test_many_newer_doubts_hide_no_gain(
@@ -147,7 +146,7 @@ def test_of_gains_the_surest_and_of_a_campaign_the_narrowest_goes_first(
     stored(store, "surest", wide, narrow)
     stored(store, "later", profile("range", GAIN, ends=(1.1, 1.9), bytes_low=SIZE))
     assert names(url, capsys) == ["surest/range", "surest/all-sizes", "later/range"]
-    assert ": gain 1.35x [1.30, 1.40] at 64 KiB; " in asked(url, capsys)[-2]
+    assert ": speedup 1.35x [1.30, 1.40] at 64 KiB; " in asked(url, capsys)[-2]
 
 
 def test_what_was_measured_at_the_size_itself_goes_before_what_was_not(
@@ -185,7 +184,7 @@ def test_the_native_benchmark_goes_before_python_and_before_commands(
     assert said[1] == (
         "measured on laptop, MPICH 4.3.0, backend mpi-host, space mpich-shm, campaign native"
     )
-    assert said[-2].startswith("  python/p: gain 1.77x [1.64, 1.90] at 64 KiB; ")
+    assert said[-2].startswith("  python/p: speedup 1.77x [1.64, 1.90] at 64 KiB; ")
     assert "backend python-host, " in said[-2]
     assert said[-1].endswith(
         "backend command, space nccl, by a command of your own: ./all_reduce_perf -b 64K 'a b'"
@@ -277,7 +276,39 @@ def test_how_an_old_profile_was_timed_stands_before_its_messages(
 def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     stored(store, "asnccl", profile("p", OPEN, of_point=NONE, backend="command"), space="nccl",
            workload=own_command("./run"))  # fmt: skip
-    best.run(best.Question("allreduce", "64KiB", *[None] * 5), url, json_output=True)
+    best.best_command("allreduce", "64KiB", db=url, json_output=True)
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["finding"], row["space"]) == ("gain ruled out", "nccl")
     assert row["workload"]["own"]["command"] == ["./run"]
+
+
+def test_without_a_size_the_whole_table_is_printed(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = profile("small", OPEN, at=1024, bytes_low=1024, bytes_high=1024)
+    stored(store, "both", small, profile("large", GAIN, bytes_low=SIZE))
+    best.best_command("allreduce", db=url)
+    header, first, second, *settings = capsys.readouterr().out.splitlines()
+    assert header.split()[0] == "size"
+    assert "1 KiB" in first
+    assert "the default (inconclusive here)" in first
+    assert "64 KiB" in second
+    assert "both/large" in second
+    assert settings[1] == "both/large"
+    assert settings[2].strip().startswith(next(iter(given.TUNED)))
+    best.best_command("allreduce", db=url, json_output=True)
+    sizes = [row["bytes"] for row in json.loads(capsys.readouterr().out)]
+    assert sizes == [1024, SIZE]
+
+
+def test_words_of_other_benchmarks_are_understood_and_the_answer_says_how(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "proven", profile("p", GAIN))
+    best.best_command("all_reduce_perf", "64K", db=url)
+    said = capsys.readouterr()
+    assert said.out.startswith("allreduce of 64 KiB, 2 ranks: proven/p")
+    assert said.err.splitlines() == [
+        "note: --op all_reduce_perf is read as allreduce",
+        "note: --bytes 64K is read as 64KiB",
+    ]

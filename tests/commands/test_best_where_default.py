@@ -49,7 +49,7 @@ def stored(store: Store, *, compared: bool = True, concluded: bool = True) -> No
 
 
 def heading(url: str, size: str, capsys: pytest.CaptureFixture[str]) -> str:
-    best.run(best.Question("allreduce", size, *[None] * 5), url, json_output=False)
+    best.best_command("allreduce", size, db=url, json_output=False)
     return capsys.readouterr().out.splitlines()[0]
 
 
@@ -58,14 +58,14 @@ def heading(url: str, size: str, capsys: pytest.CaptureFixture[str]) -> str:
     [
         (
             "1KiB",
-            "keep the default (undecided: no candidate was shown to gain at 1 KiB; one of them "
+            "keep the default (inconclusive: no candidate was shown to gain at 1 KiB; one of them "
             "could still gain up to 41%; this confirmation would have found one of 33% in 9 of 10 "
             "cases)",
         ),
         (
             "100KiB",
-            "keep the default (undecided: no candidate was shown to gain at 64 KiB; one of them "
-            "could still gain up to 7%; this confirmation would have found one of 5% in 9 of 10 "
+            "keep the default (inconclusive: no candidate was shown to gain at 64 KiB; one of "
+            "them could still gain up to 7%; this confirmation would have found one of 5% in 9 of 10 "
             "cases)",
         ),
         ("1MiB", "keep the default (no candidate gains 2% at 1 MiB)"),
@@ -80,7 +80,7 @@ def test_the_nearest_measured_size_has_its_own_numbers(
 
 def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     stored(store)
-    best.run(best.Question("allreduce", "64KiB", *[None] * 5), url, json_output=True)
+    best.best_command("allreduce", "64KiB", db=url, json_output=True)
     (row,) = json.loads(capsys.readouterr().out)
     assert "gain at 64 KiB; one of them could still gain up to 7%; " in row["why"]
 
@@ -97,13 +97,13 @@ def test_without_a_conclusion_the_profile_has_the_word(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored(store, concluded=False, compared=False)
-    assert heading(url, "64KiB", capsys).endswith("(undecided: up to 41% at 1 KiB)")
+    assert heading(url, "64KiB", capsys).endswith("(inconclusive: up to 41% at 1 KiB)")
 
 
 def test_what_is_recommended_needs_no_excuse(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.save_profiles(store.open_campaign(given.campaign()).id, [given.profile()])
-    best.run(best.Question("allreduce", "64KiB", *[None] * 5), url, json_output=True)
+    best.best_command("allreduce", "64KiB", db=url, json_output=True)
     (row,) = json.loads(capsys.readouterr().out)
     assert row["why"] == ""

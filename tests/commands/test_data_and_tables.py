@@ -75,7 +75,7 @@ def test_best_prints_json_of_a_single_pair(
     points = tuple(replace(point, gain=OPEN) for point in given.profile().points)
     store.save_profiles(store.open_campaign(given.campaign()).id, [given.profile(points=points)])
     database.close()
-    best.run(best.Question("allreduce", "1MiB", *[None] * 5), url, json_output=True)
+    best.best_command("allreduce", "1MiB", db=url, json_output=True)
     (row,) = strict(capsys.readouterr().out)
     assert {(p["gain"]["low"], p["gain"]["high"]) for p in row["points"]} == {(0.0, None)}
 

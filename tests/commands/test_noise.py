@@ -50,8 +50,8 @@ def stored(store: Store, name: str, aggressor: Aggressor | None, **changes: Any)
 
 
 def answer(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    question = best.Question("allreduce", "1KiB", None, None, None, None, None)
-    best.run(question, url, json_output=False)
+    question = ("allreduce", "1KiB")
+    best.best_command(*question, db=url)
     return capsys.readouterr().out.splitlines()
 
 
@@ -126,7 +126,7 @@ def test_why_nothing_is_known_stands_apart_from_it(
 ) -> None:
     stored(store, "noisy", NOISE, note="too noisy", verdict=Verdict.UNDECIDED, points=())
     heading, _, noise, *_ = answer(url, capsys)
-    assert heading.endswith("keep the default (undecided: too noisy)")
+    assert heading.endswith("keep the default (inconclusive: too noisy)")
     assert noise == f"measured {WORDS}"
 
 

@@ -140,13 +140,13 @@ def test_best_says_what_share_its_answer_reaches(
     found = Verdict(verdict)
     points = (given.point(MIB),)
     confirmed(store, LEONARDO, backend="xccl", nodes=2, ranks=8, verdict=found, points=points)
-    question = best.Question("allreduce", "1MiB", *[None] * 5)
-    best.run(question, url, json_output=False)
+    question = ("allreduce", "1MiB")
+    best.best_command(*question, db=url)
     words = capsys.readouterr().out
     reached = MIB / taken_s * 2 * 7 / 8 / 87.5e9
     assert f"{format_percent(reached)} of nominal 87.5 GB/s by hierarchical" in words
     assert ("  with it: " if verdict == "faster" else "  the default: ") in words
-    best.run(question, url, json_output=True)
+    best.best_command(*question, db=url, json_output=True)
     (row,) = json.loads(capsys.readouterr().out)
     assert row["of_nominal"]["share"] == pytest.approx(reached)
 
@@ -156,8 +156,7 @@ def test_best_finds_its_share_without_the_parser_of_descriptions(store: Store, u
     confirmed(store, LEONARDO, backend="xccl", nodes=2, ranks=8, points=(given.point(MIB),))
     program = (
         "import sys; from commtune.commands.profiles import best; "
-        "question = best.Question('allreduce', '1MiB', *[None] * 5); "
-        "best.run(question, sys.argv[1], json_output=False); "
+        "best.best_command('allreduce', '1MiB', db=sys.argv[1]); "
         "print(*{'pydantic', 'yaml', 'commtune.spaces'} & set(sys.modules))"
     )
     done = subprocess.run(
@@ -171,8 +170,8 @@ def test_best_says_nothing_of_a_nominal_that_nobody_knows(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     confirmed(store, {}, backend="xccl")
-    question = best.Question("allreduce", "1MiB", *[None] * 5)
-    best.run(question, url, json_output=False)
+    question = ("allreduce", "1MiB")
+    best.best_command(*question, db=url)
     assert "nominal" not in capsys.readouterr().out
 
 

@@ -2,149 +2,119 @@
 
 from __future__ import annotations
 
-import json
-import math
 import shlex
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import typer
 
-from commtune.app.ranking import (
+from commtune.app.best import (
+    BestFilters,
+    BestRow,
     Standing,
+    best,
+    best_by_size,
     conditions_of,
     find_standing,
-    rank_answers,
+    nominal_share_of,
     sure_points,
+    why_inconclusive,
 )
 from commtune.commands import text
+from commtune.commands.flags import bytes_flag, operation_flag, print_json
 from commtune.commands.options import DbOption, JsonOption
-from commtune.db.queries.query_results import BestRow
-from commtune.errors import UserError
-from commtune.model import Backend, Operation, PointEvidence, Verdict
-from commtune.tuner.outcome.detectability import describe_detectability, is_ruled_out
+from commtune.model import Verdict
+from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
-
-if TYPE_CHECKING:
-    from commtune.app.nominal_share import Share
-
+from commtune.wording import (
+    INCONCLUSIVE,
+    describe_point,
+    format_speedup,
+    point_cells,
+)
 
 #: Answers that are printed as JSON; those below the first one in words; of a command, letters.
 _MOST, _OTHERS, _LONGEST = 10, 5, 100
+#: Why the default stays.
+_DEFAULT_STAYS = {Standing.NONE: "speedup ruled out", Standing.OPEN: INCONCLUSIVE}
 
 
-@dataclass(frozen=True)
-class Question:
-    """What was asked for; ``None`` for anything."""
-
-    op: str
-    size: str
-    nodes: int | None
-    ranks: int | None
-    system: str | None
-    backend: str | None
-    campaign: str | None
-
-
-def run(question: Question, db: str | None, *, json_output: bool) -> None:
-    """Prints the best profile for the question, with its evidence."""
-    from commtune.db.connection.location import database_url
-    from commtune.db.queries.profiles import best_profiles
-
-    try:
-        Operation(question.op)
-    except ValueError as error:
-        raise UserError(
-            f"--op {question.op}: no such operation", hint=f"operations: {', '.join(Operation)}"
-        ) from error
-    size = _parse_size(question.size)
-    rows = best_profiles(
-        database_url(db),
-        question.op,
-        size,
-        nodes=question.nodes,
-        ranks=question.ranks,
-        system=question.system,
-        backend=question.backend,
-        campaign=question.campaign,
-    )
-    rows = rank_answers(rows, size)
+def best_command(
+    op: Annotated[str, typer.Option("--op", help="operation: allreduce, broadcast, ...")],
+    bytes_: Annotated[
+        str | None, typer.Option("--bytes", help="message size: 1MiB [a table of all sizes]")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(help="measured on so many nodes")] = None,
+    ranks: Annotated[int | None, typer.Option(help="measured with so many ranks")] = None,
+    system: Annotated[
+        str | None, typer.Option(help="part of a system's name, or its fingerprint")
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="backend, such as mpi-host")] = None,
+    campaign: Annotated[str | None, typer.Option(help="only from this campaign")] = None,
+    db: DbOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """The best confirmed configuration for an operation and a message size."""
+    operation = operation_flag(op)
+    filters = BestFilters(nodes, ranks, system, backend, campaign)
+    if bytes_ is None:
+        answers = best_by_size(operation, filters, db=db)
+        if json_output:
+            print_json([_data(row, size, db) | {"bytes": size} for size, row in answers.items()])
+        else:
+            print(_size_table(answers))
+        return
+    size = bytes_flag(bytes_)
+    rows = best(operation, size, filters, db=db)
     if json_output:
-        data = text.without_infinities([_plain(row, size, db) for row in rows[:_MOST]])
-        print(json.dumps(data, indent=2, allow_nan=False))
+        print_json([_data(row, size, db) for row in rows[:_MOST]])
         return
     print(_answer(rows[0], size, db))
-    others = _others(rows)
-    if others:
+    if others := _others(rows):
         print("\n" + others)
 
 
-def _parse_size(written: str) -> int:
-    """Bytes from ``1MiB``.
-
-    Raises:
-        UserError: with how sizes are written.
-    """
-    from commtune.documents.quantities import QuantityError, parse_bytes
-
-    try:
-        return parse_bytes(written)
-    except QuantityError as error:
-        raise UserError(f"--bytes {written}: {error}", hint="write 8, 64KiB or 1MiB") from error
-
-
-def _share(row: BestRow, db: str | None) -> Share | None:
-    """What share of the nominal the answer reaches, where its campaign knows it."""
-    # Host memory on one node has none, and the models take their time to load.
-    on_host = row.backend == Backend.MPI_HOST
-    if row.simulated or (on_host and row.nodes == 1):
-        return None
-    from commtune.db.connection.location import database_url
-    from commtune.db.queries.description import describe_campaign
-
-    stored = describe_campaign(database_url(db), row.campaign)
-    if on_host and "fabric" not in stored.settings:
-        return None
-    from commtune.app.nominal_share import of_answer
-
-    return of_answer(row, stored, db)
+def _size_table(answers: dict[int, BestRow]) -> str:
+    """The best at every measured size, and below it what the profiles set."""
+    header = ("size", "default", "candidate", "speedup", "pairs", "use", "measured")
+    rows = []
+    used: dict[str, BestRow] = {}
+    for row in answers.values():
+        points = sure_points(row)
+        faster = row.verdict == Verdict.FASTER
+        name = f"{row.campaign}/{row.name}"
+        where = f"{text.format_ranks(row.ranks, row.nodes)}, {row.system}, {row.stack}"
+        use = name if faster else "the default"
+        if not find_standing(row).is_decided:
+            use += f" ({INCONCLUSIVE} here)"
+        for point in points[:1]:
+            rows.append((*point_cells(point), use, where + _marks(row)))
+        if faster:
+            used.setdefault(name, row)
+    table = text.format_table(header, rows, right="size,default,candidate,pairs")
+    settings = [
+        "\n".join([name, *(f"  {key}={value}" for key, value in row.configuration.items())])
+        for name, row in used.items()
+    ]
+    return "\n\n".join([table, *settings])
 
 
-def _why(row: BestRow, size: int, db: str | None) -> str:
-    """What could still be hidden at the size, or the measured one nearest to it.
-
-    A profile's own note is of its whole range, and so of the size at which least is known.
-    """
-    if row.verdict != Verdict.UNDECIDED:
-        return ""
-    from commtune.db.connection.location import database_url
-    from commtune.db.queries.description import detectable_gains
-
-    found = detectable_gains(database_url(db), row.campaign)
-    nearest = row.nearest_bytes
-    if nearest is None:  # no candidate was compared here
-        inside = [known for known in found if row.bytes_low <= known <= row.bytes_high]
-        nearest = min(inside, key=lambda known: abs(math.log(max(known, 1) / max(size, 1))),
-                      default=None)  # fmt: skip
-    why = (
-        ""
-        if nearest is None
-        else describe_detectability((nearest,), row.points, row.minimum_gain, found)
-    )
-    return why or text.split_note(row.note)[1] or "too little evidence"
+def _marks(row: BestRow) -> str:
+    simulated = " (simulated or replayed)" if row.simulated else ""
+    return "".join(f", {words}" for words in (_own(row), conditions_of(row)) if words) + simulated
 
 
 def _answer(row: BestRow, size: int, db: str | None) -> str:
-    share = _share(row, db)
+    share = nominal_share_of(row, db)
     lines = [
-        _heading(row, size, _why(row, size, db)),
+        _heading(row, size, why_inconclusive(row, size, db)),
         f"measured {_where(row)}, campaign {row.campaign}",
         *filter(None, [_own(row), conditions_of(row)]),
     ]
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
     other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
-    lines += [f"  {_point(point, other)}" for point in displayed_points(row.points)]
+    lines += [f"  {describe_point(point, other)}" for point in displayed_points(row.points)]
     if share is not None:
         used = "with it" if row.verdict == Verdict.FASTER else "the default"
         lines.append(f"  {used}: {share} by {share.nominal.model}")
@@ -168,17 +138,7 @@ def _heading(row: BestRow, size: int, why: str) -> str:
     nearest = row.nearest_bytes
     if nearest is not None and is_ruled_out(nearest, row.points, row.minimum_gain):
         return f"{what}: keep the default ({why})"
-    return f"{what}: keep the default (undecided: {why})"
-
-
-def _point(point: PointEvidence, other: str) -> str:
-    speed = "" if point.speed == "all" else f" at the {point.speed} machine speed"
-    return (
-        f"{text.format_size(point.bytes)}{speed}: default "
-        f"{text.format_duration(point.default_s)}, "
-        f"{other} {text.format_duration(point.tuned_s)}, gain {text.format_ratio(point.gain)}, "
-        f"{point.gain.pairs} pairs"
-    )
+    return f"{what}: keep the default ({INCONCLUSIVE}: {why})"
 
 
 def _where(row: BestRow) -> str:
@@ -203,10 +163,7 @@ def _others(rows: list[BestRow]) -> str:
         return ""
     shown = [
         f"  {row.campaign}/{row.name}: {_finding(row)}; "
-        f"{text.format_ranks(row.ranks, row.nodes)}, "
-        + _where(row)
-        + (" (simulated or replayed)" if row.simulated else "")
-        + "".join(f", {words}" for words in (_own(row), conditions_of(row)) if words)
+        f"{text.format_ranks(row.ranks, row.nodes)}, " + _where(row) + _marks(row)
         for row in others[:_OTHERS]
     ]
     if more := len(others) - len(shown):
@@ -220,40 +177,21 @@ def _finding(row: BestRow) -> str:
     """What another answer shows, in a few words."""
     found = find_standing(row)
     if found is Standing.GAIN:
-        best = max(sure_points(row), key=lambda point: point.gain.low)
-        return f"gain {text.format_ratio(best.gain)} at {text.format_size(best.bytes)}"
+        surest = max(sure_points(row), key=lambda point: point.gain.low)
+        return f"speedup {format_speedup(surest.gain)} at {text.format_size(surest.bytes)}"
     at = "" if row.nearest_bytes is None else f" at {text.format_size(row.nearest_bytes)}"
     if row.verdict == Verdict.FASTER:
-        return f"no gain shown{at}"
-    return f"keep the default, {found}{at}"
+        return f"no speedup shown{at}"
+    return f"keep the default, {_DEFAULT_STAYS[found]}{at}"
 
 
-def _plain(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
-    share = _share(row, db)
-    return {**_shallow(row), "configuration": dict(row.configuration),
-            "finding": str(find_standing(row)),
-            "points": [asdict(point) for point in row.points],
-            "why": _why(row, size, db),
-            "of_nominal": share.plain() if share else None}  # fmt: skip
-
-
-def _shallow(row: BestRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in row.__dataclass_fields__}
-
-
-def best_command(
-    op: Annotated[str, typer.Option("--op", help="operation: allreduce, broadcast, ...")],
-    bytes_: Annotated[str, typer.Option("--bytes", help="message size: 1MiB")],
-    nodes: Annotated[int | None, typer.Option(help="measured on so many nodes")] = None,
-    ranks: Annotated[int | None, typer.Option(help="measured with so many ranks")] = None,
-    system: Annotated[
-        str | None, typer.Option(help="part of a system's name, or its fingerprint")
-    ] = None,
-    backend: Annotated[str | None, typer.Option(help="backend, such as mpi-host")] = None,
-    campaign: Annotated[str | None, typer.Option(help="only from this campaign")] = None,
-    db: DbOption = None,
-    json_output: JsonOption = False,
-) -> None:
-    """The best confirmed configuration for an operation and a message size."""
-    question = Question(op, bytes_, nodes, ranks, system, backend, campaign)
-    run(question, db, json_output=json_output)
+def _data(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
+    share = nominal_share_of(row, db)
+    return {
+        **{name: getattr(row, name) for name in row.__dataclass_fields__},
+        "configuration": dict(row.configuration),
+        "finding": find_standing(row),
+        "points": [asdict(point) for point in row.points],
+        "why": why_inconclusive(row, size, db),
+        "of_nominal": share.plain() if share else None,
+    }
