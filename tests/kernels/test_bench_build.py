@@ -29,7 +29,7 @@ _SMALL = {
 #include "build_info.h"
 int main() { std::puts(commtune::build_info().build_id); }
 """,
-    "part.cpp": "void part() {}\n",
+    "cli/part.cpp": "void part() {}\n",
     "gpu/kernels.cu": "__global__ void nothing() {}\n",
 }
 
@@ -51,6 +51,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     for name in ("build_info.cpp.in", "build_info.h"):
         shutil.copy(_KERNELS / "src" / name, folder / "src")
     for name, text in _SMALL.items():
+        (folder / "src" / name).parent.mkdir(exist_ok=True)
         (folder / "src" / name).write_text(text)
     monkeypatch.setattr("commtune.kernels.build._source_folder", lambda: folder)
 

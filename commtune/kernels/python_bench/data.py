@@ -1,4 +1,4 @@
-"""The data that ranks send, and what they must receive; the same values as src/check.cpp has.
+"""The data that ranks send, and what they must receive; as src/operations/check.cpp has it.
 
 ``xp`` is the module of the arrays: numpy, or cupy with the same functions.
 """

@@ -1,4 +1,4 @@
-"""Measuring one size: first call, warm-up, batch, samples, check; as in src/measure.cpp."""
+"""Measuring one size: first call, warm-up, batch, samples, check; as in src/timing/measure.cpp."""
 
 from __future__ import annotations
 

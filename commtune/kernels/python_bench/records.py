@@ -1,4 +1,4 @@
-"""Records of the contract, as src/records.cpp writes them."""
+"""Records of the contract, as src/records/records.cpp writes them."""
 
 from __future__ import annotations
 

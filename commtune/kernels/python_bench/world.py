@@ -189,7 +189,7 @@ def _load() -> None:
         ) from None
 
 
-#: Ranks of a machine with different values of it are on different nodes, as in src/placement.h.
+#: Ranks of a machine with different values of it are on different nodes: src/ranks/placement.h.
 NODE_VARIABLE = "NCCL_HOSTID"
 
 

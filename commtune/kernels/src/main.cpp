@@ -10,18 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "aggress.h"
-#include "clock.h"
-#include "devices.h"
-#include "ending.h"
+#include "cli/exit.h"
+#include "cli/options.h"
 #include "error.h"
-#include "exit.h"
-#include "launcher.h"
-#include "options.h"
-#include "placement.h"
-#include "run.h"
-#include "run_beside.h"
-#include "world.h"
+#include "interference/aggress.h"
+#include "interference/run_beside.h"
+#include "interference/termination.h"
+#include "ranks/devices.h"
+#include "ranks/launcher.h"
+#include "ranks/placement.h"
+#include "ranks/world.h"
+#include "timing/clock.h"
+#include "timing/run.h"
 
 namespace commtune {
 namespace {

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <limits>
 
-#include "check.h"
+#include "backends/memories.h"
 #include "harness.h"
-#include "memories.h"
-#include "steps.h"
+#include "operations/check.h"
+#include "operations/steps.h"
 
 using namespace commtune;
 

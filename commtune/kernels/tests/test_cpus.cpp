@@ -1,7 +1,7 @@
-#include "cpus.h"
 #include "error.h"
 #include "harness.h"
-#include "placement.h"
+#include "ranks/cpus.h"
+#include "ranks/placement.h"
 
 using namespace commtune;
 

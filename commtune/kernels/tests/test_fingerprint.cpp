@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "error.h"
-#include "fingerprint.h"
 #include "harness.h"
+#include "timing/fingerprint.h"
 
 using namespace commtune;
 

@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "harness.h"
-#include "json.h"
+#include "records/json.h"
 
 using namespace commtune;
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "harness.h"
-#include "launcher.h"
+#include "ranks/launcher.h"
 
 using namespace commtune;
 

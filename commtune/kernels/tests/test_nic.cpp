@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "harness.h"
-#include "nic.h"
+#include "ranks/nic.h"
 
 using namespace commtune;
 

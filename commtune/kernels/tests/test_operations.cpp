@@ -1,6 +1,6 @@
 #include "error.h"
 #include "harness.h"
-#include "operations.h"
+#include "operations/operations.h"
 
 using namespace commtune;
 

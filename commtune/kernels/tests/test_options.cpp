@@ -1,7 +1,7 @@
 
+#include "cli/options.h"
 #include "error.h"
 #include "harness.h"
-#include "options.h"
 
 using namespace commtune;
 

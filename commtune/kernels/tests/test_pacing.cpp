@@ -1,5 +1,5 @@
 #include "harness.h"
-#include "pacing.h"
+#include "interference/pacing.h"
 
 using namespace commtune;
 

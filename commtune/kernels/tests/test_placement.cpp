@@ -1,6 +1,6 @@
 #include "harness.h"
-#include "libraries.h"
-#include "placement.h"
+#include "ranks/placement.h"
+#include "records/libraries.h"
 
 using namespace commtune;
 

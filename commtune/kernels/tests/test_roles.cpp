@@ -1,6 +1,6 @@
 #include "error.h"
 #include "harness.h"
-#include "roles.h"
+#include "ranks/roles.h"
 
 using namespace commtune;
 

@@ -1,5 +1,5 @@
 #include "harness.h"
-#include "sharing.h"
+#include "ranks/sharing.h"
 
 using namespace commtune;
 

@@ -1,6 +1,6 @@
 #include "error.h"
 #include "harness.h"
-#include "statistics.h"
+#include "timing/statistics.h"
 
 using namespace commtune;
 

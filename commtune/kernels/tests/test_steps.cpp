@@ -2,11 +2,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include "check.h"
+#include "backends/memories.h"
 #include "error.h"
 #include "harness.h"
-#include "memories.h"
-#include "steps.h"
+#include "operations/check.h"
+#include "operations/steps.h"
 
 using namespace commtune;
 

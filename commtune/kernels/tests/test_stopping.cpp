@@ -1,5 +1,5 @@
 #include "harness.h"
-#include "stopping.h"
+#include "timing/stopping.h"
 
 using namespace commtune;
 

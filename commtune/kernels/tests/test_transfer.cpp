@@ -54,12 +54,12 @@ struct Memories {
 /// All that the ranks of a node share.
 struct Node {
   explicit Node(int ranks_here)
-      : ranks(ranks_here), doors(static_cast<std::size_t>(ranks_here * ranks_here)) {}
-  Door& between(int mover, int owner) {
-    return doors[static_cast<std::size_t>(mover * ranks + owner)];
+      : ranks(ranks_here), flags(static_cast<std::size_t>(ranks_here * ranks_here)) {}
+  FlagPair& between(int mover, int owner) {
+    return flags[static_cast<std::size_t>(mover * ranks + owner)];
   }
   int ranks;
-  std::vector<Door> doors;
+  std::vector<FlagPair> flags;
 };
 
 /// One rank of it.

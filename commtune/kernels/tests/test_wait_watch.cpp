@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "harness.h"
-#include "wait_watch.h"
+#include "timing/wait_watch.h"
 
 using namespace commtune;
 using std::chrono::milliseconds;

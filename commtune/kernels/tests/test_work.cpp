@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "cli/options.h"
 #include "harness.h"
-#include "options.h"
-#include "work.h"
-#include "world.h"
+#include "operations/work.h"
+#include "ranks/world.h"
 
 using namespace commtune;
 

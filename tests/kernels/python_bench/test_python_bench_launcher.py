@@ -1,4 +1,4 @@
-"""What the variables of launchers say, as src/launcher.cpp reads them."""
+"""What the variables of launchers say, as src/ranks/launcher.cpp reads them."""
 
 from __future__ import annotations
 

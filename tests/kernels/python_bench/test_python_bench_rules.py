@@ -18,7 +18,7 @@ from commtune.kernels.python_bench.sampling import (
 from commtune.kernels.python_bench.work import Expected, count_wrong, expected_by
 from commtune.model.operations import IN_PYTHON
 
-#: What src/check.cpp writes: elements 0, 1, 2, 3, 4095 and 4999.
+#: What src/operations/check.cpp writes: elements 0, 1, 2, 3, 4095 and 4999.
 _NATIVE = [
     ("float32", "sum", 1, 0, 2, [5081977, 4021783, 226247, 2830046, 2878916, 572573]),
     ("float32", "sum", 1, 3, 4, [4158471, 1752268, 2963677, 3284037, 3497136, 768126]),

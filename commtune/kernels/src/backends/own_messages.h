@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "messages.h"
-#include "operations.h"
+#include "operations/messages.h"
+#include "operations/operations.h"
 
 namespace commtune {
 

@@ -1,7 +1,7 @@
 #include <array>
 #include <string>
 
-#include "backend.h"
+#include "backends/backend.h"
 #include "backends/mpi/mpi.h"
 #include "error.h"
 #if COMMTUNE_WITH_GPU
@@ -17,25 +17,30 @@ namespace commtune {
 
 namespace {
 
-using Maker = std::unique_ptr<Backend> (*)(const World&, Ways);
+using Factory = std::unique_ptr<Backend> (*)(const World&, BackendOptions);
 
 struct Entry {
   std::string_view name;
-  Maker make;
+  Factory make;
 };
 
 constexpr std::array kEntries{
-    Entry{"mpi-host",
-          [](const World& world, Ways) { return make_mpi("mpi-host", world, host_memory()); }},
+    Entry{"mpi-host", [](const World& world,
+                         BackendOptions) { return make_mpi("mpi-host", world, host_memory()); }},
 #if COMMTUNE_WITH_GPU
     Entry{"mpi-device",
-          [](const World& world, Ways) { return make_mpi("mpi-device", world, device_memory()); }},
-    Entry{"mpi-staged", [](const World& world, Ways) { return make_staged(world); }},
-    Entry{"ipc-put", [](const World& world, Ways) { return make_ipc(world, IpcDirection::put); }},
-    Entry{"ipc-get", [](const World& world, Ways) { return make_ipc(world, IpcDirection::get); }},
+          [](const World& world, BackendOptions) {
+            return make_mpi("mpi-device", world, device_memory());
+          }},
+    Entry{"mpi-staged", [](const World& world, BackendOptions) { return make_staged(world); }},
+    Entry{"ipc-put",
+          [](const World& world, BackendOptions) { return make_ipc(world, IpcDirection::put); }},
+    Entry{"ipc-get",
+          [](const World& world, BackendOptions) { return make_ipc(world, IpcDirection::get); }},
 #endif
 #if COMMTUNE_WITH_XCCL
-    Entry{"xccl", [](const World& world, Ways ways) { return make_xccl(world, ways); }},
+    Entry{"xccl", [](const World& world,
+                     BackendOptions backend_options) { return make_xccl(world, backend_options); }},
 #endif
 };
 
@@ -48,10 +53,11 @@ std::vector<std::string_view> backend_names() {
   return names;
 }
 
-std::unique_ptr<Backend> make_backend(std::string_view name, const World& world, Ways ways) {
+std::unique_ptr<Backend> make_backend(std::string_view name, const World& world,
+                                      BackendOptions backend_options) {
   std::string known;
   for (const Entry& entry : kEntries) {
-    if (entry.name == name) return entry.make(world, ways);
+    if (entry.name == name) return entry.make(world, backend_options);
     known.append(known.empty() ? "" : ", ").append(entry.name);
   }
   throw UsageError("this executable has no backend '" + std::string(name) + "'; it has: " + known);

@@ -5,14 +5,14 @@
 #include <cctype>
 #include <optional>
 
-#include "clock.h"
-#include "cpus.h"
-#include "devices.h"
 #include "error.h"
-#include "json.h"
-#include "launcher.h"
-#include "nic.h"
-#include "placement.h"
+#include "ranks/cpus.h"
+#include "ranks/devices.h"
+#include "ranks/launcher.h"
+#include "ranks/nic.h"
+#include "ranks/placement.h"
+#include "records/json.h"
+#include "timing/clock.h"
 
 namespace commtune {
 

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "entry.h"
 #include "gpu/kernels.h"
+#include "operations/data_table.h"
 
 namespace commtune {
 

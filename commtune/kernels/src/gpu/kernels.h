@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "gpu/gpu.h"
-#include "operations.h"
+#include "operations/operations.h"
 
 namespace commtune {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "memories.h"
+#include "backends/memories.h"
 
 namespace commtune {
 

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "backends/ipc/doors.h"
+#include "backends/ipc/ipc_flags.h"
 #include "backends/ipc/mappings.h"
 #include "error.h"
 #include "gpu/gpu.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
-#include "placement.h"
-#include "world.h"
+#include "ranks/placement.h"
+#include "ranks/world.h"
 
 namespace commtune {
 
@@ -44,7 +44,8 @@ class StreamQueue final : public CopyQueue {
 
 /// What this rank has for another one of its node; for itself only the queue is used.
 struct Neighbour {
-  explicit Neighbour(Door& moved_here, Door& owned_here) : mover(moved_here), owner(owned_here) {}
+  explicit Neighbour(FlagPair& moved_here, FlagPair& owned_here)
+      : mover(moved_here), owner(owned_here) {}
   Mover mover;
   Owner owner;
   StreamQueue queue;
@@ -57,7 +58,7 @@ class IpcBackend final : public Backend {
         placement_(world),
         direction_(direction),
         memory_(device_memory()),
-        doors_(world, placement_) {}
+        flags_(world, placement_) {}
 
   ~IpcBackend() override {
     neighbours_.clear();
@@ -162,8 +163,8 @@ class IpcBackend final : public Backend {
   Neighbour& neighbour(int rank) {
     std::unique_ptr<Neighbour>& found = neighbours_[rank];
     if (!found) {
-      found = std::make_unique<Neighbour>(doors_.between(world_.rank(), rank),
-                                          doors_.between(rank, world_.rank()));
+      found = std::make_unique<Neighbour>(flags_.between(world_.rank(), rank),
+                                          flags_.between(rank, world_.rank()));
     }
     return *found;
   }
@@ -172,7 +173,7 @@ class IpcBackend final : public Backend {
   Placement placement_;
   IpcDirection direction_;
   std::unique_ptr<Memory> memory_;
-  Doors doors_;
+  IpcFlags flags_;
   std::unique_ptr<Mappings> mappings_ = std::make_unique<Mappings>();
   std::map<int, std::unique_ptr<Neighbour>> neighbours_;
   TransfersUnderWay under_way_;

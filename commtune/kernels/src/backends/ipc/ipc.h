@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backend.h"
+#include "backends/backend.h"
 #include "backends/ipc/transfer.h"
 
 namespace commtune {

@@ -14,7 +14,7 @@ namespace commtune {
 ///
 /// All messages from one rank to another that belong to one exchange are one *round* of this pair
 /// of ranks. Both ends start the same exchanges in the same order, so each counts rounds by
-/// itself, from 1, and the numbers agree. A door has two flags, each written by one end only;
+/// itself, from 1, and the numbers agree. Each flag of a pair is written by one end only;
 /// their numbers only grow:
 ///
 ///     owner, as it starts round n:             offered = n
@@ -32,7 +32,7 @@ namespace commtune {
 ///
 /// Flags are stored with release and read with acquire: what one end knew to be complete before it
 /// stored is complete for the other one. Copies of a GPU are complete when their stream says so.
-struct Door {
+struct FlagPair {
   /// Two lines of 64 bytes: the prefetcher fetches pairs.
   static constexpr std::size_t kLine = 128;
 
@@ -40,30 +40,30 @@ struct Door {
   alignas(kLine) std::atomic<std::uint64_t> moved;
 };
 
-/// The owner's end of a door. Several rounds may be under way.
+/// The owner's end of a pair of flags. Several rounds may be under way.
 class Owner {
  public:
-  explicit Owner(Door& door) : door_(&door) {}
+  explicit Owner(FlagPair& flags) : flags_(&flags) {}
 
   /// Begins a round; returns its number.
   std::uint64_t offer() {
-    door_->offered.store(++round_, std::memory_order_release);
+    flags_->offered.store(++round_, std::memory_order_release);
     return round_;
   }
 
   bool is_moved(std::uint64_t round) const {
-    return door_->moved.load(std::memory_order_acquire) >= round;
+    return flags_->moved.load(std::memory_order_acquire) >= round;
   }
 
  private:
-  Door* door_;
+  FlagPair* flags_;
   std::uint64_t round_ = 0;
 };
 
-/// The mover's end of a door.
+/// The mover's end of a pair of flags.
 class Mover {
  public:
-  explicit Mover(Door& door) : door_(&door) {}
+  explicit Mover(FlagPair& flags) : flags_(&flags) {}
 
   /// Begins a round; returns its number.
   std::uint64_t ask() { return ++round_; }
@@ -71,7 +71,7 @@ class Mover {
   /// Whether the owner has offered this round, and the copies of the one before were begun: they
   /// are begun in order, so that those of a later round are never complete earlier.
   bool may_copy(std::uint64_t round) const {
-    return copied_ + 1 == round && door_->offered.load(std::memory_order_acquire) >= round;
+    return copied_ + 1 == round && flags_->offered.load(std::memory_order_acquire) >= round;
   }
 
   /// The copies of a round were begun.
@@ -81,11 +81,11 @@ class Mover {
   void finish(std::uint64_t round) {
     if (round <= finished_) return;
     finished_ = round;
-    door_->moved.store(round, std::memory_order_release);
+    flags_->moved.store(round, std::memory_order_release);
   }
 
  private:
-  Door* door_;
+  FlagPair* flags_;
   std::uint64_t round_ = 0;
   std::uint64_t copied_ = 0;
   std::uint64_t finished_ = 0;

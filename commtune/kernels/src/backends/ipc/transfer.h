@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend.h"
+#include "backends/backend.h"
 #include "backends/ipc/rendezvous.h"
-#include "messages.h"
+#include "operations/messages.h"
 
 namespace commtune {
 
@@ -57,7 +57,7 @@ class Transfer;
 /// them on: otherwise those that are under way together would be done one after the other.
 class TransfersUnderWay {
  public:
-  /// Room for one more, so that `add` allocates nothing.
+  /// BufferExtent for one more, so that `add` allocates nothing.
   void reserve_one() { transfers_.reserve(++room_); }
   void add(Transfer& transfer) { transfers_.push_back(&transfer); }
   void remove(const Transfer& transfer);
@@ -71,7 +71,7 @@ class TransfersUnderWay {
 /// An exchange by copies.
 class Transfer final : public Action {
  public:
-  /// This rank copies. A queue serves one door only, or the messages to oneself.
+  /// This rank copies. A queue serves one pair of flags only, or the messages to oneself.
   struct Moving {
     Mover* mover;  ///< null for messages to oneself
     CopyQueue* queue;

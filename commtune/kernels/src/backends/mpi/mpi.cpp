@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "error.h"
-#include "world.h"
+#include "ranks/world.h"
 
 namespace commtune {
 
@@ -34,53 +34,54 @@ MPI_Datatype mpi_type(DataType type) {
 }
 
 /// One message of this rank, as MPI wants it.
-struct Half {
+struct PeerTransfer {
   void* data;
   int count;
   int peer;
 };
 
-struct Halves {
-  std::vector<Half> sends;
-  std::vector<Half> receives;
+struct PeerTransfers {
+  std::vector<PeerTransfer> sends;
+  std::vector<PeerTransfer> receives;
   MPI_Datatype type;
   int tag;
   MPI_Comm communicator;
 };
 
-Halves halves_of(const Exchange& messages, const Buffers& buffers, DataType type,
-                 const World& world, int tag) {
-  Halves halves{{}, {}, mpi_type(type), tag, world.communicator()};
+PeerTransfers transfers_of(const Exchange& messages, const Buffers& buffers, DataType type,
+                           const World& world, int tag) {
+  PeerTransfers transfers{{}, {}, mpi_type(type), tag, world.communicator()};
   const int rank = world.rank();
   const std::size_t element = size_of(type);
   for (const Message& message : messages) {
     const int count = static_cast<int>(message.count);
     if (message.to == rank) {
-      halves.receives.push_back(
+      transfers.receives.push_back(
           {buffers.received + message.to_offset * element, count, message.from});
     }
     if (message.from == rank) {
-      halves.sends.push_back({buffers.send + message.from_offset * element, count, message.to});
+      transfers.sends.push_back({buffers.send + message.from_offset * element, count, message.to});
     }
   }
-  return halves;
+  return transfers;
 }
 
 /// Any number of messages, all under way at once.
 class NonBlocking final : public Action {
  public:
-  explicit NonBlocking(Halves halves)
-      : halves_(std::move(halves)), requests_(halves_.sends.size() + halves_.receives.size()) {}
+  explicit NonBlocking(PeerTransfers transfers)
+      : transfers_(std::move(transfers)),
+        requests_(transfers_.sends.size() + transfers_.receives.size()) {}
 
   void start() override {
     MPI_Request* request = requests_.data();
-    for (const Half& half : halves_.receives) {
-      COMMTUNE_MPI(MPI_Irecv(half.data, half.count, halves_.type, half.peer, halves_.tag,
-                             halves_.communicator, request++));
+    for (const PeerTransfer& transfer : transfers_.receives) {
+      COMMTUNE_MPI(MPI_Irecv(transfer.data, transfer.count, transfers_.type, transfer.peer,
+                             transfers_.tag, transfers_.communicator, request++));
     }
-    for (const Half& half : halves_.sends) {
-      COMMTUNE_MPI(MPI_Isend(half.data, half.count, halves_.type, half.peer, halves_.tag,
-                             halves_.communicator, request++));
+    for (const PeerTransfer& transfer : transfers_.sends) {
+      COMMTUNE_MPI(MPI_Isend(transfer.data, transfer.count, transfers_.type, transfer.peer,
+                             transfers_.tag, transfers_.communicator, request++));
     }
   }
 
@@ -90,32 +91,33 @@ class NonBlocking final : public Action {
   }
 
  private:
-  Halves halves_;
+  PeerTransfers transfers_;
   std::vector<MPI_Request> requests_;
 };
 
 /// A single message of a rank that has nothing else to do meanwhile: as ping-pongs are written.
 class Blocking final : public Action {
  public:
-  explicit Blocking(const Halves& halves)
-      : half_(halves.sends.empty() ? halves.receives.front() : halves.sends.front()),
-        sends_(!halves.sends.empty()),
-        type_(halves.type),
-        tag_(halves.tag),
-        communicator_(halves.communicator) {}
+  explicit Blocking(const PeerTransfers& transfers)
+      : transfer_(transfers.sends.empty() ? transfers.receives.front() : transfers.sends.front()),
+        sends_(!transfers.sends.empty()),
+        type_(transfers.type),
+        tag_(transfers.tag),
+        communicator_(transfers.communicator) {}
 
   void start() override {
     if (sends_) {
-      COMMTUNE_MPI(MPI_Send(half_.data, half_.count, type_, half_.peer, tag_, communicator_));
+      COMMTUNE_MPI(
+          MPI_Send(transfer_.data, transfer_.count, type_, transfer_.peer, tag_, communicator_));
     } else {
-      COMMTUNE_MPI(MPI_Recv(half_.data, half_.count, type_, half_.peer, tag_, communicator_,
-                            MPI_STATUS_IGNORE));
+      COMMTUNE_MPI(MPI_Recv(transfer_.data, transfer_.count, type_, transfer_.peer, tag_,
+                            communicator_, MPI_STATUS_IGNORE));
     }
   }
   void wait() override {}
 
  private:
-  Half half_;
+  PeerTransfer transfer_;
   bool sends_;
   MPI_Datatype type_;
   int tag_;
@@ -227,10 +229,10 @@ class MpiBackend final : public Backend {
                                    Company company) override {
     // Actions may be under way together: each has a tag of its own, the same on all ranks.
     const int tag = kFirstTag + made_++ % kTags;
-    Halves halves = halves_of(messages, buffers, type, world_, tag);
-    const std::size_t mine = halves.sends.size() + halves.receives.size();
-    if (company == Company::alone && mine == 1) return std::make_unique<Blocking>(halves);
-    return std::make_unique<NonBlocking>(std::move(halves));
+    PeerTransfers transfers = transfers_of(messages, buffers, type, world_, tag);
+    const std::size_t mine = transfers.sends.size() + transfers.receives.size();
+    if (company == Company::alone && mine == 1) return std::make_unique<Blocking>(transfers);
+    return std::make_unique<NonBlocking>(std::move(transfers));
   }
 
   std::unique_ptr<Action> collective(const Layout& layout, const Buffers& buffers,

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "backend.h"
+#include "backends/backend.h"
 
 namespace commtune {
 

@@ -10,7 +10,7 @@
 #include "gpu/gpu.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
-#include "world.h"
+#include "ranks/world.h"
 
 namespace commtune {
 

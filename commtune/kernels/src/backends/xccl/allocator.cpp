@@ -1,6 +1,6 @@
 #include "backends/xccl/allocator.h"
 
-#include "backends/xccl/lane.h"
+#include "backends/xccl/nccl_stream.h"
 #include "error.h"
 
 namespace commtune {

@@ -6,13 +6,13 @@
 
 #include "backends/own_messages.h"
 #include "backends/xccl/allocator.h"
-#include "backends/xccl/lane.h"
+#include "backends/xccl/nccl_stream.h"
 #include "backends/xccl/version.h"
 #include "error.h"
 #include "gpu/gpu.h"
 #include "gpu/graph.h"
 #include "gpu/memory.h"
-#include "world.h"
+#include "ranks/world.h"
 
 namespace commtune {
 
@@ -39,7 +39,7 @@ ncclDataType_t xccl_type(DataType type) {
 }
 
 /// One message of this rank, as the library wants it.
-struct Half {
+struct PeerTransfer {
   bool sends;
   void* data;
   std::size_t count;
@@ -48,29 +48,30 @@ struct Half {
 
 class ExchangeAction final : public Action {
  public:
-  ExchangeAction(const Lane& lane, std::vector<Half> halves, ncclDataType_t type)
-      : lane_(lane), halves_(std::move(halves)), type_(type) {}
+  ExchangeAction(const NcclStream& nccl_stream, std::vector<PeerTransfer> transfers,
+                 ncclDataType_t type)
+      : nccl_stream_(nccl_stream), transfers_(std::move(transfers)), type_(type) {}
 
   void start() override {
-    if (halves_.empty()) return;
+    if (transfers_.empty()) return;
     COMMTUNE_XCCL(ncclGroupStart());
-    for (const Half& half : halves_) {
-      if (half.sends) {
-        COMMTUNE_XCCL(ncclSend(half.data, half.count, type_, half.peer, lane_.communicator(),
-                               lane_.stream()));
+    for (const PeerTransfer& transfer : transfers_) {
+      if (transfer.sends) {
+        COMMTUNE_XCCL(ncclSend(transfer.data, transfer.count, type_, transfer.peer,
+                               nccl_stream_.communicator(), nccl_stream_.stream()));
       } else {
-        COMMTUNE_XCCL(ncclRecv(half.data, half.count, type_, half.peer, lane_.communicator(),
-                               lane_.stream()));
+        COMMTUNE_XCCL(ncclRecv(transfer.data, transfer.count, type_, transfer.peer,
+                               nccl_stream_.communicator(), nccl_stream_.stream()));
       }
     }
     COMMTUNE_XCCL(ncclGroupEnd());
   }
 
-  void wait() override { lane_.wait(); }
+  void wait() override { nccl_stream_.wait(); }
 
  private:
-  const Lane& lane_;
-  std::vector<Half> halves_;
+  const NcclStream& nccl_stream_;
+  std::vector<PeerTransfer> transfers_;
   ncclDataType_t type_;
 };
 
@@ -135,14 +136,14 @@ Function function_of(Operation operation) {
 
 class CollectiveAction final : public Action {
  public:
-  CollectiveAction(const Lane& lane, Function function, const Call& call)
-      : lane_(lane), function_(function), call_(call) {}
+  CollectiveAction(const NcclStream& nccl_stream, Function function, const Call& call)
+      : nccl_stream_(nccl_stream), function_(function), call_(call) {}
 
   void start() override { function_(call_); }
-  void wait() override { lane_.wait(); }
+  void wait() override { nccl_stream_.wait(); }
 
  private:
-  const Lane& lane_;
+  const NcclStream& nccl_stream_;
   Function function_;
   Call call_;
 };
@@ -150,19 +151,19 @@ class CollectiveAction final : public Action {
 /// What was recorded on the stream of all work.
 class GraphAction final : public Action {
  public:
-  GraphAction(Lane& lane, const std::function<void()>& start_all)
-      : lane_(lane), graph_(lane.stream(), start_all) {
-    lane_.keep(graph_);
+  GraphAction(NcclStream& nccl_stream, const std::function<void()>& start_all)
+      : nccl_stream_(nccl_stream), graph_(nccl_stream.stream(), start_all) {
+    nccl_stream_.keep(graph_);
   }
-  ~GraphAction() override { lane_.forget(graph_); }
+  ~GraphAction() override { nccl_stream_.forget(graph_); }
   GraphAction(const GraphAction&) = delete;
   GraphAction& operator=(const GraphAction&) = delete;
 
   void start() override { graph_.launch(); }
-  void wait() override { lane_.wait(); }
+  void wait() override { nccl_stream_.wait(); }
 
  private:
-  Lane& lane_;
+  NcclStream& nccl_stream_;
   Graph graph_;
 };
 
@@ -208,37 +209,38 @@ constexpr int kFirstThatRecords = 20'900;
 
 class XcclBackend final : public Backend {
  public:
-  XcclBackend(const World& world, Ways ways)
+  XcclBackend(const World& world, BackendOptions backend_options)
       : world_(world),
         library_code_(library_code()),
         library_(std::string(kLibrary) + " " + version_of(library_code_)),
-        memory_(device_memory(ways.allocator == Allocator::library ? library_allocator()
-                                                                   : runtime_allocator())),
-        lane_(world, ways.waiting),
-        timer_(lane_.stream()) {}
+        memory_(device_memory(backend_options.allocator == Allocator::library
+                                  ? library_allocator()
+                                  : runtime_allocator())),
+        nccl_stream_(world, backend_options.waiting),
+        timer_(nccl_stream_.stream()) {}
 
   std::string_view name() const override { return "xccl"; }
   Memory& memory() override { return *memory_; }
   bool enqueues() const override { return true; }
-  double init_s() const override { return lane_.init_s(); }
+  double init_s() const override { return nccl_stream_.init_s(); }
   std::string_view library() const override { return library_; }
   DeviceTimer* device_timer() override { return &timer_; }
   bool can_record() const override { return library_code_ >= kFirstThatRecords; }
   bool can_allocate() const override { return library_allocates(library_code_); }
 
   std::unique_ptr<Action> record(const std::function<void()>& start_all) override {
-    return std::make_unique<GraphAction>(lane_, start_all);
+    return std::make_unique<GraphAction>(nccl_stream_, start_all);
   }
 
   std::unique_ptr<Action> exchange(const Exchange& messages, const Buffers& buffers, DataType type,
                                    Company /*company*/) override {
     const std::size_t element = size_of(type);
-    std::vector<Half> halves;
+    std::vector<PeerTransfer> transfers;
     for (const OwnMessage& own : own_messages(messages, world_.rank())) {
       std::byte* const buffer = own.sends ? buffers.send : buffers.received;
-      halves.push_back({own.sends, buffer + own.offset * element, own.count, own.peer});
+      transfers.push_back({own.sends, buffer + own.offset * element, own.count, own.peer});
     }
-    return std::make_unique<ExchangeAction>(lane_, std::move(halves), xccl_type(type));
+    return std::make_unique<ExchangeAction>(nccl_stream_, std::move(transfers), xccl_type(type));
   }
 
   std::unique_ptr<Action> collective(const Layout& layout, const Buffers& buffers,
@@ -251,9 +253,9 @@ class XcclBackend final : public Backend {
                     xccl_type(layout.type),
                     reduction == Reduction::sum ? ncclSum : ncclMax,
                     world_.is_first(),
-                    lane_.communicator(),
-                    lane_.stream()};
-    return std::make_unique<CollectiveAction>(lane_, function, call);
+                    nccl_stream_.communicator(),
+                    nccl_stream_.stream()};
+    return std::make_unique<CollectiveAction>(nccl_stream_, function, call);
   }
 
  private:
@@ -262,14 +264,14 @@ class XcclBackend final : public Backend {
   std::string library_;
   // What is below uses it, and goes before it.
   std::unique_ptr<Memory> memory_;
-  Lane lane_;
+  NcclStream nccl_stream_;
   StreamTimer timer_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_xccl(const World& world, Ways ways) {
-  return std::make_unique<XcclBackend>(world, ways);
+std::unique_ptr<Backend> make_xccl(const World& world, BackendOptions backend_options) {
+  return std::make_unique<XcclBackend>(world, backend_options);
 }
 
 }  // namespace commtune

@@ -9,8 +9,8 @@
 #include <initializer_list>
 #include <optional>
 
-#include "folder.h"
-#include "json.h"
+#include "records/folder.h"
+#include "records/json.h"
 
 namespace commtune {
 

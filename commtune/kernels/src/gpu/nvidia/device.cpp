@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gpu/nvidia/nvml.h"
-#include "json.h"
+#include "records/json.h"
 
 namespace commtune {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gpu/nvidia/nvml.h"
-#include "json.h"
+#include "records/json.h"
 
 namespace commtune {
 

@@ -1,0 +1,27 @@
+#include "cli/exit.h"
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+namespace commtune {
+
+namespace {
+
+/// How long launchers need to pass on what a rank said, before the rank or its fellows end.
+constexpr std::chrono::milliseconds kTimeToBeHeard{300};
+
+}  // namespace
+
+void wait_to_be_heard() { std::this_thread::sleep_for(kTimeToBeHeard); }
+
+int exit_of_all(ExitStatus status, const std::string& message, bool speak) {
+  if (speak) {
+    std::fprintf(stderr, "commtune-bench: %s\n", message.c_str());
+  } else {
+    wait_to_be_heard();
+  }
+  return status;
+}
+
+}  // namespace commtune

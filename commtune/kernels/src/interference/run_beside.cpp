@@ -1,0 +1,84 @@
+#include "interference/run_beside.h"
+
+#include <memory>
+#include <optional>
+
+#include "cli/exit.h"
+#include "error.h"
+#include "interference/aggressor.h"
+#include "interference/beside.h"
+#include "interference/termination.h"
+#include "timing/run.h"
+
+namespace commtune {
+
+namespace {
+
+/// What `make` makes, where it can be made on all ranks of both parts. UsageError on all, else:
+/// one part must not wait for the other for ever.
+template <class Make>
+auto made_together(const World& all, const Make& make) {
+  std::optional<decltype(make())> made;
+  std::string problem;
+  try {
+    made.emplace(make());
+  } catch (const UsageError& error) {
+    problem = error.what();
+  }
+  fail_together(all, problem);
+  return std::move(*made);
+}
+
+int measure(const Options& options, const std::vector<std::string>& arguments, const Party& party,
+            const Clock& clock) {
+  const Bench bench =
+      made_together(party.all, [&] { return make_bench(options, party.world, party.places); });
+  try {
+    return run(options, arguments, party, bench, clock);
+  } catch (const UsageError& error) {
+    party.beside->link.stop(kExitUsage);
+    return exit_of_all(kExitUsage, error.what(), party.world.is_first());
+  }
+}
+
+/// @param part the aggressors among `all`
+int accompany(const Options& options, const std::vector<std::string>& arguments, const World& all,
+              const World& part, const Clock& clock) {
+  limit_time(options.aggressor.longest_s);
+  const Placement placement(part);
+  const auto aggressor = made_together(all, [&] {
+    const std::string& name = aggressor_backend(options);
+    return std::make_unique<Aggressor>(part, clock, options.aggressor, placement,
+                                       name == kHostBackend ? nullptr : make_backend(name, part));
+  });
+  facts_of(options, arguments, all);
+  AggressorLink link(all);
+  aggressor->run(link);
+  unlimit_time();
+  if (part.is_first()) link.confirm(aggressor->traffic());
+  const int status = part.from_first(link.status());
+  if (status == kExitUsage) wait_to_be_heard();
+  if (options.end == End::quick && status != kExitUsage) World::end_process(status);
+  return status;
+}
+
+}  // namespace
+
+int run_beside(Options options, const std::vector<std::string>& arguments, const World& world,
+               const Clock& clock) {
+  const Roles roles = roles_of(options.aggressor.ranks, world.size());
+  const int victims = static_cast<int>(roles.victims.size());
+  const bool aggresses = roles.is_aggressor(world.rank());
+  const World all(world, 0, aggresses ? world.size() + world.rank() : world.rank());
+  if (!options.matrix.empty()) options.shape.flows = read_flows(all, options.matrix);
+  check_ranks(options, victims);
+  const int window = window_for(options.aggressor, world.size() - victims);
+  const World part(all, aggresses ? 1 : 0, all.rank());
+  Placement places(all);
+  const bool binds_late = settle_on_gpus(options, all, places);
+  if (aggresses) return accompany(options, arguments, all, part, clock);
+  const Beside beside{roles, VictimLink(all, victims), window};
+  return measure(options, arguments, {part, all, places, &beside, binds_late}, clock);
+}
+
+}  // namespace commtune
