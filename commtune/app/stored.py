@@ -20,7 +20,7 @@ from commtune.db.queries.query_results import LIBRARIES, ProfileAnswer
 from commtune.errors import UserError
 from commtune.model import MpiInstallation, Operation, Timing, Workload
 from commtune.spaces import Space
-from commtune.wiring.given_versions import CUT_TO
+from commtune.wiring.handover import CUT_TO
 from commtune.wiring.on_slurm import OnSlurm
 
 

@@ -13,7 +13,7 @@ from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces import Space, cut_space_to_versions
 from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
 from commtune.wiring.gpus import libraries_of
-from commtune.wiring.protected_variables import guards_here
+from commtune.wiring.handover import guards_here
 from commtune.wiring.versions import Begun, with_versions
 
 #: Backends that give MPI pointers to GPU memory; the others copy to the host first.

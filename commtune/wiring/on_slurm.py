@@ -49,7 +49,7 @@ from commtune.model import DEFAULT, MpiInstallation, RunRequest
 from commtune.slurm_templates import JobRequest
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
-from commtune.wiring import given_versions, protected_variables
+from commtune.wiring.handover import guards_here, hand_over_protected, hand_over_versions
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
@@ -106,7 +106,7 @@ class OnSlurm:
     @property
     def _guards(self) -> dict[str, str]:
         """Variables that pass unchanged from where the campaign was started, if set there."""
-        return protected_variables.guards_here(self.spec.protected_variables)
+        return guards_here(self.spec.protected_variables)
 
     @property
     def _variables(self) -> dict[str, str]:
@@ -255,8 +255,8 @@ class OnSlurm:
             time_s=self.wish.time_s or self._whole_s(),
             # Not on the command line, which everybody on the node can see.
             environment={
-                **protected_variables.handed_over(self._guards),
-                **given_versions.handed_over(self.spec.versions),
+                **hand_over_protected(self._guards),
+                **hand_over_versions(self.spec.versions),
                 "COMMTUNE_DB": database,
             },
         )

@@ -27,10 +27,9 @@ from commtune.slurm_templates import JobRequest
 from commtune.spaces import Space
 from commtune.systems import FABRIC, fabric_of
 from commtune.systems.findings import DESCRIBED
-from commtune.wiring.given_versions import CUT_TO
 from commtune.wiring.gpus import stack_of, stack_words
+from commtune.wiring.handover import CUT_TO, guards_here
 from commtune.wiring.on_slurm import OnSlurm
-from commtune.wiring.protected_variables import guards_here
 
 #: What people call them.
 MPI_NAMES = {

@@ -35,7 +35,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.wiring.given_versions import ASKED, CUT_TO, given_versions
+from commtune.wiring.handover import ASKED, CUT_TO, given_versions
 from commtune.wiring.programs import prepare_pinned
 
 #: Starting a library on a large node takes seconds; a launcher that hangs is waited for as long.

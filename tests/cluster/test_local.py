@@ -19,6 +19,7 @@ from commtune import process
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import Launcher
 from commtune.cluster.local.outcomes import judge_run, strange_environment
+from commtune.cluster.slurm.srun import Srun
 from commtune.kernels.records import Records, read_records
 from commtune.model import (
     Configuration,
@@ -126,7 +127,7 @@ def measured(size: int, wrong: int = 0) -> Measurement:
 def test_how_a_run_ended(
     found: Records, ended: process.Completed, outcome: Outcome, detail: str
 ) -> None:
-    assert judge_run(found, ended, 2.5) == (outcome, detail)
+    assert judge_run(found, ended, 2.5, Srun().judge_failure) == (outcome, detail)
 
 
 def _header(*environments: dict[str, str]) -> dict[str, Any]:

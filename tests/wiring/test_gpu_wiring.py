@@ -21,8 +21,8 @@ from commtune.db.codec import list_differences
 from commtune.errors import CampaignError, MissingComponent, UserError
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
 from commtune.wiring import gpus, records
-from commtune.wiring.given_versions import GIVEN_VARIABLE
 from commtune.wiring.gpu_doctor import check_backends, gpu_words
+from commtune.wiring.handover import GIVEN_VARIABLE
 
 _NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
 _PREFIX = Path("/opt/mpi")

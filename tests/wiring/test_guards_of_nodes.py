@@ -10,8 +10,8 @@ from commtune.campaign.file import CampaignSpec, parse_campaign
 from commtune.errors import CampaignError
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.wiring import fit_to_environment
+from commtune.wiring.handover import SET_VARIABLE
 from commtune.wiring.programs import prepare_pinned
-from commtune.wiring.protected_variables import SET_VARIABLE
 
 _GUARD = "NCCL_NVLS_ENABLE"
 

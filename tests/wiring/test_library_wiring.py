@@ -27,7 +27,7 @@ from commtune.errors import CampaignChanged, CommtuneError, UserError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
 from commtune.spaces import cut_space_to_versions, load_space
-from commtune.wiring.given_versions import GIVEN_VARIABLE, given_versions, handed_over
+from commtune.wiring.handover import GIVEN_VARIABLE, given_versions, hand_over_versions
 from commtune.wiring.records import record_of
 from commtune.wiring.versions import libraries_named
 
@@ -245,9 +245,9 @@ def test_nothing_is_asked_where_nothing_hangs_on_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_jobs_are_handed_what_was_found() -> None:
-    assert handed_over(None) == {}
+    assert hand_over_versions(None) == {}
     for found in ({}, {"ucx": "1.20.1", "libfabric": "2.5"}):
-        assert given_versions({"PATH": "/usr/bin", **handed_over(found)}) == found
+        assert given_versions({"PATH": "/usr/bin", **hand_over_versions(found)}) == found
     assert given_versions({"PATH": "/usr/bin"}) is None
     for wrong in ("usx=1", "ucx", "ucx=", "ucx=new", "1.20"):
         with pytest.raises(UserError, match="is no version"):

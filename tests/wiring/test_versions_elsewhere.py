@@ -14,7 +14,7 @@ from commtune.db.codec import to_json_value
 from commtune.db.queries.description import CampaignDescription
 from commtune.db.queries.query_results import StackRecord, SystemRecord
 from commtune.model import MpiFlavour, MpiInstallation, Operation, Workload
-from commtune.wiring.given_versions import GIVEN_VARIABLE
+from commtune.wiring.handover import GIVEN_VARIABLE
 from commtune.wiring.versions import with_versions
 
 

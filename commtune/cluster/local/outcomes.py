@@ -45,28 +45,43 @@ def judge_run(
         finished = f"{count} size{'' if count == 1 else 's'} finished"
         return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished}"
     if completed.exit_code == WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
-        wrong = sum(m.wrong for m in (*found.measurements, *(p.measurement for p in found.pieces)))
+        every = (*found.measurements, *(piece.measurement for piece in found.pieces))
+        wrong = sum(measurement.wrong for measurement in every)
         return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
+    return _judge_world(found, completed) or _judge_exit(completed) or _judge_completeness(found)
+
+
+def _judge_world(found: Records, completed: process.Completed) -> tuple[Outcome, str] | None:
+    """Ranks that came up otherwise than asked for: no configuration can help it."""
     if completed.exit_code and (said := _WRONG_WORLD.search(completed.output)):
-        # No configuration can help it, and none can be measured.
         return Outcome.MISSING_PROGRAM, said[1]
-    if found.mismatch:
-        return Outcome.MISSING_PROGRAM, found.mismatch
+    return (Outcome.MISSING_PROGRAM, found.mismatch) if found.mismatch else None
+
+
+def _judge_exit(completed: process.Completed) -> tuple[Outcome, str] | None:
+    """How the processes failed; ``None`` if they didn't."""
+    code = completed.exit_code
     if completed.signal is not None:
         return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
-    if completed.exit_code and _SIGNAL_WORDS.search(completed.output):
-        return Outcome.CRASHED, f"a rank was ended by a signal (status {completed.exit_code})"
-    if completed.exit_code and 128 < completed.exit_code <= 128 + signal.SIGRTMAX:
-        return Outcome.CRASHED, f"ended by signal {completed.exit_code - 128}"
-    if completed.exit_code:
-        return Outcome.FAILED, f"exit status {completed.exit_code}"
+    if not code:
+        return None
+    if _SIGNAL_WORDS.search(completed.output):
+        return Outcome.CRASHED, f"a rank was ended by a signal (status {code})"
+    # A shell's word for a child that a signal ended.
+    if 128 < code <= 128 + signal.SIGRTMAX:
+        return Outcome.CRASHED, f"ended by signal {code - 128}"
+    return Outcome.FAILED, f"exit status {code}"
+
+
+def _judge_completeness(found: Records) -> tuple[Outcome, str]:
+    """Whether the record file of processes that ended well is whole."""
     if found.problems:
         return Outcome.MALFORMED, "; ".join(found.problems[:3])
-    if found.footer is None:
-        if (found.header or {}).get("backend") == Backend.COMMAND:
-            return Outcome.TRUNCATED, "the command ended before its table was complete"
-        return Outcome.TRUNCATED, "the record file has no footer"
-    return Outcome.OK, ""
+    if found.footer is not None:
+        return Outcome.OK, ""
+    if (found.header or {}).get("backend") == Backend.COMMAND:
+        return Outcome.TRUNCATED, "the command ended before its table was complete"
+    return Outcome.TRUNCATED, "the record file has no footer"
 
 
 def judge_content(

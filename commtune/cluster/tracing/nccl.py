@@ -23,7 +23,7 @@ from commtune.tuner.effective.settings import Setting, Told, judge_execution
 
 _T = TypeVar("_T")
 
-#: Makes NCCL say all that ``parse`` reads; for runs that nobody times. With NCCL_DEBUG_FILE set
+#: Makes NCCL say all that ``parse_log`` reads, in untimed runs. With NCCL_DEBUG_FILE set
 #: to a path with %h and %p in it each process writes a file of its own.
 DIAGNOSING: Mapping[str, str] = {
     "NCCL_DEBUG": "INFO",
@@ -84,28 +84,34 @@ class NcclLog:
 def parse_log(text: str) -> NcclLog:
     """Reads a log, of one process or of several; lines that say nothing of use are passed over."""
     rows = [row.rstrip() for row in text.splitlines()]
-    lines = [found for found in map(_LINE.fullmatch, rows) if found]
+    lines = _matches(_LINE, rows)
     informed = [(line[1], line[3].strip()) for line in lines if line[2] == "INFO"]
     said = [words for _, words in informed]
-    versions = [found for found in map(_VERSION.fullmatch, [*rows, *said]) if found]
-    origin = LogOrigin(versions[0][1], versions[0][2]) if versions else LogOrigin()
-    channels = [int(found[1]) for found in map(_CHANNELS.fullmatch, said) if found]
-    per_peer = [int(found[1]) for found in map(_PER_PEER.fullmatch, said) if found]
     # Information in some releases, warnings in others.
     told = [line[3].strip() for line in lines]
-    invalid = [found for found in map(_INVALID.fullmatch, told) if found]
+    versions = _matches(_VERSION, [*rows, *said])
+    origin = LogOrigin(versions[0][1], versions[0][2]) if versions else LogOrigin()
     return NcclLog(
         library=origin.library,
         version=origin.version,
-        read={f[1]: f[2] for f in map(_READ.fullmatch, said) if f},
-        limited={_LIMITS[f[1]]: f[2] for f in map(_LIMITED.fullmatch, told) if f},
-        invalid={found[1] or found[2]: found[0] for found in invalid},
+        read={found[1]: found[2] for found in _matches(_READ, said)},
+        limited={_LIMITS[found[1]]: found[2] for found in _matches(_LIMITED, told)},
+        invalid={found[1] or found[2]: found[0] for found in _matches(_INVALID, told)},
         choices=_unique(choices_in(informed, origin)),
-        transports=_unique(_transport(f[1]) for f in map(_TRANSPORT.fullmatch, said) if f),
-        channels=channels[0] if channels else None,
-        channels_per_peer=per_peer[0] if per_peer else None,
+        transports=_unique(_transport(found[1]) for found in _matches(_TRANSPORT, said)),
+        channels=_first_number(_CHANNELS, said),
+        channels_per_peer=_first_number(_PER_PEER, said),
         warnings=_unique(line[3].strip() for line in lines if line[2] == "WARN"),
     )
+
+
+def _matches(pattern: re.Pattern[str], lines: Iterable[str]) -> list[re.Match[str]]:
+    """The lines that are of this form, whole."""
+    return [found for line in lines if (found := pattern.fullmatch(line))]
+
+
+def _first_number(pattern: re.Pattern[str], lines: Iterable[str]) -> int | None:
+    return next((int(found[1]) for found in _matches(pattern, lines)), None)
 
 
 def _unique(items: Iterable[_T]) -> tuple[_T, ...]:

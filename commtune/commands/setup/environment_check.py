@@ -17,7 +17,7 @@ from commtune.spaces.catalogue.settings_files import (
     read_settings,
     settings_files,
 )
-from commtune.wiring.given_versions import given_versions
+from commtune.wiring.handover import given_versions
 from commtune.wiring.versions import libraries_named
 
 #: Locations, labels and what containers set, which are not NCCL's.

@@ -8,7 +8,7 @@ _STORE = "commtune.db.storage.store:Store."
 _BOOK = "commtune.db.storage.jobs:StoredJobs."
 _SLURM = "commtune.cluster.jobs."
 _SBATCH = "commtune.cluster.slurm.client:SlurmScheduler.submit"
-_LAND = _SLURM + "block_jobs:BlockJobs._land"
+_FINISH = _SLURM + "block_jobs:BlockJobs._finish"
 
 #: In the order in which a campaign comes to them: each is the death of one controller.
 _DEATHS = (
@@ -19,8 +19,8 @@ _DEATHS = (
     Death(_SBATCH),
     Death(_BOOK + "put_job", holds="'submitted'"),
     Death(_SLURM + "monitor:JobMonitor.over", "before"),
-    Death(_LAND, "before"),
-    Death(_LAND),
+    Death(_FINISH, "before"),
+    Death(_FINISH),
     Death(_STORE + "finish_run", count=2),
     Death(_SLURM + "block_jobs:BlockJobs.settled", "before"),
     Death(_BOOK + "put_job", "before", holds="'over'"),

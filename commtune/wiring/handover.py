@@ -1,12 +1,20 @@
-"""Versions of libraries that somebody says, so that nobody has to ask for them."""
+"""What a job of ``commtune submit`` is told of where it was submitted, and how it reads that.
+
+It must search the same space as the stored campaign, and might find something else there: other
+protected variables on its nodes, other libraries, or none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 
+from commtune.campaign.protected import protected_settings
 from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
 
+#: In a job that ``commtune submit`` made: names of the protected variables that were set there.
+SET_VARIABLE = "COMMTUNE_GUARDS"
 #: What is believed in the place of asking: ``ucx=1.20.1,libfabric=2.5``. Empty: none is known.
 GIVEN_VARIABLE = "COMMTUNE_LIBRARY_VERSIONS"
 #: Libraries that can be asked, by their names in the catalogue.
@@ -15,7 +23,29 @@ ASKED = ("libfabric", "ucc", "ucx")
 CUT_TO = "cut_to"
 
 
-def handed_over(versions: Mapping[str, str] | None) -> dict[str, str]:
+def guards_here(names: Sequence[str]) -> dict[str, str]:
+    """The protected variables that count, with their values.
+
+    In an allocation that ``commtune submit`` made, those that were set there. Its nodes may set
+    more of them: runs get these too, but the campaign was stored without them, and goes on so.
+
+    Args:
+        names: further ones, from a campaign and the description of its system.
+    """
+    found = protected_settings(tuple(names), os.environ)
+    told = os.environ.get(SET_VARIABLE)
+    if told is None:
+        return found
+    known = told.split(",")
+    return {name: value for name, value in found.items() if name in known}
+
+
+def hand_over_protected(guards: Mapping[str, str]) -> dict[str, str]:
+    """By which a job gets the protected variables, and is told which they are."""
+    return {**guards, SET_VARIABLE: ",".join(sorted(guards))}
+
+
+def hand_over_versions(versions: Mapping[str, str] | None) -> dict[str, str]:
     """By which a job is told what was found where it was submitted.
 
     It must search the same space, and might find something else, or nothing.
