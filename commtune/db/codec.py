@@ -8,10 +8,17 @@ import sys
 import zlib
 from array import array
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from commtune.errors import DatabaseFault
 from commtune.model import SubMeasurement, Timing, Workload
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_T = TypeVar("_T")
 
 
 def pack_samples(samples_s: Sequence[float]) -> bytes:
@@ -56,6 +63,43 @@ def to_json_value(value: Any) -> Any:
 def clean_text(text: str) -> str:
     """Text that every database takes: no NUL, nothing that UTF-8 can't say."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def dump_model(value: Any) -> dict[str, Any]:
+    """A frozen dataclass of the model as every database's JSON takes it."""
+    plain = _adapter(type(value)).dump_python(value, mode="json", by_alias=True)
+    found: dict[str, Any] = to_json_value(plain)
+    return found
+
+
+def load_model(kind: type[_T], stored: Mapping[str, Any]) -> _T:
+    """Undoes ``dump_model``; what older versions didn't store has its default.
+
+    Raises:
+        DatabaseFault: what is stored is no such thing.
+    """
+    from pydantic import ValidationError
+
+    try:
+        found: _T = _adapter(kind).validate_python(_without_nulls(stored))
+    except ValidationError as error:
+        raise DatabaseFault(f"the database holds no readable {kind.__name__}: {error}") from error
+    return found
+
+
+def _without_nulls(value: Any) -> Any:
+    """Without the keys whose value is unknown, which JSON says by null."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    # Not at the top: reading the best configuration starts without pydantic.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def dump_json(value: Any) -> str:

@@ -52,6 +52,17 @@ class Configuration(Mapping[str, str]):
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.items()) or "(default)"
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """How pydantic reads and writes one: as the object of its variables."""
+        # Not at the top: fast commands start without pydantic.
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else cls(value),
+            serialization=core_schema.plain_serializer_function_ser_schema(dict),
+        )
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Configuration:
         # dataclasses.asdict copies deeply; what can't change needs no copy.
         return self

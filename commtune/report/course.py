@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from commtune.model import Configuration, Outcome, Phase, Run
-from commtune.report.conclusion import Noise
+from commtune.model.conclusion import DefaultNoise
 from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.session import is_disturbed
 from commtune.tuner.statistics.machine_states import MIXED
@@ -93,13 +93,13 @@ def phase_costs(record: CampaignRecord) -> tuple[PhaseCost, ...]:
 def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[Run]) -> PhaseCost:
     failed = [run for run in runs if _has_failed(run)]
     lost = [run for run in runs if run.outcome.is_lost]
-    told = {spent.phase: spent.disturbed for spent in record.conclusion.spent}
+    told = record.conclusion.spent.get(str(phase))
     return PhaseCost(
         title=_TITLES[phase],
         runs=len(runs),
         failed=len(failed),
         lost=len(lost),
-        disturbed=told.get(str(phase), sum(is_disturbed(run) for run in runs)),
+        disturbed=told.disturbed if told else sum(is_disturbed(run) for run in runs),
         wall_s=math.fsum(run.wall_s for run in runs),
         failed_s=math.fsum(run.wall_s for run in failed),
         lost_s=math.fsum(run.wall_s for run in lost),
@@ -205,7 +205,7 @@ def drawn_sizes(runs: Sequence[DefaultRun]) -> tuple[int, ...]:
     return tuple(sizes[round(i * step)] for i in range(_DRAWN_SIZES))
 
 
-def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[Noise, ...]:
+def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[DefaultNoise, ...]:
     """How steady the default was: as the campaign concluded, else from its runs."""
     if record.conclusion.noise:
         return record.conclusion.noise
@@ -215,7 +215,7 @@ def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[N
             cells[run.bytes, run.speed].append(run)
     total = {size: sum(len(c) for (s, _), c in cells.items() if s == size) for size, _ in cells}
     return tuple(
-        Noise(size, speed, len(cell) / total[size], _spread(cell), len(cell), None)
+        DefaultNoise(size, speed, len(cell) / total[size], _spread(cell), len(cell), None)
         for (size, speed), cell in sorted(cells.items())
     )
 

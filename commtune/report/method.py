@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from commtune import formatting
 from commtune.report.record import CampaignRecord
@@ -33,17 +31,16 @@ def method_paragraphs(record: CampaignRecord) -> list[str]:
     return [part for part in parts if part]
 
 
-def _method(record: CampaignRecord) -> Mapping[str, Any]:
-    """What the campaign says of its method; older ones, what their settings say."""
-    settings = record.campaign.settings
-    return {**{k: settings[k] for k in ("level", "minimum_gain", "tolerance") if k in settings},
-            **record.conclusion.method}  # fmt: skip
+def _held_against(record: CampaignRecord, name: str) -> float | None:
+    """A number of the campaign's method; older ones have it among their settings."""
+    stored = getattr(record.conclusion.method, name)
+    found = record.campaign.settings.get(name) if stored is None else stored
+    return None if found is None else float(found)
 
 
 def level_of(record: CampaignRecord) -> float | None:
     """The level at which all intervals hold together; ``None`` where nobody stored it."""
-    level = _method(record).get("level")
-    return None if level is None else float(level)
+    return _held_against(record, "level")
 
 
 def _candidates(record: CampaignRecord) -> str:
@@ -69,7 +66,7 @@ def _intervals(record: CampaignRecord) -> str:
     level = level_of(record)
     if level is None:
         return ""
-    named = str(record.conclusion.method.get("interval") or "")
+    named = record.conclusion.method.interval
     each = {p.level for p in record.profiles}
     is_corrected = bool(each) and min(each) > level
     single = (
@@ -92,7 +89,7 @@ def _alone(record: CampaignRecord) -> str:
 
 
 def _looks(record: CampaignRecord) -> str:
-    looks = record.conclusion.method.get("looks")
+    looks = record.conclusion.method.looks
     if not looks:
         return ""
     if looks == 1:
@@ -105,7 +102,7 @@ def _looks(record: CampaignRecord) -> str:
 
 def _again(record: CampaignRecord) -> str:
     """What asking more than once costs."""
-    number = int(record.conclusion.method.get("confirmations") or 1)
+    number = record.conclusion.method.confirmations
     if number < 2:
         return ""
     return (
@@ -129,8 +126,8 @@ def _speeds(record: CampaignRecord) -> str:
 
 
 def _threshold(record: CampaignRecord) -> str:
-    method = _method(record)
-    least, tolerance = method.get("minimum_gain"), method.get("tolerance")
+    least = _held_against(record, "minimum_gain")
+    tolerance = _held_against(record, "tolerance")
     if least is None:
         return ""
     said = (

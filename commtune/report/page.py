@@ -43,6 +43,8 @@ from commtune.tuner.statistics.machine_states import ALL
 _MOST_BLOCKS = 60
 #: From here on the number of pairs that would decide something is not worth its digits.
 _MANY_PAIRS = 2000
+#: Where other values were tried, a configuration may gain more than the one that it began as.
+_MORE_THAN_ALL = 1.05
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,7 @@ def render_page(page: Page) -> str:
         "wall": formatting.format_wall_time,
         "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
         "gain": _gain, "ratio": _ratio,
+        "kept": _kept,
         "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": limit_words,
     }  # fmt: skip
     template = environment.get_template("report.html")
@@ -252,6 +255,13 @@ def render_page(page: Page) -> str:
         default=Configuration(),
         each_by_itself=formatting.each_by_itself(method.level_of(page.record)),
     )
+
+
+def _kept(share: float) -> str:
+    """Which share of the gain a smaller configuration keeps."""
+    if share > _MORE_THAN_ALL:
+        return "more than the whole gain"
+    return f"{formatting.format_percent(share)} of the gain kept"
 
 
 def _gain(gain: Interval) -> str:

@@ -120,7 +120,7 @@ def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cel
         if confirmed.configuration == configuration:
             for effect in confirmed.effects:
                 if (effect.bytes, effect.speed) == cell:
-                    return effect.more_pairs
+                    return effect.more_pairs or 0
     return 0
 
 

@@ -26,9 +26,9 @@ from commtune.model import (
     Trial,
     Workload,
 )
+from commtune.model.conclusion import Conclusion
 from commtune.model.patterns import MIXED
 from commtune.model.run_costs import RunCost
-from commtune.report.conclusion import Conclusion, parse_conclusion
 from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.statistics.machine_states import MachineStates
@@ -153,10 +153,10 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         trials=tuple(store.trials(campaign.id)),
         runs=runs,
         profiles=tuple(answer.profile for answer in _profiles(url, campaign.name)),
-        conclusion=parse_conclusion(stored),
+        conclusion=stored or Conclusion(),
         executions=tuple(store.executions(campaign.id)),
         plans=_plans(store, campaign.id, runs),
-        first_block=int(decision.get("first_block") or 0),
+        first_block=decision.first_block if decision else 0,
         concluded=stored is not None,
         speeds=_speeds(runs),
         jobs=tuple(store.job_book(campaign.id).all_jobs()),

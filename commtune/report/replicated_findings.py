@@ -9,7 +9,7 @@ from typing import Any
 
 from commtune import formatting
 from commtune.model import Configuration, Interval
-from commtune.report.conclusion import Conclusion, Effect
+from commtune.model.conclusion import Conclusion, SizeEffect
 from commtune.systems.findings import Finding, NamedFinding, all_findings
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
@@ -108,7 +108,9 @@ def _measured(found: Finding, conclusion: Conclusion) -> Iterator[Measured]:
     yield from (by_size[size] for size in sorted(by_size))
 
 
-def _points(found: Finding, effects: Iterable[Effect], *, confirmed: bool) -> dict[int, Measured]:
+def _points(
+    found: Finding, effects: Iterable[SizeEffect], *, confirmed: bool
+) -> dict[int, Measured]:
     least, most = found.least_bytes or 0, found.most_bytes
     return {
         effect.bytes: Measured(effect.bytes, effect.gain, confirmed)

@@ -8,7 +8,7 @@ from typing import Any
 
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Execution, Profile
-from commtune.tuner.ablation.effects import Ablation
+from commtune.model.conclusion import Conclusion
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.interim_looks import Decision
@@ -32,7 +32,7 @@ class CampaignResult:
     """What a campaign came to.
 
     Attributes:
-        conclusion: what is stored of it beside profiles (see ``conclusion``).
+        conclusion: what is stored of it beside profiles.
         trials: configurations of the search, the default among them; not what ablation made.
         later_trials: those that ablation and confirmation made of the search's best.
         speeds: machine speeds seen.
@@ -50,7 +50,7 @@ class CampaignResult:
     wall_s: float
     set_aside: tuple[tuple[str, str | None], ...] = ()
     oversubscribed: bool = False
-    conclusion: Mapping[str, Any] = field(default_factory=dict)
+    conclusion: Conclusion = field(default_factory=Conclusion)
     later_trials: int = 0
 
 
@@ -82,15 +82,15 @@ class Campaign:
         stored = self._confirmation.stored_decision()
         if stored is None:
             self._search.run()
-            decision, ablations = self._decide()
+            decision = self._decide()
         else:
             self._search.take_up()
-            decision, ablations = stored, self._confirmation.stored_ablations()
+            decision = stored
         comparison, decision = self._confirmation.confirm(decision)
         oversubscribed = self._session.is_oversubscribed()
-        profiles = [] if oversubscribed else self._profiles(decision, comparison, ablations)
+        profiles = [] if oversubscribed else self._profiles(decision, comparison)
         self.runner.store.save_profiles(self.runner.campaign_id, profiles)
-        conclusion = self._conclude(decision, comparison, ablations)
+        conclusion = self._conclude(decision, comparison)
         return CampaignResult(
             profiles=tuple(profiles),
             comparison=comparison,
@@ -105,7 +105,7 @@ class Campaign:
             later_trials=len(self.runner.trials) - self.runner.searched - 1,
         )
 
-    def _decide(self) -> tuple[Decision, list[Ablation]]:
+    def _decide(self) -> Decision:
         """From the winners of the search to what is confirmed, as small as it can be."""
         winners = [] if self._session.is_oversubscribed() else self._winners()
         ablations = self._ablation.run(
@@ -119,7 +119,7 @@ class Campaign:
                 small.append(executed)
         # Where nothing held, the best is confirmed all the same: to say how little it is.
         candidates = tuple(small) or tuple(winners[:1])
-        return self._confirmation.decide(candidates, ablations), ablations
+        return self._confirmation.decide(candidates, ablations)
 
     def _winners(self) -> list[Configuration]:
         """The best of the search, each as the library really ran it, and none twice."""
@@ -132,9 +132,7 @@ class Campaign:
                 found.append(executed)
         return found
 
-    def _profiles(
-        self, decision: Decision, comparison: Comparison, ablations: Sequence[Ablation]
-    ) -> list[Profile]:
+    def _profiles(self, decision: Decision, comparison: Comparison) -> list[Profile]:
         rules = self._confirmation.rules(decision, len(decision.shares) - 1)
         simulated = self.runner.benchmark.simulated
 
@@ -143,7 +141,7 @@ class Campaign:
                 self._plan,
                 comparison,
                 guards,
-                ablations=ablations,
+                ablations=decision.ablations,
                 detectable=detectable_gains(decision, comparison, rules),
                 simulated=simulated,
             )
@@ -151,9 +149,7 @@ class Campaign:
         changed = [p.configuration for p in made({}) if not p.configuration.is_default]
         return made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
 
-    def _conclude(
-        self, decision: Decision, comparison: Comparison, ablations: Sequence[Ablation]
-    ) -> dict[str, Any]:
+    def _conclude(self, decision: Decision, comparison: Comparison) -> Conclusion:
         campaign_id = self.runner.campaign_id
         executions: Sequence[Execution] = self.runner.store.executions(campaign_id)
         found = draw_conclusion(
@@ -161,7 +157,6 @@ class Campaign:
             self.runner.evidence,
             decision,
             comparison,
-            ablations,
             rules=self._confirmation.rules(decision, len(decision.shares) - 1),
             run_s=self._confirmation.typical_s(),
             executions=executions,

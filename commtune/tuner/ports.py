@@ -21,6 +21,8 @@ from commtune.model import (
     SubMeasurement,
     Trial,
 )
+from commtune.model.conclusion import Conclusion
+from commtune.tuner.confirmation.interim_looks import Decision
 
 
 class Benchmark(Protocol):
@@ -213,11 +215,11 @@ class Store(Protocol):
         """Replaces the campaign's profiles."""
         ...
 
-    def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
+    def decide(self, campaign_id: int, decision: Decision) -> None:
         """Stores what the campaign decided to confirm, before it does so."""
         ...
 
-    def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
+    def decision(self, campaign_id: int) -> Decision | None:
         """What ``decide`` stored last."""
         ...
 
@@ -237,11 +239,11 @@ class Store(Protocol):
         """What is known of configurations' execution."""
         ...
 
-    def conclude(self, campaign_id: int, conclusion: Mapping[str, Any]) -> None:
-        """Stores what the campaign came to, as plain data (see ``tuner.conclusion``)."""
+    def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
+        """Stores what the campaign came to."""
         ...
 
-    def conclusion(self, campaign_id: int) -> Mapping[str, Any] | None:
+    def conclusion(self, campaign_id: int) -> Conclusion | None:
         """What ``conclude`` stored last."""
         ...
 

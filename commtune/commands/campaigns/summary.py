@@ -10,7 +10,9 @@ from typing import Any
 
 from commtune.campaign.plan import Plan
 from commtune.commands import flags, text
-from commtune.model import Backend, Configuration, PointEvidence, Profile, Verdict
+from commtune.db.codec import dump_model
+from commtune.model import Backend, PointEvidence, Profile, Verdict
+from commtune.model.conclusion import Conclusion, PhaseSpent
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
@@ -67,7 +69,7 @@ def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, A
         "oversubscribed": report.oversubscribed,
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
-        "conclusion": dict(report.conclusion),
+        "conclusion": dump_model(report.conclusion),
         "profiles": [_profile_data(profile) for profile in report.profiles],
     }
 
@@ -105,7 +107,7 @@ def _headline(plan: Plan, report: CampaignResult) -> str:
             f"this machine alternates between {len(limits) + 1} speeds (they part at a "
             f"core-to-core round trip of {between});\nruns are compared within each"
         )
-    if report.wall_s > 1 and not report.conclusion.get("replayed"):
+    if report.wall_s > 1 and not report.conclusion.replayed:
         said.append(_time(report))
     return "\n".join(said)
 
@@ -280,54 +282,54 @@ def _title(profile: Profile) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _conclusions(conclusion: Mapping[str, Any]) -> list[str]:
+def _conclusions(conclusion: Conclusion) -> list[str]:
     """What ablation left out, what one environment costs, and what more runs would tell."""
     said = []
     dropped = {
         name
-        for ablation in conclusion.get("ablations", ())
-        if ablation["to"]
-        for effect in ablation["variables"]
-        if not effect["kept"]
-        for name in effect["names"]
+        for ablation in conclusion.ablations
+        if ablation.after
+        for effect in ablation.variables
+        if not effect.kept
+        for name in effect.names
     }
-    kept = {name for found in conclusion.get("confirmed", ()) for name in found["configuration"]}
-    used = [part["configuration"] for part in conclusion.get("answers", {}).get("ranges", ())]
-    made = conclusion.get("ablations", ())
-    if any(a["note"] and a["to"] in used and a["to"] == a["from"] for a in made):
+    kept = {name for found in conclusion.confirmed for name in found.configuration}
+    answers = conclusion.answers
+    used = [part.configuration for part in answers.ranges]
+    if any(a.note and a.after in used and a.after == a.before for a in conclusion.ablations):
         said.append(
             "there was too little time to leave each variable out: some may bring nothing "
             "(more time tells: budget.ablation in a campaign file, else --ablate)"
         )
     if idle := sorted(dropped - kept):
         said.append(f"left out, as hardly anything was seen to be lost: {', '.join(idle)}")
-    traded = conclusion.get("answers", {}).get("trade_off", {})
-    if conclusion.get("answers", {}).get("one") and len(conclusion["answers"]["ranges"]) > 1:
+    traded = answers.trade_off
+    if answers.one and len(answers.ranges) > 1:
         said.append(
-            f"over all sizes, {ALL_SIZES} is {traded['one_mean_gain']:.2f}x as fast as the "
-            f"default, a profile for each range {traded['ranges_mean_gain']:.2f}x"
+            f"over all sizes, {ALL_SIZES} is {traded.one_mean_gain:.2f}x as fast as the "
+            f"default, a profile for each range {traded.ranges_mean_gain:.2f}x"
         )
-    if more := conclusion.get("more"):
+    if more := conclusion.more:
         said.append(
-            f"{more['why']}: a further confirmation of about {more['runs']:,} runs "
-            f"({text.format_wall_time(more['seconds'])}) would tell"
+            f"{more.why}: a further confirmation of about {more.runs:,} runs "
+            f"({text.format_wall_time(more.seconds)}) would tell"
         )
-    said += _spoilt(conclusion.get("spent", {}).values())
+    said += _spoilt(conclusion.spent.values())
     said += [
-        f"not credited as asked: {Configuration(found['configuration'])}: {found['why']}"
-        for found in conclusion.get("not_followed", ())
+        f"not credited as asked: {found.configuration}: {found.why}"
+        for found in conclusion.not_followed
     ]
     return said
 
 
-def _spoilt(phases: Collection[Mapping[str, Any]]) -> list[str]:
-    """What befell runs from outside; older conclusions don't count lost ones."""
+def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
+    """What befell runs from outside."""
     said = []
-    if lost := sum(phase.get("lost", 0) for phase in phases):
+    if lost := sum(phase.lost for phase in phases):
         said.append(
             f"{_runs(lost)} lost, which no configuration is blamed for; see 'commtune report'"
         )
-    if disturbed := sum(phase["disturbed"] for phase in phases):
+    if disturbed := sum(phase.disturbed for phase in phases):
         said.append(f"others used the cores during {_runs(disturbed)}; see 'commtune report'")
     return said
 

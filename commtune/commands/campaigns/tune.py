@@ -30,7 +30,6 @@ from commtune.documents.quantities import QuantityError, format_seconds, parse_s
 from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.model import Backend, MpiInstallation
 from commtune.replay.benchmark import Grid, load_grid
-from commtune.report.conclusion import parse_conclusion
 from commtune.report.replicated_findings import (
     CampaignSubject,
     ReplicatedFinding,

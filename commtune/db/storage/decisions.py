@@ -6,58 +6,43 @@ Statements that write and read it, each inside a transaction of the caller's.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from commtune.db.codec import clean_text, to_json_value
+from commtune.db.codec import clean_text, dump_model, load_model, to_json_value
 from commtune.db.storage.writing import configuration_row
 from commtune.db.tables import Block, ConclusionRow, ConfigurationRow, DecisionRow, ExecutionRow
 from commtune.errors import DatabaseFault
 from commtune.model import BlockPlan, Configuration, Execution, Followed, Operation, Phase
+from commtune.model.conclusion import Conclusion
+from commtune.tuner.confirmation.interim_looks import Decision
 
 
-def add_decision(connection: Connection, campaign_id: int, decision: Mapping[str, Any]) -> None:
+def add_decision(connection: Connection, campaign_id: int, decision: Decision) -> None:
     """Adds a decision; the newest one holds."""
-    connection.execute(
-        insert(DecisionRow).values(
-            campaign_id=campaign_id, decision=to_json_value(decision), created=time.time()
-        )
-    )
+    values = {"decision": dump_model(decision), "created": time.time()}
+    connection.execute(insert(DecisionRow).values(campaign_id=campaign_id, **values))
 
 
-def last_decision(connection: Connection, campaign_id: int) -> Mapping[str, Any] | None:
+def last_decision(connection: Connection, campaign_id: int) -> Decision | None:
     """What the campaign decided last."""
-    found: Mapping[str, Any] | None = connection.execute(
-        select(DecisionRow.decision)
-        .where(DecisionRow.campaign_id == campaign_id)
-        .order_by(DecisionRow.id.desc())
-        .limit(1)
-    ).scalar()
-    return found
+    rows = select(DecisionRow.decision).where(DecisionRow.campaign_id == campaign_id)
+    found = connection.execute(rows.order_by(DecisionRow.id.desc()).limit(1)).scalar()
+    return None if found is None else load_model(Decision, found)
 
 
-def add_conclusion(
-    connection: Connection, campaign_id: int, conclusion: Mapping[str, Any]
-) -> None:
+def add_conclusion(connection: Connection, campaign_id: int, conclusion: Conclusion) -> None:
     """Adds a conclusion; the newest one holds."""
-    connection.execute(
-        insert(ConclusionRow).values(
-            campaign_id=campaign_id, conclusion=to_json_value(conclusion), created=time.time()
-        )
-    )
+    values = {"conclusion": dump_model(conclusion), "created": time.time()}
+    connection.execute(insert(ConclusionRow).values(campaign_id=campaign_id, **values))
 
 
-def last_conclusion(connection: Connection, campaign_id: int) -> Mapping[str, Any] | None:
+def last_conclusion(connection: Connection, campaign_id: int) -> Conclusion | None:
     """What the campaign came to last."""
-    found: Mapping[str, Any] | None = connection.execute(
-        select(ConclusionRow.conclusion)
-        .where(ConclusionRow.campaign_id == campaign_id)
-        .order_by(ConclusionRow.id.desc())
-        .limit(1)
-    ).scalar()
-    return found
+    rows = select(ConclusionRow.conclusion).where(ConclusionRow.campaign_id == campaign_id)
+    found = connection.execute(rows.order_by(ConclusionRow.id.desc()).limit(1)).scalar()
+    return None if found is None else load_model(Conclusion, found)
 
 
 def plan_block(connection: Connection, campaign_id: int, plan: BlockPlan) -> None:

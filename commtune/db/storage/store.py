@@ -8,7 +8,7 @@ raise DatabaseFault; where that is ``transient``, the same call may be made agai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -39,7 +39,9 @@ from commtune.model import (
     RunResult,
     Trial,
 )
+from commtune.model.conclusion import Conclusion
 from commtune.model.run_costs import RunCost
+from commtune.tuner.confirmation.interim_looks import Decision
 
 _PAGE_RUNS = 1000
 
@@ -198,12 +200,12 @@ class Store:
         for campaign_id in list(self._owners):
             self.unlock(campaign_id)
 
-    def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
+    def decide(self, campaign_id: int, decision: Decision) -> None:
         """Stores what the campaign decided to confirm; earlier decisions are kept."""
         with self._write() as connection:
             decisions.add_decision(connection, campaign_id, decision)
 
-    def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
+    def decision(self, campaign_id: int) -> Decision | None:
         """What ``decide`` stored last; ``None`` before the first."""
         with self.database.read() as connection:
             return decisions.last_decision(connection, campaign_id)
@@ -232,12 +234,12 @@ class Store:
         with self.database.read() as connection:
             return decisions.stored_executions(connection, campaign_id)
 
-    def conclude(self, campaign_id: int, conclusion: Mapping[str, Any]) -> None:
+    def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
         """Stores what the campaign came to; earlier conclusions are kept."""
         with self._write() as connection:
             decisions.add_conclusion(connection, campaign_id, conclusion)
 
-    def conclusion(self, campaign_id: int) -> Mapping[str, Any] | None:
+    def conclusion(self, campaign_id: int) -> Conclusion | None:
         """What ``conclude`` stored last; ``None`` before the first."""
         with self.database.read() as connection:
             return decisions.last_conclusion(connection, campaign_id)

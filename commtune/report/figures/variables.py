@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from commtune.report.conclusion import Ablation, Effect, Variable
+from commtune.model.conclusion import Ablation, SizeEffect, VariableEffect
 from commtune.report.figures.evidence import ratio_axis
 from commtune.report.figures.style import (
     INK,
@@ -114,7 +114,7 @@ def rank_variables(found: Mapping[str, Sequence[Importance]]) -> list[str]:
     return sorted(best, key=lambda name: (-best[name], name))
 
 
-def _variable(axes: Axes, variable: Variable, sizes: Sequence[int], *, last: bool) -> None:
+def _variable(axes: Axes, variable: VariableEffect, sizes: Sequence[int], *, last: bool) -> None:
     for speed in dict.fromkeys(effect.speed for effect in variable.effects):
         here = [effect for effect in variable.effects if effect.speed == speed]
         ratios = [effect.gain.ratio for effect in here]
@@ -136,7 +136,7 @@ def _variable(axes: Axes, variable: Variable, sizes: Sequence[int], *, last: boo
         axes.legend(fontsize=7.5, ncols=3, loc="upper left")
 
 
-def _limit(axes: Sequence[Axes], effects: Sequence[Effect]) -> None:
+def _limit(axes: Sequence[Axes], effects: Sequence[SizeEffect]) -> None:
     gains = [effect.gain for effect in effects]
     low = min([0.97, *(max(g.low, g.ratio / 1.3) for g in gains)])
     high = max([1.03, *(min(g.high, g.ratio * 1.3) for g in gains)])

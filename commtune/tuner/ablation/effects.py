@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
-from commtune.model import DEFAULT, Configuration, Interval, Run
+from commtune.model import DEFAULT, Configuration, Run
+from commtune.model.conclusion import SizeEffect
 from commtune.spaces import Space
 from commtune.tuner.search.scores import SizeRange
 from commtune.tuner.statistics.blocks import Blocks, log_ratios, pair_times
@@ -37,87 +37,6 @@ _SMALL_SHARE = 0.2
 _FEWEST = 4
 #: The probability with which a loss, or a gain in a size range, is on the right side of doubt.
 _SURE = 0.977
-
-
-@dataclass(frozen=True)
-class UnitEffect:
-    """What a parameter of a configuration brings.
-
-    Attributes:
-        name: the parameter's name in the space.
-        values: the variables that it sets.
-        kept: whether it stayed in the configuration.
-        by_size: ratio time-without / time-with at each size in bytes, with a 95 % interval each.
-    """
-
-    name: str
-    values: Mapping[str, str]
-    kept: bool
-    by_size: Mapping[int, Interval]
-
-    def plain(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "name": self.name,
-            "names": sorted(self.values),
-            "values": dict(self.values),
-            "kept": self.kept,
-            "points": [
-                {"bytes": size, "speed": ALL, **asdict(gain)}
-                for size, gain in self.by_size.items()
-            ],
-        }
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> UnitEffect:
-        """From plain data, as ``plain`` gave it."""
-        by_size = {
-            p["bytes"]: Interval(p["ratio"], p["low"], p["high"], p["pairs"])
-            for p in data["points"]
-        }
-        return cls(data["name"], data["values"], data["kept"], by_size)
-
-
-@dataclass(frozen=True)
-class Ablation:
-    """How a candidate was made smaller.
-
-    Attributes:
-        before, after: the configurations; equal where nothing could be left out.
-        gain_kept: share of the logarithm of the gain that the smaller one keeps, over the sizes
-            where there is one; ``None`` where that was not measured.
-        note: why it ended otherwise than by measuring everything.
-    """
-
-    before: Configuration
-    after: Configuration
-    blocks: int
-    gain_kept: float | None
-    units: tuple[UnitEffect, ...] = ()
-    note: str = ""
-
-    def plain(self) -> dict[str, Any]:
-        """As plain data, for the store and the conclusion."""
-        return {
-            "from": dict(self.before),
-            "to": dict(self.after),
-            "blocks": self.blocks,
-            "gain_kept": self.gain_kept,
-            "variables": [effect.plain() for effect in self.units],
-            "note": self.note,
-        }
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Ablation:
-        """From plain data, as ``plain`` gave it."""
-        return cls(
-            Configuration(data["from"]),
-            Configuration(data["to"]),
-            data["blocks"],
-            data["gain_kept"],
-            tuple(UnitEffect.from_plain(effect) for effect in data["variables"]),
-            data["note"],
-        )
 
 
 def parameter_units(space: Space, configuration: Configuration) -> dict[str, Configuration]:
@@ -220,25 +139,25 @@ def _block_mean(
     return fmean(inside) if inside else None
 
 
-def by_size(
+def effects_by_size(
     blocks: Blocks,
     slow: Configuration,
     fast: Configuration,
     speeds: MachineStates,
     level: float = 0.95,
-) -> dict[int, Interval]:
-    """Ratio slow/fast at each size, over all machine speeds, with an interval each.
+) -> tuple[SizeEffect, ...]:
+    """Ratio slow/fast at each size, over all machine states, with an interval each.
 
     A size with a single pair is absent: its interval would have no end.
     """
     strata: dict[int, list[list[float]]] = {}
     for (size, _), found in pair_times(blocks, slow, fast, speeds).items():
         strata.setdefault(size, []).append(log_ratios(found))
-    return {
-        size: interval_of_ratio(mean, level)
+    return tuple(
+        SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, level)))
         for size, parts in sorted(strata.items())
         if (mean := combine_strata(parts)) is not None
-    }
+    )
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ from dataclasses import replace
 from statistics import fmean
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
+from commtune.model.conclusion import Ablation, SizeEffect, VariableEffect
 from commtune.tuner.ablation.effects import (
-    Ablation,
     Effects,
     Shortfall,
-    UnitEffect,
     VariableJudgement,
-    by_size,
+    effects_by_size,
     error_bound,
     in_play,
     is_hopeless,
@@ -158,9 +157,9 @@ class AblationPhase:
         left = parameter_units(self._plan.space, small)
         effects = [
             effect if effect.name in left else replace(effect, kept=False)
-            for effect in ablation.units
+            for effect in ablation.variables
         ]
-        return replace(ablation, after=small, units=tuple(effects), gain_kept=lost.kept)
+        return replace(ablation, after=small, variables=tuple(effects), gain_kept=lost.kept)
 
     def _try_guesses(self, guesses: Mapping[Configuration, Configuration], timer: Timer) -> None:
         """Blocks of all candidates with their guesses, until each is clear."""
@@ -210,9 +209,9 @@ class AblationPhase:
         found = self._shortfall(candidate, ablation.after) or self._shortfall(
             candidate, ablation.before
         )
-        known = {effect.name for effect in ablation.units}
+        known = {effect.name for effect in ablation.variables}
         dropped = [
-            UnitEffect(name, values_of(self._plan.space, candidate, name), False, {})
+            self._variable(candidate, name)
             for name in parameter_units(self._plan.space, candidate)
             if name not in known
         ]
@@ -220,7 +219,7 @@ class AblationPhase:
             ablation,
             before=candidate,
             gain_kept=found.kept if found else None,
-            units=(*ablation.units, *dropped),
+            variables=(*ablation.variables, *dropped),
         )
 
     def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
@@ -370,17 +369,22 @@ class AblationPhase:
         found = []
         for name, lacking in parameter_units(self._plan.space, before).items():
             stayed = name in small
-            ratios = by_size(blocks, small[name], after, speeds) if stayed else {}
-            found.append(
-                UnitEffect(
-                    name=name,
-                    values=values_of(self._plan.space, before, name),
-                    kept=stayed,
-                    by_size=ratios or by_size(blocks, lacking, before, speeds),
-                )
-            )
+            points = effects_by_size(blocks, small[name], after, speeds) if stayed else ()
+            points = points or effects_by_size(blocks, lacking, before, speeds)
+            found.append(self._variable(before, name, points, kept=stayed))
         made = sum(before in block for block in blocks)
         return Ablation(before, after, made, kept, tuple(found), note)
+
+    def _variable(
+        self,
+        configuration: Configuration,
+        name: str,
+        points: tuple[SizeEffect, ...] = (),
+        *,
+        kept: bool = False,
+    ) -> VariableEffect:
+        values = values_of(self._plan.space, configuration, name)
+        return VariableEffect(tuple(sorted(values)), values, kept, points, name)
 
 
 _TOO_SHORT = "too little time to leave variables out"

@@ -10,10 +10,10 @@ the others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from commtune.model import Configuration
+from commtune.model.conclusion import Ablation
 
 #: The share of the error rate that each look may spend, and how far the blocks are by then. Early
 #: looks get little: they are to end what is plain, the last one is to find what is small.
@@ -40,7 +40,7 @@ class Look:
 
     made: int
     planned: int
-    stopped: Mapping[int, str]
+    stopped: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Decision:
         looks: what was looked at so far.
         number: how many confirmations the campaign had before.
         error_share: share of the campaign's error rate that this confirmation may spend.
+        budget: limits that the campaign had then, those that were given.
+        ablations: how the candidates were made small.
     """
 
     candidates: tuple[Configuration, ...]
@@ -63,6 +65,8 @@ class Decision:
     looks: tuple[Look, ...] = ()
     number: int = 0
     error_share: float = 1.0
+    budget: Mapping[str, float] = field(default_factory=dict)
+    ablations: tuple[Ablation, ...] = ()
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -96,30 +100,6 @@ class Decision:
         """With one more look."""
         return replace(self, looks=(*self.looks, look))
 
-    def plain(self) -> dict[str, Any]:
-        """As plain data, for the store."""
-        looks = [{**asdict(look), "stopped": _text_keys(look.stopped)} for look in self.looks]
-        candidates = [dict(candidate) for candidate in self.candidates]
-        return {**vars(self), "candidates": candidates, "looks": looks}
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Decision:
-        """From plain data, as ``plain`` gave it."""
-        candidates = tuple(Configuration(values) for values in data["candidates"])
-        looks = tuple(
-            Look(x["made"], x["planned"], {int(k): v for k, v in x["stopped"].items()})
-            for x in data.get("looks", ())
-        )
-        return cls(
-            candidates,
-            data["blocks"],
-            data["first_block"],
-            data["budget_s"],
-            looks,
-            data.get("number", 0),
-            data.get("error_share", 1.0),
-        )
-
 
 def error_share(number: int) -> float:
     """The share of a campaign's error rate for its confirmation with a number, from 0.
@@ -127,7 +107,3 @@ def error_share(number: int) -> float:
     The shares of any number of confirmations add up to less than 1.
     """
     return _FIRST_SHARE if number == 0 else (1 - _FIRST_SHARE) / 2**number
-
-
-def _text_keys(stopped: Mapping[int, str]) -> dict[str, str]:
-    return {str(place): why for place, why in stopped.items()}

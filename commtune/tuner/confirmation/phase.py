@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from commtune.model import Configuration, Operation, Phase, PointEvidence
-from commtune.tuner.ablation.effects import Ablation
+from commtune.model.conclusion import Ablation
 from commtune.tuner.confirmation.comparison import (
     Comparison,
     ConfirmationProgress,
@@ -42,7 +42,6 @@ class ConfirmationPhase:
         self._session = session
         self._plan = session.plan
         self._runner = session.runner
-        self._ablations: list[Ablation] = []
 
     def stored_decision(self) -> Decision | None:
         """What an earlier session decided, if that is still to be followed.
@@ -51,17 +50,17 @@ class ConfirmationPhase:
         has nothing left to do; with another budget, or something to try first that is new, there
         is more to search, and then a new decision with fresh blocks.
         """
-        stored = self._runner.store.decision(self._runner.campaign_id)
+        stored = self._last_decision()
         news = any(configuration not in self._runner.trials for configuration in self._plan.first)
-        if not stored or news or stored.get("budget") != asdict(self._plan.budget):
-            return None
-        self._ablations = self.stored_ablations()
-        return Decision.from_plain(stored)
+        return stored if stored and not news and stored.budget == self._budget else None
 
-    def stored_ablations(self) -> list[Ablation]:
-        """How the candidates of the stored decision were made small."""
-        stored = self._runner.store.decision(self._runner.campaign_id) or {}
-        return [Ablation.from_plain(plain) for plain in stored.get("ablations", ())]
+    @property
+    def _budget(self) -> dict[str, float]:
+        given = asdict(self._plan.budget)
+        return {name: limit for name, limit in given.items() if limit is not None}
+
+    def _last_decision(self) -> Decision | None:
+        return self._runner.store.decision(self._runner.campaign_id)
 
     def decide(
         self, candidates: Sequence[Configuration], ablations: Sequence[Ablation] = ()
@@ -82,8 +81,9 @@ class ConfirmationPhase:
             budget_s=budget_s,
             number=number,
             error_share=error_share(number),
+            budget=self._budget,
+            ablations=tuple(ablations),
         )
-        self._ablations = list(ablations)
         self._keep(decision)
         if decision.blocks * block_s > 1.2 * budget_s:
             self._session.reporter.say(
@@ -95,19 +95,16 @@ class ConfirmationPhase:
 
     def _number(self) -> int:
         """How many confirmations were looked at before."""
-        before = self._runner.store.decision(self._runner.campaign_id)
-        return before.get("number", 0) + bool(before.get("looks")) if before else 0
+        before = self._last_decision()
+        return before.number + bool(before.looks) if before else 0
 
     def last_block(self) -> int:
         """The first block of the last stored decision; blocks before it are spent."""
-        before = self._runner.store.decision(self._runner.campaign_id)
-        return int(before["first_block"]) if before else 0
+        before = self._last_decision()
+        return before.first_block if before else 0
 
     def _keep(self, decision: Decision) -> None:
-        ablations = [ablation.plain() for ablation in self._ablations]
-        budget = asdict(self._plan.budget)
-        plain = {**decision.plain(), "budget": budget, "ablations": ablations}
-        self._runner.store.decide(self._runner.campaign_id, plain)
+        self._runner.store.decide(self._runner.campaign_id, decision)
 
     def typical_s(self) -> float:
         """Seconds of the budget that a run takes, in the middle of those made."""

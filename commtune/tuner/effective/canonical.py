@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from commtune.model import DEFAULT, Configuration, Execution
+from commtune.model.conclusion import Ablation
 from commtune.spaces import Space
-from commtune.tuner.ablation.effects import Ablation, parameter_units, without_parameters
+from commtune.tuner.ablation.effects import parameter_units, without_parameters
 from commtune.tuner.effective.settings import (
     at_default,
     credited_configuration,
@@ -89,6 +90,6 @@ def as_ablated(ablation: Ablation, became: Configuration) -> Ablation:
         return ablation
     kept = [
         replace(effect, kept=effect.kept and not effect.values.keys().isdisjoint(became))
-        for effect in ablation.units
+        for effect in ablation.variables
     ]
-    return replace(ablation, after=became, units=tuple(kept))
+    return replace(ablation, after=became, variables=tuple(kept))

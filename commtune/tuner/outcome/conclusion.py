@@ -1,32 +1,41 @@
-"""What a campaign came to, as plain data: for the store, the report and ``--json``.
-
-Every list may be empty and every number may be ``None``. Times are seconds, sizes bytes, gains
-ratios default/candidate.
-"""
+"""What a campaign came to beside its profiles, from its evidence."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from statistics import median
-from typing import Any
 
 from commtune.campaign.plan import Plan
 from commtune.documents.quantities import format_bytes
 from commtune.model import Execution, Outcome, Phase, PointEvidence, Verdict
-from commtune.tuner.ablation.effects import Ablation
+from commtune.model.conclusion import (
+    Answer,
+    Answers,
+    Conclusion,
+    ConfirmedCandidate,
+    ConfirmedEffect,
+    DefaultNoise,
+    FurtherRuns,
+    Method,
+    NotFollowed,
+    PhaseSpent,
+)
 from commtune.tuner.confirmation.comparison import Comparison, Rules, more_pairs
 from commtune.tuner.confirmation.interim_looks import LOOK_SHARES, Decision, error_share
 from commtune.tuner.effective.canonical import is_credited
 from commtune.tuner.execution.session import is_disturbed
 from commtune.tuner.outcome.displayed_points import overall_points
-from commtune.tuner.outcome.ranges import best_single, find_ranges, trade_off
-from commtune.tuner.statistics.evidence import Cell, Evidence, median_times
+from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
+from commtune.tuner.statistics.evidence import Cell, Evidence, RunView, median_times
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS, blocks_to_decide, detectable_gain
 from commtune.tuner.statistics.machine_states import ALL
 
+_INTERVAL = (
+    "a trimmed mean with Tukey and McLaughlin's interval, over machine states by their shares"
+)
 #: A drift over less time than this is mostly noise.
 _SHORTEST_DRIFT_S = 600.0
 #: That a gain as large would have been found says nothing.
@@ -38,72 +47,69 @@ def draw_conclusion(
     evidence: Evidence,
     decision: Decision,
     comparison: Comparison,
-    ablations: Sequence[Ablation],
     *,
     rules: Rules,
     run_s: float,
     executions: Sequence[Execution] = (),
     set_aside: Sequence[tuple[str, str | None]] = (),
     replayed: str = "",
-) -> dict[str, Any]:
+) -> Conclusion:
     """Everything but the profiles.
 
     Args:
         rules: those of the last look.
         run_s: wall seconds of a typical run.
     """
-    return {
-        "version": 1,
-        "replayed": replayed,
-        "method": {
-            "level": plan.level,
-            "minimum_gain": plan.minimum_gain,
-            "tolerance": plan.tolerance,
-            "looks": len(decision.shares),
-            "confirmations": decision.number + 1,
-            "interval": "a trimmed mean with Tukey and McLaughlin's interval, over machine speeds "
-            "by their shares",
-        },
-        "budget": {
+    return Conclusion(
+        replayed=replayed,
+        method=Method(
+            plan.level,
+            plan.minimum_gain,
+            plan.tolerance,
+            looks=len(decision.shares),
+            confirmations=decision.number + 1,
+            interval=_INTERVAL,
+        ),
+        budget={
             "search_s": plan.budget.search_s,
             "ablation_s": plan.budget.ablation_s,
             "confirmation_s": plan.budget.confirmation_s,
         },
-        "spent": time_spent(evidence),
-        "noise": default_noise(evidence),
-        "confirmed": _confirmed(decision, comparison, rules),
-        "ablations": [ablation.plain() for ablation in ablations],
-        "answers": _answers(plan, comparison),
-        "detectable": {
-            str(s): g for s, g in detectable_gains(decision, comparison, rules).items()
-        },
-        "more": more_runs(decision, comparison, rules, run_s),
-        "not_followed": [
-            {"configuration": dict(e.configuration), "followed": str(e.followed), "why": e.why}
+        spent=time_spent(evidence),
+        noise=default_noise(evidence),
+        confirmed=_confirmed(decision, comparison, rules),
+        ablations=decision.ablations,
+        answers=_answers(plan, comparison),
+        detectable=detectable_gains(decision, comparison, rules),
+        more=more_runs(decision, comparison, rules, run_s),
+        not_followed=tuple(
+            NotFollowed(e.configuration, str(e.followed), e.why)
             for e in executions
             if not is_credited(plan.space, e)
-        ],
-        "set_aside": [list(item) for item in set_aside],
+        ),
+        set_aside=tuple(set_aside),
+    )
+
+
+def time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
+    """Runs and wall seconds by phase, the failed, the lost and the disturbed ones apart."""
+    by_phase: defaultdict[str, list[RunView]] = defaultdict(list)
+    for run in evidence.runs:
+        by_phase[str(run.phase)].append(run)
+    return {
+        phase: PhaseSpent(
+            runs=len(runs),
+            failed=sum(r.outcome is not Outcome.OK and not r.outcome.is_lost for r in runs),
+            lost=sum(run.outcome.is_lost for run in runs),
+            disturbed=sum(is_disturbed(run) for run in runs),
+            wall_s=sum(run.wall_s for run in runs),
+        )
+        for phase, runs in by_phase.items()
     }
 
 
-def time_spent(evidence: Evidence) -> dict[str, dict[str, float]]:
-    """Runs and wall seconds by phase, the failed, the lost and the disturbed ones apart."""
-    found: dict[str, dict[str, float]] = {}
-    for run in evidence.runs:
-        phase = found.setdefault(
-            str(run.phase), {"runs": 0, "failed": 0, "lost": 0, "disturbed": 0, "wall_s": 0.0}
-        )
-        phase["runs"] += 1
-        phase["failed"] += run.outcome is not Outcome.OK and not run.outcome.is_lost
-        phase["lost"] += run.outcome.is_lost
-        phase["disturbed"] += is_disturbed(run)
-        phase["wall_s"] += run.wall_s
-    return found
-
-
-def default_noise(evidence: Evidence) -> list[dict[str, Any]]:
-    """How much runs of the default differ from one another, by size and machine speed."""
+def default_noise(evidence: Evidence) -> tuple[DefaultNoise, ...]:
+    """How much runs of the default differ from one another, by size and machine state."""
     speeds = evidence.speeds()
     found: defaultdict[Cell, list[tuple[float, float]]] = defaultdict(list)
     for run in evidence.good(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM):
@@ -113,17 +119,17 @@ def default_noise(evidence: Evidence) -> list[dict[str, Any]]:
     by_size: defaultdict[int, int] = defaultdict(int)
     for (size, _), values in found.items():
         by_size[size] += len(values)
-    return [
-        {
-            "bytes": size,
-            "speed": speed,
-            "share": len(values) / by_size[size],
-            "spread": _spread([value for _, value in values]),
-            "runs": len(values),
-            "drift_per_hour": _drift(values),
-        }
+    return tuple(
+        DefaultNoise(
+            bytes=size,
+            speed=speed,
+            share=len(values) / by_size[size],
+            spread=_spread([value for _, value in values]),
+            runs=len(values),
+            drift_per_hour=_drift(values),
+        )
         for (size, speed), values in sorted(found.items())
-    ]
+    )
 
 
 def _spread(values: Sequence[float]) -> float | None:
@@ -145,63 +151,49 @@ def _drift(values: Sequence[tuple[float, float]]) -> float | None:
     return (median(v for _, v in late) - median(v for _, v in early)) / hours if hours else None
 
 
-def _confirmed(decision: Decision, comparison: Comparison, rules: Rules) -> list[dict[str, Any]]:
-    return [
-        {
-            "configuration": dict(candidate),
-            "blocks": decision.made(place),
-            "stopped": comparison.stopped[candidate],
-            "points": [
-                _point_plain(
-                    point, more_pairs(comparison.estimates[candidate][point.bytes], rules)
-                )
-                for point in comparison.points[candidate]
-            ],
-        }
-        for place, candidate in enumerate(decision.candidates)
-    ]
+def _confirmed(
+    decision: Decision, comparison: Comparison, rules: Rules
+) -> tuple[ConfirmedCandidate, ...]:
+    found = []
+    for place, candidate in enumerate(decision.candidates):
+        estimates = comparison.estimates[candidate]
+        points = tuple(
+            _confirmed_effect(point, more_pairs(estimates[point.bytes], rules))
+            for point in comparison.points[candidate]
+        )
+        stopped = comparison.stopped[candidate]
+        found.append(ConfirmedCandidate(candidate, decision.made(place), stopped, points))
+    return tuple(found)
 
 
-def _point_plain(point: PointEvidence, more: int | None) -> dict[str, Any]:
-    plain = asdict(point)
-    gain = plain.pop("gain")
-    plain["verdict"] = str(point.verdict)
-    plain.pop("operation")
-    if math.isinf(gain["high"]):
-        gain["high"] = None  # with a single pair nobody knows; and JSON has no infinity
-    return {**plain, **gain, "more_pairs": more if point.speed == ALL else None}
+def _confirmed_effect(point: PointEvidence, more: int | None) -> ConfirmedEffect:
+    return ConfirmedEffect(
+        bytes=point.bytes,
+        speed=point.speed,
+        default_s=point.default_s,
+        tuned_s=point.tuned_s,
+        verdict=point.verdict,
+        share=point.share,
+        more_pairs=more if point.speed == ALL else None,
+        **vars(point.gain),
+    )
 
 
-def _answers(plan: Plan, comparison: Comparison) -> dict[str, Any]:
+def _answers(plan: Plan, comparison: Comparison) -> Answers:
     cut, one = find_ranges(plan, comparison), best_single(plan, comparison)
     traded = trade_off(plan, comparison, cut, one)
-    return {
-        "one": None
-        if one is None
-        else {
-            "configuration": dict(one),
-            "gains": _gains(comparison.points[one]),
-            "weighted_gain": traded["one_mean_gain"],
-        },
-        "ranges": [
-            {
-                "low": part.sizes[0],
-                "high": part.sizes[-1],
-                "configuration": dict(part.configuration),
-                "gains": {
-                    size: gain
-                    for size, gain in _gains(comparison.points.get(part.configuration, ())).items()
-                    if int(size) in part.sizes
-                },
-            }
-            for part in cut
-        ],
-        "trade_off": traded,
-    }
+    whole = Range(one, tuple(sorted(plan.workload.sizes))) if one is not None else None
+    return Answers(
+        one=whole and replace(_answer(whole, comparison), weighted_gain=traded.one_mean_gain),
+        ranges=tuple(_answer(part, comparison) for part in cut),
+        trade_off=traded,
+    )
 
 
-def _gains(points: Sequence[PointEvidence]) -> dict[str, float]:
-    return {str(size): point.gain.ratio for size, point in overall_points(points).items()}
+def _answer(part: Range, comparison: Comparison) -> Answer:
+    points = overall_points(comparison.points.get(part.configuration, ()))
+    gains = {size: point.gain.ratio for size, point in points.items() if size in part.sizes}
+    return Answer(part.configuration, gains, part.sizes[0], part.sizes[-1])
 
 
 def detectable_gains(
@@ -233,7 +225,7 @@ def detectable_gains(
 
 def more_runs(
     decision: Decision, comparison: Comparison, rules: Rules, run_s: float
-) -> dict[str, Any] | None:
+) -> FurtherRuns | None:
     """What a further confirmation would take to decide the size that is nearest to a gain.
 
     It begins with fresh blocks, of the default and one candidate, and has the share of the error
@@ -261,9 +253,9 @@ def more_runs(
     if not found:
         return None
     blocks, size = min(found)
-    return {
-        "runs": 2 * blocks,
-        "seconds": 2 * blocks * run_s,
-        "bytes": size,
-        "why": f"a gain at {format_bytes(size)} is undecided",
-    }
+    return FurtherRuns(
+        runs=2 * blocks,
+        seconds=2 * blocks * run_s,
+        bytes=size,
+        why=f"a speedup at {format_bytes(size)} is inconclusive",
+    )

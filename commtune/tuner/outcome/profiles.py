@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from commtune.campaign.plan import Plan
 from commtune.model import Configuration, PointEvidence, Profile, Verdict
-from commtune.tuner.ablation.effects import Ablation
+from commtune.model.conclusion import Ablation
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points
@@ -88,7 +89,7 @@ def _contributions(
     """What each variable of a configuration brings, as plain data."""
     for ablation in ablations:
         if ablation.after == configuration and not configuration.is_default:
-            return [effect.plain() for effect in ablation.units if effect.kept]
+            return [asdict(effect) for effect in ablation.variables if effect.kept]
     return []
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
+from commtune.model.conclusion import TradeOff
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
@@ -174,24 +175,20 @@ def _mean_gain(
 
 def trade_off(
     plan: Plan, comparison: Comparison, cut: Sequence[Range], one: Configuration | None
-) -> dict[str, object]:
-    """What one environment for all sizes loses against one per size range, in plain data."""
+) -> TradeOff:
+    """What one environment for all sizes loses against one per size range."""
     ranged = {size: 1.0 for part in cut for size in part.sizes}
     for part in cut:
         points = overall_points(comparison.points.get(part.configuration, ()))
         ranged.update({s: points[s].gain.ratio for s in part.sizes if s in points})
     sound = overall_points(comparison.points.get(one, ())) if one is not None else {}
     single = {size: point.gain.ratio for size, point in sound.items()}
-    lost = {
-        str(size): 1 - single[size] / ratio if size in single else None
-        for size, ratio in ranged.items()
-    }
-    return {
-        "weighted": bool(plan.messages),
-        "one_mean_gain": _over_all(single, plan, comparison),
-        "ranges_mean_gain": _over_all(ranged, plan, comparison),
-        "lost_by_one": lost,
-    }
+    return TradeOff(
+        weighted=bool(plan.messages),
+        one_mean_gain=_over_all(single, plan, comparison),
+        ranges_mean_gain=_over_all(ranged, plan, comparison),
+        lost_by_one={s: 1 - single[s] / ratio for s, ratio in ranged.items() if s in single},
+    )
 
 
 def _over_all(gains: Mapping[int, float], plan: Plan, comparison: Comparison) -> float:

@@ -1,0 +1,293 @@
+"""What a campaign concluded, beside its profiles.
+
+Names are those of the stored JSON. Defaults stand for what is unknown: a campaign may have been
+stopped early, or an older version may have stored less. Times are seconds, sizes bytes, speedups
+ratios default/candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from commtune.model.configuration import DEFAULT, Configuration
+from commtune.model.evidence import Interval, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeEffect:
+    """A ratio of times at one size and machine state.
+
+    Attributes:
+        more_pairs: as many more pairs would decide it; ``None`` where nobody can tell.
+    """
+
+    bytes: int
+    speed: str = "all"
+    ratio: float = math.nan
+    low: float = 0.0
+    high: float = math.inf
+    pairs: int = 0
+    more_pairs: int | None = None
+
+    @property
+    def gain(self) -> Interval:
+        """The ratio with its interval."""
+        return Interval(self.ratio, self.low, self.high, self.pairs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfirmedEffect(SizeEffect):
+    """What confirmation said of a candidate at one size and machine state."""
+
+    default_s: float = math.nan
+    tuned_s: float = math.nan
+    verdict: Verdict | None = None
+    share: float = 1.0
+
+
+def _known(points: Sequence[SizeEffect]) -> tuple[SizeEffect, ...]:
+    """The points that have an interval, by size; a single pair says nothing."""
+    found = (point for point in points if point.pairs > 1 and not math.isnan(point.ratio))
+    return tuple(sorted(found, key=lambda point: (point.bytes, point.speed)))
+
+
+@dataclass(frozen=True)
+class Span:
+    """Neighbouring sizes from ``low`` to ``high`` bytes, and the ratios between them."""
+
+    low: int
+    high: int
+    speed: str
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class VariableEffect:
+    """What leaving out a parameter of a configuration did.
+
+    Attributes:
+        names: the variables that it sets; ``values`` has what to.
+        kept: whether it stayed in the configuration.
+        points: ratio time-without / time-with, above 1 it helps; a 95 % interval each.
+        name: the parameter's name in the space.
+    """
+
+    names: tuple[str, ...] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+    kept: bool = False
+    points: tuple[SizeEffect, ...] = ()
+    name: str = ""
+
+    @property
+    def effects(self) -> tuple[SizeEffect, ...]:
+        """The points that have an interval, by size."""
+        return _known(self.points)
+
+    @property
+    def label(self) -> str:
+        """The variables with their values, for people."""
+        settings = [f"{name}={self.values[name]}" for name in self.names if name in self.values]
+        return " ".join(settings) or ", ".join(self.names)
+
+    @property
+    def helps(self) -> tuple[Span, ...]:
+        """Where the whole interval is above 1."""
+        return _join_sizes(self.effects, lambda point: point.low > 1)
+
+    @property
+    def hurts(self) -> tuple[Span, ...]:
+        """Where the whole interval is below 1."""
+        return _join_sizes(self.effects, lambda point: point.high < 1)
+
+
+def _join_sizes(
+    effects: Sequence[SizeEffect], wanted: Callable[[SizeEffect], bool]
+) -> tuple[Span, ...]:
+    """Neighbouring measured sizes with wanted intervals, put together."""
+    found = []
+    for speed in dict.fromkeys(effect.speed for effect in effects):
+        here = [effect for effect in effects if effect.speed == speed]
+        for is_wanted, group in groupby(here, key=wanted):
+            if is_wanted:
+                sizes = list(group)
+                ratios = [effect.ratio for effect in sizes]
+                ends = sizes[0].bytes, sizes[-1].bytes
+                found.append(Span(*ends, speed, min(ratios), max(ratios)))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """How a candidate was made smaller.
+
+    Attributes:
+        before, after: the configurations; equal where nothing could be left out.
+        gain_kept: share of the logarithm of the gain that the smaller one keeps, over the sizes
+            where there is one; ``None`` where that was not measured.
+        note: why it ended otherwise than by measuring everything.
+    """
+
+    before: Configuration = field(default=DEFAULT, metadata={"alias": "from"})
+    after: Configuration = field(default=DEFAULT, metadata={"alias": "to"})
+    blocks: int = 0
+    gain_kept: float | None = None
+    variables: tuple[VariableEffect, ...] = ()
+    note: str = ""
+
+    @property
+    def changed(self) -> tuple[tuple[str, str | None, str], ...]:
+        """Variables that ended with another value than they began with: name, before, after."""
+        return tuple(
+            (name, self.before.get(name), value)
+            for name, value in self.after.items()
+            if self.before.get(name) != value
+        )
+
+
+@dataclass(frozen=True)
+class ConfirmedCandidate:
+    """A candidate that was compared with the default; ``stopped`` says why it ended."""
+
+    configuration: Configuration = DEFAULT
+    blocks: int = 0
+    stopped: str = ""
+    points: tuple[ConfirmedEffect, ...] = ()
+
+    @property
+    def effects(self) -> tuple[SizeEffect, ...]:
+        """The points that have an interval, by size."""
+        return _known(self.points)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A configuration for sizes from ``low`` to ``high`` bytes, with its speedup by size.
+
+    Attributes:
+        weighted_gain: logarithm of the speedup over all sizes, of one environment for all.
+    """
+
+    configuration: Configuration = DEFAULT
+    gains: Mapping[int, float] = field(default_factory=dict)
+    low: int = 0
+    high: int = 0
+    weighted_gain: float | None = None
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """One environment against one for each range of sizes.
+
+    Attributes:
+        weighted: whether the means weigh sizes by the messages of the campaign; else all alike.
+        one_mean_gain, ranges_mean_gain: mean speedups.
+        lost_by_one: by size, a share; sizes at which that is not known are absent.
+    """
+
+    weighted: bool = False
+    one_mean_gain: float | None = None
+    ranges_mean_gain: float | None = None
+    lost_by_one: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What to use: one environment for all sizes, if one may be, and one for each range."""
+
+    one: Answer | None = None
+    ranges: tuple[Answer, ...] = ()
+    trade_off: TradeOff = field(default_factory=TradeOff)
+
+
+@dataclass(frozen=True)
+class DefaultNoise:
+    """How much runs of the default differ at one size and machine state.
+
+    Attributes:
+        share: of the runs at this size that were in this state.
+        spread: standard deviation of the logarithm of time.
+        drift_per_hour: change of that logarithm.
+    """
+
+    bytes: int
+    speed: str = "all"
+    share: float | None = None
+    spread: float | None = None
+    runs: int = 0
+    drift_per_hour: float | None = None
+
+
+@dataclass(frozen=True)
+class PhaseSpent:
+    """Runs of a phase and the wall seconds that they took; older versions count no lost ones."""
+
+    runs: int = 0
+    failed: int = 0
+    lost: int = 0
+    disturbed: int = 0
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class NotFollowed:
+    """A configuration that the library ignored or replaced."""
+
+    configuration: Configuration = DEFAULT
+    followed: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class FurtherRuns:
+    """What a further confirmation would take to decide a size.
+
+    Attributes:
+        bytes: the size that is nearest to a speedup.
+    """
+
+    runs: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """What the intervals were held against; ``None`` where it is not stored."""
+
+    level: float | None = None
+    minimum_gain: float | None = None
+    tolerance: float | None = None
+    looks: int = 0
+    confirmations: int = 1
+    interval: str = ""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """All that a campaign concluded; the empty one where none was stored.
+
+    Attributes:
+        replayed: the recorded grid that was played back; empty where runs were made.
+        spent: by phase.
+        detectable: by size, the gain (a share) that would have been found in 9 of 10 cases.
+        set_aside: parameters and their values that the search left out after failures.
+    """
+
+    version: int = 1
+    replayed: str = ""
+    method: Method = field(default_factory=Method)
+    budget: Mapping[str, float] = field(default_factory=dict)
+    spent: Mapping[str, PhaseSpent] = field(default_factory=dict)
+    noise: tuple[DefaultNoise, ...] = ()
+    confirmed: tuple[ConfirmedCandidate, ...] = ()
+    ablations: tuple[Ablation, ...] = ()
+    answers: Answers = field(default_factory=Answers)
+    detectable: Mapping[int, float] = field(default_factory=dict)
+    more: FurtherRuns | None = None
+    not_followed: tuple[NotFollowed, ...] = ()
+    set_aside: tuple[tuple[str, str | None], ...] = ()
