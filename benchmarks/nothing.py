@@ -24,6 +24,7 @@ from commtune import wiring
 from commtune.app import tuning
 from commtune.campaign.file import load_campaign
 from commtune.commands import text
+from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database
 from commtune.model import Verdict
 from commtune.tuner.campaign import CampaignResult
@@ -93,7 +94,9 @@ def main() -> None:
         for seed in range(options.first_seed, options.first_seed + options.campaigns):
             report = campaign(Path(folder), seed, budget)
             claims = sum(p.verdict is Verdict.FASTER for p in report.profiles)
-            rows.append({"seed": seed, "claims": claims, "conclusion": dict(report.conclusion)})
+            rows.append(
+                {"seed": seed, "claims": claims, "conclusion": dump_model(report.conclusion)}
+            )
             print(shown(seed, report), flush=True)
     claiming = sum(bool(row["claims"]) for row in rows)
     print(

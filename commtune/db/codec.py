@@ -8,7 +8,6 @@ import sys
 import zlib
 from array import array
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _T = TypeVar("_T")
+
+#: Making one takes milliseconds.
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 
 def pack_samples(samples_s: Sequence[float]) -> bytes:
@@ -81,10 +83,9 @@ def load_model(kind: type[_T], stored: Mapping[str, Any]) -> _T:
     from pydantic import ValidationError
 
     try:
-        found: _T = _adapter(kind).validate_python(_without_nulls(stored))
+        return _adapter(kind).validate_python(_without_nulls(stored))
     except ValidationError as error:
         raise DatabaseFault(f"the database holds no readable {kind.__name__}: {error}") from error
-    return found
 
 
 def _without_nulls(value: Any) -> Any:
@@ -94,12 +95,13 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
-@cache
-def _adapter(kind: type) -> TypeAdapter[Any]:
+def _adapter(kind: type[_T]) -> TypeAdapter[_T]:
     # Not at the top: reading the best configuration starts without pydantic.
     from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
 def dump_json(value: Any) -> str:

@@ -147,7 +147,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
     """
     runs = tuple(store.runs(campaign.id))
     stored = store.conclusion(campaign.id)
-    decision = store.decision(campaign.id) or {}
+    decision = store.decision(campaign.id)
     return CampaignRecord(
         campaign=campaign,
         trials=tuple(store.trials(campaign.id)),

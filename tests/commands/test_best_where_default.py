@@ -13,9 +13,10 @@ from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
+from commtune.model.conclusion import Conclusion
 
 SIZES = {1024: 1.41, 65536: 1.07, 1 << 20: 1.01}
-FOUND = {"1024": 0.33, "65536": 0.05, "1048576": None}
+FOUND = {1024: 0.33, 65536: 0.05}
 
 
 @pytest.fixture
@@ -44,8 +45,8 @@ def stored(store: Store, *, compared: bool = True, concluded: bool = True) -> No
     )  # fmt: skip
     store.save_profiles(campaign_id, [undecided])
     if concluded:
-        store.conclude(campaign_id, {"version": 1, "detectable": {"1024": 9.0}})
-        store.conclude(campaign_id, {"version": 1, "detectable": FOUND})
+        store.conclude(campaign_id, Conclusion(detectable={1024: 9.0}))
+        store.conclude(campaign_id, Conclusion(detectable=FOUND))
 
 
 def heading(url: str, size: str, capsys: pytest.CaptureFixture[str]) -> str:

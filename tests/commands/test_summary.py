@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import database_values as given
 import pytest
@@ -13,7 +13,9 @@ from made_up_runs import made_up_run
 from commtune.campaign.file import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.commands.campaigns import summary
+from commtune.db.codec import load_model
 from commtune.model import DEFAULT, Outcome, Phase, Profile, Verdict
+from commtune.model.conclusion import Conclusion
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.conclusion import time_spent
@@ -21,19 +23,19 @@ from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.statistics.machine_states import MachineStates
 
 
-def after(*outcomes: Outcome) -> dict[str, Any]:
+def after(*outcomes: Outcome) -> Conclusion:
     """The conclusion of a campaign whose runs ended like this, half of them in the search."""
     evidence = Evidence()
     for number, outcome in enumerate(outcomes):
         phase = Phase.SEARCH if number % 2 else Phase.CONFIRM
         evidence.add(made_up_run(DEFAULT, number, outcome=outcome, phase=phase))
-    return {"spent": time_spent(evidence)}
+    return Conclusion(spent=time_spent(evidence))
 
 
 def test_lost_runs_are_counted_apart_from_failed_ones() -> None:
-    phases = after(*Outcome)["spent"].values()
-    assert sum(phase["lost"] for phase in phases) == 5
-    assert sum(phase["failed"] for phase in phases) == 8
+    phases = after(*Outcome).spent.values()
+    assert sum(phase.lost for phase in phases) == 5
+    assert sum(phase.failed for phase in phases) == 8
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_what_was_lost_is_said(lost: list[Outcome], said: list[str]) -> None:
 
 def test_a_conclusion_of_an_older_version_has_no_lost_runs() -> None:
     old = {"search": {"runs": 3, "failed": 1, "disturbed": 2, "wall_s": 1.0}}
-    (line,) = summary._conclusions({"spent": old})
+    (line,) = summary._conclusions(load_model(Conclusion, {"spent": old}))
     assert line.startswith("others used the cores during 2 runs")
 
 

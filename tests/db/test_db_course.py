@@ -13,6 +13,7 @@ from commtune.db.queries import profiles
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT, Configuration, Followed, Operation, Phase
+from commtune.model.conclusion import Conclusion, FurtherRuns
 
 
 @pytest.fixture
@@ -71,9 +72,9 @@ def test_what_a_library_says_may_hold_anything(store: Store, campaign_id: int) -
 
 def test_the_newest_conclusion_holds(store: Store, campaign_id: int) -> None:
     assert store.conclusion(campaign_id) is None
-    store.conclude(campaign_id, {"version": 1, "more": {"runs": 5}})
-    store.conclude(campaign_id, {"version": 1, "more": None, "detectable": {8: math.inf}})
-    assert store.conclusion(campaign_id) == {"version": 1, "more": None, "detectable": {"8": None}}
+    store.conclude(campaign_id, Conclusion(more=FurtherRuns(runs=5)))
+    store.conclude(campaign_id, Conclusion(detectable={8: math.inf, 64: 0.5}))
+    assert store.conclusion(campaign_id) == Conclusion(detectable={64: 0.5})
     assert store.conclusion(store.open_campaign(given.campaign("other")).id) is None
     with store.database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM conclusions")).scalar() == 2

@@ -26,6 +26,8 @@ from commtune.db.queries import profiles
 from commtune.db.storage.store import Store
 from commtune.db.tables import Base
 from commtune.errors import DatabaseFault
+from commtune.model.conclusion import Conclusion
+from commtune.tuner.confirmation.interim_looks import Decision
 
 MIGRATIONS = Path(str(commtune.db.__file__)).parent / "migrations"
 RELEASED = sorted((Path(__file__).parent / "schemas").glob("r*.sql"))
@@ -142,13 +144,13 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     assert [row.bytes for row in run.measurements] == list(given.SIZES)
     assert len(store.samples("r1", 8)) == len(given.result().measurements[0].samples_s)
     assert store.open_runs(summary.id) == [given.request("r2")]
-    assert store.decision(summary.id) == {"blocks": 5}
+    assert store.decision(summary.id) == Decision(blocks=5)
     assert profiles.load_profile(url, "allreduce-large").profile == given.profile()
     has_course = dump.stem >= "r0002"
     assert run.other_load == (0.25 if has_course else None)
     assert store.blocks(summary.id) == ([given.block()] if has_course else [])
     assert store.executions(summary.id) == ([given.execution()] if has_course else [])
-    assert store.conclusion(summary.id) == ({"version": 1} if has_course else None)
+    assert store.conclusion(summary.id) == (Conclusion() if has_course else None)
     has_jobs = dump.stem >= "r0003"
     assert (run.nodes, run.distance) == ((("n1", "n2"), "same-switch") if has_jobs else ((), ""))
     with database.engine.connect() as connection:

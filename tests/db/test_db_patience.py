@@ -18,6 +18,7 @@ from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, UserError
+from commtune.model.conclusion import Conclusion
 
 HOLDER = """
 import sqlite3, sys
@@ -60,7 +61,7 @@ def test_a_write_waits_for_another_program_and_says_so_once(file: Database) -> N
     store = Store(file, wait_s=60, say=say)
     campaign_id = store.open_campaign(given.campaign()).id
     child.communicate()
-    store.conclude(campaign_id, {"version": 1})
+    store.conclude(campaign_id, Conclusion())
     assert [summary.name for summary in store.campaigns()] == ["shm"]
     assert len(said) == 1
     assert "is busy: another program writes; waiting for it, at most 60 s" in said[0]

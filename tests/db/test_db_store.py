@@ -26,6 +26,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.tuner import ports
+from commtune.tuner.confirmation.interim_looks import Decision
 
 
 @pytest.fixture
@@ -319,9 +320,9 @@ def test_writing_goes_on_while_runs_are_read(store: Store, campaign_id: int) -> 
 
 def test_the_newest_decision_holds(store: Store, campaign_id: int) -> None:
     assert store.decision(campaign_id) is None
-    store.decide(campaign_id, {"candidates": [{"A": "1"}], "blocks": 5})
-    store.decide(campaign_id, {"candidates": [], "blocks": 7})
-    assert store.decision(campaign_id) == {"candidates": [], "blocks": 7}
+    store.decide(campaign_id, Decision((Configuration({"A": "1"}),), 5))
+    store.decide(campaign_id, Decision(blocks=7))
+    assert store.decision(campaign_id) == Decision(blocks=7)
     assert given.count(store, "decisions") == 2
 
 

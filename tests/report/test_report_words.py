@@ -11,11 +11,12 @@ from stored_campaigns import Made
 from stored_conclusions import PASSENGER
 
 from commtune import formatting
+from commtune.db.codec import load_model
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.model import Interval
-from commtune.report.conclusion import Conclusion, parse_conclusion
+from commtune.model.conclusion import Conclusion
 from commtune.report.figures.evidence import _ticks
 from commtune.report.method import method_paragraphs
 from commtune.report.record import read_record
@@ -40,8 +41,7 @@ def test_no_confidence_is_said_to_be_a_certainty(level: float, said: str) -> Non
 
 
 def test_no_conclusion_is_the_empty_one() -> None:
-    assert parse_conclusion(None) == Conclusion()
-    assert parse_conclusion({"version": 1}) == Conclusion()
+    assert load_model(Conclusion, {"version": 1}) == Conclusion()
 
 
 def test_nulls_everywhere_are_taken() -> None:
@@ -50,10 +50,10 @@ def test_nulls_everywhere_are_taken() -> None:
         "detectable", "more", "not_followed", "set_aside",
     )  # fmt: skip
     nothing = dict.fromkeys(keys)
-    assert parse_conclusion(nothing) == Conclusion()
+    assert load_model(Conclusion, nothing) == Conclusion()
     row = {"bytes": 8, "speed": None, "share": None, "spread": None, "runs": None,
            "drift_per_hour": None}  # fmt: skip
-    (noise,) = parse_conclusion({"noise": [row]}).noise
+    (noise,) = load_model(Conclusion, {"noise": [row]}).noise
     assert (noise.speed, noise.runs, noise.spread) == ("all", 0, None)
 
 
@@ -61,8 +61,8 @@ def test_open_ends_of_intervals_come_as_null() -> None:
     point = {"bytes": 8, "speed": "all", "ratio": 1.1, "low": None, "high": None, "pairs": 2}
     unknown = {**point, "ratio": None}
     single = {**point, "pairs": 1}
-    (confirmed,) = parse_conclusion(
-        {"confirmed": [{"points": [point, unknown, single]}]}
+    (confirmed,) = load_model(
+        Conclusion, {"confirmed": [{"points": [point, unknown, single]}]}
     ).confirmed
     (effect,) = confirmed.effects
     assert effect.gain == Interval(1.1, 0.0, math.inf, 2)
@@ -73,7 +73,7 @@ def test_sizes_where_a_variable_helps_are_put_together() -> None:
     points = [{"bytes": size, "speed": "all", "ratio": r, "low": r - 0.05, "high": r + 0.05,
                "pairs": 9} for size, r in ratios.items()]  # fmt: skip
     row = {"names": ["A"], "values": {"A": "1"}, "kept": True, "points": points}
-    (ablation,) = parse_conclusion({"ablations": [{"variables": [row]}]}).ablations
+    (ablation,) = load_model(Conclusion, {"ablations": [{"variables": [row]}]}).ablations
     (variable,) = ablation.variables
     assert [(s.low, s.high, s.least, s.most) for s in variable.helps] == [
         (1024, 4096, 1.2, 1.3),

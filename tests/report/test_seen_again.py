@@ -13,11 +13,18 @@ from stored_campaigns import Made
 from commtune.campaign.file import parse_campaign
 from commtune.commands.campaigns.summary import campaign_summary
 from commtune.commands.campaigns.tune import _seen_again
+from commtune.db.codec import load_model
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
-from commtune.model import Configuration, Interval
-from commtune.report.conclusion import Ablation, Conclusion, Confirmed, Effect, Variable
+from commtune.model import Configuration
+from commtune.model.conclusion import (
+    Ablation,
+    Conclusion,
+    ConfirmedCandidate,
+    ConfirmedEffect,
+    VariableEffect,
+)
 from commtune.report.page import compose_page, render_page
 from commtune.report.record import read_record
 from commtune.report.replicated_findings import (
@@ -41,16 +48,19 @@ GDR = {"NCCL_NET_GDR_LEVEL": "3"}
 NAME = "gdr-level-allreduce"  # 3 times as fast
 
 
-def effect(low: float, high: float, size: int = 1024, speed: str = "all") -> Effect:
-    return Effect(size, speed, Interval((low * high) ** 0.5, low, high, FEWEST_PAIRS))
+def effect(low: float, high: float, size: int = 1024, speed: str = "all") -> ConfirmedEffect:
+    ratio = (low * high) ** 0.5
+    return ConfirmedEffect(
+        bytes=size, speed=speed, ratio=ratio, low=low, high=high, pairs=FEWEST_PAIRS
+    )
 
 
-def confirmed(setting: dict[str, str], *effects: Effect) -> Conclusion:
-    return Conclusion(confirmed=(Confirmed(Configuration(setting), 9, "", effects),))
+def confirmed(setting: dict[str, str], *effects: ConfirmedEffect) -> Conclusion:
+    return Conclusion(confirmed=(ConfirmedCandidate(Configuration(setting), 9, "", effects),))
 
 
-def ablated(setting: dict[str, str], *effects: Effect) -> Conclusion:
-    variable = Variable(tuple(setting), setting, True, effects)
+def ablated(setting: dict[str, str], *effects: ConfirmedEffect) -> Conclusion:
+    variable = VariableEffect(tuple(setting), setting, True, effects)
     before = Configuration({**setting, "NCCL_ALGO": "Ring"})
     return Conclusion(ablations=(Ablation(before, before, 9, None, (variable,)),))
 
@@ -70,11 +80,14 @@ def of(name: str, seen: tuple[ReplicatedFinding, ...]) -> ReplicatedFinding:
         ((effect(0.7, 0.9, 8), effect(1.2, 1.4, 64)), Replication.BOTH),
         ((effect(0.9, 1.1, 8), effect(0.9, float("inf"), 64)), Replication.UNDECIDED),
         ((effect(1.2, 1.4, speed="slow"),), Replication.NOT_COVERED),
-        ((Effect(8, "all", Interval(2, 1.5, 3, FEWEST_PAIRS - 1)),), Replication.NOT_COVERED),
+        (
+            (ConfirmedEffect(bytes=8, ratio=2, low=1.5, high=3, pairs=FEWEST_PAIRS - 1),),
+            Replication.NOT_COVERED,
+        ),
         ((), Replication.NOT_COVERED),
     ],
 )
-def test_verdicts(effects: tuple[Effect, ...], again: Replication) -> None:
+def test_verdicts(effects: tuple[ConfirmedEffect, ...], again: Replication) -> None:
     assert of(NAME, replicate_findings(ALPS, confirmed(GDR, *effects))).again is again
     assert of(NAME, replicate_findings(ALPS, ablated(GDR, *effects))).again is again
 
@@ -217,7 +230,8 @@ workload: {backend: xccl, nodes: 2, ranks: 8}
 
 def test_the_end_of_a_campaign_says_the_same() -> None:
     points = [{"bytes": 1024, "speed": "all", "ratio": 1.3, "low": 1.2, "high": 1.4, "pairs": 9}]
-    conclusion = {"confirmed": [{"configuration": GDR, "blocks": 9, "points": points}]}
+    stored = {"confirmed": [{"configuration": GDR, "blocks": 9, "points": points}]}
+    conclusion = load_model(Conclusion, stored)
     nothing = Comparison("allreduce", {}, {}, {}, {})
     report = CampaignResult((), nothing, MachineStates(()), 2, 9, 1.0, 1.0, conclusion=conclusion)
     spec = parse_campaign(CAMPAIGN, Path.cwd())

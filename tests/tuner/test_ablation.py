@@ -47,8 +47,8 @@ def test_what_matters_stays_and_passengers_go(
     assert passengers < 5
     for ablation in found:
         assert ablation.before == WINNER
-        assert {e.name for e in ablation.units} == set(WINNER)
-        assert {e.name for e in ablation.units if e.kept} == set(ablation.after)
+        assert {e.name for e in ablation.variables} == set(WINNER)
+        assert {e.name for e in ablation.variables if e.kept} == set(ablation.after)
 
 
 def test_of_two_of_which_either_suffices_one_stays() -> None:
@@ -103,12 +103,12 @@ def test_what_a_variable_brings_is_held_by_its_interval() -> None:
     for seed in range(20):
         (ablation,) = Bench(effect(two), seed).run()
         small = ablation.after
-        for unit in ablation.units:
+        for unit in ablation.variables:
             beside = small if unit.kept else WINNER
             left = Configuration({n: v for n, v in beside.items() if n != unit.name})
-            for size, gain in unit.by_size.items():
-                truth = math.exp(effect(two)(left, size) - effect(two)(beside, size))
-                held += gain.low <= truth <= gain.high
+            for point in unit.points:
+                truth = math.exp(effect(two)(left, point.bytes) - effect(two)(beside, point.bytes))
+                held += point.low <= truth <= point.high
                 stated += 1
     assert stated > 1000
     # 95 % each; those of one block share runs, so the share scatters more than if independent.

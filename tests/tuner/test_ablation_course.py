@@ -10,8 +10,9 @@ import pytest
 from ablations import SEEDS, WINNER, Bench, Holds, effect, either, has, one, only, two
 from simulated import SimulatedBenchmark
 
+from commtune.db.codec import dump_model, load_model
 from commtune.model import DEFAULT, Configuration, Outcome, Phase, RunRequest, RunResult
-from commtune.tuner.ablation.effects import Ablation
+from commtune.model.conclusion import Ablation
 
 # What there is no hope for, and time
 
@@ -71,7 +72,7 @@ def test_a_guess_that_holds_saves_time_and_one_that_does_not_does_no_harm() -> N
         (found,) = good.run(guess=lambda _: only("V3 V4"))
         assert found.after.items() >= only("V3").items()
         assert found.before == WINNER
-        assert {e.name for e in found.units} == set(WINNER)
+        assert {e.name for e in found.variables} == set(WINNER)
         saved_s += plain.benchmark.now - good.benchmark.now
         (misled,) = Bench(effect(one), seed).run(guess=lambda _: only("V4 V6"))
         assert has(misled.after, "V3")
@@ -161,5 +162,5 @@ def test_a_kill_changes_neither_what_stays_nor_the_budget(after: int) -> None:
 
 def test_an_ablation_survives_the_store() -> None:
     (ablation,) = Bench(effect(two)).run()
-    plain = json.loads(json.dumps(ablation.plain(), allow_nan=False))
-    assert Ablation.from_plain(plain) == ablation
+    plain = json.loads(json.dumps(dump_model(ablation), allow_nan=False))
+    assert load_model(Ablation, plain) == ablation

@@ -16,6 +16,7 @@ from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
+from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import (
@@ -138,7 +139,7 @@ _KINDS: Mapping[str, tuple[Plan, Callable[[], SyntheticBenchmark]]] = {
 def test_every_conclusion_is_json(kind: str) -> None:
     plan, made = _KINDS[kind]
     report = campaign(plan, made())
-    found = report.conclusion
+    found = dump_model(report.conclusion)
     text = json.dumps(found, allow_nan=False)
     assert json.loads(text) == found, "keys and values come back as they were"
     assert found["version"] == 1
@@ -183,9 +184,10 @@ def concluded(
     points, estimates = compare_one(blocks, A, "allreduce", speeds or MachineStates(), RULES)
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     decision = looked(len(blocks), len(blocks))
-    return draw_conclusion(
-        PLAN, evidence or Evidence(), decision, comparison, (), rules=RULES, run_s=0.5, **more
+    found = draw_conclusion(
+        PLAN, evidence or Evidence(), decision, comparison, rules=RULES, run_s=0.5, **more
     )
+    return dump_model(found)
 
 
 def ratios(found: Sequence[float]) -> Blocks:
@@ -279,10 +281,10 @@ def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     found = more_runs(looked(12, 12), comparison, RULES, 0.5)
     assert found is not None
-    assert found["runs"] > 0 and found["runs"] % 2 == 0
-    assert found["seconds"] == pytest.approx(0.5 * found["runs"])
+    assert found.runs > 0 and found.runs % 2 == 0
+    assert found.seconds == pytest.approx(0.5 * found.runs)
     # A further confirmation with so many pairs of the same kind does decide it.
-    enough = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(found["runs"] // 2)])
+    enough = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(found.runs // 2)])
     last = replace(RULES, share=error_share(1) * LOOK_SHARES[-1])
     again, _ = compare_one(enough, A, "allreduce", MachineStates(), last)
     assert any(str(p.verdict) == "faster" for p in again)
@@ -304,11 +306,11 @@ def default_run(number: int, time_s: float, started_at: float = 0.0) -> Run:
 def test_the_noise_of_the_default_by_hand() -> None:
     runs = [default_run(n, math.exp(x)) for n, x in enumerate((0.1, 0.2, 0.3))]
     (only,) = default_noise(evidence_of(runs))
-    assert (only["bytes"], only["speed"], only["runs"], only["share"]) == (8, "all", 3, 1.0)
-    assert only["spread"] == pytest.approx(0.1)
-    assert only["drift_per_hour"] is None
-    assert default_noise(evidence_of(runs[:2]))[0]["spread"] is None
-    assert default_noise(Evidence()) == []
+    assert (only.bytes, only.speed, only.runs, only.share) == (8, "all", 3, 1.0)
+    assert only.spread == pytest.approx(0.1)
+    assert only.drift_per_hour is None
+    assert default_noise(evidence_of(runs[:2]))[0].spread is None
+    assert default_noise(Evidence()) == ()
 
 
 def test_a_drift_by_hand() -> None:
@@ -316,7 +318,7 @@ def test_a_drift_by_hand() -> None:
     runs = [default_run(n, math.exp(0.1 * n / 10), started_at=360.0 * n) for n in range(20)]
     runs[3] = default_run(3, 50.0, started_at=360.0 * 3)
     (only,) = default_noise(evidence_of(runs))
-    assert only["drift_per_hour"] == pytest.approx(0.1, rel=0.15)
+    assert only.drift_per_hour == pytest.approx(0.1, rel=0.15)
 
 
 def test_guards_and_other_configurations_are_not_the_noise_of_the_default() -> None:
@@ -325,7 +327,8 @@ def test_guards_and_other_configurations_are_not_the_noise_of_the_default() -> N
     runs.append(replace(default_run(4, 9.0), configuration=A))
     runs.append(replace(default_run(5, 9.0), outcome=Outcome.WRONG_RESULT))
     (only,) = default_noise(evidence_of(runs))
-    assert (only["runs"], only["spread"]) == (3, pytest.approx(0.0))
+    assert only.runs == 3
+    assert only.spread == pytest.approx(0.0)
 
 
 def test_only_what_was_not_followed_is_named() -> None:

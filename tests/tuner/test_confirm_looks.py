@@ -11,6 +11,7 @@ from confirmed_blocks import RULES, A, B
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commtune.db.codec import dump_model, load_model
 from commtune.model import Configuration
 from commtune.tuner.confirmation.interim_looks import (
     LOOK_SHARES,
@@ -57,7 +58,7 @@ def test_further_confirmations_share_what_is_left_of_the_error_rate() -> None:
     assert shares == sorted(shares, reverse=True)
     second = Decision((A,), 30, 0, 1.0, number=1, error_share=error_share(1))
     assert math.fsum(second.shares) == pytest.approx(0.1)
-    assert Decision.from_plain(second.plain()) == second
+    assert load_model(Decision, dump_model(second)) == second
 
 
 def test_few_blocks_are_looked_at_once() -> None:
@@ -86,7 +87,7 @@ def test_a_decision_survives_the_store(
 ) -> None:
     made = tuple(Configuration(values) for values in candidates)
     decision = Decision(made, blocks, first, budget_s, tuple(looks))
-    again = Decision.from_plain(json.loads(json.dumps(decision.plain())))
+    again = load_model(Decision, json.loads(json.dumps(dump_model(decision))))
     assert again == decision
     assert again.open() == decision.open()
 

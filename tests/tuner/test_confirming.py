@@ -221,7 +221,7 @@ class DyingStore(InMemoryStore):
         self._event()
         return found
 
-    def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
+    def decide(self, campaign_id: int, decision: Decision) -> None:
         self._event()
         super().decide(campaign_id, decision)
         self._event()
@@ -297,11 +297,11 @@ def test_a_kill_between_the_blocks_and_their_look_makes_no_further_block() -> No
     store = DyingStore()
     seen: list[int] = []
 
-    def dies_before_the_first_look(campaign_id: int, plain: Mapping[str, Any]) -> None:
-        if plain["looks"] and not seen:
+    def dies_before_the_first_look(campaign_id: int, stored: Decision) -> None:
+        if stored.looks and not seen:
             seen.append(len(store.stored))
             raise Killed
-        InMemoryStore.decide(store, campaign_id, plain)
+        InMemoryStore.decide(store, campaign_id, stored)
 
     store.decide = dies_before_the_first_look  # type: ignore[method-assign,assignment]  # dies once
     made = Confirmation(SameAgain(noise("normal", 1), gains(a=1.5, b=1.065), store=store))
@@ -309,7 +309,7 @@ def test_a_kill_between_the_blocks_and_their_look_makes_no_further_block() -> No
     with pytest.raises(Killed):
         made.run()
     stored = store.decision(1)
-    assert stored is not None and stored["looks"] == []
+    assert stored is not None and stored.looks == ()
     _, again = made.run()
     assert seen == [3 * decision.looks[0].made]
     assert again.looks == decision.looks

@@ -15,8 +15,8 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Operation, Verdict, Workload
+from commtune.model.conclusion import Ablation, VariableEffect
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.ablation.effects import Ablation, UnitEffect
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
@@ -132,11 +132,11 @@ def test_nothing_is_left_out_without_traces(runner: Runner, benchmark: Synthetic
 def test_an_ablation_goes_on_to_what_its_result_comes_to() -> None:
     both = Configuration({"BUFFER": "65536", "CELLS": "4"})
     buffer = Configuration({"BUFFER": "65536"})
-    effects = tuple(UnitEffect(name, {name: both[name]}, True, {}) for name in both)
+    effects = tuple(VariableEffect((name,), {name: both[name]}, True, (), name) for name in both)
     ablation = Ablation(both, both, 4, None, effects)
     found = as_ablated(ablation, buffer)
     assert found.after == buffer
-    assert [(e.name, e.kept) for e in found.units] == [("BUFFER", True), ("CELLS", False)]
+    assert [(e.name, e.kept) for e in found.variables] == [("BUFFER", True), ("CELLS", False)]
     assert as_ablated(ablation, both) == ablation
 
 

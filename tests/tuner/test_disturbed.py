@@ -200,8 +200,8 @@ def test_what_is_spent_counts_the_disturbed() -> None:
     for _ in range(3):
         found.run()
     said = time_spent(found.evidence)["search"]
-    assert (said["runs"], said["disturbed"], said["failed"]) == (6, 4, 0)
-    assert said["wall_s"] == pytest.approx(6 * 0.2)
+    assert (said.runs, said.disturbed, said.failed) == (6, 4, 0)
+    assert said.wall_s == pytest.approx(6 * 0.2)
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_a_whole_campaign_among_others_stores_all_and_counts_each_once(real_stor
     stored = list(real_store.runs(campaign_id))
     loud = [r for r in stored if r.other_load == LOUD]
     assert len(stored) == report.runs
-    assert len(loud) == sum(phase["disturbed"] for phase in report.conclusion["spent"].values())
+    assert len(loud) == sum(phase.disturbed for phase in report.conclusion.spent.values())
     assert len(loud) > 10
     places = {(r.block, r.position) for r in stored}
     assert len(stored) - len(places) == pytest.approx(len(loud), abs=1)

@@ -101,7 +101,7 @@ def campaign(folder: Path, kills: list[int]) -> Ended:
     assert decision is not None
     runs = tuple(store.runs(campaign_id))
     database.close()
-    return Ended(report, calls[0], runs, plans, Decision.from_plain(decision))
+    return Ended(report, calls[0], runs, plans, decision)
 
 
 @cache
@@ -133,7 +133,7 @@ def assert_sound(found: Ended, kills: int = 1) -> None:
     cut_short = len(started) - len(blocks)
     assert cut_short <= kills
     assert len(blocks) >= looks[-1].made
-    pairs = [p["pairs"] for c in found.report.conclusion["confirmed"] for p in c["points"]]
+    pairs = [p.pairs for c in found.report.conclusion.confirmed for p in c.points]
     assert max(pairs) <= len(blocks)
 
 

@@ -113,9 +113,9 @@ def test_the_trade_off_by_hand() -> None:
     parts = find_ranges(the_plan, found)
     assert [p.configuration for p in parts] == [A, B]
     said = trade_off(the_plan, found, parts, A)
-    assert said["one_mean_gain"] == pytest.approx(math.sqrt(1.5 * 1.2))
-    assert said["ranges_mean_gain"] == pytest.approx(math.sqrt(1.5 * 1.6))
-    assert said["lost_by_one"] == {"8": pytest.approx(0.0), "64": pytest.approx(0.25)}
+    assert said.one_mean_gain == pytest.approx(math.sqrt(1.5 * 1.2))
+    assert said.ranges_mean_gain == pytest.approx(math.sqrt(1.5 * 1.6))
+    assert said.lost_by_one == {8: pytest.approx(0.0), 64: pytest.approx(0.25)}
 
 
 def test_the_trade_off_where_a_range_keeps_the_default() -> None:
@@ -123,9 +123,9 @@ def test_the_trade_off_where_a_range_keeps_the_default() -> None:
     found = comparison({A: [unharmed(8, 0.98), faster(64, 1.2)]})
     parts = find_ranges(plan(two), found)
     said = trade_off(plan(two), found, parts, A)
-    assert said["one_mean_gain"] == pytest.approx(math.sqrt(0.98 * 1.2))
-    assert said["ranges_mean_gain"] == pytest.approx(math.sqrt(1.2))
-    assert said["lost_by_one"] == {"8": pytest.approx(0.02), "64": pytest.approx(0.0)}
+    assert said.one_mean_gain == pytest.approx(math.sqrt(0.98 * 1.2))
+    assert said.ranges_mean_gain == pytest.approx(math.sqrt(1.2))
+    assert said.lost_by_one == {8: pytest.approx(0.02), 64: pytest.approx(0.0)}
 
 
 def test_the_trade_off_is_weighted_where_a_range_keeps_the_default() -> None:
@@ -135,13 +135,13 @@ def test_the_trade_off_is_weighted_where_a_range_keeps_the_default() -> None:
     the_plan = plan(two, messages)
     said = trade_off(the_plan, found, find_ranges(the_plan, found), A)
     default = 1e-6 + 3 * 2e-6
-    assert said["one_mean_gain"] == pytest.approx(default / (1e-6 / 0.98 + 6e-6 / 1.2))
-    assert said["ranges_mean_gain"] == pytest.approx(default / (1e-6 + 6e-6 / 1.2))
+    assert said.one_mean_gain == pytest.approx(default / (1e-6 / 0.98 + 6e-6 / 1.2))
+    assert said.ranges_mean_gain == pytest.approx(default / (1e-6 + 6e-6 / 1.2))
 
 
 def test_the_trade_off_without_anything() -> None:
     said = trade_off(plan(), comparison({}), find_ranges(plan(), comparison({})), None)
-    assert (said["one_mean_gain"], said["ranges_mean_gain"]) == (1.0, 1.0)
+    assert (said.one_mean_gain, said.ranges_mean_gain) == (1.0, 1.0)
     weighted = plan(messages={8: 1})
     said = trade_off(weighted, comparison({}), find_ranges(weighted, comparison({})), None)
-    assert (said["one_mean_gain"], said["ranges_mean_gain"]) == (1.0, 1.0)
+    assert (said.one_mean_gain, said.ranges_mean_gain) == (1.0, 1.0)

@@ -58,10 +58,10 @@ class Decision:
         ablations: how the candidates were made small.
     """
 
-    candidates: tuple[Configuration, ...]
-    blocks: int
-    first_block: int
-    budget_s: float
+    candidates: tuple[Configuration, ...] = ()
+    blocks: int = 0
+    first_block: int = 0
+    budget_s: float = 0.0
     looks: tuple[Look, ...] = ()
     number: int = 0
     error_share: float = 1.0

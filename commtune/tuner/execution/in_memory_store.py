@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.model.conclusion import Conclusion
 from commtune.model import (
     BlockPlan,
     Configuration,
@@ -34,8 +36,8 @@ class InMemoryStore:
     _trials: dict[Configuration, Trial] = field(default_factory=dict)
     _open: dict[str, tuple[RunRequest, str]] = field(default_factory=dict)
     _executions: dict[Configuration, Execution] = field(default_factory=dict)
-    _decision: Mapping[str, Any] | None = None
-    _conclusion: Mapping[str, Any] | None = None
+    _decision: Decision | None = None
+    _conclusion: Conclusion | None = None
 
     def add_trial(
         self, campaign_id: int, number: int, configuration: Configuration, origin: str, label: str
@@ -82,12 +84,12 @@ class InMemoryStore:
         del campaign_id
         self.profiles = profiles
 
-    def decide(self, campaign_id: int, decision: Mapping[str, Any]) -> None:
+    def decide(self, campaign_id: int, decision: Decision) -> None:
         """Keeps a decision."""
         del campaign_id
         self._decision = decision
 
-    def decision(self, campaign_id: int) -> Mapping[str, Any] | None:
+    def decision(self, campaign_id: int) -> Decision | None:
         """The last decision."""
         del campaign_id
         return self._decision
@@ -113,12 +115,12 @@ class InMemoryStore:
         del campaign_id
         return list(self._executions.values())
 
-    def conclude(self, campaign_id: int, conclusion: Mapping[str, Any]) -> None:
+    def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
         """Keeps a conclusion."""
         del campaign_id
         self._conclusion = conclusion
 
-    def conclusion(self, campaign_id: int) -> Mapping[str, Any] | None:
+    def conclusion(self, campaign_id: int) -> Conclusion | None:
         """The last conclusion."""
         del campaign_id
         return self._conclusion

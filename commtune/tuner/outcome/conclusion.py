@@ -182,12 +182,12 @@ def _confirmed_effect(point: PointEvidence, more: int | None) -> ConfirmedEffect
 def _answers(plan: Plan, comparison: Comparison) -> Answers:
     cut, one = find_ranges(plan, comparison), best_single(plan, comparison)
     traded = trade_off(plan, comparison, cut, one)
-    whole = Range(one, tuple(sorted(plan.workload.sizes))) if one is not None else None
-    return Answers(
-        one=whole and replace(_answer(whole, comparison), weighted_gain=traded.one_mean_gain),
-        ranges=tuple(_answer(part, comparison) for part in cut),
-        trade_off=traded,
-    )
+    whole = None
+    if one is not None:
+        whole = _answer(Range(one, tuple(sorted(plan.workload.sizes))), comparison)
+        whole = replace(whole, weighted_gain=traded.one_mean_gain)
+    ranges = tuple(_answer(part, comparison) for part in cut)
+    return Answers(whole, ranges, traded)
 
 
 def _answer(part: Range, comparison: Comparison) -> Answer:

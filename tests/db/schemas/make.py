@@ -23,6 +23,8 @@ from commtune.db.connection.location import SCHEMA  # noqa: E402
 from commtune.db.locks import LockOwner  # noqa: E402
 from commtune.db.storage.store import Store  # noqa: E402
 from commtune.model import JobStage  # noqa: E402
+from commtune.model.conclusion import Conclusion  # noqa: E402
+from commtune.tuner.confirmation.interim_looks import Decision  # noqa: E402
 
 
 def main() -> None:
@@ -48,10 +50,10 @@ def fill(store: Store) -> None:
     store.job_book(campaign_id).put_job(given.job("over", stage=JobStage.OVER, node_hours=0.5))
     store.job_book(campaign_id).put_job(given.job())
     store.start_run(campaign_id, given.request("r2"), "s1")
-    store.decide(campaign_id, {"blocks": 5})
+    store.decide(campaign_id, Decision(blocks=5))
     store.plan_block(campaign_id, given.block())
     store.add_execution(campaign_id, given.execution())
-    store.conclude(campaign_id, {"version": 1})
+    store.conclude(campaign_id, Conclusion())
     store.save_profiles(campaign_id, [given.profile()])
 
 

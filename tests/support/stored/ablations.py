@@ -13,8 +13,8 @@ from simulated import Effect, MadeUpNoise, SimulatedBenchmark
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import Configuration, Operation, Workload
+from commtune.model.conclusion import Ablation
 from commtune.spaces import Space
-from commtune.tuner.ablation.effects import Ablation
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner

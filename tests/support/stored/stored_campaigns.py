@@ -15,6 +15,7 @@ from typing import Any
 from stored_conclusions import TUNED, Said
 from synthetic import SyntheticBenchmark, VirtualClock
 
+from commtune.db.codec import load_model
 from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import (
@@ -31,6 +32,8 @@ from commtune.model import (
     Workload,
     content_key,
 )
+from commtune.model.conclusion import Conclusion
+from commtune.tuner.confirmation.interim_looks import Decision
 
 PARAMETERS = {
     "LIB_EAGER_THRESHOLD": ["4096", "16384", "65536"],
@@ -132,13 +135,13 @@ class _Maker:
         self._trial(DEFAULT, "baseline")
         self._search()
         first_block = self.block + 1
-        self.store.decide(self.campaign_id, {"first_block": first_block, "candidates": []})
+        self.store.decide(self.campaign_id, Decision(first_block=first_block))
         if self.made.blocks:
             self._confirm()
         said = Said(self.made, tuple(self.results))
         self.store.save_profiles(self.campaign_id, said.profiles())
         if self.made.concluded:
-            self.store.conclude(self.campaign_id, said.conclusion())
+            self.store.conclude(self.campaign_id, load_model(Conclusion, said.conclusion()))
             self.store.finish_campaign(self.campaign_id)
         return self.campaign_id
 
