@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from commtune.tuner.confirmation.interim_looks import Decision
-from commtune.model.conclusion import Conclusion
 from commtune.model import (
     BlockPlan,
     Configuration,
@@ -19,6 +16,8 @@ from commtune.model import (
     RunResult,
     Trial,
 )
+from commtune.model.conclusion import Conclusion
+from commtune.tuner.confirmation.interim_looks import Decision
 
 
 @dataclass
