@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from math import fsum
+from typing import Any
 
 from commtune.campaign.file import CampaignSpec
 from commtune.cluster.machine.description import describe_machine
+from commtune.db.codec import dump_model
 from commtune.db.connection.engine import Database
 from commtune.db.connection.location import shown_url
 from commtune.db.queries.description import describe_campaign
@@ -194,3 +196,8 @@ def _as_recorded(spec: CampaignSpec, grid: Grid) -> CampaignSpec:
     loaded = versions_in({"versions": stack.get("loaded")})
     on_gpus = {name: str(stack[name]) for name in ("nccl", "rccl") if name in stack}
     return cut_to_versions(spec, {library: str(stack.get("version", "")), **on_gpus, **loaded})
+
+
+def conclusion_data(result: CampaignResult) -> dict[str, Any]:
+    """What a campaign concluded, as plain data for JSON: as it is stored."""
+    return dump_model(result.conclusion)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from commtune import formatting
+from commtune.model.decision import error_share
 from commtune.report.record import CampaignRecord
-from commtune.tuner.confirmation.interim_looks import error_share
 from commtune.tuner.execution.runner import is_searched
 from commtune.tuner.statistics.machine_states import ALL
 

@@ -9,9 +9,9 @@ from typing import Any
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Execution, Profile
 from commtune.model.conclusion import Conclusion
+from commtune.model.decision import Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.comparison import Comparison
-from commtune.tuner.confirmation.interim_looks import Decision
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner

@@ -22,7 +22,7 @@ from commtune.model import (
     Trial,
 )
 from commtune.model.conclusion import Conclusion
-from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.model.decision import Decision
 
 
 class Benchmark(Protocol):

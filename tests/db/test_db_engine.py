@@ -22,7 +22,7 @@ from commtune.model import DEFAULT
 
 OPENER = """
 import sys
-from commtune.db.engine import open_database
+from commtune.db.connection.engine import open_database
 print("ready", flush=True)
 sys.stdin.readline()
 open_database(sys.argv[1]).close()

@@ -18,8 +18,8 @@ import sys, time
 sys.path.insert(0, sys.argv[2])
 import database_values as given
 from sqlalchemy import event
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 
 database = open_database(sys.argv[1])
 store = Store(database)
@@ -40,7 +40,14 @@ def test_no_half_run_is_left(url: str, store: Store, moment: str) -> None:
     campaign_id = store.open_campaign(given.campaign()).id
     store.add_trial(campaign_id, 1, given.TUNED, "user")
     store.start_run(campaign_id, given.request(), "s1")
-    arguments = [sys.executable, "-c", CHILD, url, str(Path(__file__).parents[1]), moment]
+    arguments = [
+        sys.executable,
+        "-c",
+        CHILD,
+        url,
+        str(Path(__file__).parents[1] / "support/stored"),
+        moment,
+    ]
     child = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
     assert child.stdout and child.stdout.readline() == "inside\n"
     child.kill()

@@ -21,8 +21,8 @@ ME = LockOwner("node1", "boot-a", 100, 5000, 42)
 
 CONTENDER = """
 import sys, time
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked
 store = Store(open_database(sys.argv[1]))
 print("ready", flush=True)
@@ -39,8 +39,8 @@ BEGINNER = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
 import database_values as given
-from commtune.db.engine import open_database
-from commtune.db.store import Store
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked
 store = Store(open_database(sys.argv[1]))
 print("ready", flush=True)
@@ -198,7 +198,9 @@ def test_of_several_at_once_one_wins(
 
 
 def test_of_several_that_begin_at_once_one_leaves_its_settings(url: str, store: Store) -> None:
-    children = [contender(url, Path(__file__).parents[1], BEGINNER) for _ in range(3)]
+    children = [
+        contender(url, Path(__file__).parents[1] / "support/stored", BEGINNER) for _ in range(3)
+    ]
     assert [hear(child) for child in children] == ["ready"] * 3
     for child in children:
         say(child)

@@ -27,7 +27,7 @@ from commtune.db.storage.store import Store
 from commtune.db.tables import Base
 from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion
-from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.model.decision import Decision
 
 MIGRATIONS = Path(str(commtune.db.__file__)).parent / "migrations"
 RELEASED = sorted((Path(__file__).parent / "schemas").glob("r*.sql"))

@@ -207,11 +207,11 @@ def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.Monke
 
 def test_the_shells_way_imports_no_sqlalchemy(filled_file: str) -> None:
     program = (
-        "import sys; from commtune.db import queries; "
-        "from commtune.db.location import database_url; "
-        "queries.best(database_url(sys.argv[1]), 'allreduce', 4096); "
-        "queries.profiles(sys.argv[1]); queries.profile(sys.argv[1], 'big/big'); "
-        "print(*{'sqlalchemy', 'alembic', 'numpy', 'platformdirs'} & set(sys.modules))"
+        "import sys; from commtune.db.queries import profiles; "
+        "from commtune.db.connection.location import database_url; "
+        "profiles.best_profiles(database_url(sys.argv[1]), 'allreduce', 4096); "
+        "profiles.find_profiles(sys.argv[1]); profiles.load_profile(sys.argv[1], 'big/big'); "
+        "print(*{'sqlalchemy', 'alembic', 'numpy', 'platformdirs', 'pydantic'} & set(sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, filled_file], capture_output=True, text=True, check=True

@@ -25,8 +25,8 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.model.decision import Decision
 from commtune.tuner import ports
-from commtune.tuner.confirmation.interim_looks import Decision
 
 
 @pytest.fixture

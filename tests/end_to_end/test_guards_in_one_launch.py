@@ -31,8 +31,8 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.model.decision import Decision
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.confirmation.interim_looks import Decision
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session

@@ -33,10 +33,10 @@ from commtune.model import (
     Verdict,
     Workload,
 )
+from commtune.model.decision import LOOK_SHARES, Decision, Look, error_share
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison, Rules, compare_one
-from commtune.tuner.confirmation.interim_looks import LOOK_SHARES, Decision, Look, error_share
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.outcome.conclusion import (

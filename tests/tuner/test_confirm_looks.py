@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from commtune.db.codec import dump_model, load_model
 from commtune.model import Configuration
-from commtune.tuner.confirmation.interim_looks import (
+from commtune.model.decision import (
     LOOK_SHARES,
     LOOK_TIMES,
     Decision,

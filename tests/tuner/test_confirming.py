@@ -34,8 +34,8 @@ from commtune.model import (
     Verdict,
     Workload,
 )
+from commtune.model.decision import Decision
 from commtune.tuner.confirmation.comparison import Comparison
-from commtune.tuner.confirmation.interim_looks import Decision
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner

@@ -19,9 +19,9 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
+from commtune.model.decision import Decision
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.confirmation.interim_looks import Decision
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.statistics.blocks import whole_blocks
 

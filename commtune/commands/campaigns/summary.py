@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from commtune.app.tuning import conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import flags, text
-from commtune.db.codec import dump_model
 from commtune.model import Backend, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, PhaseSpent
 from commtune.tuner.campaign import CampaignResult
@@ -69,7 +69,7 @@ def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, A
         "oversubscribed": report.oversubscribed,
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
-        "conclusion": dump_model(report.conclusion),
+        "conclusion": conclusion_data(report),
         "profiles": [_profile_data(profile) for profile in report.profiles],
     }
 

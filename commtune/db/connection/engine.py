@@ -29,13 +29,14 @@ from commtune.db.connection.filesystems import network_type
 from commtune.db.connection.location import (
     SCHEMA,
     VERSION_TABLE,
+    Rows,
+    check_revision,
     check_schema,
     database_url,
     password_of,
     shown_url,
     sqlite_path,
 )
-from commtune.db.queries.profiles import Rows, check_revision
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
-from commtune.errors import DatabaseFault, UserError
+from commtune.errors import DatabaseFault, NoAnswer, UserError
+
+#: Runs a statement with named parameters and returns its rows by column name.
+Rows = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 #: The schema that this version of commtune reads and writes: the newest migration's revision.
 SCHEMA = "r0004"
@@ -116,3 +121,21 @@ def check_schema(revision: str, shown: str) -> None:
         f"the database {shown} has the newer schema {revision}; this commtune knows {SCHEMA}",
         hint="update commtune: pip install --upgrade commtune",
     )
+
+
+def check_revision(revision: str, tables: set[str], shown: str) -> None:
+    """Refuses what can't be read as ours.
+
+    Raises:
+        NoAnswer: the database is empty.
+        DatabaseFault: it is not ours, or has another schema.
+    """
+    if revision:
+        check_schema(revision, shown)
+    elif tables:
+        raise DatabaseFault(
+            f"the database {shown} is not commtune's",
+            hint="name another one with --db or COMMTUNE_DB",
+        )
+    else:
+        raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")

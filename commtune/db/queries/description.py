@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from commtune.db.queries.profiles import Rows, open_for_reading
+from commtune.db.connection.location import Rows
+from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.query_results import StackRecord, SystemRecord
 from commtune.errors import UnknownName
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commtune.errors import NoAnswer
 
 if TYPE_CHECKING:
-    from commtune.db.queries.profiles import Rows
+    from commtune.db.connection.location import Rows
 
 _HINTED = 6
 

@@ -7,16 +7,12 @@ Each statement is written once, in words that SQLite and PostgreSQL share.
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from commtune.db.connection.faults import explain_fault
-from commtune.db.connection.location import VERSION_TABLE, check_schema, shown_url, sqlite_path
+from commtune.db.connection.location import Rows
+from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.nearest_profiles import explain_no_answer, nearest_profiles, size_distance
 from commtune.db.queries.query_results import (
     BestRow,
@@ -25,13 +21,9 @@ from commtune.db.queries.query_results import (
     StoredProfile,
     SystemRecord,
 )
-from commtune.errors import DatabaseFault, NoAnswer, UnknownName
+from commtune.errors import UnknownName
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
 
-#: Runs a statement with named parameters and returns its rows by column name.
-Rows = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
-
-_BUSY_S = 10
 _HINTED = 6
 #: Answers to one question: more than anybody has, so that no proof is missed for being old.
 _MOST = 1000
@@ -195,85 +187,6 @@ def list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile
         StoredProfile(**_common(row), stack=row["stack"], system=row["system"])
         for row in rows(f"{_PROFILE.format(more='')} {where} {order}", given)
     ]
-
-
-@contextmanager
-def open_for_reading(url: str) -> Iterator[Rows]:
-    """Opens a database for reading only; it is neither created nor upgraded.
-
-    Raises:
-        NoAnswer: there is no database yet.
-        DatabaseFault: it can't be read, or has another schema.
-    """
-    path = sqlite_path(url)
-    if path is None:
-        # Imported here: SQLite users don't wait for SQLAlchemy.
-        from commtune.db.connection.engine import open_reader
-
-        with open_reader(url) as rows:
-            yield rows
-    else:
-        with _sqlite_reader(path, shown_url(url)) as rows:
-            yield rows
-
-
-@contextmanager
-def _sqlite_reader(path: Path, shown: str) -> Iterator[Rows]:
-    if not path.exists():
-        raise NoAnswer(
-            f"there is no database at {path} yet",
-            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
-        )
-    try:
-        with closing(_connect(path)) as connection:
-            _check_sqlite(connection, shown)
-            yield lambda statement, given: connection.execute(statement, given).fetchall()
-    except sqlite3.Error as error:
-        raise explain_fault(str(error), shown) from error
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Opens read-only; as a still picture where even the log's index can't be made."""
-    name = f"file:{quote(str(path))}?mode=ro"
-    connection = sqlite3.connect(name, uri=True, timeout=_BUSY_S)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-    except sqlite3.OperationalError:
-        connection.close()
-        if Path(f"{path}-wal").exists() or not path.is_file():
-            raise
-        # Nobody writes (there is no log), and we may not write beside the file.
-        connection = sqlite3.connect(f"{name}&immutable=1", uri=True)
-    connection.row_factory = sqlite3.Row
-    return connection
-
-
-def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    revision = (
-        connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-        if VERSION_TABLE in tables
-        else None
-    )
-    check_revision(revision[0] if revision else "", tables, shown)
-
-
-def check_revision(revision: str, tables: set[str], shown: str) -> None:
-    """Refuses what can't be read as ours.
-
-    Raises:
-        NoAnswer: the database is empty.
-        DatabaseFault: it is not ours, or has another schema.
-    """
-    if revision:
-        check_schema(revision, shown)
-    elif tables:
-        raise DatabaseFault(
-            f"the database {shown} is not commtune's",
-            hint="name another one with --db or COMMTUNE_DB",
-        )
-    else:
-        raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")
 
 
 def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[Mapping[str, Any]]]:

@@ -16,7 +16,7 @@ from commtune.db.tables import Block, ConclusionRow, ConfigurationRow, DecisionR
 from commtune.errors import DatabaseFault
 from commtune.model import BlockPlan, Configuration, Execution, Followed, Operation, Phase
 from commtune.model.conclusion import Conclusion
-from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.model.decision import Decision
 
 
 def add_decision(connection: Connection, campaign_id: int, decision: Decision) -> None:

@@ -40,8 +40,8 @@ from commtune.model import (
     Trial,
 )
 from commtune.model.conclusion import Conclusion
+from commtune.model.decision import Decision
 from commtune.model.run_costs import RunCost
-from commtune.tuner.confirmation.interim_looks import Decision
 
 _PAGE_RUNS = 1000
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from commtune.model import Configuration, Operation, Phase, PointEvidence
 from commtune.model.conclusion import Ablation
+from commtune.model.decision import Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
     Comparison,
     ConfirmationProgress,
@@ -16,7 +17,6 @@ from commtune.tuner.confirmation.comparison import (
     is_settled,
     stop_reason,
 )
-from commtune.tuner.confirmation.interim_looks import Decision, Look, error_share
 from commtune.tuner.execution.dispatch import run_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (

@@ -10,7 +10,7 @@ from statistics import median
 
 from commtune.campaign.plan import Plan
 from commtune.documents.quantities import format_bytes
-from commtune.model import Execution, Outcome, Phase, PointEvidence, Verdict
+from commtune.model import Execution, Outcome, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
     Answer,
     Answers,
@@ -23,13 +23,13 @@ from commtune.model.conclusion import (
     NotFollowed,
     PhaseSpent,
 )
+from commtune.model.decision import LOOK_SHARES, Decision, error_share
 from commtune.tuner.confirmation.comparison import Comparison, Rules, more_pairs
-from commtune.tuner.confirmation.interim_looks import LOOK_SHARES, Decision, error_share
 from commtune.tuner.effective.canonical import is_credited
 from commtune.tuner.execution.session import is_disturbed
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
-from commtune.tuner.statistics.evidence import Cell, Evidence, RunView, median_times
+from commtune.tuner.statistics.evidence import Cell, Evidence, median_times
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS, blocks_to_decide, detectable_gain
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -93,7 +93,7 @@ def draw_conclusion(
 
 def time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
     """Runs and wall seconds by phase, the failed, the lost and the disturbed ones apart."""
-    by_phase: defaultdict[str, list[RunView]] = defaultdict(list)
+    by_phase: defaultdict[str, list[Run]] = defaultdict(list)
     for run in evidence.runs:
         by_phase[str(run.phase)].append(run)
     return {

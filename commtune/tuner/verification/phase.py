@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from commtune.errors import AllocationOver
 from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence, Run
+from commtune.model.decision import Decision
 from commtune.tuner.confirmation.comparison import Rules, compare_one
-from commtune.tuner.confirmation.interim_looks import Decision
 from commtune.tuner.execution.dispatch import repeat_blocks, run_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2])]
+sys.path[:0] = [str(HERE.parents[1] / "support/stored"), str(HERE.parents[2])]
 
 import database_values as given  # noqa: E402
 
@@ -24,7 +24,7 @@ from commtune.db.locks import LockOwner  # noqa: E402
 from commtune.db.storage.store import Store  # noqa: E402
 from commtune.model import JobStage  # noqa: E402
 from commtune.model.conclusion import Conclusion  # noqa: E402
-from commtune.tuner.confirmation.interim_looks import Decision  # noqa: E402
+from commtune.model.decision import Decision  # noqa: E402
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ from commtune.model import (
     content_key,
 )
 from commtune.model.conclusion import Conclusion
-from commtune.tuner.confirmation.interim_looks import Decision
+from commtune.model.decision import Decision
 
 PARAMETERS = {
     "LIB_EAGER_THRESHOLD": ["4096", "16384", "65536"],

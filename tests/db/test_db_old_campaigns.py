@@ -1,0 +1,96 @@
+"""Campaigns that an earlier version stored: their conclusions load, and are the same again.
+
+``campaigns-r0004.sql`` was made by the version before conclusions were a model: made-up campaigns
+without their runs.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from commtune.db.codec import dump_model
+from commtune.db.connection.engine import open_database, upgrade_database
+from commtune.db.storage.store import Store
+from commtune.model import Configuration, Verdict
+
+DUMP = Path(__file__).parent / "schemas/campaigns-r0004.sql"
+NAMES = ("faster", "default", "beside", "emulated")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    path = tmp_path / "old.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(DUMP.read_text())
+    connection.close()
+    found = f"sqlite:///{path}"
+    upgrade_database(found)
+    return found
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    database = open_database(url)
+    yield Store(database)
+    database.close()
+
+
+def raw(store: Store, column: str, campaign: str) -> dict[str, Any]:
+    """What is stored, as it is."""
+    statement = (
+        f"SELECT x.{column} FROM {column}s x JOIN campaigns c ON c.id = x.campaign_id "
+        "WHERE c.name = :name ORDER BY x.id DESC LIMIT 1"
+    )
+    with store.database.read() as connection:
+        found = connection.execute(text(statement), {"name": campaign}).scalar()
+    stored: dict[str, Any] = json.loads(found)
+    return stored
+
+
+def missing(old: Any, new: Any, where: str = "") -> list[str]:
+    """What is in the old plain data and not the same in the new; null says nothing."""
+    if isinstance(old, dict):
+        return [
+            line
+            for key, value in old.items()
+            if value is not None
+            for line in (missing(value, new[key], f"{where}.{key}") if key in new else [key])
+        ]
+    if isinstance(old, list) and len(old) == len(new):
+        pairs = enumerate(zip(old, new, strict=True))
+        return [line for i, (a, b) in pairs for line in missing(a, b, f"{where}[{i}]")]
+    return [] if old == new else [f"{where}: {old} -> {new}"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_conclusion_keeps_all_that_it_said(store: Store, name: str) -> None:
+    number = next(campaign.id for campaign in store.campaigns() if campaign.name == name)
+    conclusion = store.conclusion(number)
+    decision = store.decision(number)
+    assert conclusion is not None and decision is not None
+    assert missing(raw(store, "conclusion", name), dump_model(conclusion)) == []
+    assert missing(raw(store, "decision", name), dump_model(decision)) == []
+
+
+def test_what_it_said_is_in_the_model(store: Store) -> None:
+    number = next(campaign.id for campaign in store.campaigns() if campaign.name == "faster")
+    conclusion = store.conclusion(number)
+    assert conclusion is not None
+    (large,) = conclusion.answers.ranges[1:]
+    assert (large.low, large.high) == (65536, 65536)
+    assert large.configuration == Configuration({"V": "2", "W": "2"})
+    assert large.gains[65536] == pytest.approx(1.5, rel=0.05)
+    (confirmed,) = conclusion.confirmed
+    assert [point.verdict for point in confirmed.points][-1] is Verdict.FASTER
+    assert set(conclusion.spent) == {"search", "ablate", "confirm"}
+    assert set(conclusion.detectable) == {8, 65536}
+    decision = store.decision(number)
+    assert decision is not None
+    assert decision.ablations == conclusion.ablations
