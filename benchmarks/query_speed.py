@@ -28,6 +28,7 @@ from pathlib import Path
 
 from commtune.db.codec import pack_samples
 from commtune.db.connection.engine import open_database
+from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries import profiles
 from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
@@ -84,7 +85,7 @@ def in_process(url: str, repeat: int) -> None:
     """Prints the time of one question: opening the database for it, and with it kept open."""
     for op, size in (("allreduce", 1 << 20), ("broadcast", 64)):
         for limit in (1, 10):
-            with profiles.open_for_reading(url) as rows:
+            with open_for_reading(url) as rows:
                 kept = _times(partial(profiles.ask_best, rows, op, size, {}, limit), repeat)
             opened = _times(partial(profiles.best_profiles, url, op, size, limit=limit), repeat)
             print(

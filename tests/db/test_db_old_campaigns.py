@@ -50,7 +50,7 @@ def raw(store: Store, column: str, campaign: str) -> dict[str, Any]:
     )
     with store.database.read() as connection:
         found = connection.execute(text(statement), {"name": campaign}).scalar()
-    stored: dict[str, Any] = json.loads(found)
+    stored: dict[str, Any] = json.loads(str(found))
     return stored
 
 
