@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commtune.model import Aggressor, Interval
+from commtune.model import Aggressor, Conditions, Interval
 
 
 def format_confidence(level: float) -> str:
@@ -131,25 +131,16 @@ def describe_emulated(nodes: int) -> str:
     return f"emulated nodes: {nodes}, over sockets on one machine"
 
 
-def split_note(note: str) -> tuple[str, str]:
-    """A profile's note: what was odd on purpose about its runs, and what else it says.
-
-    The first is empty, or ``measured beside an aggressor: ...``, or as ``emulated`` says; behind
-    it, or by itself, how operations were timed where they weren't waited for one by one (``timed:
-    in batches of 20``), and which messages a pattern has (``pattern: groups of 4, ...``).
-    """
-    lines = note.splitlines()
-    noise = lines.pop(0) if lines and lines[0].startswith(_ON_PURPOSE) else ""
-    return noise, "; ".join(lines)
-
-
-_NOISE = ("measured beside", "emulated nodes")
-_ON_PURPOSE = (*_NOISE, "timed:", "pattern:")
-
-
-def is_noisy(note: str) -> bool:
-    """Whether a profile's runs were beside other traffic, or between nodes that are none."""
-    return note.startswith(_NOISE)
+def describe_conditions(conditions: Conditions) -> str:
+    """What was special about a profile's runs; empty where nothing was."""
+    emulated = conditions.emulated_nodes
+    said = (
+        conditions.beside and f"measured {conditions.beside}",
+        describe_emulated(emulated) if emulated else "",
+        conditions.timing and f"timed: {conditions.timing}",
+        conditions.pattern and f"pattern: {conditions.pattern}",
+    )
+    return "; ".join(filter(None, said))
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> str:

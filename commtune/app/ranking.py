@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
 from commtune import formatting
 from commtune.db.queries.query_results import BestRow
-from commtune.model import Backend, PointEvidence, Timing, Verdict, Workload
+from commtune.model import Backend, Conditions, PointEvidence, Timing, Verdict, Workload
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import overall_points
 
@@ -70,26 +71,18 @@ def rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
 
 
 def conditions_of(row: BestRow) -> str:
-    """What was odd on purpose about an answer's runs, how they were timed, and their messages.
-
-    Profiles from before streams told their window have it from their campaign.
-    """
-    _, known, pattern = formatting.split_note(row.note)[0].partition("pattern: ")
-    if not known and "operation" in row.workload:
-        pattern = Workload.of_plain(row.workload).pattern
-    return "; ".join(filter(None, [_beside(row), pattern and f"pattern: {pattern}"]))
+    """What was special about an answer's runs, in words."""
+    return formatting.describe_conditions(_conditions(row))
 
 
-def _beside(row: BestRow) -> str:
-    """Of that, what is no part of the workload.
-
-    Profiles from before they told how they were timed have it from their campaign, too.
-    """
-    said = formatting.split_note(row.note)[0].partition("pattern:")[0].rstrip("; ")
-    if "timed:" in said or not row.timing:
-        return said
-    timed = Timing(**row.timing).said
-    return "; ".join(filter(None, [said, timed and f"timed: {timed}"]))
+def _conditions(row: BestRow) -> Conditions:
+    """The same as stored; what older profiles didn't tell, their campaign does."""
+    found = row.conditions
+    if not found.pattern and "operation" in row.workload:
+        found = replace(found, pattern=Workload.of_plain(row.workload).pattern)
+    if not found.timing and row.timing:
+        found = replace(found, timing=Timing(**row.timing).said)
+    return found
 
 
 def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
@@ -100,7 +93,7 @@ def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
     """
     return (
         row.simulated,
-        formatting.is_noisy(row.note),
+        not row.conditions.are_usual,
         _nativeness(row.backend),
         not find_standing(row).is_decided,
     )
@@ -116,12 +109,15 @@ def _nativeness(backend: str) -> int:
 def _question(row: BestRow) -> Hashable:
     """What was measured where: answers with the same can be held against each other.
 
-    Of the note only what the workload doesn't know: the name of a matrix's file is no part of it.
+    A pattern counts only where the workload is unknown: the name of a matrix's file is no part
+    of the question.
     """
-    pattern = "" if row.workload else conditions_of(row)
+    conditions = _conditions(row)
+    if row.workload:
+        conditions = replace(conditions, pattern="")
     measured = {name: value for name, value in row.workload.items() if name != "sizes"}
     where = (row.system_fingerprint, row.stack_fingerprint, row.backend, row.ranks, row.nodes)
-    return (*where, _beside(row), pattern, repr(sorted(measured.items())))
+    return (*where, conditions, repr(sorted(measured.items())))
 
 
 def _within(rows: Sequence[BestRow], size: int) -> list[BestRow]:

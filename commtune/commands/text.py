@@ -3,6 +3,7 @@
 from commtune.formatting import (
     bandwidth_unit,
     describe_aggressor,
+    describe_conditions,
     describe_emulated,
     each_by_itself,
     format_bandwidth,
@@ -17,14 +18,13 @@ from commtune.formatting import (
     format_size,
     format_table,
     format_wall_time,
-    is_noisy,
-    split_note,
     without_infinities,
 )
 
 __all__ = [
     "bandwidth_unit",
     "describe_aggressor",
+    "describe_conditions",
     "describe_emulated",
     "each_by_itself",
     "format_bandwidth",
@@ -39,7 +39,5 @@ __all__ = [
     "format_size",
     "format_table",
     "format_wall_time",
-    "is_noisy",
-    "split_note",
     "without_infinities",
 ]

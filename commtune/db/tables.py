@@ -340,6 +340,7 @@ class ProfileRow(Base):
     simulated: Mapped[bool]
     created: Mapped[float]
     details: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
+    conditions: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
 
 
 class ProfilePoint(Base):

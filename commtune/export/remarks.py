@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 from commtune.export.document import ExportDocument
 from commtune.export.guard_operations import GuardVerdict
-from commtune.formatting import each_by_itself, format_count, format_size, format_table, split_note
+from commtune.formatting import (
+    describe_conditions,
+    each_by_itself,
+    format_count,
+    format_size,
+    format_table,
+)
 from commtune.model import PointEvidence, Profile
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
@@ -91,8 +97,8 @@ def _origin(document: ExportDocument) -> Iterator[str]:
     yield f"Measured on {document.system} (fingerprint {document.fingerprint}):"
     yield f"  {profile.backend}, {profile.ranks} ranks, {format_count(profile.nodes, 'node')}"
     yield from (f"  {line.strip()}" for line in document.stack.splitlines() if line.strip())
-    if noise := split_note(profile.note)[0]:
-        yield f"  {noise}"
+    if special := describe_conditions(profile.conditions):
+        yield f"  {special}"
 
 
 def _variables(document: ExportDocument) -> list[str]:
@@ -102,7 +108,7 @@ def _variables(document: ExportDocument) -> list[str]:
     if document.unset:
         lines.append("Measured with these unset; nothing here unsets them: ")
         lines[-1] += ", ".join(sorted(document.unset))
-    if note := split_note(document.profile.note)[1]:
+    if note := document.profile.note:
         lines.append(f"  {note}")
     return lines
 

@@ -6,7 +6,7 @@ name says otherwise.
 
 from commtune.model.aggressors import Aggressor, AggressorPattern
 from commtune.model.configuration import DEFAULT, Configuration, content_key
-from commtune.model.evidence import Interval, PointEvidence, Profile, Verdict
+from commtune.model.evidence import Conditions, Interval, PointEvidence, Profile, Verdict
 from commtune.model.jobs import JobKind, JobRecord, JobStage
 from commtune.model.mpi_libraries import MpiFlavour, MpiInstallation
 from commtune.model.operations import Backend, GpuKind, Operation
@@ -38,6 +38,7 @@ __all__ = [
     "AggressorPattern",
     "Backend",
     "BlockPlan",
+    "Conditions",
     "Configuration",
     "Direction",
     "Execution",

@@ -49,6 +49,28 @@ class PointEvidence:
 
 
 @dataclass(frozen=True)
+class Conditions:
+    """What was special on purpose about a profile's runs.
+
+    Attributes:
+        beside: traffic that an aggressor made beside them, in words; empty for none.
+        emulated_nodes: groups of ranks on one machine that stood for nodes; 0 for none.
+        timing: how operations were timed, where not one by one.
+        pattern: which messages the operation has, where its word leaves that open.
+    """
+
+    beside: str = ""
+    emulated_nodes: int = 0
+    timing: str = ""
+    pattern: str = ""
+
+    @property
+    def are_usual(self) -> bool:
+        """Whether the runs had the network to themselves, and a real one."""
+        return not (self.beside or self.emulated_nodes)
+
+
+@dataclass(frozen=True)
 class Profile:
     """What comes out of a campaign for a range of sizes: a configuration and its evidence.
 
@@ -59,7 +81,7 @@ class Profile:
         points: evidence for the tuned operation, per size and machine speed.
         guards: evidence for other operations measured under the same configuration.
         level: confidence level of every interval, after correction for all that was looked at.
-        note: lines for a person: traffic on purpose beside the runs, what could still be hidden.
+        note: for a person: where the default stays, what could still be hidden.
         details: what else is known, as plain data: what each variable brings, what decided the
             range's ends, what the library executed (see ``tuner.conclusion``).
     """
@@ -78,5 +100,6 @@ class Profile:
     level: float = 0.95
     minimum_gain: float = 0.02
     note: str = ""
+    conditions: Conditions = field(default_factory=Conditions)
     simulated: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)

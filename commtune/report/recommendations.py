@@ -149,7 +149,7 @@ def _kept(
             sizes = ", ".join(formatting.format_size(size) for size in sorted(unknown))
             said.append(f"Nothing is known at {sizes}: too noisy, or too few runs.")
     elif points and not ruled_out:
-        notes = dict.fromkeys(formatting.split_note(p.note)[1] for p in profiles)
+        notes = dict.fromkeys(p.note for p in profiles)
         said += [_sentence(note) for note in notes if note]
     return said
 

@@ -88,10 +88,8 @@ class CampaignRecord:
 
         Profiles know more of it: the name of a matrix's file, which is no part of the question.
         """
-        notes = (
-            formatting.split_note(one.note)[0].partition("pattern: ")[2] for one in self.profiles
-        )
-        if said := next(filter(None, notes), ""):
+        patterns = (profile.conditions.pattern for profile in self.profiles)
+        if said := next(filter(None, patterns), ""):
             return said
         stored = self.workload
         return Workload.of_plain(stored).pattern if "operation" in stored else ""

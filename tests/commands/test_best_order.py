@@ -17,6 +17,7 @@ from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,
     Backend,
+    Conditions,
     Interval,
     Operation,
     OwnBenchmark,
@@ -217,8 +218,8 @@ def streams(store: Store, *, told: bool) -> None:
     """Two campaigns; before windows were told, profiles said nothing of them."""
     for name, window, ends in (("narrow", 8, (2.0, 3.0)), ("usual", 0, (1.1, 1.2))):
         workload = Workload(Operation.STREAM, (SIZE,), window=window)
-        note = f"pattern: {workload.pattern}" if told else ""
-        found = profile("p", GAIN, operation="stream", note=note, ends=ends)
+        conditions = Conditions(pattern=workload.pattern if told else "")
+        found = profile("p", GAIN, operation="stream", conditions=conditions, ends=ends)
         stored(store, name, found, workload=workload)
 
 
@@ -237,12 +238,12 @@ def test_streams_with_other_windows_are_other_questions(
 def test_what_was_timed_in_another_way_is_another_question(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    note = "timed: in batches of 100, recorded as graphs"
-    stored(store, "graphs", profile("p", GAIN, ends=(2.0, 3.0), note=note))
+    conditions = Conditions(timing="in batches of 100, recorded as graphs")
+    stored(store, "graphs", profile("p", GAIN, ends=(2.0, 3.0), conditions=conditions))
     stored(store, "calls", profile("p", GAIN, ends=(1.1, 1.2)))
     said = asked(url, capsys, "allreduce")
     assert said[0].endswith(": calls/p")
-    assert said[-1].endswith(f", {note}")
+    assert said[-1].endswith(f", timed: {conditions.timing}")
 
 
 def test_profiles_from_before_they_said_how_they_were_timed_have_it_from_their_campaign(
@@ -250,8 +251,10 @@ def test_profiles_from_before_they_said_how_they_were_timed_have_it_from_their_c
 ) -> None:
     graphs = Timing(mode="batched", operations=100, graph=True)
     words = "timed: in batches of 100, recorded as graphs"
-    for name, gain, note in (("old", 2.0, ""), ("new", 1.5, words)):
-        found = profile("p", GAIN, ends=(gain, gain + 0.1), note=note)
+    told = words.removeprefix("timed: ")
+    for name, gain, timing in (("old", 2.0, ""), ("new", 1.5, told)):
+        conditions = Conditions(timing=timing)
+        found = profile("p", GAIN, ends=(gain, gain + 0.1), conditions=conditions)
         stored(store, name, found, timing=graphs)
     stored(store, "calls", profile("p", GAIN, ends=(1.1, 1.2)), timing=Timing())
     # One question with the newer one, and so the surer gain first; not with the calls.
@@ -266,7 +269,7 @@ def test_how_an_old_profile_was_timed_stands_before_its_messages(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workload = Workload(Operation.STREAM, (SIZE,), window=8)
-    found = profile("p", GAIN, operation="stream", note="pattern: window of 8")
+    found = profile("p", GAIN, operation="stream", conditions=Conditions(pattern="window of 8"))
     stored(store, "old", found, workload=workload, timing=Timing(timer="device"))
     assert asked(url, capsys, "stream")[2] == (
         "timed: by the device's clock; pattern: window of 8"

@@ -19,7 +19,7 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged
 from commtune.export import list_formats, render_profile
-from commtune.model import Aggressor, AggressorPattern, Verdict
+from commtune.model import Aggressor, AggressorPattern, Conditions, Verdict
 
 NOISE = Aggressor(AggressorPattern.INCAST, nodes=2, ranks_per_node=2)
 WORDS = "beside an aggressor: incast of 128 KiB from 4 ranks on 2 nodes"
@@ -40,13 +40,12 @@ def store(url: str) -> Iterator[Store]:
 def stored(store: Store, name: str, aggressor: Aggressor | None, **changes: Any) -> None:
     """A campaign with a profile."""
     record = given.campaign(name)
-    note = changes.pop("note", "")
     if aggressor is not None:
         record = replace(record, what={**record.what, "aggressor": aggressor.plain()})
-        note = f"measured {formatting.describe_aggressor(aggressor)}\n{note}"
+        changes["conditions"] = Conditions(beside=formatting.describe_aggressor(aggressor))
     campaign_id = store.open_campaign(record).id
     store.add_trial(campaign_id, 1, given.TUNED, "user")
-    store.save_profiles(campaign_id, [given.profile(note=note, **changes)])
+    store.save_profiles(campaign_id, [given.profile(**changes)])
 
 
 def answer(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -70,11 +69,13 @@ def test_it_has_words_and_is_stored_as_plain_data(aggressor: Aggressor, words: s
     assert Aggressor.of_plain(json.loads(json.dumps(aggressor.plain()))) == aggressor
 
 
-def test_a_note_tells_of_it_first() -> None:
-    assert formatting.split_note("") == ("", "")
-    assert formatting.split_note("no gain was shown") == ("", "no gain was shown")
-    assert formatting.split_note(f"measured {WORDS}") == (f"measured {WORDS}", "")
-    assert formatting.split_note(f"measured {WORDS}\na\nb") == (f"measured {WORDS}", "a; b")
+def test_conditions_in_words() -> None:
+    assert formatting.describe_conditions(Conditions()) == ""
+    assert formatting.describe_conditions(Conditions(WORDS)) == f"measured {WORDS}"
+    whole = Conditions(emulated_nodes=2, timing="in batches of 20", pattern="window of 8")
+    assert formatting.describe_conditions(whole) == (
+        f"{formatting.describe_emulated(2)}; timed: in batches of 20; pattern: window of 8"
+    )
 
 
 def test_status_tells_of_it(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,18 +107,22 @@ def test_best_prefers_what_was_measured_without(
 
 
 @pytest.mark.parametrize(
-    ("note", "preferred"),
+    ("conditions", "preferred"),
     [
-        (formatting.describe_emulated(2), "plain"),
-        (f"{formatting.describe_emulated(2)}; pattern: x", "plain"),
-        ("pattern: x", "odd"),
+        (Conditions(emulated_nodes=2), "plain"),
+        (Conditions(emulated_nodes=2, pattern="x"), "plain"),
+        (Conditions(pattern="x"), "odd"),
     ],
 )
 def test_best_prefers_real_nodes_and_has_nothing_against_patterns(
-    store: Store, url: str, capsys: pytest.CaptureFixture[str], note: str, preferred: str
+    store: Store,
+    url: str,
+    capsys: pytest.CaptureFixture[str],
+    conditions: Conditions,
+    preferred: str,
 ) -> None:
     stored(store, "plain", None)
-    stored(store, "odd", None, note=note)  # newer
+    stored(store, "odd", None, conditions=conditions)  # newer
     assert answer(url, capsys)[0].endswith(f": {preferred}/allreduce-large")
 
 
@@ -132,8 +137,8 @@ def test_why_nothing_is_known_stands_apart_from_it(
 
 @pytest.mark.parametrize("name", list_formats())
 def test_exported_files_tell_of_it(name: str) -> None:
-    note = f"measured {WORDS}\nand more"
-    document = replace(DOCUMENT, profile=replace(DOCUMENT.profile, note=note))
+    profile = replace(DOCUMENT.profile, note="and more", conditions=Conditions(WORDS))
+    document = replace(DOCUMENT, profile=profile)
     exported = render_profile(name, document)
     assert exported.count(f"measured {WORDS}") == 1
     assert "and more" in exported

@@ -9,16 +9,21 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
 
 from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database, upgrade_database
+from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.storage.store import Store
-from commtune.model import Configuration, Verdict
+from commtune.model import Conditions, Configuration, Verdict
 
 DUMP = Path(__file__).parent / "schemas/campaigns-r0004.sql"
 NAMES = ("faster", "default", "beside", "emulated")
@@ -94,3 +99,36 @@ def test_what_it_said_is_in_the_model(store: Store) -> None:
     decision = store.decision(number)
     assert decision is not None
     assert decision.ablations == conclusion.ablations
+
+
+#: What the last version wrote in front of a profile's note.
+_BESIDE = "beside an aggressor: incast of 128 KiB from 4 ranks on 2 nodes"
+_CONDITIONS = {
+    "faster": Conditions(),
+    "beside": Conditions(_BESIDE, timing="in batches of 20"),
+    "emulated": Conditions(emulated_nodes=2, pattern="window of 8"),
+}
+
+
+@pytest.mark.parametrize("name", _CONDITIONS)
+def test_notes_were_taken_apart(url: str, name: str) -> None:
+    (first, *_) = find_profiles(url, name)
+    profile = load_profile(url, str(first.id)).profile
+    assert profile.conditions == _CONDITIONS[name]
+    assert profile.note.startswith("no candidate was shown to gain")
+    assert "\n" not in profile.note
+
+
+def test_notes_are_put_together_again(url: str, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.executescript(DUMP.read_text())
+        before = made.execute("SELECT id, note FROM profiles ORDER BY id").fetchall()
+    with create_engine(url, poolclass=NullPool).begin() as connection:
+        config = Config()
+        config.set_main_option(
+            "script_location", str(Path(commtune.db.__file__ or "").parent / "migrations")
+        )
+        config.attributes["connection"] = connection
+        command.downgrade(config, "r0004")
+    with closing(sqlite3.connect(tmp_path / "old.db")) as found:
+        assert found.execute("SELECT id, note FROM profiles ORDER BY id").fetchall() == before

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_up_runs import comparison, point
 from stated_evidence import LARGE, SIZES, A, B, faster, plan, slower, unharmed, unknown
 
-from commtune.formatting import split_note
+from commtune.formatting import describe_conditions
 from commtune.model import (
     DEFAULT,
     Aggressor,
@@ -221,8 +221,8 @@ def test_each_profile_says_what_it_was_measured_beside() -> None:
     for with_noise, without in zip(
         recommend_profiles(noisy, found, {}), recommend_profiles(plan(), found, {}), strict=True
     ):
-        assert split_note(with_noise.note)[0] == said
-        assert split_note(with_noise.note)[1] == without.note
+        assert describe_conditions(with_noise.conditions) == said
+        assert with_noise.note == without.note
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_each_profile_says_what_it_was_measured_beside() -> None:
 def test_each_profile_says_how_it_was_timed(timing: Timing, said: str) -> None:
     found = comparison({A: [unknown(8), *(faster(s) for s in SIZES[1:])]})
     for profile in recommend_profiles(replace(plan(), timing=timing), found, {}):
-        assert split_note(profile.note)[0] == said
+        assert describe_conditions(profile.conditions) == said
 
 
 def test_noise_is_part_of_the_question_where_there_is_some() -> None:

@@ -11,7 +11,6 @@ from commtune.campaign.plan import Plan
 from commtune.campaign.workload import rounded_words
 from commtune.db.codec import timing_from, workload_from, workload_json
 from commtune.errors import CampaignError
-from commtune.formatting import split_note
 from commtune.kernels.python_bench.layout import WINDOW
 from commtune.model import Backend, Operation, OwnBenchmark, Timing, Workload
 from commtune.model.operations import IN_PYTHON
@@ -130,7 +129,6 @@ def test_emulated_nodes_are_a_part_of_the_question() -> None:
     assert two.comparable({}) != none.comparable({})
     assert two.emulated == "emulated nodes: 2, over sockets on one machine"
     assert none.emulated == ""
-    assert split_note(f"{two.emulated}\nmore") == (two.emulated, "more")
 
 
 def test_workload_and_timing_come_back_from_where_they_are_stored() -> None:

@@ -257,9 +257,7 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
             "No single environment helps without risk at some size: set a profile only for "
             "programs whose messages are in its range."
         )
-    said += [
-        f"{_title(p)}: {note}" for p in report.profiles if (note := text.split_note(p.note)[1])
-    ]
+    said += [f"{_title(p)}: {p.note}" for p in report.profiles if p.note]
     said += _conclusions(report.conclusion)
     for profile in report.profiles:
         hurt = [

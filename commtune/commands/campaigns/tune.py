@@ -188,7 +188,7 @@ def _seen_again(spec: CampaignSpec, result: CampaignResult) -> tuple[ReplicatedF
     asked = CampaignSubject(
         spec.system.name, plan.space.library, str(workload.operation), workload.nodes
     )
-    return replicate_findings(asked, parse_conclusion(result.conclusion), plan.space.pinned)
+    return replicate_findings(asked, result.conclusion, plan.space.pinned)
 
 
 def _again(campaign: Path | None, replay: Path | None, program: str, db: str | None) -> str:

@@ -22,7 +22,7 @@ from commtune.db.queries.query_results import (
     SystemRecord,
 )
 from commtune.errors import UnknownName
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
 
 _HINTED = 6
 #: Answers to one question: more than anybody has, so that no proof is missed for being old.
@@ -33,7 +33,8 @@ _LARGEST = 2**63 - 1
 
 _PROFILE = """
 SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
-       p.verdict, p.level, p.minimum_gain, p.note, p.simulated, p.created, g.environment,
+       p.verdict, p.level, p.minimum_gain, p.note, p.conditions, p.simulated, p.created,
+       g.environment,
        c.id AS campaign_id, c.name AS campaign,
        s.name AS system, s.fingerprint AS system_fingerprint,
        k.text AS stack, k.fingerprint AS stack_fingerprint{more}
@@ -249,6 +250,7 @@ def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], siz
     return BestRow(
         **_common(row),
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        conditions=Conditions(**_json(row["conditions"])),
         nearest_bytes=nearest,
         points=tuple(
             _point(point)
@@ -266,6 +268,7 @@ def _whole(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Pro
         verdict=Verdict(row["verdict"]),
         points=tuple(_point(point) for point in evidence if not point["is_guard"]),
         guards=tuple(_point(point) for point in evidence if point["is_guard"]),
+        conditions=Conditions(**_json(row["conditions"])),
         simulated=bool(row["simulated"]),
         details=_json(row["details"]),
     )

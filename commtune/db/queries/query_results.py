@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from commtune.model import Configuration, PointEvidence, Profile
+from commtune.model import Conditions, Configuration, PointEvidence, Profile
 
 #: In a stack's description: what MPI, NCCL and RCCL load by themselves, with versions.
 LIBRARIES = "libraries"
@@ -113,6 +113,7 @@ class BestRow:
     level: float
     minimum_gain: float
     note: str
+    conditions: Conditions
     simulated: bool
     created: float
     workload: Mapping[str, Any] = field(default_factory=dict)

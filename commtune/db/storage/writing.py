@@ -361,6 +361,7 @@ def _profile_values(profile: Profile) -> dict[str, Any]:
         "note": clean_text(profile.note),
         "simulated": profile.simulated,
         "details": to_json_value(profile.details),
+        "conditions": to_json_value(vars(profile.conditions)),
     }
 
 

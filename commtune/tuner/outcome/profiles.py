@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration, PointEvidence, Profile, Verdict
+from commtune.model import Conditions, Configuration, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Ablation
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability
@@ -73,6 +73,7 @@ def _profile(
         level=_level(plan, comparison, part.configuration),
         minimum_gain=plan.minimum_gain,
         note=_note(part, points, plan, detectable),
+        conditions=_conditions(plan),
         simulated=simulated,
         details={
             "contributions": _contributions(part.configuration, ablations),
@@ -137,15 +138,12 @@ def _verdict(part: Range, comparison: Comparison) -> Verdict:
 def _note(
     part: Range, points: Sequence[PointEvidence], plan: Plan, detectable: Mapping[int, float]
 ) -> str:
-    """What was odd on purpose, and what could still be hidden; see ``text.split_note``."""
-    noise = f"measured {plan.beside}" if plan.beside else plan.emulated
-    pattern = plan.workload.pattern
-    timed = plan.timing.said
-    parts = [noise, timed and f"timed: {timed}", pattern and f"pattern: {pattern}"]
-    said = "; ".join(filter(None, parts))
-    open_ = (
-        ""
-        if not part.configuration.is_default
-        else describe_detectability(part.sizes, points, plan.minimum_gain, detectable)
-    )
-    return "\n".join(filter(None, [said, open_]))
+    """What could still be hidden where the default stays."""
+    if not part.configuration.is_default:
+        return ""
+    return describe_detectability(part.sizes, points, plan.minimum_gain, detectable)
+
+
+def _conditions(plan: Plan) -> Conditions:
+    workload = plan.workload
+    return Conditions(plan.beside, workload.emulated_nodes, plan.timing.said, workload.pattern)
