@@ -14,7 +14,6 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
 from commtune.db.queries.query_results import BestRow
 from commtune.errors import NoAnswer
-from commtune.formatting import split_note
 from commtune.model import Backend, Operation, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability
 
@@ -127,7 +126,7 @@ def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
     why = ""
     if nearest is not None:
         why = describe_detectability((nearest,), row.points, row.minimum_gain, found)
-    return why or split_note(row.note)[1] or "too little evidence"
+    return why or row.note or "too little evidence"
 
 
 def _factors(one: int, other: int) -> float:

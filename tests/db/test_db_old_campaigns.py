@@ -92,7 +92,7 @@ def test_what_it_said_is_in_the_model(store: Store) -> None:
     assert (large.low, large.high) == (65536, 65536)
     assert large.configuration == Configuration({"V": "2", "W": "2"})
     assert large.gains[65536] == pytest.approx(1.5, rel=0.05)
-    (confirmed,) = conclusion.confirmed
+    confirmed, *_ = conclusion.confirmed
     assert [point.verdict for point in confirmed.points][-1] is Verdict.FASTER
     assert set(conclusion.spent) == {"search", "ablate", "confirm"}
     assert set(conclusion.detectable) == {8, 65536}
@@ -125,9 +125,7 @@ def test_notes_are_put_together_again(url: str, tmp_path: Path) -> None:
         before = made.execute("SELECT id, note FROM profiles ORDER BY id").fetchall()
     with create_engine(url, poolclass=NullPool).begin() as connection:
         config = Config()
-        config.set_main_option(
-            "script_location", str(Path(commtune.db.__file__ or "").parent / "migrations")
-        )
+        config.set_main_option("script_location", "commtune:db/migrations")
         config.attributes["connection"] = connection
         command.downgrade(config, "r0004")
     with closing(sqlite3.connect(tmp_path / "old.db")) as found:

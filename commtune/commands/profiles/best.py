@@ -190,6 +190,7 @@ def _data(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
     return {
         **{name: getattr(row, name) for name in row.__dataclass_fields__},
         "configuration": dict(row.configuration),
+        "conditions": asdict(row.conditions),
         "finding": find_standing(row),
         "points": [asdict(point) for point in row.points],
         "why": why_inconclusive(row, size, db),
