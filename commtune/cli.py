@@ -29,11 +29,13 @@ class _Lazy:
         place: module below ``commtune.commands`` and function, as ``module:function``.
         summary: first line of the function's docstring; a test holds the two against each other.
         passes_on: whether words behind ``--`` are another program's.
+        hidden: a name that it had before: it works, and no help lists it.
     """
 
     place: str
     summary: str
     passes_on: bool = False
+    hidden: bool = False
 
     def load(self, name: str) -> TyperCommand:
         """The command, ready to be called."""
@@ -173,9 +175,14 @@ _GROUPS = {
                 "reference.systems:systems_show_command",
                 "What is known of a system, with sources, conflicts and what nobody says.",
             ),
-            "baselines": _Lazy(
-                "reference.system_settings:systems_baselines_command",
+            "reference-settings": _Lazy(
+                "reference.system_settings:systems_reference_settings_command",
                 "Named sets of variables that sites, vendors and studies set or recommend.",
+            ),
+            "baselines": _Lazy(
+                "reference.system_settings:systems_reference_settings_command",
+                "Named sets of variables that sites, vendors and studies set or recommend.",
+                hidden=True,
             ),
             "validate": _Lazy(
                 "reference.systems:systems_validate_command", "Check system descriptions."
@@ -238,7 +245,8 @@ class _LazyGroup(TyperGroup):
 def _group(name: str, summary: str, commands: dict[str, _Lazy]) -> TyperGroup:
     group = _LazyGroup(name=name, help=summary, no_args_is_help=True, rich_markup_mode=None)
     group.lazy = commands
-    group.headings = {"Commands": {word: lazy.summary for word, lazy in commands.items()}}
+    shown = {word: lazy.summary for word, lazy in commands.items() if not lazy.hidden}
+    group.headings = {"Commands": shown}
     return group
 
 

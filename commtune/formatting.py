@@ -157,6 +157,26 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right:
     return "\n".join(lines)
 
 
+def wrap_text(text: str, *, first: str = "    ", indent: str = "        ") -> str:
+    """Text in lines of up to 96 letters; words, names of variables among them, stay whole.
+
+    Args:
+        first: what the first line begins with.
+        indent: what the others begin with.
+    """
+    # Imported here: commands that print one line start without it.
+    from textwrap import fill
+
+    return fill(
+        " ".join(text.split()),
+        96,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def without_infinities(value: Any) -> Any:
     """Plain data with null in the place of what JSON has no word for: infinities and NaN.
 

@@ -14,7 +14,12 @@ from commtune.errors import UserError
 from commtune.model import Configuration
 from commtune.spaces.catalogue.checking import EnvironmentSetting, check_settings
 from commtune.spaces.catalogue.misspelled_values import misspelled_values
-from commtune.systems.reference_settings import PREFIX, ReferenceSettings, find_reference_settings
+from commtune.systems.reference_settings import (
+    REFERENCE,
+    ReferenceSettings,
+    find_reference_settings,
+    is_reference,
+)
 from commtune.tuner.verification.pairwise import Arm
 
 _EXPORT = "export "
@@ -39,7 +44,7 @@ class Operand:
 
 
 def read_operand(written: str, db: str | None) -> Operand:
-    """What a side means: ``default``, ``@FILE``, ``baseline:NAME``, settings, or a profile.
+    """What a side means: ``default``, ``@FILE``, ``reference:NAME``, settings, or a profile.
 
     Raises:
         UserError, UnknownName: it is none of them.
@@ -48,7 +53,7 @@ def read_operand(written: str, db: str | None) -> Operand:
         return Operand(written, Configuration())
     if written.startswith("@"):
         return Operand(written, _from_file(Path(written[1:])))
-    if written.startswith(PREFIX):
+    if is_reference(written):
         found = find_reference_settings(written)
         return Operand(written, Configuration(found.settings), baseline=found)
     if "=" in written:
@@ -133,7 +138,7 @@ def remarks_on(one: Operand, found: Mapping[str, str]) -> list[str]:
 
 def set_notes(one: ReferenceSettings, libraries: Collection[str]) -> Iterator[str]:
     """What to know of a named set before it is measured."""
-    found, name = one.baseline, f"{PREFIX}{one.name}"
+    found, name = one.baseline, f"{REFERENCE}{one.name}"
     if found.unfit:
         yield f"{name} is not to be used as it stands: {found.unfit}"
     for variable, what in found.fill_in.items():

@@ -1,4 +1,4 @@
-"""A campaign file's ``baselines``: named sets that are tried first, whole where that is legal.
+"""A campaign file's ``reference_settings``: named sets, tried first, whole where that is legal.
 
 Nothing is changed silently: what comes to the space for them is said, and so is each variable of
 a set that is left out, with the reason.
@@ -17,21 +17,21 @@ from commtune.model import PROTECTED_NAMES, Configuration
 from commtune.slurm_templates.job_planning import pinned_variables
 from commtune.spaces import Document, Parameter, Space, Value, condition_text
 from commtune.spaces.building import as_value
-from commtune.spaces.growing import NO_EFFECT, GrownSpace, grow_space
+from commtune.spaces.growing import GrownSpace, LeftOut, grow_space
 from commtune.systems import System
 from commtune.systems.reference_settings import (
-    PREFIX,
+    REFERENCE,
     ReferenceSettings,
     all_reference_settings,
     find_reference_settings,
+    strip_prefix,
 )
 
 #: Takes the sets that are for the campaign's system and library.
 _AUTO = "auto"
 
-#: Why a setting is left out that every run has without it.
-_EVERYWHERE = "pinned to this value in every run, the default's too"
-_OPT_IN = "needs an opt-in, opt_in: ["
+#: Settings that are pinned: every run has them, the default's too.
+_EVERYWHERE = LeftOut("pinned to this value in every run, the default's too", matters=False)
 
 
 @dataclass(frozen=True)
@@ -40,57 +40,57 @@ class TriedFirst:
 
     Attributes:
         configuration: what is left of it; the default where nothing is.
-        left_out: settings that are not tried, as ``NAME=VALUE``, and why.
+        reasons: settings that are not tried, as ``NAME=VALUE``, and why.
         meant: of settings with an old spelling, as ``NAME=VALUE``, the value that is tried.
     """
 
     name: str
     configuration: Configuration
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, LeftOut] = field(default_factory=dict)
     meant: Mapping[str, str] = field(default_factory=dict)
 
     def plain(self) -> dict[str, object]:
         """As it is stored with the campaign."""
-        tried = dict(self.configuration)
-        plain = {"name": self.name, "tried": tried, "left_out": dict(self.left_out)}
+        plain = {"name": self.name, "tried": dict(self.configuration), "left_out": self.left_out}
         return {**plain, **({"meant": dict(self.meant)} if self.meant else {})}
 
     @property
-    def missing(self) -> Mapping[str, str]:
+    def left_out(self) -> dict[str, str]:
+        """Settings that are not tried, and why, in words."""
+        return {setting: reason.words for setting, reason in self.reasons.items()}
+
+    @property
+    def missing(self) -> dict[str, str]:
         """What no run of it has that would change what is measured, and why."""
-        no_matter = (_EVERYWHERE, NO_EFFECT)
-        return {what: why for what, why in self.left_out.items() if not why.startswith(no_matter)}
+        return {what: why.words for what, why in self.reasons.items() if why.matters}
 
     @property
     def words(self) -> str:
         """What becomes of it, for people: the reasons, then what is spelt otherwise."""
         if self.missing:
             what = "is tried first, without" if self.configuration else "is not tried"
-        elif not self.left_out:
+        elif not self.reasons:
             what = "is tried first, as it stands"
         elif self.configuration:
-            what = "is tried first, whole but for what changes nothing"
+            what = "is tried first, except for what changes nothing"
         else:
             what = "is not tried, since it changes nothing"
         meant = [
             f"  {setting} is tried as {value}, which is the same to the library"
             for setting, value in self.meant.items()
         ]
-        return "\n".join([f"baseline {self.name} {what}", *self._reasons(), *meant])
+        return "\n".join([f"{REFERENCE}{self.name} {what}", *self._reasons(), *meant])
 
     def _reasons(self) -> list[str]:
         """Why something is left out, and what; opt-ins as one list to be written."""
-        by_reason: dict[str, list[str]] = {}
-        asked: list[str] = []
-        for setting, reason in self.left_out.items():
-            if reason.startswith(_OPT_IN):
-                asked.append(reason.removeprefix(_OPT_IN).removesuffix("]"))
-                reason = _OPT_IN
-            by_reason.setdefault(reason, []).append(setting)
-        opt_in = f"{_OPT_IN}{', '.join(asked)}]"
+        settings: dict[str, list[str]] = {}
+        opt_in: dict[str, list[str]] = {}
+        for setting, reason in self.reasons.items():
+            settings.setdefault(reason.why, []).append(setting)
+            opt_in.setdefault(reason.why, []).extend(filter(None, [reason.opt_in]))
         return [
-            f"  {opt_in if reason == _OPT_IN else reason}: {', '.join(settings)}"
-            for reason, settings in by_reason.items()
+            f"  {LeftOut(why, ', '.join(opt_in[why])).words}: {', '.join(those)}"
+            for why, those in settings.items()
         ]
 
 
@@ -104,7 +104,8 @@ def as_listed(written: object) -> object:
         return (_AUTO,)
     if isinstance(written, str) or written is None:
         raise QuantityError(
-            f"{quote_value(written)} is no list of baselines", hint="write auto, or [NAME, NAME]"
+            f"{quote_value(written)} is no list of reference settings",
+            hint="write auto, or [NAME, NAME]",
         )
     return written
 
@@ -130,9 +131,7 @@ def choose_sets(
         return tuple(
             one for one in all_reference_settings().values() if one.is_for(system.name, library)
         )
-    found = {
-        name.removeprefix(PREFIX): _named(document, (key, i), name) for i, name in enumerate(names)
-    }
+    found = {strip_prefix(name): _named(document, (key, i), name) for i, name in enumerate(names)}
     return tuple(found.values())
 
 
@@ -168,7 +167,8 @@ def fit_sets(
     for one in sets:
         for variable, reader in one.elsewhere.items():
             if (variable, one.settings[variable]) in reasons:
-                reasons[variable, one.settings[variable]] = f"in no catalogue ({reader})"
+                reason = LeftOut(f"in no catalogue ({reader})")
+                reasons[variable, one.settings[variable]] = reason
     unmet = replace(larger, reasons=reasons)
     return tuple(fit_set(one.name, one.settings, space, barred, unmet) for one in sets)
 
@@ -214,29 +214,13 @@ def fit_set(
     larger = larger or GrownSpace(space)
     written, unmet = settings, larger.reasons
     settings = {v: larger.meant.get((v, value), value) for v, value in written.items()}
-    reasons: dict[str, str] = {}
-    for variable, wanted_value in settings.items():
-        why = unmet.get((variable, wanted_value), "")
-        reason = barred.get(variable) or _undeclared(space, variable, wanted_value, why)
-        if reason:
+    reasons: dict[str, LeftOut] = {}
+    for variable, value in settings.items():
+        bar = LeftOut(barred[variable]) if variable in barred else None
+        reason = bar or _undeclared(space, variable, value, unmet.get((variable, value)))
+        if reason is not None:
             reasons[variable] = reason
-    kept: dict[str, Value] = {}
-    for parameter in space.parameters:
-        wanted = {v: settings[v] for v in parameter.variables if v in settings.keys() - reasons}
-        if not wanted:
-            continue
-        value = _value_of(parameter, wanted)
-        if value is None:
-            reasons |= {v: unmet.get((v, w)) or _refused(space, parameter, w)
-                        for v, w in wanted.items()}  # fmt: skip
-        elif not space.active(parameter, kept):
-            reasons |= dict.fromkeys(wanted, f"it needs {condition_text(parameter)}")
-        else:
-            kept[parameter.name] = value
-    configuration = space.configuration(kept)
-    if problems := space.check(configuration):
-        reasons |= dict.fromkeys(configuration, problems[0])
-        configuration = Configuration()
+    configuration = _legal_part(space, settings, unmet, reasons)
     left_out = {f"{v}={written[v]}": reasons[v] for v in written if v in reasons}
     meant = {
         f"{v}={value}": settings[v]
@@ -244,6 +228,36 @@ def fit_set(
         if v in configuration and settings[v] != value
     }
     return TriedFirst(name, configuration, left_out, meant)
+
+
+def _legal_part(
+    space: Space,
+    settings: Mapping[str, str],
+    unmet: Mapping[tuple[str, str], LeftOut],
+    reasons: dict[str, LeftOut],
+) -> Configuration:
+    """What of settings is legal together; the reasons get those of the others."""
+    kept: dict[str, Value] = {}
+    for parameter in space.parameters:
+        wanted = {v: settings[v] for v in parameter.variables if v in settings.keys() - reasons}
+        if not wanted:
+            continue
+        value = _value_of(parameter, wanted)
+        if value is None:
+            for variable, word in wanted.items():
+                refusal = unmet.get((variable, word)) or _refused(space, parameter, word)
+                reasons[variable] = refusal
+        elif not space.active(parameter, kept):
+            condition = LeftOut(f"it needs {condition_text(parameter)}")
+            reasons |= dict.fromkeys(wanted, condition)
+        else:
+            kept[parameter.name] = value
+    configuration = space.configuration(kept)
+    problems = space.check(configuration)
+    if not problems:
+        return configuration
+    reasons |= dict.fromkeys(configuration, LeftOut(problems[0]))
+    return Configuration()
 
 
 def _value_of(parameter: Parameter, wanted: Mapping[str, str]) -> Value:
@@ -256,32 +270,29 @@ def _value_of(parameter: Parameter, wanted: Mapping[str, str]) -> Value:
     return value if value in parameter.values else None
 
 
-def _undeclared(space: Space, variable: str, value: str, why: str) -> str:
-    """Why no parameter that is searched has a variable; nothing where one has."""
+def _undeclared(space: Space, variable: str, value: str, why: LeftOut | None) -> LeftOut | None:
+    """Why no parameter that is searched has a variable; ``None`` where one has."""
     if variable in space.pinned:
-        same = space.pinned[variable] == value
-        return (
-            _EVERYWHERE
-            if same
-            else f"pinned to {quote_value(space.pinned[variable])} in every run"
-        )
+        pinned = space.pinned[variable]
+        same = pinned == value
+        return _EVERYWHERE if same else LeftOut(f"pinned to {quote_value(pinned)} in every run")
     if any(variable in parameter.variables for parameter in space.parameters):
-        return ""
+        return None
     for parameter in space.left_out.values():
         if variable in parameter.variables:
-            return f"{_OPT_IN}{parameter.name}]"
+            return LeftOut("needs an opt-in", opt_in=parameter.name)
     if any(variable in parameter.variables for parameter in space.declared.values()):
-        return "not searched by this campaign"
-    return why or f"not in the space {space.name}"
+        return LeftOut("not searched by this campaign")
+    return why or LeftOut(f"not in the space {space.name}")
 
 
-def _refused(space: Space, parameter: Parameter, wanted: str) -> str:
+def _refused(space: Space, parameter: Parameter, wanted: str) -> LeftOut:
     if len(parameter.variables) > 1:
-        return f"not among the choices of {parameter.name} in the space {space.name}"
+        return LeftOut(f"not among the choices of {parameter.name} in the space {space.name}")
     if wanted in {one.value for one in parameter.restricted}:
-        return f'{_OPT_IN}"{parameter.name}={wanted}"]'
+        return LeftOut("needs an opt-in", opt_in=f'"{parameter.name}={wanted}"')
     legal = ", ".join(value for value in parameter.values if value is not None)
-    return f"the space {space.name} has other values of {parameter.name} ({legal})"
+    return LeftOut(f"the space {space.name} has other values of {parameter.name} ({legal})")
 
 
 def set_remarks(
@@ -293,12 +304,13 @@ def set_remarks(
     """What is to be said of the sets before the campaign runs."""
     if not sets:
         where = system.name if system else "no system"
-        return (f"note: no baseline that is fit to try is known for {where} with {library}",)
+        of = f"{where} with {library}"
+        return (f"note: no reference settings that are fit to try are known for {of}",)
     said = []
     for one, part in zip(sets, tried, strict=True):
         if library not in one.baseline.libraries and not part.configuration:
             meant = ", ".join(one.baseline.libraries)
-            said.append(f"note: baseline {one.name} is not tried: it is for {meant}")
+            said.append(f"note: {REFERENCE}{one.name} is not tried: it is for {meant}")
             continue
         said += [f"note: {line}" for line in (part.words, *_warnings(one, system, library))]
     return tuple(said)
@@ -307,12 +319,14 @@ def set_remarks(
 def _warnings(one: ReferenceSettings, system: System | None, library: str) -> list[str]:
     found = one.baseline
     said = [
-        f"baseline {one.name}: {v} is yours to set: {what}" for v, what in found.fill_in.items()
+        f"{REFERENCE}{one.name}: {v} is yours to set: {what}" for v, what in found.fill_in.items()
     ]
     if library not in found.libraries:
-        said.append(f"baseline {one.name} is for {', '.join(found.libraries)}, not for {library}")
+        said.append(
+            f"{REFERENCE}{one.name} is for {', '.join(found.libraries)}, not for {library}"
+        )
     if system and found.systems and system.name not in found.systems:
-        said.append(f"baseline {one.name} is for {', '.join(found.systems)}, not {system.name}")
+        said.append(f"{REFERENCE}{one.name} is for {', '.join(found.systems)}, not {system.name}")
     return said
 
 

@@ -1,4 +1,4 @@
-"""A campaign's space with what its baselines need: values that it lacks, and variables.
+"""A campaign's space with what its reference settings need: values that it lacks, and variables.
 
 Only what a catalogue says is legal comes in; the rules of the space hold for it as for the rest.
 """
@@ -15,9 +15,9 @@ from commtune.spaces import Document, Kind, Parameter, Risk, Space
 from commtune.spaces.building import as_value
 from commtune.spaces.catalogue_facts import CatalogueFact, complete_document
 from commtune.spaces.conditions import KnownParameters, with_needs
+from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
 from commtune.spaces.customizing import in_order
-from commtune.spaces.growing_rules import with_value_in_rules
-from commtune.spaces.parameter import Restricted
+from commtune.spaces.parameter import Clause, Restricted, Value
 
 if TYPE_CHECKING:
     from commtune.spaces.catalogue import Variable
@@ -32,9 +32,26 @@ _BELOW = {
     "openmpi": ("ucx", "ucc", "libfabric"),
     "oneccl": ("libfabric",),
 }
-#: How reasons begin of what would change nothing in what a campaign measures.
-NO_EFFECT = "without effect here"
 _NOWHERE = Document(None, error_class=SpaceError)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Why a setting that somebody recommends is not tried.
+
+    Attributes:
+        opt_in: what the campaign would have to opt in to; empty for other reasons.
+        matters: whether a run with it would differ from one without.
+    """
+
+    why: str
+    opt_in: str = ""
+    matters: bool = True
+
+    @property
+    def words(self) -> str:
+        """The whole reason, for people."""
+        return f"{self.why}, opt_in: [{self.opt_in}]" if self.opt_in else self.why
 
 
 @dataclass(frozen=True)
@@ -49,13 +66,17 @@ class GrownSpace:
 
     space: Space
     added: tuple[tuple[str, str], ...] = ()
-    reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    reasons: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)
     meant: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def words(self, final: Space) -> str:
         """What came in and is in the space as it is searched, for people; empty for nothing."""
         kept = [f"{name}={value}" for name, value in self.added if _has(final, name, value)]
-        return f"note: for its baselines, the search also has {', '.join(kept)}" if kept else ""
+        return (
+            f"note: for its reference settings, the search also has {', '.join(kept)}"
+            if kept
+            else ""
+        )
 
 
 def grow_space(
@@ -74,36 +95,89 @@ def grow_space(
     written = dict.fromkeys(item for one in sets for item in one.items())
     facts = _facts(space.library) if any(n not in barred for n, _ in written) else {}
     meant = _meant(written, facts)
-    settings = dict.fromkeys((name, meant.get((name, v), v)) for name, v in written)
-    wanted = [(n, v) for n, v in settings if n not in barred and n not in space.pinned]
-    owners = {v: p for p in space.declared.values() for v in p.variables}
-    added: list[tuple[str, str]] = []
-    reasons: dict[tuple[str, str], str] = {}
-    new: dict[str, list[str]] = {}
-    for name, value in wanted:
-        owner, fact = owners.get(name), _fact(facts, name)
-        if owner is not None and not _takes_values(space, owner):
-            continue
-        if owner is not None and as_value(space.declared[owner.name], value) is not None:
-            continue
-        why = _unread(name, space.library) if fact is None else _illegal(fact, value)
-        if fact is not None and owner is None:
-            why = _unfit(fact.variable, one_node=one_node) or _doubled(facts, name, owners) or why
-        if why or fact is None:
-            reasons[name, value] = why
-        elif owner is not None:
-            space = _with_value(space, space.declared[owner.name], fact.variable, value)
-            added.append((name, value))
+    growth = _Growth(space, facts, one_node=one_node)
+    for name, value in dict.fromkeys((n, meant.get((n, v), v)) for n, v in written):
+        if name not in barred and name not in space.pinned:
+            growth.add(name, value)
+    growth.add_new_parameters()
+    added = tuple(one for one in growth.added if one not in growth.reasons)
+    return GrownSpace(growth.space, added, growth.reasons, meant)
+
+
+class _Growth:
+    """A space that gets settings one by one; what stays out has a reason."""
+
+    def __init__(
+        self, space: Space, facts: Mapping[str, CatalogueFact], *, one_node: bool
+    ) -> None:
+        self.space = space
+        self.added: list[tuple[str, str]] = []
+        self.reasons: dict[tuple[str, str], LeftOut] = {}
+        self._facts = facts
+        self._one_node = one_node
+        self._owners = {v: p for p in space.declared.values() for v in p.variables}
+        self._new: dict[str, list[str]] = {}
+
+    def add(self, name: str, value: str) -> None:
+        """A value for a variable that the space has, or notes a variable that it lacks."""
+        owner, fact = self._owners.get(name), _fact(self._facts, name)
+        if owner is not None and self._has_or_refuses(owner, value):
+            return
+        reason = self._refusal(name, value, fact, is_new=owner is None)
+        if reason is not None or fact is None:
+            self.reasons[name, value] = reason or LeftOut("")
+        elif owner is None:
+            self._new.setdefault(name, []).append(value)
         else:
-            new.setdefault(name, []).append(value)
-    for name, values in new.items():
+            declared = self.space.declared[owner.name]
+            self.space = _with_value(self.space, declared, fact.variable, value)
+            self.added.append((name, value))
+
+    def _has_or_refuses(self, owner: Parameter, value: str) -> bool:
+        if not _takes_values(self.space, owner):
+            return True
+        return as_value(self.space.declared[owner.name], value) is not None
+
+    def _refusal(
+        self, name: str, value: str, fact: CatalogueFact | None, *, is_new: bool
+    ) -> LeftOut | None:
+        if fact is None:
+            return _unread(name, self.space.library)
+        if is_new:
+            unfit = _unfit(fact.variable, one_node=self._one_node)
+            if unfit is not None:
+                return unfit
+            if doubled := _doubled(self._facts, name, self._owners):
+                return LeftOut(doubled)
+        illegal = _illegal(fact, value)
+        return LeftOut(illegal) if illegal else None
+
+    def add_new_parameters(self) -> None:
+        """The variables that the space lacks, with the conditions that they need."""
+        for name, values in self._new.items():
+            try:
+                written = _written(name, values, self._facts)
+                self.space = self.space.customized(extend=[written])
+                self.added += [(name, value) for value in values]
+            except DocumentError as error:
+                self._leave_out(name, values, error)
+        known = KnownParameters({**self.space.declared}, self.space.pinned)
+        for name in self._new:
+            parameter = self.space.declared.get(name)
+            if parameter is not None:
+                self._set_conditions(parameter, known)
+
+    def _set_conditions(self, parameter: Parameter, known: KnownParameters) -> None:
+        """The conditions that the catalogue says; without the parameter if it never acts."""
         try:
-            space = space.customized(extend=[_written(name, values, facts)])
-            added += [(name, value) for value in values]
+            changed = with_needs(parameter, self._facts, known, lambda m, h: SpaceError(m, hint=h))
         except DocumentError as error:
-            reasons |= {(name, value): error.message for value in values}
-    space = _with_conditions(space, new, facts, reasons)
-    return GrownSpace(space, tuple(one for one in added if one not in reasons), reasons, meant)
+            self._leave_out(parameter.name, parameter.settings, error)
+            changed = replace(parameter, values=())
+        self.space = _replaced(self.space, changed)
+
+    def _leave_out(self, name: str, values: Iterable[str], error: DocumentError) -> None:
+        self.reasons |= {(name, value): LeftOut(error.message) for value in values}
 
 
 def _facts(library: str) -> dict[str, CatalogueFact]:
@@ -158,29 +232,31 @@ def _takes_values(space: Space, owner: Parameter) -> bool:
     return owner.kind is not Kind.GROUP and owner.name not in space.retired
 
 
-def _unread(name: str, library: str) -> str:
+def _unread(name: str, library: str) -> LeftOut:
     from commtune.spaces.catalogue import look_up
 
     answer = look_up(name)
     if library in {catalogue.library for catalogue in answer.undescribed}:
-        return f"the catalogue of {library} does not describe it"
+        return LeftOut(f"the catalogue of {library} does not describe it")
     readers = [entry.catalogue.library for entry in answer.known]
     if readers:
-        return f"{NO_EFFECT}: read by {' and '.join(readers)}, not by {library}"
-    return "in no catalogue, so that nobody can say what is legal"
+        read = f"read by {' and '.join(readers)}, not by {library}"
+        return LeftOut(f"without effect here: {read}", matters=False)
+    return LeftOut("in no catalogue, so that nobody can say what is legal")
 
 
-def _unfit(variable: Variable, *, one_node: bool) -> str:
+def _unfit(variable: Variable, *, one_node: bool) -> LeftOut | None:
     """Why a variable that the space lacks stays out, whatever its value."""
     from commtune.spaces.catalogue import Danger, Level, Role, Scope
 
     if Danger.HARM_TO_OTHERS in variable.dangers or variable.level is Level.FORBIDDEN:
-        return "may harm others on the machine; only your own `extend` brings it in"
+        return LeftOut("may harm others on the machine; only your own `extend` brings it in")
     if variable.role is not Role.TUNE:
-        return f"not searched ({variable.role}: {variable.role.meaning})"
+        return LeftOut(f"not searched ({variable.role}: {variable.role.meaning})")
     if one_node and variable.scope is Scope.BETWEEN:
-        return f"{NO_EFFECT}: it acts between nodes, and this campaign is on one"
-    return ""
+        why = "without effect here: it acts between nodes, and this campaign is on one"
+        return LeftOut(why, matters=False)
+    return None
 
 
 def _illegal(fact: CatalogueFact, value: str) -> str:
@@ -234,27 +310,6 @@ def _written(
     return filled
 
 
-def _with_conditions(
-    space: Space,
-    names: Iterable[str],
-    facts: Mapping[str, CatalogueFact],
-    reasons: dict[tuple[str, str], str],
-) -> Space:
-    """The space with what its new parameters need as conditions, without those that never act."""
-    known = KnownParameters({**space.declared}, space.pinned)
-    for name in names:
-        parameter = space.declared.get(name)
-        if parameter is None:
-            continue
-        try:
-            changed = with_needs(parameter, facts, known, lambda m, h: SpaceError(m, hint=h))
-            space = _replaced(space, changed)
-        except DocumentError as error:
-            reasons |= {(name, value): error.message for value in parameter.settings}
-            space = _replaced(space, replace(parameter, values=()))
-    return space
-
-
 def _with_value(space: Space, parameter: Parameter, variable: Variable, value: str) -> Space:
     """The space with one more value of a parameter, and rules that know it."""
     number = int(value) if value.lstrip("-").isdigit() else None
@@ -274,7 +329,7 @@ def _with_value(space: Space, parameter: Parameter, variable: Variable, value: s
         numbers={v: numbers[v] for v in order if v in numbers},
         restricted=(*parameter.restricted, *([risk] if careful else [])),
     )
-    return with_value_in_rules(_replaced(space, changed), changed, value)
+    return _with_value_in_rules(_replaced(space, changed), changed, value)
 
 
 def _replaced(space: Space, parameter: Parameter) -> Space:
@@ -295,3 +350,68 @@ def _has(space: Space, name: str, value: str) -> bool:
         for parameter in space.parameters
         for v in parameter.values
     )
+
+
+def _with_value_in_rules(space: Space, parameter: Parameter, value: str) -> Space:
+    """The space with rules that know a value which a parameter has got.
+
+    They are stored with the values that they were made for. Of a number, its neighbours decide; a
+    rule that holds for every value holds for the new one. In doubt, nothing becomes legal by it.
+    """
+    return replace(
+        space,
+        parameters=tuple(_dependent(p, parameter, value) for p in space.parameters),
+        left_out={n: _dependent(p, parameter, value) for n, p in space.left_out.items()},
+        constraints=tuple(
+            _with_value_in_constraint(c, parameter, value) for c in space.constraints
+        ),
+    )
+
+
+def _dependent(dependent: Parameter, parameter: Parameter, value: str) -> Parameter:
+    if parameter.name not in dependent.depends_on:
+        return dependent
+    clauses = tuple(_clause(c, parameter, value, strict=False) for c in dependent.when)
+    return replace(dependent, when=clauses)
+
+
+def _with_value_in_constraint(
+    constraint: Constraint, parameter: Parameter, value: str
+) -> Constraint:
+    if parameter.name not in constraint.names:
+        return constraint
+    match constraint:
+        case Forbidden():
+            clause = _clause(constraint.clause, parameter, value, strict=True)
+            return replace(constraint, clause=clause)
+        case AtMost() | ProductAtMost():
+            numbers = {**constraint.numbers, parameter.name: parameter.numbers}
+            return replace(constraint, numbers=numbers)
+    return constraint
+
+
+def _clause(clause: Clause, parameter: Parameter, value: str, *, strict: bool) -> Clause:
+    """A clause with the value where it belongs into it.
+
+    Args:
+        strict: whether one neighbour in it is enough; else all of them must be.
+    """
+    allowed = clause.allowed.get(parameter.name)
+    if allowed is None or not _belongs(allowed, parameter, value, strict=strict):
+        return clause
+    return Clause({**clause.allowed, parameter.name: allowed | {value}})
+
+
+def _belongs(
+    allowed: Collection[Value], parameter: Parameter, value: str, *, strict: bool
+) -> bool:
+    others = [v for v in parameter.settings if v != value]
+    if all(v in allowed for v in others):
+        return True
+    if value not in parameter.numbers:
+        return False
+    number = parameter.numbers[value]
+    below = [v for v in others if v in parameter.numbers and parameter.numbers[v] < number]
+    above = [v for v in others if v in parameter.numbers and parameter.numbers[v] > number]
+    near = [v in allowed for v in (*below[-1:], *above[:1])]
+    return bool(near) and (any(near) if strict else all(near))

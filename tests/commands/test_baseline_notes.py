@@ -14,5 +14,5 @@ from commtune.systems.reference_settings import find_reference_settings
 )
 def test_a_set_for_another_library_is_said(library: str, said: bool) -> None:
     found = list(set_notes(find_reference_settings("lumi-docs-mpi"), [library]))
-    message = f"baseline:lumi-docs-mpi is for cray-mpich, and these runs use {library}"
+    message = f"reference:lumi-docs-mpi is for cray-mpich, and these runs use {library}"
     assert [line.startswith(message) for line in found] == [True] * said

@@ -15,7 +15,7 @@ from commtune.spaces.catalogue import list_libraries, load_catalogue
 
 def said(name: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What is printed, as one line."""
-    explain.run(name, json_output=False)
+    explain.spaces_explain_command(name, json_output=False)
     return " ".join(capsys.readouterr().out.split())
 
 
@@ -124,24 +124,24 @@ def test_a_wrong_name_is_told_the_right_one(
 )  # fmt: skip
 def test_an_unknown_name_gets_the_nearest(name: str, near: str) -> None:
     with pytest.raises(UnknownName) as caught:
-        explain.run(name, json_output=False)
+        explain.spaces_explain_command(name, json_output=False)
     assert caught.value.hint.removeprefix("nearest: ").split(", ")[0] == near
 
 
 def test_a_name_like_none() -> None:
     with pytest.raises(UnknownName, match="knows no variable 'HOME'") as caught:
-        explain.run("HOME", json_output=False)
+        explain.spaces_explain_command("HOME", json_output=False)
     assert "nearest" not in caught.value.hint
 
 
 def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    explain.run("NCCL_NVLS_ENABLE", json_output=True)
+    explain.spaces_explain_command("NCCL_NVLS_ENABLE", json_output=True)
     data = json.loads(capsys.readouterr().out)
     (entry,) = [e for e in data["known"] if e["library"] == "nccl"]
     assert entry["history"] == {"2.17.1": "1", "2.18.1": "2"}
     assert entry["level"] == "caution" and entry["documented"] is True
     assert entry["checked"]["newest"] == "2.30.7"
-    explain.run("NCCL_NVLS_DISABLE", json_output=True)
+    explain.spaces_explain_command("NCCL_NVLS_DISABLE", json_output=True)
     data = json.loads(capsys.readouterr().out)
     assert data["known"] == []
     assert data["not_read"][0]["use"] == ["NCCL_NVLS_ENABLE"]
@@ -172,7 +172,7 @@ def test_a_library_is_told_by_a_line_for_each_of_its_variables(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in ("intel-mpi", "Intel MPI"):
-        explain.run(name, json_output=False)
+        explain.spaces_explain_command(name, json_output=False)
         header, *rows, blank, last = capsys.readouterr().out.splitlines()
         assert header.split()[:3] == ["variable", "default", "mind"]
         file = load_catalogue("intel-mpi")
@@ -188,11 +188,11 @@ def test_a_pattern_is_told_by_a_line_for_each_name_that_fits(
     assert "UCX_RNDV_SCHEME auto caution How the data of a rendezvous moves" in text
     assert "1 variable of UCX" in text
     assert "variable library default" in said("*BUFFSIZE", capsys)
-    explain.run("UCX_*RNDV_SCH*", json_output=True)
+    explain.spaces_explain_command("UCX_*RNDV_SCH*", json_output=True)
     (one,) = json.loads(capsys.readouterr().out)
     assert (one["name"], one["library"], one["default"]) == ("UCX_RNDV_SCHEME", "ucx", "auto")
     with pytest.raises(UnknownName, match="no variable 'UCX_NOTHING\\*'"):
-        explain.run("UCX_NOTHING*", json_output=False)
+        explain.spaces_explain_command("UCX_NOTHING*", json_output=False)
 
 
 def test_a_setting_is_told_as_its_variable(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,5 +203,5 @@ def test_a_setting_is_told_as_its_variable(capsys: pytest.CaptureFixture[str]) -
 def test_a_name_as_tools_of_the_library_write_it_leads_to_the_variable() -> None:
     for name, meant in (("btl", "OMPI_MCA_btl"), ("rndv_scheme", "UCX_RNDV_SCHEME")):
         with pytest.raises(UnknownName) as error:
-            explain.run(name, json_output=False)
+            explain.spaces_explain_command(name, json_output=False)
         assert error.value.hint.startswith(f"nearest: {meant}")

@@ -32,20 +32,20 @@ parameters:
 
 
 def shown(name: str, capsys: pytest.CaptureFixture[str]) -> str:
-    command.show_space(name, json_output=False)
+    command.spaces_show_command(name, json_output=False)
     return capsys.readouterr().out
 
 
 def test_spaces_for_a_library(capsys: pytest.CaptureFixture[str]) -> None:
-    command.show_spaces("oneccl", json_output=True)
+    command.spaces_list_command("oneccl", json_output=True)
     found = [space["name"] for space in json.loads(capsys.readouterr().out)]
     assert found == ["oneccl", "oneccl-quick", "oneccl-thorough"]
-    command.show_spaces(None, json_output=False)
+    command.spaces_list_command(None, json_output=False)
     said = capsys.readouterr().out
     assert said.count("\n") == len(list_presets()) + 3
     assert "commtune spaces show NAME" in said
     with pytest.raises(UnknownName) as error:
-        command.show_spaces("ncl", json_output=False)
+        command.spaces_list_command("ncl", json_output=False)
     assert error.value.hint == "nearest: nccl"
 
 

@@ -20,41 +20,44 @@ def here(tmp_path: Path) -> CommandLine:
 
 
 def test_all_are_listed(here: CommandLine) -> None:
-    said = here("systems", "baselines")
+    said = here("systems", "reference-settings")
     assert (said.code, said.err) == (0, "")
     assert all(name in said.out for name in all_reference_settings())
-    found = json.loads(here("systems", "baselines", "--json").out)
+    found = json.loads(here("systems", "reference-settings", "--json").out)
     assert [one["name"] for one in found] == list(all_reference_settings())
 
 
 def test_those_of_a_system_in_full(here: CommandLine) -> None:
-    said = here("systems", "baselines", "alps")
+    said = here("systems", "reference-settings", "alps")
     assert said.code == 0
     assert "cscs-alps-uenv-nccl: " in said.out
     assert "NCCL_NET=AWS Libfabric" in said.out
     assert "not to be tried as it stands" in said.out
     assert "lumi" not in said.out
-    found = json.loads(here("systems", "baselines", "alps", "--json").out)
+    found = json.loads(here("systems", "reference-settings", "alps", "--json").out)
     assert {"alps"} == {system for one in found for system in one["systems"]}
     assert found[0]["environment"] and found[0]["source"].startswith("repository")
 
 
 def test_a_system_without_any_and_one_that_nobody_knows(here: CommandLine) -> None:
-    none = here("systems", "baselines", "neuron")
-    assert (none.code, none.out) == (0, "no baseline is known for neuron\n")
-    wrong = here("systems", "baselines", "polari")
+    none = here("systems", "reference-settings", "neuron")
+    assert (none.code, none.out) == (0, "no reference settings are known for neuron\n")
+    wrong = here("systems", "reference-settings", "polari")
     assert wrong.code == 2
     assert "nearest: polaris" in wrong.err
 
 
 def test_one_by_its_name(here: CommandLine) -> None:
-    said = here("systems", "baselines", "aws-p5")  # for no system that has a name
+    said = here("systems", "reference-settings", "aws-p5")  # for no system that has a name
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith("aws-p5: ")
     assert "    on p5, p5e, p6-b300 and later instances, for nccl\n" in said.out
     assert "not to be tried as it stands: " in said.out
+    assert here("systems", "reference-settings", "reference:aws-p5").out == said.out
+    # The names of before work, and no help lists them.
     assert here("systems", "baselines", "baseline:aws-p5").out == said.out
-    wrong = here("systems", "baselines", "aws-p4")
+    assert "baselines" not in here("systems", "--help").out
+    wrong = here("systems", "reference-settings", "aws-p4")
     assert (wrong.code, wrong.out) == (2, "")
     assert "nearest: aws-p4d" in wrong.err
 
@@ -98,9 +101,9 @@ def test_a_campaign_tries_them_first_and_keeps_what_it_did(commtune: CommandLine
     commtune.write(SMALL + declared)
     said = commtune("tune", "campaign.yaml", "--json")
     assert said.code == 0, said.err
-    assert f"baseline {EAGER} is tried first, as it stands" in said.err
+    assert f"reference:{EAGER} is tried first, as it stands" in said.err
     brought = "MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD=1000000, MPIR_CVAR_CH4_IPC_GPU_ENGINE_TYPE="
-    assert f"note: for its baselines, the search also has {brought}" in said.err
+    assert f"note: for its reference settings, the search also has {brought}" in said.err
     again = commtune("tune", "campaign.yaml", "--json")  # the same question: it just goes on
     assert again.code == 0, again.err
     ((settings,),) = commtune.query("SELECT settings FROM campaigns")

@@ -51,7 +51,7 @@ def test_the_numbers() -> None:
 
 def test_what_an_unknown_name_is_told() -> None:
     with pytest.raises(UnknownName) as caught:
-        explain.run("UCX_RNDV_SCHME", json_output=False)
+        explain.spaces_explain_command("UCX_RNDV_SCHME", json_output=False)
     assert f"commtune: {caught.value.message}\n  {caught.value.hint}\n" in TEXT
 
 

@@ -189,5 +189,5 @@ def test_a_set_on_top_of_two_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_name_is_told_the_nearest() -> None:
     with pytest.raises(UnknownName) as error:
         find_reference_settings("baseline:cscs-alps-uenv-ncll")
-    assert "no baseline is called 'cscs-alps-uenv-ncll'" in error.value.message
+    assert "no reference settings are called 'cscs-alps-uenv-ncll'" in error.value.message
     assert "cscs-alps-uenv-nccl" in error.value.hint

@@ -113,7 +113,7 @@ def test_links_need_gpus(tmp_path: Path) -> None:
 
 def test_a_system_where_pbs_runs_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path, BY_PBS)
-    command.show_system(str(file), json_output=False)
+    command.systems_show_command(str(file), json_output=False)
     shown = capsys.readouterr().out
     assert "PBS: described only, commtune submits to Slurm" in shown
     assert "queue prod" in shown
@@ -146,7 +146,7 @@ def test_gpus_at_a_switch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     # All that a GPU has goes to any other one, and not so much to each.
     assert path_bandwidth(system, 0, 2) == injection_bandwidth(system, 0) == 150 * 10**9
     assert direct_bandwidth(system, 0, 2) == 0
-    command.show_system(str(file), json_output=False)
+    command.systems_show_command(str(file), json_output=False)
     shown = capsys.readouterr().out
     assert "each to the switch: 3 x 400 Gb/s (50 GB/s) [me]" in shown
     alltoall = next(line for line in shown.splitlines() if "alltoall " in line)
@@ -179,28 +179,28 @@ def test_bandwidths_are_shown_in_both_units() -> None:
 
 
 def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    command.show_systems(json_output=False)
+    command.systems_list_command(json_output=False)
     table, _, more = capsys.readouterr().out.partition("\n\n")
     assert "commtune systems show NAME" in more
     assert [line.split()[0] for line in table.splitlines()[1:]] == [
         "alps", "aurora", "delta", "dgx-a100", "dgx-h100", "dgx-h200", "frontier", "lassen",
         "leonardo", "lumi", "neuron", "perlmutter", "summit",
     ]  # fmt: skip
-    command.show_system("leonardo", json_output=False)
+    command.systems_show_command("leonardo", json_output=False)
     shown = capsys.readouterr().out
     for part in ("read, not measured", "sources disagree", "not known", "guarded", "800"):
         assert part in shown
     assert max(map(len, shown.splitlines())) <= 105
     assert shown.endswith(
-        "more\n    2 sets of variables for it: commtune systems baselines leonardo\n"
+        "more\n    2 sets of variables for it: commtune systems reference-settings leonardo\n"
         "    8 findings of papers: commtune findings --system leonardo\n"
     )
-    command.show_system("lumi", json_output=True)
+    command.systems_show_command("lumi", json_output=True)
     assert json.loads(capsys.readouterr().out)["gpus"]["count"] == 8
 
 
 def test_the_command_shows_what_operations_could_reach(capsys: pytest.CaptureFixture[str]) -> None:
-    command.show_system("lumi", json_output=False)
+    command.systems_show_command("lumi", json_output=False)
     shown = capsys.readouterr().out
     rows = [line.split() for line in shown.splitlines()]
     assert ["0", "-", "1600", "400", "400", "400", "400", "800", "800", "2800"] in rows
@@ -210,7 +210,7 @@ def test_the_command_shows_what_operations_could_reach(capsys: pytest.CaptureFix
     assert "alltoall inside a node, all that a die sends" in shown  # where sources disagree
     assert "ports of the GPUs 0, 0, 1, 1, 2, 2, 3, 3" in " ".join(shown.split())
     assert max(map(len, shown.splitlines())) <= 105
-    command.show_system("lumi", json_output=True)
+    command.systems_show_command("lumi", json_output=True)
     nominal = json.loads(capsys.readouterr().out)["nominal"]
     (found,) = [n for n in nominal if n["operation"] == "alltoall" and n["nodes"] == 1]
     assert found["busbw_Bps"] == 87.5e9 and found["limit_Bps"] == 131.25e9
@@ -220,7 +220,7 @@ def test_the_command_shows_what_operations_could_reach(capsys: pytest.CaptureFix
 def test_the_tables_in_the_reference_are_what_the_command_says(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command.show_system(name, json_output=False)
+    command.systems_show_command(name, json_output=False)
     shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
     begin = next(i for i, line in enumerate(shown) if line.startswith("operation"))
     page = Path(__file__).parents[2] / "docs" / "nominal.md"
@@ -234,7 +234,7 @@ def test_a_system_without_gpus_or_links(
         line for line in PLAIN.splitlines(True)
         if not line.startswith(("gpus:", "links:", "  - {pairs"))
     ]  # fmt: skip
-    command.show_system(str(written(tmp_path, "".join(kept))), json_output=False)
+    command.systems_show_command(str(written(tmp_path, "".join(kept))), json_output=False)
     shown = capsys.readouterr().out
     assert "a rank a node, in host memory" in shown
     allreduce = next(line for line in shown.splitlines() if "allreduce " in line)
@@ -253,16 +253,16 @@ def test_ports_of_gpus_must_be_there(tmp_path: Path) -> None:
 
 def test_the_command_checks_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good = written(tmp_path, PLAIN)
-    command.validate_systems([good], json_output=False)
+    command.systems_validate_command([good], json_output=False)
     assert capsys.readouterr().out == f"{good}: ok\n"
     bad = tmp_path / "bad.yaml"
     bad.write_text(PLAIN.replace("cores: 4", "cores: 4, sokets: 1"), encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
-        command.validate_systems([good, bad], json_output=False)
+        command.systems_validate_command([good, bad], json_output=False)
     assert ended.value.code == 2
     assert "nearest: sockets" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        command.validate_systems([bad], json_output=True)
+        command.systems_validate_command([bad], json_output=True)
     (result,) = json.loads(capsys.readouterr().out)
     assert result["ok"] is False and result["hint"] == "nearest: sockets"
 
@@ -271,13 +271,13 @@ def test_placeholders_are_said_until_they_are_corrected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = written(tmp_path, PLAIN)
-    command.validate_systems([file], json_output=False)
+    command.systems_validate_command([file], json_output=False)
     assert capsys.readouterr().out == f"{file}: ok\n"
     draft = PLAIN.replace("  me: I looked\n", "  me: I looked\n  placeholder: not found\n")
     draft = draft.replace("topology: one switch, source: me", "topology: x, source: placeholder")
     draft = draft.replace("100 Gb/s, source: me}\nnet", "1 Gb/s, source: [me, placeholder]}\nnet")
     file = written(tmp_path, draft)
-    command.validate_systems([file], json_output=False)
+    command.systems_validate_command([file], json_output=False)
     assert capsys.readouterr().out == f"{file}: ok, but placeholders stand in nics, network\n"
-    command.show_system(str(file), json_output=False)
+    command.systems_show_command(str(file), json_output=False)
     assert "\nplaceholders stand in nics, network: to be" in capsys.readouterr().out

@@ -50,7 +50,7 @@ def test_what_the_space_has_is_tried_after_what_the_file_lists() -> None:
         Configuration({"NCCL_NET_GDR_LEVEL": "PHB", "NCCL_PROTO": "^LL128"}),
     )
     (said,) = spec.remarks
-    assert "baseline cscs-alps-uenv-nccl is tried first, without" in said
+    assert "reference:cscs-alps-uenv-nccl is tried first, without" in said
     (tried,) = spec.reference_settings
     every = {
         f"{n}={v}" for n, v in all_reference_settings()["cscs-alps-uenv-nccl"].settings.items()
@@ -112,7 +112,9 @@ def test_auto_without_any_says_so() -> None:
     head = "campaign: 1\nname: b\nspace: nccl\nslurm: {account: a}\nsystem: neuron\n"
     spec = campaign("baselines: auto\n", head)
     assert spec.plan.first == ()
-    assert spec.remarks == ("note: no baseline that is fit to try is known for neuron with nccl",)
+    assert spec.remarks == (
+        "note: no reference settings that are fit to try are known for neuron with nccl",
+    )
 
 
 def test_sets_that_come_to_the_same_are_tried_once() -> None:
@@ -125,16 +127,20 @@ def test_a_set_for_another_library_and_system_is_said() -> None:
     head = "campaign: 1\nname: b\nspace: rccl\nslurm: {account: a}\nsystem: lumi\n"
     said = "\n".join(campaign("baselines: [olcf-frontier-rccl, isambard-ai]\n", head).remarks)
     assert "NCCL_NET_PLUGIN is yours to set: path of librccl-net.so" in said
-    assert "baseline isambard-ai is for nccl, not for rccl" in said
-    assert "baseline olcf-frontier-rccl is for frontier, not lumi" in said
+    assert "reference:isambard-ai is for nccl, not for rccl" in said
+    assert "reference:olcf-frontier-rccl is for frontier, not lumi" in said
 
 
 @pytest.mark.parametrize(
     ("written", "words", "hint"),
     [
         ("auto", "needs to know the system", "system: NAME"),
-        ("[cscs-vetnodes]", "no baseline is called 'cscs-vetnodes'", "nearest: cscs-vetnode"),
-        ("cscs-vetnode", "is no list of baselines", "[NAME, NAME]"),
+        (
+            "[cscs-vetnodes]",
+            "no reference settings are called 'cscs-vetnodes'",
+            "nearest: cscs-vetnode",
+        ),
+        ("cscs-vetnode", "is no list of reference settings", "[NAME, NAME]"),
         ("[nersc-perlmutter-nccl]", "not to be tried as it stands: FI_MR_CACHE_MONITOR", "first"),
     ],
 )
@@ -200,6 +206,6 @@ def test_a_guard_of_the_environment_takes_its_part_only() -> None:
         replace(spec, plan=plan, reference_settings=(tried,)), {"NCCL_NVLS_ENABLE": "0"}
     )
     assert cut.plan.first == (Configuration({"NCCL_IB_TIMEOUT": "20"}),)
-    words = "in the space that is left, baseline x is tried first, without\n  "
+    words = "in the space that is left, reference:x is tried first, without\n  "
     assert words in cut.remarks[-1]
     assert cut.remarks[-1].endswith(": NCCL_NVLS_ENABLE=1")

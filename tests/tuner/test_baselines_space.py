@@ -116,8 +116,8 @@ def test_a_value_that_the_preset_lacks_is_tried_first() -> None:
     assert spec.plan.space.key != plain.plan.space.key == campaign("").plan.space.key
     assert spec.plan.space.key == campaign(SET).plan.space.key
     assert spec.remarks == (
-        "note: baseline alcf-aurora-mpich-eager is tried first, as it stands",
-        f"note: for its baselines, the search also has {EAGER}=1000000",
+        "note: reference:alcf-aurora-mpich-eager is tried first, as it stands",
+        f"note: for its reference settings, the search also has {EAGER}=1000000",
     )
 
 
@@ -191,12 +191,12 @@ def test_what_no_catalogue_calls_legal_and_harmless_stays_out(
 ) -> None:
     larger = grown_nccl({name: value})
     assert larger.space == load_space("nccl-node")
-    assert re.match(why, larger.reasons[name, value])
+    assert re.match(why, larger.reasons[name, value].words)
 
 
 def test_what_acts_between_nodes_only_stays_out_of_a_campaign_on_one() -> None:
     larger = grown_nccl({"FI_CXI_DEFAULT_CQ_SIZE": "131072"}, one_node=True)
-    assert "acts between nodes" in larger.reasons["FI_CXI_DEFAULT_CQ_SIZE", "131072"]
+    assert "acts between nodes" in larger.reasons["FI_CXI_DEFAULT_CQ_SIZE", "131072"].words
 
 
 def test_what_may_hang_needs_the_opt_in_that_is_named() -> None:

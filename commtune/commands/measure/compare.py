@@ -41,7 +41,7 @@ def compare_command(
     a: Annotated[
         str,
         typer.Argument(
-            help="default, a profile, 'NAME=VALUE NAME=VALUE', @FILE, or baseline:NAME"
+            help="default, a profile, 'NAME=VALUE NAME=VALUE', @FILE, or reference:NAME"
         ),
     ],
     b: Annotated[str, typer.Argument(help="the same")],

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import typer
 
 from commtune.commands.options import JsonOption
-from commtune.commands.reference import explain_many
 from commtune.documents.nearest import quote_value
 from commtune.errors import UnknownName
+from commtune.formatting import format_count, format_table, wrap_text
 from commtune.spaces import Space, list_presets, load_space
 from commtune.spaces.catalogue import (
     Catalogue,
@@ -22,15 +22,18 @@ from commtune.spaces.catalogue import (
     NotRead,
     Variable,
     list_libraries,
+    load_catalogue,
     look_up,
     nearest_names,
 )
 from commtune.spaces.catalogue.wording import (
+    brief_text,
     by_version,
     care_text,
     danger_text,
     default_text,
     known_text,
+    mind_text,
     needs_text,
     range_text,
     read_as_text,
@@ -41,45 +44,9 @@ from commtune.spaces.catalogue.wording import (
 )
 from commtune.spaces.loading import preset_text
 
-_WIDTH = 96
+_HEADER = ("variable", "library", "default", "mind", "what it does")
+_LONGEST = 24  # letters of a default that a table shows
 _INDENT = 14  # of what stands beside a label
-
-
-def run(name: str, *, json_output: bool) -> None:
-    """Prints all that is known of a variable; of several, as of a whole library, a line each.
-
-    Args:
-        name: of a variable or a library, or a pattern with ``*``; ``=VALUE`` may stand behind it.
-
-    Raises:
-        UnknownName: no catalogue and no shipped space knows the name; the nearest names are told.
-    """
-    name = name.strip().removeprefix("export ").partition("=")[0].strip()
-    answer = look_up(name)
-    names = dict.fromkeys([name, *(entry.name for entry in answer.known)])
-    searched = [found for spelled in names for found in _searched(spelled)]
-    if not answer and not searched:
-        several = explain_many.find_described(name)
-        if not several:
-            raise _unknown(name)
-        explain_many.run(several, json_output=json_output)
-        return
-    if json_output:
-        print(json.dumps(_plain(answer, searched), indent=2))
-        return
-    parts = [_known(entry, name) for entry in answer.known]
-    parts += [_not_read(entry, name) for entry in answer.not_read]
-    parts += [
-        f"{name} ({file.title})\n  {file.title} reads it, but the catalogue does not describe it."
-        for file in answer.undescribed
-    ]
-    parts += [
-        f"{file.title} says of {name}\n" + "\n".join(_wrapped(interaction.rule))
-        for file, _, interaction in answer.elsewhere
-    ]
-    if answer.known or searched:
-        parts.append("\n".join(_row("searched in", _spaces(searched) or "no shipped space")))
-    print("\n\n".join(parts))
 
 
 def _unknown(name: str) -> UnknownName:
@@ -100,12 +67,12 @@ def _known(entry: KnownVariable, asked: str) -> str:
         title += f": {catalogue.parts[variable.part].title}"
     lines = [f"{entry.name} ({title})"]
     if asked != entry.name:
-        lines += _wrapped(f"{asked} is another name for it.")
-    lines += _wrapped(variable.meaning)
+        lines.append(_paragraph(f"{asked} is another name for it."))
+    lines.append(_paragraph(variable.meaning))
     for label, text in _facts(variable, catalogue):
-        lines += _row(label, text)
+        lines.append(_row(label, text))
     for key, interaction in entry.interactions.items():
-        lines += _row("with others", _interaction(key, interaction, entry.name))
+        lines.append(_row("with others", _interaction(key, interaction, entry.name)))
     return "\n".join(lines)
 
 
@@ -149,8 +116,9 @@ def _interaction(key: str, interaction: Interaction, name: str) -> str:
 
 def _not_read(entry: NotRead, name: str) -> str:
     lines = [f"{name} is not a variable of {entry.catalogue.title}: {entry.entry.what.meaning}"]
-    lines += _wrapped(entry.entry.truth)
-    lines += _row("right name", ", ".join(entry.entry.use)) if entry.entry.use else []
+    lines.append(_paragraph(entry.entry.truth))
+    if entry.entry.use:
+        lines.append(_row("right name", ", ".join(entry.entry.use)))
     return "\n".join(lines)
 
 
@@ -185,20 +153,12 @@ def _spaces(searched: Iterable[tuple[Space, str]]) -> str:
     return "; ".join(f"{', '.join(spaces)} ({how})" for how, spaces in names.items())
 
 
-def _wrapped(text: str) -> list[str]:
-    words = " ".join(text.split())
-    return textwrap.wrap(
-        words, _WIDTH, initial_indent="  ", subsequent_indent="  ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+def _row(label: str, text: str) -> str:
+    return wrap_text(text, first=f"  {label:<{_INDENT - 2}}", indent=" " * _INDENT)
 
 
-def _row(label: str, text: str) -> list[str]:
-    words = " ".join(text.split())
-    return textwrap.wrap(
-        words, _WIDTH, initial_indent=f"  {label:<{_INDENT - 2}}", subsequent_indent=" " * _INDENT,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+def _paragraph(text: str) -> str:
+    return wrap_text(text, first="  ", indent="  ")
 
 
 def _plain(answer: LookupResult, searched: Iterable[tuple[Space, str]]) -> dict[str, Any]:
@@ -231,11 +191,97 @@ def _entry(entry: KnownVariable) -> dict[str, Any]:
     }
 
 
+def _find_described(asked: str) -> list[KnownVariable]:
+    """The described variables that a library's name or a pattern with ``*`` means."""
+    if "*" in asked:
+        return [entry for entry in _all() if fnmatchcase(entry.name.upper(), asked.upper())]
+    wanted = _letters(asked)
+    return [
+        entry
+        for entry in _all()
+        if wanted in (_letters(entry.catalogue.library), _letters(entry.catalogue.title))
+    ]
+
+
+def _list_variables(found: list[KnownVariable], *, json_output: bool) -> None:
+    """Prints a line for each of the variables."""
+    if json_output:
+        print(json.dumps([_brief(entry) for entry in found], indent=2))
+        return
+    titles = list(dict.fromkeys(entry.catalogue.title for entry in found))
+    rows = [_brief_row(entry) for entry in found]
+    columns = [i for i, name in enumerate(_HEADER) if name != "library" or len(titles) > 1]
+    header, *shown = [tuple(row[i] for i in columns) for row in (_HEADER, *rows)]
+    print(format_table(header, shown))
+    count = format_count(len(found), "variable")
+    print(f"\n{count} of {', '.join(titles)}; all that is known of one: spaces explain NAME")
+
+
+def _all() -> Iterator[KnownVariable]:
+    for library in list_libraries():
+        file = load_catalogue(library)
+        for name, variable in file.variables.items():
+            yield KnownVariable(file, name, variable)
+
+
+def _letters(name: str) -> str:
+    return name.casefold().replace(" ", "").replace("-", "").replace("_", "")
+
+
+def _brief_row(entry: KnownVariable) -> tuple[str, ...]:
+    default = entry.variable.default or ""
+    shown = default if len(default) <= _LONGEST else f"{default[: _LONGEST - 3]}..."
+    variable = entry.variable
+    return entry.name, entry.catalogue.library, shown, mind_text(variable), brief_text(variable)
+
+
+def _brief(entry: KnownVariable) -> dict[str, object]:
+    variable = entry.variable
+    return {
+        "name": entry.name,
+        "library": entry.catalogue.library,
+        "type": str(variable.type),
+        "default": variable.default,
+        "level": str(variable.level),
+        "role": str(variable.role),
+        "meaning": variable.meaning,
+    }
+
+
 def spaces_explain_command(
-    variable: Annotated[
-        str, typer.Argument(help="like NCCL_PROTO; 'UCX_*RNDV*' or ucx: a line each")
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="VARIABLE", help="like NCCL_PROTO; 'UCX_*RNDV*' or ucx: a line each"
+        ),
     ],
     json_output: JsonOption = False,
 ) -> None:
     """What a variable does, its values, default, versions and dangers."""
-    run(variable, json_output=json_output)
+    # A line of a script, `export NAME=VALUE`, is taken as well.
+    name = name.strip().removeprefix("export ").partition("=")[0].strip()
+    answer = look_up(name)
+    names = dict.fromkeys([name, *(entry.name for entry in answer.known)])
+    searched = [found for spelled in names for found in _searched(spelled)]
+    if not answer and not searched:
+        several = _find_described(name)
+        if not several:
+            raise _unknown(name)
+        _list_variables(several, json_output=json_output)
+        return
+    if json_output:
+        print(json.dumps(_plain(answer, searched), indent=2))
+        return
+    parts = [_known(entry, name) for entry in answer.known]
+    parts += [_not_read(entry, name) for entry in answer.not_read]
+    parts += [
+        f"{name} ({file.title})\n  {file.title} reads it, but the catalogue does not describe it."
+        for file in answer.undescribed
+    ]
+    parts += [
+        f"{file.title} says of {name}\n" + _paragraph(interaction.rule)
+        for file, _, interaction in answer.elsewhere
+    ]
+    if answer.known or searched:
+        parts.append(_row("searched in", _spaces(searched) or "no shipped space"))
+    print("\n\n".join(parts))

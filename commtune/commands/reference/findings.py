@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from commtune.commands import text
 from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
+from commtune.formatting import format_count, format_size, wrap_text
 from commtune.systems import list_systems
 from commtune.systems.findings import Finding, NamedFinding, all_findings
-
-_WIDTH = 96
-
-
-def show_findings(system: str | None, *, json_output: bool) -> None:
-    """Prints what papers say that they measured, all of it or that on a system.
-
-    Raises:
-        UnknownName: no such system is described.
-    """
-    if system and system not in list_systems():
-        raise UnknownName(
-            f"no system is called {quote_value(system)}", hint=suggest(system, list_systems())
-        )
-    found = [one for one in all_findings() if not system or system in one.finding.systems]
-    if json_output:
-        print(json.dumps([_plain(one) for one in found], indent=2))
-    elif not found:
-        print(f"no paper that commtune knows measured on {system}")
-    else:
-        print("\n".join(_lines(found)))
 
 
 def _lines(found: Sequence[NamedFinding]) -> Iterator[str]:
@@ -52,40 +30,37 @@ def _lines(found: Sequence[NamedFinding]) -> Iterator[str]:
         yield from _described(one, sources)
     yield "\nsources"
     for number, source in enumerate(sources, 1):
-        yield _wrapped(f"[{number}] {source}", "  ")
+        yield _wrap(f"[{number}] {source}", "  ")
 
 
 def _described(one: NamedFinding, sources: Sequence[str]) -> Iterator[str]:
     found = one.finding
-    yield _wrapped(f"{one.name}: {found.says}", "  ")
+    yield _wrap(f"{one.name}: {found.says}", "  ")
     if found.setting and found.expected:
         setting = " ".join(f"{name}={value}" for name, value in found.setting.items())
         most = "up to " if found.expected.up_to else ""
-        yield _wrapped(f"{setting}: {most}{found.expected.factor:g}x in {found.expected.of}")
+        yield _wrap(f"{setting}: {most}{found.expected.factor:g}x in {found.expected.of}")
     where = f"{_where(found)} " if _where(found) else ""
-    yield _wrapped(f"{where}[{sources.index(one.source) + 1}, {found.section}]")
+    yield _wrap(f"{where}[{sources.index(one.source) + 1}, {found.section}]")
     if found.note:
-        yield _wrapped(found.note)
+        yield _wrap(found.note)
 
 
 def _where(found: Finding) -> str:
     words = [", ".join(found.systems), ", ".join(found.libraries), ", ".join(found.operations)]
     if found.least_bytes is not None:
-        words.append(f"from {text.format_size(found.least_bytes)}")
+        words.append(f"from {format_size(found.least_bytes)}")
     if found.most_bytes is not None:
-        words.append(f"to {text.format_size(found.most_bytes)}")
+        words.append(f"to {format_size(found.most_bytes)}")
     if found.least_nodes is not None:
         words.append(f"from {found.least_nodes} nodes")
     if found.most_nodes is not None:
-        words.append(f"to {found.most_nodes} node{'s' if found.most_nodes > 1 else ''}")
+        words.append(f"to {format_count(found.most_nodes, 'node')}")
     return "; ".join(word for word in words if word)
 
 
-def _wrapped(line: str, indent: str = "      ") -> str:
-    return textwrap.fill(
-        line, _WIDTH, initial_indent=indent, subsequent_indent="      ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+def _wrap(line: str, first: str = "      ") -> str:
+    return wrap_text(line, first=first, indent="      ")
 
 
 def _plain(one: NamedFinding) -> dict[str, Any]:
@@ -99,4 +74,14 @@ def findings_command(
     json_output: JsonOption = False,
 ) -> None:
     """What papers measured on described systems, for campaigns to see again."""
-    show_findings(system, json_output=json_output)
+    if system and system not in list_systems():
+        raise UnknownName(
+            f"no system is called {quote_value(system)}", hint=suggest(system, list_systems())
+        )
+    found = [one for one in all_findings() if not system or system in one.finding.systems]
+    if json_output:
+        print(json.dumps([_plain(one) for one in found], indent=2))
+    elif not found:
+        print(f"no paper that commtune knows measured on {system}")
+    else:
+        print("\n".join(_lines(found)))

@@ -55,20 +55,15 @@ class _Held:
         }
 
 
-def run(names: Sequence[str], *, json_output: bool, program: str) -> None:
-    """Says which described system this machine is; exits with 4 if it is none.
+def detect_system(
+    seen: SeenMachine, names: Sequence[str], *, json_output: bool, program: str
+) -> None:
+    """Says which described system a machine is; exits with 4 if it is none.
 
     Args:
         names: descriptions of the user's own, by path, or shipped ones, to be held against
             whether or not they are recognized.
     """
-    detect_system(inspect_machine(os.environ), names, json_output=json_output, program=program)
-
-
-def detect_system(
-    seen: SeenMachine, names: Sequence[str], *, json_output: bool, program: str
-) -> None:
-    """The same of a machine that was looked at."""
     own = {name: load_system(name) for name in names}
     mine = {system.name for system in own.values()}
     known = [*own.values(), *(load_system(name) for name in list_systems() if name not in mine)]
@@ -204,4 +199,5 @@ def systems_detect_command(
     json_output: JsonOption = False,
 ) -> None:
     """Which described system this machine is, and where it differs; exit code 4: none."""
-    run(descriptions or (), json_output=json_output, program=called_as())
+    seen = inspect_machine(os.environ)
+    detect_system(seen, descriptions or (), json_output=json_output, program=called_as())

@@ -17,33 +17,6 @@ from commtune.systems import build_system, list_systems
 from commtune.systems.drafting.description import check_name, draft_description
 
 
-def run(name: str, output: Path | None, partition: str, *, program: str) -> None:
-    """Writes a first description of this machine, and says what in it is to be corrected."""
-    check_name(name)
-    if name in list_systems():
-        raise UserError(
-            f"{name} is the name of a description that comes with commtune",
-            hint=f"take another name; '{program} systems detect' tells whether this is {name}",
-        )
-    file = output or Path(f"{name}.yaml")
-    if file.suffix not in (".yaml", ".yml"):
-        raise UserError(f"{file}: the file's name must end in .yaml", hint=f"-o {name}.yaml")
-    if file.exists():
-        raise _exists(file)
-    page = draft_description(
-        name, inspect_machine(os.environ), datetime.now(UTC).date(), partition
-    )
-    build_system(parse_document(page.text, file))
-    _write(file, page.text)
-    print(f"wrote {file}")
-    if page.placeholders:
-        print(f"placeholders, to be corrected first: {', '.join(page.placeholders)}")
-    if page.unknown:
-        print("not known:")
-        print("\n".join(f"  {question}" for question in page.unknown))
-    print(f"edit it, then: {program} systems validate {file}; {program} systems detect {file}")
-
-
 def _write(file: Path, text: str) -> None:
     try:
         with file.open("x", encoding="utf-8") as stream:
@@ -73,4 +46,27 @@ def systems_new_command(
     ] = "",
 ) -> None:
     """Write a first description of this machine from what is seen here."""
-    run(name, output, partition, program=called_as())
+    program = called_as()
+    check_name(name)
+    if name in list_systems():
+        raise UserError(
+            f"{name} is the name of a description that comes with commtune",
+            hint=f"take another name; '{program} systems detect' tells whether this is {name}",
+        )
+    file = output or Path(f"{name}.yaml")
+    if file.suffix not in (".yaml", ".yml"):
+        raise UserError(f"{file}: the file's name must end in .yaml", hint=f"-o {name}.yaml")
+    if file.exists():
+        raise _exists(file)
+    page = draft_description(
+        name, inspect_machine(os.environ), datetime.now(UTC).date(), partition
+    )
+    build_system(parse_document(page.text, file))
+    _write(file, page.text)
+    print(f"wrote {file}")
+    if page.placeholders:
+        print(f"placeholders, to be corrected first: {', '.join(page.placeholders)}")
+    if page.unknown:
+        print("not known:")
+        print("\n".join(f"  {question}" for question in page.unknown))
+    print(f"edit it, then: {program} systems validate {file}; {program} systems detect {file}")

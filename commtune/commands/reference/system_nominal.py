@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from commtune.commands import text
+from commtune.formatting import format_count, format_table, wrap_text
 from commtune.systems import (
     Fabric,
     Memory,
@@ -22,7 +22,6 @@ from commtune.systems import (
 _NODES = (1, 2, 256)
 _OPERATIONS = ("ping-pong", "ring", "alltoall", "allreduce", "allgather", "reduce-scatter",
                "broadcast", "reduce", "incast", "one-to-many")  # fmt: skip
-_WIDTH = 96
 _Found = Mapping[tuple[str, int], Nominal]
 
 
@@ -48,12 +47,12 @@ def nominal_lines(fabric: Fabric) -> Iterator[str]:
     yield "    limit: what no way of doing it exceeds, where that is more"
     header = ["operation"]
     for count in nodes:
-        header += [f"{count} node{'s' if count > 1 else ''}", "limit"]
+        header += [format_count(count, "node"), "limit"]
     rows = [
         (operation, *(cell for n in nodes for cell in _cells(found[operation, n])))
         for operation in _OPERATIONS
     ]
-    yield textwrap.indent(text.format_table(header, rows), "    ")
+    yield textwrap.indent(format_table(header, rows), "    ")
     yield from _reasons(found)
     yield from _of_gpus(fabric)
 
@@ -75,31 +74,25 @@ def _reasons(found: _Found) -> Iterator[str]:
         if nodes > 2:
             continue
         model = f"{answer.model}: " if answer.model else "none: "
-        said.setdefault(f"{_nodes(nodes)}, {model}{answer.why}", []).append(operation)
+        said.setdefault(f"{format_count(nodes, 'node')}, {model}{answer.why}", []).append(
+            operation
+        )
     for reason, operations in sorted(said.items()):
-        yield _wrapped(f"{reason} ({', '.join(operations)})")
+        yield wrap_text(f"{reason} ({', '.join(operations)})")
     for assumption in dict.fromkeys(a for answer in found.values() for a in answer.assumptions):
-        yield _wrapped(f"assumed: {assumption}")
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node{'' if count == 1 else 's'}"
+        yield wrap_text(f"assumed: {assumption}")
 
 
 def _of_gpus(fabric: Fabric) -> Iterator[str]:
     if fabric.ports and fabric.gpus:
         sent = [group_bandwidth(fabric, k) for k in range(1, fabric.gpus + 1)]
         numbers = ", ".join(_short(s) for s in sent)
-        yield _wrapped(f"what the first 1 to {fabric.gpus} GPUs of a node send out: {numbers}")
+        yield wrap_text(f"what the first 1 to {fabric.gpus} GPUs of a node send out: {numbers}")
     if both := self_bounds(fabric):
-        yield _wrapped(
+        yield wrap_text(
             f"a GPU's copy to itself: {format_bandwidth(both[0])} copied, which are "
             f"{format_bandwidth(both[1])} read and written"
         )
-
-
-def _wrapped(line: str) -> str:
-    return textwrap.fill(line, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
 
 
 def nominal_data(fabric: Fabric) -> list[dict[str, Any]]:

@@ -1,22 +1,25 @@
-"""``commtune systems baselines``."""
+"""``commtune systems reference-settings``."""
 
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from commtune.commands import text
 from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
+from commtune.formatting import format_table, wrap_text
 from commtune.systems import list_systems
-from commtune.systems.reference_settings import PREFIX, ReferenceSettings, all_reference_settings
+from commtune.systems.reference_settings import (
+    REFERENCE,
+    ReferenceSettings,
+    all_reference_settings,
+    strip_prefix,
+)
 
-_WIDTH = 96
 _SEEN = {
     "repository": "every value read in the repository",
     "excerpt": "read in an excerpt",
@@ -24,38 +27,16 @@ _SEEN = {
 }
 
 
-def run(asked: str | None, *, json_output: bool) -> None:
-    """Prints all sets as a table; in full those of a system, or one by its name.
-
-    Raises:
-        UnknownName: no description and no set knows the system, and no set is called so.
-    """
-    found = _of(asked) if asked else list(all_reference_settings().values())
-    if json_output:
-        print(json.dumps([_plain(one) for one in found], indent=2))
-    elif not found:
-        print(f"no baseline is known for {asked}")
-    elif asked:
-        print("\n\n".join("\n".join(_lines(one)) for one in found))
-    else:
-        print(_table(found))
-        print(
-            "\nWhat each sets, and why some are not fit to try: "
-            "commtune systems baselines SYSTEM, or NAME\n"
-            f"Against the default, on a machine of its kind: commtune compare default {PREFIX}NAME"
-        )
-
-
 def _of(asked: str) -> list[ReferenceSettings]:
     """The sets for a system, or the one of that name."""
-    name = asked.removeprefix(PREFIX)
+    name = strip_prefix(asked)
     if name in all_reference_settings():
         return [all_reference_settings()[name]]
     found = [one for one in all_reference_settings().values() if asked in one.baseline.systems]
     known = {name for one in all_reference_settings().values() for name in one.baseline.systems}
     if not found and asked not in list_systems():
         raise UnknownName(
-            f"no system and no baseline is called {quote_value(asked)}",
+            f"no system and no reference settings are called {quote_value(asked)}",
             hint=suggest(name, [*sorted(known | set(list_systems())), *all_reference_settings()]),
         )
     return found
@@ -73,43 +54,34 @@ def _table(found: list[ReferenceSettings]) -> str:
         )
         for one in found
     ]
-    header = ("baseline", "for", "library", "kind", "variables", "fit to try")
-    return text.format_table(header, rows, right="variables")
+    header = ("reference settings", "for", "library", "kind", "variables", "fit to try")
+    return format_table(header, rows, right="variables")
 
 
 def _lines(one: ReferenceSettings) -> Iterator[str]:
     found = one.baseline
     yield f"{one.name}: {found.summary}"
-    yield from _wrapped(
-        f"{found.stack}; {found.kind}" + (f", {found.dated}" if found.dated else "")
-    )
+    yield wrap_text(f"{found.stack}; {found.kind}" + (f", {found.dated}" if found.dated else ""))
     machine = ", ".join(found.systems) or found.machine
-    yield from _wrapped(f"on {machine}, for {', '.join(found.libraries)}")
+    yield wrap_text(f"on {machine}, for {', '.join(found.libraries)}")
     if found.purpose:
-        yield from _wrapped(f"for: {found.purpose}")
+        yield wrap_text(f"for: {found.purpose}")
     if found.unfit:
-        yield from _wrapped(f"not to be tried as it stands: {found.unfit}")
+        yield wrap_text(f"not to be tried as it stands: {found.unfit}")
     if found.on_top_of:
         yield f"    with what {found.on_top_of} sets"
     for name, value in one.settings.items():
         yield f"      {name}={value}"
     for name, what in found.fill_in.items():
-        yield from _wrapped(f"{name} is yours to set: {what}")
+        yield wrap_text(f"{name} is yours to set: {what}")
     if found.launcher:
-        yield from _wrapped(f"launch: {found.launcher}")
+        yield wrap_text(f"launch: {found.launcher}")
     for name, reader in one.elsewhere.items():
-        yield from _wrapped(f"{name} is read by {reader}")
+        yield wrap_text(f"{name} is read by {reader}")
     if found.note:
-        yield from _wrapped(found.note)
+        yield wrap_text(found.note)
     parts = "; put together from several places of it" if found.assembled else ""
-    yield from _wrapped(f"from: {one.source} ({_SEEN[found.evidence]}{parts})")
-
-
-def _wrapped(line: str) -> Iterator[str]:
-    yield textwrap.fill(
-        line, _WIDTH, initial_indent="    ", subsequent_indent="        ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+    yield wrap_text(f"from: {one.source} ({_SEEN[found.evidence]}{parts})")
 
 
 def _plain(one: ReferenceSettings) -> dict[str, Any]:
@@ -124,11 +96,29 @@ def _plain(one: ReferenceSettings) -> dict[str, Any]:
     }
 
 
-def systems_baselines_command(
-    system: Annotated[
-        str | None, typer.Argument(help="those for this system, or the one of this name, in full")
+def systems_reference_settings_command(
+    asked: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SYSTEM or NAME]",
+            help="those for this system, or the one of this name, in full",
+        ),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Named sets of variables that sites, vendors and studies set or recommend."""
-    run(system, json_output=json_output)
+    found = _of(asked) if asked else list(all_reference_settings().values())
+    if json_output:
+        print(json.dumps([_plain(one) for one in found], indent=2))
+    elif not found:
+        print(f"no reference settings are known for {asked}")
+    elif asked:
+        print("\n\n".join("\n".join(_lines(one)) for one in found))
+    else:
+        print(_table(found))
+        print(
+            "\nWhat each sets, and why some are not fit to try: "
+            "commtune systems reference-settings SYSTEM, or NAME\n"
+            "Against the default, on a machine of its kind: "
+            f"commtune compare default {REFERENCE}NAME"
+        )

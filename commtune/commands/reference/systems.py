@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from textwrap import indent as indent_lines
 
-from commtune.commands import text
 from commtune.commands.options import JsonOption
 from commtune.commands.reference import system_nominal
-from commtune.errors import CommtuneError
+from commtune.commands.reference.validation import validate_files
+from commtune.formatting import (
+    format_count,
+    format_size,
+    format_table,
+    format_wall_time,
+    wrap_text,
+)
 from commtune.systems import (
     System,
     fabric_of,
@@ -26,43 +30,7 @@ from commtune.systems.findings import all_findings
 from commtune.systems.reference_settings import all_reference_settings
 from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced
 
-_WIDTH = 96
 _PLACEHOLDER = "placeholder"  # what a draft calls the source of what was not found
-
-
-def show_systems(*, json_output: bool) -> None:
-    """Prints the shipped descriptions."""
-    found = [load_system(name) for name in list_systems()]
-    if json_output:
-        print(json.dumps([{"name": s.name, "summary": s.summary} for s in found], indent=2))
-        return
-    rows = [(s.name, _gpus(s), f"{s.nics.count} x {s.nics.model}", s.summary) for s in found]
-    print(text.format_table(("system", "GPUs a node", "network ports a node", "what it is"), rows))
-    print("\nAll that is known of one: commtune systems show NAME")
-
-
-def show_system(name: str, *, json_output: bool) -> None:
-    """Prints a system, by name or path."""
-    system = load_system(name)
-    if json_output:
-        nominal = system_nominal.nominal_data(fabric_of(system))
-        print(json.dumps({**system.model_dump(mode="json"), "nominal": nominal}, indent=2))
-        return
-    print(f"{system.name} {system.version}: {system.summary}")
-    if keys := ", ".join(_placeholders(system)):
-        print(f"placeholders stand in {keys}: to be corrected, and worth nothing before")
-    if system.retired:
-        print(f"out of service since {system.retired}")
-    origin = "measured" if system.measured_here else "read, not measured;"
-    print(f"{origin} facts checked {system.checked}; bandwidths are nominal, one direction")
-    for part in (_node, pair_lines, _nominal, _jobs, _libraries, _launch, _variables, _disputes):
-        for line in part(system):
-            print(line)
-    print("\nsources")
-    for key, what in system.sources.items():
-        print(_wrapped(f"[{key}] {what}"))
-    for line in _more(system):
-        print(line)
 
 
 def _more(system: System) -> Iterator[str]:
@@ -72,33 +40,10 @@ def _more(system: System) -> Iterator[str]:
     if sets or found:
         yield "\nmore"
     if sets:
-        yield f"    {sets} sets of variables for it: commtune systems baselines {system.name}"
+        command = f"commtune systems reference-settings {system.name}"
+        yield f"    {sets} sets of variables for it: {command}"
     if found:
         yield f"    {found} findings of papers: commtune findings --system {system.name}"
-
-
-def validate_systems(files: list[Path], *, json_output: bool) -> None:
-    """Checks files; exits with 2 if one is wrong."""
-    results = [(file, _problem(file)) for file in files]
-    if json_output:
-        print(json.dumps([_result(file, error) for file, error in results], indent=2))
-    else:
-        for file, error in results:
-            if error is None:
-                print(f"{file}: ok{_to_correct(load_system(file))}")
-            else:
-                hint = "".join(f"\n  {line}" for line in error.hint.splitlines())
-                print(f"{error.message}{hint}", file=sys.stderr)
-    if any(error for _, error in results):
-        sys.exit(2)
-
-
-def _problem(file: Path) -> CommtuneError | None:
-    try:
-        load_system(file)
-    except CommtuneError as error:
-        return error
-    return None
 
 
 def _placeholders(system: System) -> list[str]:
@@ -108,49 +53,35 @@ def _placeholders(system: System) -> list[str]:
     ]
 
 
-def _to_correct(system: System) -> str:
-    keys = ", ".join(_placeholders(system))
+def _to_correct(file: Path) -> str:
+    keys = ", ".join(_placeholders(load_system(file)))
     return f", but placeholders stand in {keys}" if keys else ""
-
-
-def _result(file: Path, error: CommtuneError | None) -> dict[str, Any]:
-    said = {"message": error.message, "hint": error.hint} if error else {}
-    return {"file": str(file), "ok": error is None, **said}
 
 
 def _gpus(system: System) -> str:
     return f"{system.gpus.count} x {system.gpus.model}" if system.gpus else "none"
 
 
-def _wrapped(line: str, indent: str = "    ") -> str:
-    inner = indent + "    "
-    return textwrap.fill(line, _WIDTH, initial_indent=indent, subsequent_indent=inner)
-
-
 def _fact(words: str, facts: Sourced) -> str:
     note = f" {' '.join(facts.note.split())}" if facts.note else ""
-    return _wrapped(f"{words} [{', '.join(facts.source)}]{note}")
+    return wrap_text(f"{words} [{', '.join(facts.source)}]{note}")
 
 
 def _node(system: System) -> Iterator[str]:
     node, gpus, nics = system.node, system.gpus, system.nics
     usable = f", {node.usable_cores} for jobs" if node.usable_cores else ""
-    numa = f"{node.numa_nodes} NUMA nodes" if node.numa_nodes else "NUMA nodes unknown"
-    if node.numa_nodes == 1:
-        numa = "1 NUMA node"
+    numa = format_count(node.numa_nodes, "NUMA node") if node.numa_nodes else "NUMA nodes unknown"
     yield "\nnode"
     yield _fact(
         f"{node.sockets} x {node.processor}: {node.cores} cores{usable}; {numa}; "
-        f"{text.format_size(node.memory)}",
+        f"{format_size(node.memory)}",
         node,
     )
     if gpus:
         near = f"; NUMA nodes {', '.join(map(str, gpus.numa))}" if gpus.numa else ""
         if gpus.host_link:
             near += f"; {format_bandwidth(gpus.host_link)} to the processor"
-        yield _fact(
-            f"{gpus.count} x {gpus.model}, {text.format_size(gpus.memory)} each{near}", gpus
-        )
+        yield _fact(f"{gpus.count} x {gpus.model}, {format_size(gpus.memory)} each{near}", gpus)
     total = format_bandwidth(node_bandwidth(system))
     port = format_bandwidth(nics.bandwidth)
     shared = f"; {_sharing(system)}" if gpus else ""
@@ -177,8 +108,8 @@ def pair_lines(system: System) -> Iterator[str]:
          _gbits(fabric.injection(a)))
         for a in range(fabric.gpus)
     ]  # fmt: skip
-    table = text.format_table(("GPU", *numbers, "sent"), rows, right=",".join([*numbers, "sent"]))
-    yield textwrap.indent(table, "    ")
+    table = format_table(("GPU", *numbers, "sent"), rows, right=",".join([*numbers, "sent"]))
+    yield indent_lines(table, "    ")
     for link in system.links:
         yield _fact(f"{_ends(link)}: {link.links} x {format_bandwidth(link.bandwidth)}", link)
 
@@ -221,7 +152,7 @@ def _limits(limits: Partition | Qos) -> str:
     least = limits.least_nodes if isinstance(limits, Qos) else None
     words = [f"from {least} nodes"] if least else []
     words += [f"to {limits.most_nodes} nodes"] if limits.most_nodes else []
-    words += [f"to {text.format_wall_time(limits.longest)}"] if limits.longest else []
+    words += [f"to {format_wall_time(limits.longest)}"] if limits.longest else []
     return ", ".join(words) or "limits unknown"
 
 
@@ -266,26 +197,51 @@ def _disputes(system: System) -> Iterator[str]:
     if system.conflicts:
         yield "\nsources disagree"
     for conflict in system.conflicts:
-        yield _wrapped(f"{conflict.about}:")
+        yield wrap_text(f"{conflict.about}:")
         for saying in conflict.sayings:
-            yield textwrap.indent(_fact(saying.says, saying), "    ")
-        yield _wrapped(f"used: {conflict.used}", " " * 8)
+            yield indent_lines(_fact(saying.says, saying), "    ")
+        yield wrap_text(f"used: {conflict.used}", first=" " * 8, indent=" " * 12)
     if system.unknown:
         yield "\nnot known"
     for question in system.unknown:
-        yield _wrapped(question)
+        yield wrap_text(question)
 
 
 def systems_list_command(json_output: JsonOption = False) -> None:
     """The system descriptions that come with commtune."""
-    show_systems(json_output=json_output)
+    found = [load_system(name) for name in list_systems()]
+    if json_output:
+        print(json.dumps([{"name": s.name, "summary": s.summary} for s in found], indent=2))
+        return
+    rows = [(s.name, _gpus(s), f"{s.nics.count} x {s.nics.model}", s.summary) for s in found]
+    print(format_table(("system", "GPUs a node", "network ports a node", "what it is"), rows))
+    print("\nAll that is known of one: commtune systems show NAME")
 
 
 def systems_show_command(name: str, json_output: JsonOption = False) -> None:
     """What is known of a system, with sources, conflicts and what nobody says."""
-    show_system(name, json_output=json_output)
+    system = load_system(name)
+    if json_output:
+        nominal = system_nominal.nominal_data(fabric_of(system))
+        print(json.dumps({**system.model_dump(mode="json"), "nominal": nominal}, indent=2))
+        return
+    print(f"{system.name} {system.version}: {system.summary}")
+    if keys := ", ".join(_placeholders(system)):
+        print(f"placeholders stand in {keys}: to be corrected, and worth nothing before")
+    if system.retired:
+        print(f"out of service since {system.retired}")
+    origin = "measured" if system.measured_here else "read, not measured;"
+    print(f"{origin} facts checked {system.checked}; bandwidths are nominal, one direction")
+    for part in (_node, pair_lines, _nominal, _jobs, _libraries, _launch, _variables, _disputes):
+        for line in part(system):
+            print(line)
+    print("\nsources")
+    for key, what in system.sources.items():
+        print(wrap_text(f"[{key}] {what}"))
+    for line in _more(system):
+        print(line)
 
 
 def systems_validate_command(files: list[Path], json_output: JsonOption = False) -> None:
     """Check system descriptions."""
-    validate_systems(files, json_output=json_output)
+    validate_files(files, _to_correct, json_output=json_output)

@@ -1,4 +1,4 @@
-"""Baselines: named sets of variables that sites, vendors and studies set or recommend."""
+"""Reference settings: named sets of variables that sites, vendors and studies set or recommend."""
 
 from commtune.systems.reference_settings.loading import (
     ReferenceSettings,
@@ -8,10 +8,18 @@ from commtune.systems.reference_settings.loading import (
     list_sites,
     read_reference_settings,
 )
-from commtune.systems.reference_settings.schema import PREFIX, Baseline, BaselineFile, Origin, Seen
+from commtune.systems.reference_settings.schema import (
+    REFERENCE,
+    Baseline,
+    BaselineFile,
+    Origin,
+    Seen,
+    is_reference,
+    strip_prefix,
+)
 
 __all__ = [
-    "PREFIX",
+    "REFERENCE",
     "Baseline",
     "BaselineFile",
     "Origin",
@@ -20,6 +28,8 @@ __all__ = [
     "all_reference_settings",
     "build_reference_settings",
     "find_reference_settings",
+    "is_reference",
     "list_sites",
     "read_reference_settings",
+    "strip_prefix",
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces import Document, load_document, parse_document, validate_document
-from commtune.systems.reference_settings.schema import PREFIX, Baseline, BaselineFile
+from commtune.systems.reference_settings.schema import Baseline, BaselineFile, strip_prefix
 
 _FILES = resources.files("commtune.systems") / "reference_settings"
 
@@ -57,16 +57,17 @@ def all_reference_settings() -> Mapping[str, ReferenceSettings]:
 
 
 def find_reference_settings(name: str) -> ReferenceSettings:
-    """A shipped set, by its name, with or without ``baseline:`` before it.
+    """A shipped set, by its name, with or without ``reference:`` before it.
 
     Raises:
         UnknownName: none is called so.
     """
-    word = name.removeprefix(PREFIX)
+    word = strip_prefix(name)
     if word not in all_reference_settings():
         raise UnknownName(
-            f"no baseline is called {quote_value(word)}",
-            hint=f"{suggest(word, all_reference_settings())}; all: commtune systems baselines",
+            f"no reference settings are called {quote_value(word)}",
+            hint=suggest(word, all_reference_settings())
+            + "; all: commtune systems reference-settings",
         )
     return all_reference_settings()[word]
 

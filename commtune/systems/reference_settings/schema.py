@@ -16,7 +16,17 @@ from commtune.spaces import Text, Truth, VersionOne
 from commtune.systems.schema import Model, Name, Variable
 
 #: How a command line names a set in the place of a configuration.
-PREFIX = "baseline:"
+REFERENCE, _FORMERLY = "reference:", "baseline:"
+
+
+def is_reference(word: str) -> bool:
+    """Whether somebody means a named set: ``reference:NAME``, or ``baseline:NAME`` as before."""
+    return word.startswith((REFERENCE, _FORMERLY))
+
+
+def strip_prefix(word: str) -> str:
+    """The name of a set without what may stand before it."""
+    return word.removeprefix(REFERENCE).removeprefix(_FORMERLY)
 
 
 class Origin(StrEnum):

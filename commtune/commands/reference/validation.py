@@ -1,0 +1,41 @@
+"""Checking files, as ``spaces validate`` and ``systems validate`` do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from commtune.errors import CommtuneError
+
+
+def validate_files(
+    files: Sequence[Path], check: Callable[[Path], str], *, json_output: bool
+) -> None:
+    """Checks files, and prints of each what is wrong with it; exits with 2 if one is wrong.
+
+    Args:
+        check: raises what is wrong with a file, and tells what is to be said of a right one.
+    """
+    results = []
+    for file in files:
+        try:
+            said = check(file)
+        except CommtuneError as error:
+            results.append({"file": str(file), "ok": False, **_words(error)})
+            if not json_output:
+                hint = "".join(f"\n  {line}" for line in error.hint.splitlines())
+                print(f"{error.message}{hint}", file=sys.stderr)
+        else:
+            results.append({"file": str(file), "ok": True})
+            if not json_output:
+                print(f"{file}: ok{said}")
+    if json_output:
+        print(json.dumps(results, indent=2))
+    if not all(result["ok"] for result in results):
+        sys.exit(2)
+
+
+def _words(error: CommtuneError) -> dict[str, str]:
+    return {"message": error.message, "hint": error.hint}
