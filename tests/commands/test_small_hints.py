@@ -9,8 +9,8 @@ import pytest
 from commtune.app.exporting import write_export
 from commtune.app.operands import read_operand, remarks_on
 from commtune.app.progress import LineReporter
+from commtune.app.reporting import _places
 from commtune.campaign.file import load_campaign, parse_campaign
-from commtune.commands.profiles.report import _places
 from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation

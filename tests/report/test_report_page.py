@@ -15,7 +15,7 @@ from components import require_component
 from stored_campaigns import Made, nothing
 from stored_conclusions import TUNED
 
-from commtune.commands.profiles.report import run
+from commtune.app.reporting import write_campaign_report
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
@@ -63,7 +63,7 @@ def report(url: str, stored: Callable[[Made], str], tmp_path: Path) -> Report:
 
     def make(made: Made) -> str:
         page = tmp_path / "page.html"
-        run(stored(made), page, None, url)
+        write_campaign_report(stored(made), page, None, url)
         return page.read_text(encoding="utf-8")
 
     return make
@@ -77,7 +77,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> str:
     database = open_database(url)
     Made(trials=150, blocks=20, loaded=0.02).store(Store(database))
     database.close()
-    run("made-up", folder / "page.html", None, url)
+    write_campaign_report("made-up", folder / "page.html", None, url)
     return (folder / "page.html").read_text(encoding="utf-8")
 
 
@@ -239,7 +239,7 @@ def test_a_campaign_that_was_only_begun_with_its_pictures_elsewhere(
     monkeypatch.chdir(tmp_path)
     pictures = tmp_path / "pictures"
     made = Made(name="../a/b: c", trials=3, blocks=0, concluded=False)
-    run(stored(made), None, pictures, url)
+    write_campaign_report(stored(made), None, pictures, url)
     said = shown((tmp_path / "a-b-c.html").read_text(encoding="utf-8"))
     assert "Nothing is recommended yet." in said
     assert "The campaign is not finished" in said
@@ -324,7 +324,7 @@ def test_a_folder_gets_the_page_and_its_pictures(
 ) -> None:
     folder = tmp_path / "new" / "folder"
     made = Made(simulated=True, description={"nominal_bandwidth": 12.5e9})
-    run(stored(made), folder, None, url)
+    write_campaign_report(stored(made), folder, None, url)
     written = capsys.readouterr().out.splitlines()
     assert written[0] == f"wrote {folder}/report.html"
     pictures = {"gains", "bandwidth", "runs", "ablation-1", "importance", "noise", "spent"}
@@ -343,13 +343,13 @@ def test_an_unknown_campaign_is_told_from_those_there_are(
 ) -> None:
     stored(Made(name="mpich-allreduce"))
     with pytest.raises(UnknownName, match="no campaign mpich-alreduce") as raised:
-        run("mpich-alreduce", tmp_path / "page.html", None, url)
+        write_campaign_report("mpich-alreduce", tmp_path / "page.html", None, url)
     assert raised.value.hint == "campaigns: mpich-allreduce"
 
 
 def test_no_database_is_not_made_for_a_report(url: str, tmp_path: Path) -> None:
     with pytest.raises(NoAnswer):
-        run("a", tmp_path / "page.html", None, url)
+        write_campaign_report("a", tmp_path / "page.html", None, url)
     assert not (tmp_path / "commtune.db").exists()
 
 
@@ -358,7 +358,7 @@ def test_a_place_that_cant_be_written_is_said(
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="can't make the folder"):
-        run(stored(Made()), tmp_path / "file" / "page.html", None, url)
+        write_campaign_report(stored(Made()), tmp_path / "file" / "page.html", None, url)
 
 
 def test_without_matplotlib_the_remedy_is_said(
@@ -367,7 +367,7 @@ def test_without_matplotlib_the_remedy_is_said(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingComponent) as raised:
-        run(stored(Made()), tmp_path / "page.html", None, url)
+        write_campaign_report(stored(Made()), tmp_path / "page.html", None, url)
     # Whatever PATH's pip belongs to: this Python is the one that lacks it.
     assert raised.value.hint == f"{sys.executable} -m pip install 'commtune[plot]'"
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))

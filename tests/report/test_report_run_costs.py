@@ -10,7 +10,7 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune.commands.profiles.report import run
+from commtune.app.reporting import write_campaign_report
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT
@@ -36,7 +36,7 @@ def page(folder: Path, ends_s: list[float | None]) -> str:
         good = given.result(f"r{number}", header=_HEADER, footer=_FOOTER, wall_s=1.0)
         store.finish_run(campaign_id, replace(good, end_s=end_s), "allreduce")
     database.close()
-    run("shm", folder / "page.html", None, url)
+    write_campaign_report("shm", folder / "page.html", None, url)
     written = (folder / "page.html").read_text(encoding="utf-8")
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", written)))
 

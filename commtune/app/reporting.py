@@ -1,0 +1,101 @@
+"""Reports and pictures of stored campaigns, as files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from commtune import wiring
+from commtune.app.campaign_choice import choose_campaign
+from commtune.db.connection.location import database_url
+from commtune.db.queries.description import describe_campaign
+from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.storage.store import Store
+from commtune.errors import NoAnswer, UserError
+from commtune.model import Profile
+from commtune.report.figures.confirmation import draw_confirmation
+from commtune.report.record import read_record
+from commtune.report.writing import write_report
+
+_PAGE = "report.html"
+#: What somebody asks for who takes the output for a file of that kind.
+_OTHER_KINDS = (".pdf", ".png", ".svg", ".md", ".txt", ".json")
+#: Letters of a file's name that are taken from a campaign's.
+_LONGEST = 100
+_PLOT_FORMATS = (".svg", ".png", ".pdf")
+
+
+def write_campaign_report(
+    campaign: str | None,
+    output: Path | None = None,
+    png: Path | None = None,
+    db: str | None = None,
+) -> list[Path]:
+    """Writes a campaign's report, and returns the files, the page first.
+
+    Args:
+        campaign: its name; ``None`` for the only one there is.
+        output: the page (``.html``), or a folder for the page and the pictures; ``None`` for a
+            page in the current folder, called as the campaign.
+        png: a folder for the pictures.
+
+    Raises:
+        UserError: reports are no files of the kind that is asked for, or can't be written there.
+        UnknownName, NoAnswer: there is no such campaign.
+    """
+    campaign = choose_campaign(campaign, db)
+    url = database_url(db)
+    described = describe_campaign(url, campaign)
+    page, pictures = _places(output or Path(f"{_file_name(campaign)}.html"), png)
+    with wiring.opened_database(db) as opened:
+        record = read_record(Store(opened), url, described)
+    return write_report(record, page, pictures)
+
+
+def write_plot(campaign: str | None, output: Path, db: str | None = None) -> None:
+    """Draws the confirmation of a campaign: times, and speedups with their intervals.
+
+    Args:
+        campaign: its name; ``None`` for the only one there is.
+        output: a file that ends in .svg, .png or .pdf.
+
+    Raises:
+        UserError: no picture is a file of that kind.
+        NoAnswer: nothing was confirmed.
+        MissingComponent: matplotlib is not installed.
+    """
+    if output.suffix not in _PLOT_FORMATS:
+        raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_PLOT_FORMATS)}")
+    campaign = choose_campaign(campaign, db)
+    figure = draw_confirmation(campaign, _confirmed_profiles(campaign, db))
+    figure.savefig(output)
+
+
+def _confirmed_profiles(campaign: str, db: str | None) -> list[Profile]:
+    url = database_url(db)
+    listed = find_profiles(url, campaign)
+    found = [load_profile(url, str(entry.id)).profile for entry in listed]
+    if not any(profile.points for profile in found):
+        describe_campaign(url, campaign)  # names those there are, if there is no such campaign
+        raise NoAnswer(
+            f"campaign {campaign} has no confirmed measurements",
+            hint=f"'commtune report {campaign}' shows what it has",
+        )
+    return found
+
+
+def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
+    if output.suffix.lower() in (".html", ".htm"):
+        return output, png
+    if output.suffix.lower() in _OTHER_KINDS and not output.is_dir():
+        raise UserError(
+            f"can't write a report as {output}",
+            hint="end it in .html (browsers print that as PDF), or name a folder: pictures go "
+            "there as PNG",
+        )
+    return output / _PAGE, png or output
+
+
+def _file_name(name: str) -> str:
+    """A campaign's name as that of a file: it may hold anything."""
+    return re.sub(r"[^\w.+-]+", "-", name).strip(".-")[:_LONGEST] or "report"
