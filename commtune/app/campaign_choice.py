@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commtune.db.connection.location import database_url
-from commtune.db.queries.profiles import open_for_reading
+from commtune.db.connection.reader import open_for_reading
 from commtune.errors import NoAnswer, UserError
 
 #: Names that a hint lists.
