@@ -222,16 +222,16 @@ def _refuse_outside(task: _Task, command: list[str]) -> None:
     workload, on = task.workload, task.on
     if on is None:
         return
-    if workload.ranks != on.wish.nodes * on.wish.ranks_per_node:
+    if workload.ranks != on.request.nodes * on.request.ranks_per_node:
         raise UserError(
             f"--ranks {workload.ranks}: the campaign on Slurm is about "
-            f"{format_ranks(on.wish.nodes * on.wish.ranks_per_node, on.wish.nodes)}",
+            f"{format_ranks(on.request.nodes * on.request.ranks_per_node, on.request.nodes)}",
             hint="leave --ranks out",
         )
     if on.allocation is None:
-        asked = [f"--nodes={on.wish.nodes}", f"--ntasks-per-node={on.wish.ranks_per_node}"]
-        asked += [f"--account={on.wish.account}"] if on.wish.account else []
-        asked += [f"--partition={on.wish.partition}"] if on.wish.partition else []
+        asked = [f"--nodes={on.request.nodes}", f"--ntasks-per-node={on.request.ranks_per_node}"]
+        asked += [f"--account={on.request.account}"] if on.request.account else []
+        asked += [f"--partition={on.request.partition}"] if on.request.partition else []
         raise UserError(
             "the profile was measured on Slurm, and this is no allocation: ranks would be started "
             "on this node alone",

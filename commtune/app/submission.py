@@ -60,7 +60,7 @@ def submit_campaign(on: OnSlurm, db: str | None) -> SubmittedJob:
 
 def _refuse_useless(on: OnSlurm, db: str | None) -> None:
     """A job that would measure nothing still waits in the queue, perhaps for hours."""
-    time_s = on.wish.time_s
+    time_s = on.request.time_s
     if time_s is not None and time_s < _SHORTEST_S:
         raise UserError(
             f"slurm.time: {time_s:g} s is too short to measure anything in an allocation",

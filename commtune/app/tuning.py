@@ -150,7 +150,7 @@ def _whereabouts(on: OnSlurm) -> str:
     """Where the runs of a campaign on Slurm are made."""
     if on.allocation is None:
         return (
-            f"on cluster {on.site.name}: each block is a job, up to {on.wish.jobs} in flight; "
+            f"on cluster {on.site.name}: each block is a job, up to {on.request.jobs} in flight; "
             "'commtune status' lists them"
         )
     job, nodes = on.allocation.number, on.allocation.nodes

@@ -13,7 +13,7 @@ from commtune.campaign.patterns import check_operation
 from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import TriedFirst, first_within
 from commtune.campaign.schema import PROTECTED_KEYS, CampaignFile
-from commtune.campaign.slurm import aggressor_of, check_asked, system_of, wish_of
+from commtune.campaign.slurm import aggressor_of, check_asked, request_of, system_of
 from commtune.campaign.space_steps import CampaignSpace, SpaceSource, build_campaign_space
 from commtune.campaign.timing import timing_of
 from commtune.campaign.workload import rounded_words, workload_of
@@ -100,22 +100,24 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     file = with_benchmark(document, validate_document(document, CampaignFile))
     part = file.workload
     system = system_of(document, file.system, folder)
-    wish = wish_of(document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder)
-    aggressor = aggressor_of(document, file.aggressor, wish)
-    check_asked(document, file.slurm, system, wish, aggressor)
+    request = request_of(
+        document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder
+    )
+    aggressor = aggressor_of(document, file.aggressor, request)
+    check_asked(document, file.slurm, system, request, aggressor)
     built = build_campaign_space(SpaceSource(document, file, folder, system))
     plan = replace(_plan(document, file, built, folder), aggressor=aggressor)
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
     _check_protected(document, file, plan.space)
-    rounded, ran = rounded_words(plan.workload), found_words(own, on_slurm=wish is not None)
+    rounded, ran = rounded_words(plan.workload), found_words(own, on_slurm=request is not None)
     guarded = system.guard if system else ()
     return CampaignSpec(
         plan=plan,
         mpi=file.mpi,
         protected_variables=tuple(dict.fromkeys([*file.protected_variables, *guarded])),
         mpi_line=document.line_of(("mpi",)),
-        slurm=wish,
+        slurm=request,
         system=system,
         file=document.file,
         space_line=document.line_of(("space",)),

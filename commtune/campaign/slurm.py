@@ -29,7 +29,7 @@ from commtune.slurm_templates.launch_command import launch_words
 from commtune.spaces import Document, Space, Text, Truth, Whole
 from commtune.systems import System, load_system
 
-#: Fields of a wish that are called otherwise in the file.
+#: Fields of a request that are called otherwise in the file.
 _RENAMED = {"time": "time_s", "poll": "poll_s"}
 
 #: Bytes of messages that a rank of an aggressor has room for (docs/benchmark.md).
@@ -112,7 +112,7 @@ def _load_system(document: Document, name: str, folder: Path) -> System:
         raise document.error(error.message, ("system",), hint=error.hint) from error
 
 
-def wish_of(
+def request_of(
     document: Document,
     part: SlurmPart | None,
     system: System | None,
@@ -174,7 +174,7 @@ def check_asked(
     document: Document,
     part: SlurmPart | None,
     system: System | None,
-    wish: JobRequest | None,
+    request: JobRequest | None,
     aggressor: Aggressor | None,
 ) -> None:
     """Refuses what the system, or the launcher, doesn't allow.
@@ -182,24 +182,24 @@ def check_asked(
     Raises:
         DocumentError: with the place of what is at fault.
     """
-    if wish is None:
+    if request is None:
         return
-    if part and not wish.container and "container_command" in part.model_fields_set:
+    if part and not request.container and "container_command" in part.model_fields_set:
         raise document.error(
             "a container command without a container",
             ("slurm", "container_command"),
             hint="add `container: IMAGE`",
         )
-    nodes = wish.nodes + (aggressor.nodes if aggressor else 0)
+    nodes = request.nodes + (aggressor.nodes if aggressor else 0)
     try:
-        check_request(system, replace(wish, nodes=nodes), wish.time_s)
-        launch_words(system, wish, ("program",), first_node=0 if aggressor else None)
+        check_request(system, replace(request, nodes=nodes), request.time_s)
+        launch_words(system, request, ("program",), first_node=0 if aggressor else None)
     except InvalidRequest as error:
         raise document.error(error.message, _place(error.key), hint=error.hint) from error
 
 
 def aggressor_of(
-    document: Document, part: AggressorPart | None, wish: JobRequest | None
+    document: Document, part: AggressorPart | None, request: JobRequest | None
 ) -> Aggressor | None:
     """The traffic that the file asks for.
 
@@ -209,7 +209,7 @@ def aggressor_of(
     """
     if part is None:
         return None
-    if wish is None:
+    if request is None:
         raise document.error(
             "an aggressor needs nodes of its own, from Slurm",
             ("aggressor",),

@@ -1,4 +1,4 @@
-"""From a wish, and the description of a system where there is one, to a job's options."""
+"""From a request, and the description of a system where there is one, to a job's options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from commtune.systems.schema import Partition, Qos, Slurm, System
 
 def job_for(
     system: System | None,
-    wish: JobRequest,
+    request: JobRequest,
     *,
     name: str,
     time_s: float,
@@ -23,62 +23,62 @@ def job_for(
     libraries: Collection[str] = frozenset(),
     environment: Mapping[str, str] | None = None,
 ) -> Job:
-    """The job that a wish is on a system; without a description the wish alone decides.
+    """The job that a request is on a system; without a description the request alone decides.
 
     Args:
         time_s: time limit, seconds.
-        exclude: names of nodes to leave out, beside the wish's.
+        exclude: names of nodes to leave out, beside the request's.
         libraries: the libraries that are measured, as search spaces call them; what the
             description has for other libraries is left out.
         environment: variables of the whole job, beside the pinned ones of the description.
 
     Raises:
-        WishRefused: as for ``check_wish``.
+        InvalidRequest: as for ``check_request``.
     """
-    check_request(system, wish, time_s)
+    check_request(system, request, time_s)
     shared = {
         "name": name,
-        "nodes": wish.nodes,
-        "ranks_per_node": wish.ranks_per_node,
+        "nodes": request.nodes,
+        "ranks_per_node": request.ranks_per_node,
         "time_s": time_s,
         "output": output,
         "comment": comment,
         "warn_s": warn_s,
-        "account": wish.account,
-        "exclude": ",".join(sorted({*wish.exclude, *exclude})),
-        "cpus_per_rank": wish.cpus_per_rank,
-        "switches": 0 if wish.placement == "any" else 1,
-        "before": wish.before,
-        "after": wish.after,
+        "account": request.account,
+        "exclude": ",".join(sorted({*request.exclude, *exclude})),
+        "cpus_per_rank": request.cpus_per_rank,
+        "switches": 0 if request.placement == "any" else 1,
+        "before": request.before,
+        "after": request.after,
         "environment": {**pinned_variables(system, libraries), **(environment or {})},
     }
-    own = _on_system(system, wish, libraries) if system else _alone(wish)
+    own = _on_system(system, request, libraries) if system else _alone(request)
     return Job(**{**shared, **own})  # type: ignore[arg-type]  # fields by name
 
 
-def check_request(system: System | None, wish: JobRequest, time_s: float | None = None) -> None:
+def check_request(system: System | None, request: JobRequest, time_s: float | None = None) -> None:
     """Refuses what a system is known not to allow.
 
     Args:
         time_s: time limit of a job, seconds; ``None`` where it isn't known yet.
 
     Raises:
-        WishRefused: no account where one is required, an unknown partition or quality of service,
-            more nodes or time than it allows, or a placement that Slurm can't give; the hint
+        InvalidRequest: no account where one is required, an unknown partition or quality of
+            service, more nodes or time than it allows, or a placement that Slurm can't give; the hint
             names what would do.
     """
-    _check_placement(system, wish)
+    _check_placement(system, request)
     if system is None:
         return
     slurm = system.jobs
-    if slurm.account == "required" and not wish.account:
+    if slurm.account == "required" and not request.account:
         raise InvalidRequest(
             "account",
             f"{system.name} takes no job without an account",
             hint="name the account, in a campaign file by `slurm: {account: NAME}`",
         )
-    partition, qos = _queue(slurm, wish)
-    _check_limits(slurm, partition, qos, wish.nodes, time_s or 0.0)
+    partition, qos = _queue(slurm, request)
+    _check_limits(slurm, partition, qos, request.nodes, time_s or 0.0)
 
 
 def pinned_variables(system: System | None, libraries: Collection[str]) -> dict[str, str]:
@@ -92,58 +92,60 @@ def applies_to(library: str, libraries: Collection[str]) -> bool:
     return not library or library in libraries
 
 
-def _alone(wish: JobRequest) -> dict[str, object]:
+def _alone(request: JobRequest) -> dict[str, object]:
     return {
-        "partition": wish.partition,
-        "qos": wish.qos,
-        "constraint": wish.constraint,
-        "reservation": wish.reservation,
-        "memory": wish.memory,
-        "gres": wish.gres,
-        "gpus_per_node": wish.gpus_per_node,
-        "exclusive": wish.exclusive is not False,
-        "modules": wish.modules,
+        "partition": request.partition,
+        "qos": request.qos,
+        "constraint": request.constraint,
+        "reservation": request.reservation,
+        "memory": request.memory,
+        "gres": request.gres,
+        "gpus_per_node": request.gpus_per_node,
+        "exclusive": request.exclusive is not False,
+        "modules": request.modules,
     }
 
 
-def _queue(slurm: Slurm, wish: JobRequest) -> tuple[str, str]:
+def _queue(slurm: Slurm, request: JobRequest) -> tuple[str, str]:
     """The partition and the quality of service that a job goes to."""
-    partition = wish.partition or slurm.partition
-    return partition, wish.qos or (slurm.qos if partition == slurm.partition else "")
+    partition = request.partition or slurm.partition
+    return partition, request.qos or (slurm.qos if partition == slurm.partition else "")
 
 
-def _on_system(system: System, wish: JobRequest, libraries: Collection[str]) -> dict[str, object]:
+def _on_system(
+    system: System, request: JobRequest, libraries: Collection[str]
+) -> dict[str, object]:
     slurm = system.jobs
-    partition, qos = _queue(slurm, wish)
+    partition, qos = _queue(slurm, request)
     gpus = system.gpus.count if system.gpus else 0
-    asked = bool(wish.gres or wish.gpus_per_node)
+    asked = bool(request.gres or request.gpus_per_node)
     modules = tuple(m.name for m in system.modules if applies_to(m.library, libraries))
     return {
         "partition": partition,
         "qos": qos,
-        "constraint": wish.constraint or slurm.constraint,
-        "reservation": wish.reservation or slurm.reservation,
-        "memory": wish.memory or slurm.memory,
-        "gres": f"gpu:{gpus}" if slurm.gpus == "gres" and not asked else wish.gres,
+        "constraint": request.constraint or slurm.constraint,
+        "reservation": request.reservation or slurm.reservation,
+        "memory": request.memory or slurm.memory,
+        "gres": f"gpu:{gpus}" if slurm.gpus == "gres" and not asked else request.gres,
         "gpus_per_node": (
-            gpus if slurm.gpus == "gpus-per-node" and not asked else wish.gpus_per_node
+            gpus if slurm.gpus == "gpus-per-node" and not asked else request.gpus_per_node
         ),
-        "exclusive": slurm.exclusive if wish.exclusive is None else wish.exclusive,
-        "modules": wish.modules or modules,
+        "exclusive": slurm.exclusive if request.exclusive is None else request.exclusive,
+        "modules": request.modules or modules,
     }
 
 
-def _check_placement(system: System | None, wish: JobRequest) -> None:
-    if wish.placement == "any":
+def _check_placement(system: System | None, request: JobRequest) -> None:
+    if request.placement == "any":
         return
     counted = system.jobs.switches if system else "switch"
-    if wish.placement == "same-switch" and counted == "group":
+    if request.placement == "same-switch" and counted == "group":
         raise InvalidRequest(
             "placement",
             f"Slurm on {system.name if system else 'this system'} knows groups, not switches",
             hint="ask for placement: same-group, or any",
         )
-    if wish.placement == "same-group" and counted != "group":
+    if request.placement == "same-group" and counted != "group":
         raise InvalidRequest(
             "placement",
             "Slurm can keep a job within one of its switches, but not within a group, unless the "
@@ -178,7 +180,7 @@ def _check_limits(slurm: Slurm, partition: str, qos: str, nodes: int, time_s: fl
 
 
 def _beyond(limits: Partition | Qos, nodes: int, time_s: float) -> tuple[str, str] | None:
-    """The field of the wish that is beyond limits, and in which way."""
+    """The field of the request that is beyond limits, and in which way."""
     least = limits.least_nodes if isinstance(limits, Qos) else None
     if limits.most_nodes is not None and nodes > limits.most_nodes:
         return "nodes", f"{nodes} nodes, but at most {limits.most_nodes} are allowed"

@@ -18,7 +18,7 @@ class InvalidRequest(UserError):
     """What is asked for can't be had, on this system or by this launcher.
 
     Args:
-        key: the field of the wish that is at fault.
+        key: the field of the request that is at fault.
     """
 
     def __init__(self, key: str, message: str, *, hint: str = "") -> None:

@@ -25,7 +25,7 @@ _HYDRA = frozenset({"mpich", "cray-mpich", "intel-mpi"})
 
 def launch_words(
     system: System | None,
-    wish: JobRequest,
+    request: JobRequest,
     command: Sequence[str],
     libraries: Collection[str] = (),
     mpi_launcher: str = "",
@@ -43,48 +43,48 @@ def launch_words(
             it to Slurm.
 
     Raises:
-        WishRefused: something is asked for that only srun can do, but the launcher is another.
+        InvalidRequest: something is asked for that only srun can do, but the launcher is another.
     """
     known = system.launcher if system else None
-    name = wish.launcher or (known.command if known else "srun")
-    options = wish.launcher_options
+    name = request.launcher or (known.command if known else "srun")
+    options = request.launcher_options
     if known and known.command == name and not options:
         options = tuple(known.options)
     if name == "srun":
-        words = [*_srun(system, wish, first_node), *options]
+        words = [*_srun(system, request, first_node), *options]
     else:
-        _check_no_srun(name, wish, first_node)
-        words = [*_mpi(wish, mpi_launcher or name, libraries), *options]
+        _check_no_srun(name, request, first_node)
+        words = [*_mpi(request, mpi_launcher or name, libraries), *options]
     binding = system.binding if system else None
     own = [b for b in (binding.per_rank if binding else []) if applies_to(b.library, libraries)]
     local_rank = _OF_SRUN if name == "srun" else _OF_MPI
-    container = (*wish.container_command, wish.container) if wish.container else ()
-    return (*words, *_rank_wrapper(own, local_rank), *container, *wish.prefix, *command)
+    container = (*request.container_command, request.container) if request.container else ()
+    return (*words, *_rank_wrapper(own, local_rank), *container, *request.prefix, *command)
 
 
-def _srun(system: System | None, wish: JobRequest, first_node: int | None) -> list[str]:
-    mpi = wish.mpi or (system.launcher.mpi if system else "")
+def _srun(system: System | None, request: JobRequest, first_node: int | None) -> list[str]:
+    mpi = request.mpi or (system.launcher.mpi if system else "")
     binding = system.binding if system else None
-    fits = binding is not None and binding.ranks == wish.ranks_per_node
-    cpu_bind = wish.cpu_bind or (binding.cpu if binding and fits else "")
+    fits = binding is not None and binding.ranks == request.ranks_per_node
+    cpu_bind = request.cpu_bind or (binding.cpu if binding and fits else "")
     given = {
-        "nodes": wish.nodes,
-        "ntasks": wish.nodes * wish.ranks_per_node,
-        "ntasks-per-node": wish.ranks_per_node,
+        "nodes": request.nodes,
+        "ntasks": request.nodes * request.ranks_per_node,
+        "ntasks-per-node": request.ranks_per_node,
         "relative": first_node,
         # A step doesn't inherit it from its job any more, since Slurm 22.05.
-        "cpus-per-task": wish.cpus_per_rank or None,
+        "cpus-per-task": request.cpus_per_rank or None,
         "mpi": mpi or None,
         "cpu-bind": cpu_bind or None,
-        "gpu-bind": wish.gpu_bind or None,
+        "gpu-bind": request.gpu_bind or None,
         "kill-on-bad-exit": 1,
         "export": "ALL",
     }
     return ["srun", *(f"--{name}={value}" for name, value in given.items() if value is not None)]
 
 
-def _check_no_srun(name: str, wish: JobRequest, first_node: int | None) -> None:
-    asked = {"mpi": wish.mpi, "cpu_bind": wish.cpu_bind, "gpu_bind": wish.gpu_bind}
+def _check_no_srun(name: str, request: JobRequest, first_node: int | None) -> None:
+    asked = {"mpi": request.mpi, "cpu_bind": request.cpu_bind, "gpu_bind": request.gpu_bind}
     for key, value in asked.items():
         if value:
             raise InvalidRequest(
@@ -98,13 +98,19 @@ def _check_no_srun(name: str, wish: JobRequest, first_node: int | None) -> None:
         )
 
 
-def _mpi(wish: JobRequest, program: str, libraries: Collection[str]) -> list[str]:
+def _mpi(request: JobRequest, program: str, libraries: Collection[str]) -> list[str]:
     # It starts its own helpers by srun, which must not take them for ranks of an MPI.
-    words = ["env", "SLURM_MPI_TYPE=none", program, "-n", str(wish.nodes * wish.ranks_per_node)]
+    words = [
+        "env",
+        "SLURM_MPI_TYPE=none",
+        program,
+        "-n",
+        str(request.nodes * request.ranks_per_node),
+    ]
     if "openmpi" in libraries:
-        return [*words, "--map-by", f"ppr:{wish.ranks_per_node}:node"]
+        return [*words, "--map-by", f"ppr:{request.ranks_per_node}:node"]
     if _HYDRA & set(libraries):
-        return [*words, "-ppn", str(wish.ranks_per_node)]
+        return [*words, "-ppn", str(request.ranks_per_node)]
     return words  # what the job asks for a node is what every launcher goes by
 
 

@@ -71,7 +71,7 @@ class OnSlurm:
     """
 
     spec: CampaignSpec
-    wish: JobRequest
+    request: JobRequest
     mpi: MpiInstallation
     program: AnyProgram
     site: Site
@@ -93,7 +93,7 @@ class OnSlurm:
 
     @property
     def _backoff(self) -> PollBackoff:
-        return PollBackoff(self.spec.plan.seed, shortest_s=self.wish.poll_s)
+        return PollBackoff(self.spec.plan.seed, shortest_s=self.request.poll_s)
 
     @property
     def _switch_is_group(self) -> bool:
@@ -149,8 +149,8 @@ class OnSlurm:
                 book, self._nodes, self.spec.plan.budget.node_hours, scheduler, time.time
             ),
             stop_policy=StopPolicy(scheduler, self._failed_nodes, self.say),
-            most_in_flight=self.wish.jobs,
-            file_poll_s=min(1.0, self.wish.poll_s),
+            most_in_flight=self.request.jobs,
+            file_poll_s=min(1.0, self.request.poll_s),
             alive=alive,
         )
 
@@ -177,7 +177,7 @@ class OnSlurm:
         beside, first_node = self._beside, 0 if self._beside else None
         launcher = step_launcher(
             self.spec.system,
-            self.wish,
+            self.request,
             self._libraries,
             str(self.mpi.launcher),
             self._launcher,
@@ -193,7 +193,7 @@ class OnSlurm:
         )
         worked = partial(chain.worked, allocation) if chain else _nothing
         measured = replace(
-            allocation, nodes=allocation.nodes[: self.wish.nodes if beside else None]
+            allocation, nodes=allocation.nodes[: self.request.nodes if beside else None]
         )
         topology = topology_of(allocation, self.site.topology)
         return Steps(
@@ -214,7 +214,7 @@ class OnSlurm:
         return Scripts(
             campaign=self.spec.plan.name,
             system=self.spec.system,
-            job_request=self.wish,
+            job_request=self.request,
             program=self.program,
             libraries=self._libraries,
             environment=self._variables,
@@ -249,10 +249,10 @@ class OnSlurm:
         return AllocationScript(
             campaign=self.spec.plan.name,
             system=self.spec.system,
-            job_request=request_with_aggressor(self.wish, self.spec.aggressor),
+            job_request=request_with_aggressor(self.request, self.spec.aggressor),
             command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
             folder=self.folder / "jobs",
-            time_s=self.wish.time_s or self._whole_s(),
+            time_s=self.request.time_s or self._whole_s(),
             # Not on the command line, which everybody on the node can see.
             environment={
                 **hand_over_protected(self._guards),
@@ -285,13 +285,13 @@ class OnSlurm:
 
     def what(self) -> dict[str, Any]:
         """What stands in the place of a machine: results on other nodes of it compare."""
-        wish, system = self.wish, self.spec.system
-        partition = wish.partition or (system.jobs.partition if system else "")
+        request, system = self.request, self.spec.system
+        partition = request.partition or (system.jobs.partition if system else "")
         return {
             "cluster": self.site.name,
             "system": system.name if system else "",
             "partition": partition,
-            "constraint": wish.constraint or (system.jobs.constraint if system else ""),
+            "constraint": request.constraint or (system.jobs.constraint if system else ""),
         }
 
     @property
@@ -304,7 +304,7 @@ class OnSlurm:
 
     @property
     def _nodes(self) -> int:
-        return request_with_aggressor(self.wish, self.spec.aggressor).nodes
+        return request_with_aggressor(self.request, self.spec.aggressor).nodes
 
     @property
     def _beside(self) -> AggressorLaunch | None:
@@ -315,7 +315,7 @@ class OnSlurm:
         return AggressorLaunch(
             aggressor=aggressor,
             system=self.spec.system,
-            job_request=self.wish,
+            job_request=self.request,
             libraries=self._libraries,
             mpi_launcher=str(self.mpi.launcher),
             arguments=partial(aggressor_arguments, self.program.executable, aggressor),
@@ -367,7 +367,7 @@ def on_slurm(
         )
     return OnSlurm(
         spec=spec,
-        wish=spec.slurm,
+        request=spec.slurm,
         mpi=mpi,
         program=program,
         site=_describe_site(spec),

@@ -133,7 +133,7 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
     machine = {**cluster, "nodes": plan.workload.nodes}
     surroundings = {
         "machine": machine,
-        "slurm": on.wish.question(),
+        "slurm": on.request.question(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
         "benchmark": _benchmark(plan.workload),
         "guards": _guards(spec.protected_variables, plan.workload),
@@ -262,10 +262,10 @@ def _nonzero(**values: int) -> dict[str, int]:
     return {name: value for name, value in values.items() if value}
 
 
-def _of_slurm(spec: CampaignSpec, wish: JobRequest) -> dict[str, Any]:
+def _of_slurm(spec: CampaignSpec, request: JobRequest) -> dict[str, Any]:
     """Of what is asked of Slurm, what may change; the file says the rest to who measures more."""
     file = str(spec.file.resolve()) if spec.file else None
-    return {"exclude": list(wish.exclude), "file": file}
+    return {"exclude": list(request.exclude), "file": file}
 
 
 def _system(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:

@@ -42,7 +42,7 @@ def test_it_is_the_one_that_the_shell_finds(
     assert spec.slurm is not None
     on = OnSlurm(
         spec=spec,
-        wish=spec.slurm,
+        request=spec.slurm,
         mpi=mpi,
         program=CommandProgram(("the-tool",), "json-line", tmp_path),
         site=Site("here", "22.05", Topology({}), keeps_accounts=False),
