@@ -64,8 +64,8 @@ def check_request(system: System | None, request: JobRequest, time_s: float | No
 
     Raises:
         InvalidRequest: no account where one is required, an unknown partition or quality of
-            service, more nodes or time than it allows, or a placement that Slurm can't give; the hint
-            names what would do.
+            service, more nodes or time than it allows, or a placement that Slurm can't give; the
+            hint names what would do.
     """
     _check_placement(system, request)
     if system is None:
