@@ -81,11 +81,11 @@ def test_conditions_in_words() -> None:
 def test_status_tells_of_it(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     stored(store, "quiet", None)
     stored(store, "noisy", NOISE)
-    status.run(url, json_output=False)
+    status.status_command(url, json_output=False)
     said = capsys.readouterr().out
     assert f"noisy: 0 jobs in flight; 0 node-hours used; runs {WORDS}\n" in said
     assert "quiet:" not in said
-    status.run(url, json_output=True)
+    status.status_command(url, json_output=True)
     found = {c["name"]: c["aggressor"] for c in json.loads(capsys.readouterr().out)}
     assert found == {"quiet": None, "noisy": NOISE.plain()}
 

@@ -67,9 +67,9 @@ def confirmed(
 
 def said(url: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, Any]:
     """The row that people get, and the number for programs."""
-    status.run(url, json_output=False)
+    status.status_command(url, json_output=False)
     row = capsys.readouterr().out.splitlines()[1]
-    status.run(url, json_output=True)
+    status.status_command(url, json_output=True)
     (found,) = json.loads(capsys.readouterr().out)
     return row, found["of_nominal"]
 
@@ -82,7 +82,9 @@ def test_status_of_a_described_system(
     # 1 MiB in 15 us over two nodes of 50 GB/s each: half of it leaves each node, twice.
     assert share["share"] == pytest.approx(MIB / 15e-6 / 50e9, rel=1e-6)
     assert share["model"] == "hierarchical, ports of a node"
-    assert row.endswith("1.70x [1.60, 1.80] at 1 MiB (fast speed), 140 % of nominal 87.5 GB/s")
+    assert row.endswith(
+        "1.70x [1.60, 1.80] at 1 MiB, 7 pairs (fast machine state), 140 % of nominal 87.5 GB/s"
+    )
 
 
 def test_status_of_gpus_whose_driver_names_links(

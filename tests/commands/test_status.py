@@ -17,7 +17,7 @@ from commtune.commands.campaigns import status
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.limits import excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
-from commtune.model import JobKind, JobStage, Outcome
+from commtune.model import JobKind, JobStage, Outcome, Verdict
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def made(store: Store, campaign_id: int, *outcomes: Outcome) -> None:
 
 def lines(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """What is printed, with single blanks."""
-    status.run(url, json_output=False)
+    status.status_command(url, json_output=False)
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -70,10 +70,10 @@ def test_what_was_lost_is_no_failure(
 ) -> None:
     made(store, begun(store), *Outcome)
     header, row = lines(url, capsys)
-    assert header == "campaign state trials runs failed lost measured surest gain"
+    assert header == "campaign state trials runs failed lost measured best confirmed speedup"
     # Of the others, one is ok: 14 outcomes, of which 5 are lost.
     assert row.startswith("shm stopped 1 14 8 5 ")
-    status.run(url, json_output=True)
+    status.status_command(url, json_output=True)
     (said,) = json.loads(capsys.readouterr().out)
     assert (said["failed"], said["lost"], said["outcomes"]["preempted"]) == (8, 5, 1)
     assert (said["jobs"], said["node_hours"], said["node_hours_budget"]) == ([], 0.0, None)
@@ -125,9 +125,9 @@ def test_jobs_in_flight_are_told_with_what_they_used(
         "job for state since reason nodes",
         "4711 block 4 RUNNING 5 min 03 s n[1-2]",
         "4712 block 4 PENDING 1 min 01 s Priority 2 asked for",
-        "- trace not handed in yet 0 s 1 asked for",
+        "- trace not submitted yet 0 s 1 asked for",
     ]
-    status.run(url, json_output=True)
+    status.status_command(url, json_output=True)
     (plain,) = json.loads(capsys.readouterr().out)
     assert [job["number"] for job in plain["jobs"]] == ["4711", "4712", ""]
     assert (plain["jobs"][1]["word"], plain["jobs"][1]["reason"]) == ("PENDING", "Priority")
@@ -183,3 +183,18 @@ def test_limits_are_read_from_settings_of_any_age(
     settings: dict[str, Any], budget: float | None, nodes: tuple[str, ...]
 ) -> None:
     assert (node_hours_budget(settings), excluded_nodes(settings)) == (budget, nodes)
+
+
+def test_what_best_refuses_is_not_advertised(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign_id = begun(store)
+    overall = replace(given.point(1024, "all", 0.9), verdict=Verdict.UNDECIDED)
+    one_state = given.point(1024, "fast", 4.0)
+    outside = given.point(1 << 20, "all", 3.0)
+    sure = given.point(2048, "all", 1.2)
+    found = given.profile("p", bytes_low=8, bytes_high=65536, points=(overall, one_state, outside))
+    store.save_profiles(campaign_id, [found])
+    assert lines(url, capsys)[1].endswith("none confirmed")
+    store.save_profiles(campaign_id, [replace(found, points=(overall, one_state, outside, sure))])
+    assert f"at 2 KiB, {sure.gain.pairs} pairs" in lines(url, capsys)[1]

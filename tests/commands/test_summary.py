@@ -14,7 +14,7 @@ from commtune.campaign.file import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model
-from commtune.model import DEFAULT, Outcome, Phase, Profile, Verdict
+from commtune.model import DEFAULT, Interval, Outcome, Phase, Profile, Verdict
 from commtune.model.conclusion import Conclusion
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison
@@ -54,14 +54,14 @@ def test_what_was_lost_is_said(lost: list[Outcome], said: list[str]) -> None:
 def test_a_conclusion_of_an_older_version_has_no_lost_runs() -> None:
     old = {"search": {"runs": 3, "failed": 1, "disturbed": 2, "wall_s": 1.0}}
     (line,) = summary._conclusions(load_model(Conclusion, {"spent": old}))
-    assert line.startswith("others used the cores during 2 runs")
+    assert line.startswith("background load during 2 runs")
 
 
 @pytest.mark.parametrize(
     ("benchmark_s", "said"),
     [
-        (90.0, "1 min 40 s, of which 10.0% was not inside benchmark processes"),
-        (400.0, "1 min 40 s; benchmark processes 6 min 40 s, several at a time"),
+        (90.0, "1 min 40 s, 10.0% of it controller overhead"),
+        (400.0, "1 min 40 s; 6 min 40 s in benchmark processes, several at a time"),
     ],
 )
 def test_runs_at_the_same_time_take_longer_than_the_campaign(
@@ -143,9 +143,9 @@ def test_nothing_tried_is_not_nothing_found() -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "said"),
-    [(Verdict.DEFAULT, "7  the default"), (Verdict.UNDECIDED, "7  the default, undecided")],
+    [(Verdict.DEFAULT, "7  the default"), (Verdict.UNDECIDED, "7  the default, inconclusive")],
 )
-def test_an_interval_just_short_of_the_smallest_gain_is_said_to_be_undecided(
+def test_an_interval_just_short_of_the_smallest_gain_is_said_to_be_inconclusive(
     verdict: Verdict, said: str
 ) -> None:
     nearly = replace(given.point(512, "all", 1.019), verdict=verdict)
@@ -163,3 +163,49 @@ def test_one_size_is_no_range_and_several_nodes_are_asked_for() -> None:
     assert summary._settings([one], {})[0].splitlines()[0] == "one (1 MiB)"
     said = summary._next(campaign, report(one), "commtune", "again").splitlines()
     assert said[1] == "  commtune best --op allreduce --bytes 1MiB --nodes 2"
+
+
+def ablated(*effects: tuple[str, dict[int, tuple[float, float, float, int]]]) -> Profile:
+    """A profile of 8 B to 64 KiB, and what ablation says of its variables."""
+    contributions = [
+        {
+            "names": [name],
+            "points": [
+                {"bytes": size, "ratio": ratio, "low": low, "high": high, "pairs": pairs}
+                for size, (ratio, low, high, pairs) in by_size.items()
+            ],
+        }
+        for name, by_size in effects
+    ]
+    return replace(
+        given.profile("p", bytes_low=8, bytes_high=65536), details={"contributions": contributions}
+    )
+
+
+def test_what_a_variable_brings_has_its_interval_and_no_noise_is_printed() -> None:
+    noise = (51.49, 6e-21, 4e23, 2)
+    sure, outside = (1.23, 1.10, 1.37, 12), (9.0, 8.0, 10.0, 12)
+    found = ablated(("A", {8: sure, 1024: noise, 1 << 20: outside}), ("B", {1024: noise}))
+    said = summary._brings(found, "A")
+    assert said == "   (1.23x [1.10, 1.37] at 8 B, 12 pairs, derived by ablation)"
+    assert summary._brings(found, "B") == ""
+
+
+def test_advice_that_nobody_would_follow_is_not_given() -> None:
+    more = {"why": "a gain at 8 B is undecided", "runs": 104074, "seconds": 18200.0}
+    (said,) = summary._conclusions(load_model(Conclusion, {"more": more}))
+    assert said.endswith("more runs on this machine will not decide it; a quieter machine may")
+    few = {**more, "runs": 400, "seconds": 70.0}
+    (said,) = summary._conclusions(load_model(Conclusion, {"more": few}))
+    assert said.endswith("about 400 runs (1 min 10 s) would decide it")
+
+
+def test_times_of_several_machine_states_do_not_contradict_the_speedup() -> None:
+    mixed = replace(
+        given.point(1024, "all", 1.21),
+        default_s=6.10e-6, tuned_s=7.34e-6, gain=Interval(1.42, 1.21, 1.66, 20),
+    )  # fmt: skip
+    found = given.profile("p", bytes_low=8, bytes_high=65536, points=(mixed,))
+    row = summary._table(plan("ranks: 2"), report(found)).splitlines()[1]
+    assert "6.10 us" in row and "~4.30 us" in row and "1.42x [1.21, 1.66]" in row
+    assert "7.34" not in row

@@ -21,8 +21,8 @@ from commtune.model import Aggressor, JobKind, JobRecord, JobStage
 _NO_REASON = ("", "None", "(null)")
 
 
-def run(db: str | None, *, json_output: bool) -> None:
-    """Prints one line a campaign, newest first, and below it what their jobs do."""
+def status_command(db: DbOption = None, json_output: JsonOption = False) -> None:
+    """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs."""
     with wiring.opened_database(db) as opened:
         stored = Store(opened).campaigns()
     now = _now(stored)
@@ -34,7 +34,16 @@ def run(db: str | None, *, json_output: bool) -> None:
     if not campaigns:
         print("no campaigns yet; start one with: commtune tune")
         return
-    header = ("campaign", "state", "trials", "runs", "failed", "lost", "measured", "surest gain")
+    header = (
+        "campaign",
+        "state",
+        "trials",
+        "runs",
+        "failed",
+        "lost",
+        "measured",
+        "best confirmed speedup",
+    )
     rows = [_row(campaign, nominal_share.of_best(campaign, db)) for campaign in campaigns]
     print(text.format_table(header, rows, right="trials,runs,failed,lost"))
     for campaign in campaigns:
@@ -103,9 +112,11 @@ def _gain(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
     best = campaign.best
     if best is None:
         return "none confirmed"
-    speed = "" if best.speed == "all" else f" ({best.speed} speed)"
+    speed = "" if best.speed == "all" else f" ({best.speed} machine state)"
     size = text.format_size(best.bytes)
-    gain = f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {size}{speed}"
+    gain = (
+        f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {size}, {best.pairs} pairs{speed}"
+    )
     return f"{gain}, {share}" if share else gain
 
 
@@ -139,7 +150,7 @@ def _spent(campaign: CampaignSummary) -> str:
 
 
 def _job(job: JobRecord) -> tuple[str, ...]:
-    waits = "handed in" if job.stage is JobStage.SUBMITTED else "not handed in yet"
+    waits = "submitted" if job.stage is JobStage.SUBMITTED else "not submitted yet"
     return (
         job.number or "-",
         str(job.kind) if job.block is None else f"{job.kind} {job.block}",
@@ -148,8 +159,3 @@ def _job(job: JobRecord) -> tuple[str, ...]:
         "" if job.reason in _NO_REASON else job.reason,
         job.nodes or f"{job.node_count} asked for",
     )
-
-
-def status_command(db: DbOption = None, json_output: JsonOption = False) -> None:
-    """List campaigns: trials, outcomes of runs, best confirmed gain, who works on them."""
-    run(db, json_output=json_output)

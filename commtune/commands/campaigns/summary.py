@@ -8,16 +8,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from commtune import wording
 from commtune.app.tuning import conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import flags, text
-from commtune.model import Backend, PointEvidence, Profile, Verdict
-from commtune.model.conclusion import Conclusion, PhaseSpent
+from commtune.formatting import is_too_noisy
+from commtune.model import Backend, Interval, PointEvidence, Profile, Verdict
+from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
+
+#: More runs than these are no advice: drift and load change in the meantime.
+_MOST_RUNS = 10_000
 
 
 def campaign_summary(
@@ -98,14 +103,14 @@ def _headline(plan: Plan, report: CampaignResult) -> str:
         f"{_tried(plan, report)}, {report.runs} runs",
     ]
     if plan.beside:
-        said.append(f"every run stood {plan.beside};\ngains are for such a network")
+        said.append(f"every run was made {plan.beside};\nspeedups hold for such a network")
     if plan.emulated:
-        said.append(f"{plan.emulated};\ngains are for no real network")
+        said.append(f"{plan.emulated};\nspeedups hold for no real network")
     if limits := report.speeds.thresholds_s:
         between = " and ".join(text.format_duration(limit) for limit in limits)
         said.append(
-            f"this machine alternates between {len(limits) + 1} speeds (they part at a "
-            f"core-to-core round trip of {between});\nruns are compared within each"
+            f"this machine alternates between {len(limits) + 1} states (core-to-core round trips "
+            f"below and above {between});\nruns are compared within each state"
         )
     if report.wall_s > 1 and not report.conclusion.replayed:
         said.append(_time(report))
@@ -128,9 +133,9 @@ def _time(report: CampaignResult) -> str:
     if share < 0:
         together = text.format_wall_time(report.benchmark_s)
         took = text.format_wall_time(report.wall_s)
-        return f"{took}; benchmark processes {together}, several at a time"
+        return f"{took}; {together} in benchmark processes, several at a time"
     took = text.format_wall_time(report.wall_s)
-    return f"{took}, of which {share:.1%} was not inside benchmark processes"
+    return f"{took}, {share:.1%} of it controller overhead"
 
 
 def _table(plan: Plan, report: CampaignResult) -> str:
@@ -143,17 +148,10 @@ def _table(plan: Plan, report: CampaignResult) -> str:
                 "give it more, on a quieter machine"
             )
         return "nothing was confirmed: no candidate was compared with the default"
-    # Corrected for their number, all intervals of the campaign hold together at this level.
-    level = f"{text.format_confidence(plan.level)} together"
+    speedup = f"speedup, {wording.format_simultaneous(plan.level)}"
     header: Sequence[str] = (
-        "size",
-        "speed",
-        "default",
-        "candidate",
-        f"gain, {level}",
-        "pairs",
-        "use",
-    )
+        "size", "machine state", "default", "candidate", speedup, "pairs", "use"
+    )  # fmt: skip
     if all(row[1] == ALL for row in rows):
         header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
         return text.format_table(header, rows, right="size,default,candidate,pairs")
@@ -174,35 +172,21 @@ def _rows(profile: Profile) -> list[tuple[str, ...]]:
 
 
 def _row(profile: Profile, point: PointEvidence) -> tuple[str, ...]:
-    enough = point.gain.pairs >= FEWEST_PAIRS
-    return (
-        text.format_size(point.bytes),
-        ALL,
-        text.format_duration(point.default_s),
-        text.format_duration(point.tuned_s),
-        text.format_ratio(point.gain) if enough else "too few pairs",
-        str(point.gain.pairs),
-        _use(profile, point),
-    )
+    size, *evidence = wording.point_cells(point)
+    return (size, ALL, *evidence, _use(profile, point))
 
 
 def _use(profile: Profile, point: PointEvidence) -> str:
-    """By its interval alone, as it is printed, an undecided gain can look like a shown one."""
+    """By its interval alone, as it is printed, an inconclusive row can look like a shown one."""
     if profile.verdict is Verdict.FASTER:
         return profile.name
-    return "the default" + (", undecided" if point.verdict is Verdict.UNDECIDED else "")
+    is_open = point.verdict is Verdict.UNDECIDED
+    return f"the default, {wording.INCONCLUSIVE}" if is_open else "the default"
 
 
 def _speed_row(point: PointEvidence) -> tuple[str, ...]:
-    return (
-        "",
-        f"{point.speed} {point.share:.0%}",
-        text.format_duration(point.default_s),
-        text.format_duration(point.tuned_s),
-        text.format_ratio(point.gain),
-        str(point.gain.pairs),
-        "",
-    )
+    _, *evidence = wording.point_cells(point)
+    return ("", f"{point.speed} {point.share:.0%}", *evidence, "")
 
 
 def _drop(row: Sequence[str], index: int) -> tuple[str, ...]:
@@ -229,15 +213,35 @@ def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]
 
 
 def _brings(profile: Profile, name: str) -> str:
-    """What one of several variables brings, where it brings most and where it costs."""
+    """What one of several variables brings, where it surely brings most and where it costs."""
     effects = profile.details.get("contributions", ())
-    points = [p for effect in effects if name in effect["names"] for p in effect["points"]]
-    if len(effects) < 2 or not points:
+    if len(effects) < 2:
         return ""
-    best = max(points, key=lambda point: float(point["ratio"]))
-    hurt = [text.format_size(p["bytes"]) for p in points if p["high"] < 1]
-    said = f"   ({best['ratio']:.2f}x at {text.format_size(best['bytes'])}"
+    measured = {
+        point["bytes"]: Interval(point["ratio"], point["low"], point["high"], point["pairs"])
+        for effect in effects
+        if name in effect["names"]
+        for point in effect["points"]
+    }
+    # Ablation has few pairs: what lies outside of the range, or tells nothing, is not printed.
+    telling = {
+        size: gain
+        for size, gain in measured.items()
+        if size in _inside(profile) and _is_telling(gain)
+    }
+    if not telling:
+        return ""
+    best = max(telling, key=lambda size: telling[size].low)
+    hurt = [text.format_size(size) for size, gain in telling.items() if gain.high < 1]
+    said = (
+        f"   ({text.format_ratio(telling[best])} at {text.format_size(best)}, "
+        f"{telling[best].pairs} pairs, derived by ablation"
+    )
     return f"{said}; slower at {', '.join(hurt)})" if hurt else f"{said})"
+
+
+def _is_telling(gain: Interval) -> bool:
+    return gain.pairs > 1 and not is_too_noisy(gain.low, gain.high)
 
 
 def _name(profile: Profile) -> str:
@@ -296,11 +300,11 @@ def _conclusions(conclusion: Conclusion) -> list[str]:
     used = [part.configuration for part in answers.ranges]
     if any(a.note and a.after in used and a.after == a.before for a in conclusion.ablations):
         said.append(
-            "there was too little time to leave each variable out: some may bring nothing "
-            "(more time tells: budget.ablation in a campaign file, else --ablate)"
+            "there was too little time to ablate each variable: some may bring nothing "
+            "(give it more: budget.ablation in a campaign file, else --ablate)"
         )
     if idle := sorted(dropped - kept):
-        said.append(f"left out, as hardly anything was seen to be lost: {', '.join(idle)}")
+        said.append(f"dropped by ablation, no measurable loss: {', '.join(idle)}")
     traded = answers.trade_off
     if answers.one and len(answers.ranges) > 1:
         said.append(
@@ -308,16 +312,23 @@ def _conclusions(conclusion: Conclusion) -> list[str]:
             f"default, a profile for each range {traded.ranges_mean_gain:.2f}x"
         )
     if more := conclusion.more:
-        said.append(
-            f"{more.why}: a further confirmation of about {more.runs:,} runs "
-            f"({text.format_wall_time(more.seconds)}) would tell"
-        )
+        said.append(f"{more.why}: {_more_runs(more)}")
     said += _spoilt(conclusion.spent.values())
     said += [
         f"not credited as asked: {found.configuration}: {found.why}"
         for found in conclusion.not_followed
     ]
     return said
+
+
+def _more_runs(more: FurtherRuns) -> str:
+    """What would decide an inconclusive size; no advice where nobody would wait for it."""
+    if more.runs > _MOST_RUNS:
+        return "more runs on this machine will not decide it; a quieter machine may"
+    return (
+        f"a further confirmation of about {more.runs:,} runs "
+        f"({text.format_wall_time(more.seconds)}) would decide it"
+    )
 
 
 def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
@@ -328,7 +339,7 @@ def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
             f"{_runs(lost)} lost, which no configuration is blamed for; see 'commtune report'"
         )
     if disturbed := sum(phase.disturbed for phase in phases):
-        said.append(f"others used the cores during {_runs(disturbed)}; see 'commtune report'")
+        said.append(f"background load during {_runs(disturbed)}; see 'commtune report'")
     return said
 
 

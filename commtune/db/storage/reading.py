@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from commtune import model
 from commtune.db.codec import timing_from, unpack_samples, workload_from
@@ -32,6 +32,8 @@ from commtune.db.tables import (
 )
 from commtune.errors import UnknownName
 from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, Verdict
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL
 
 #: What a run is compared by, by its name in ``model.Measurement``; samples are read on demand.
 _MEASURED = {
@@ -288,18 +290,31 @@ def _best_gains(connection: Connection) -> Mapping[int, BestGain]:
         )
         .join(ProfilePoint, ProfilePoint.profile_id == ProfileRow.id)
         .where(
-            ProfilePoint.verdict == str(Verdict.FASTER),
             ProfilePoint.is_guard.is_(False),
             ProfileRow.verdict == str(Verdict.FASTER),
+            ProfilePoint.size.between(ProfileRow.bytes_low, ProfileRow.bytes_high),
         )
         .order_by(ProfilePoint.low)
     ).mappings()
+    found = list(rows)
+    overall = {_size_of(row) for row in found if _is_overall(row)}
     taken = [field.name for field in fields(BestGain) if field.name != "profile"]
     # In rising order: the last one of a campaign is its best.
     return {
         row["campaign_id"]: BestGain(row["name"], **{name: row[name] for name in taken})
-        for row in rows
+        for row in found
+        if row["verdict"] == str(Verdict.FASTER)
+        # As `best` has it: one machine state counts only where all of them together don't.
+        and (_is_overall(row) or _size_of(row) not in overall)
     }
+
+
+def _size_of(row: RowMapping) -> tuple[int, int]:
+    return row["profile_id"], row["bytes"]
+
+
+def _is_overall(row: RowMapping) -> bool:
+    return bool(row["speed"] == ALL and row["pairs"] >= FEWEST_PAIRS)
 
 
 def _holders(connection: Connection) -> Mapping[int, str]:

@@ -68,7 +68,7 @@ class CampaignHandle:
 
 @dataclass(frozen=True)
 class BestGain:
-    """The surest confirmed gain of a campaign: the highest lower end of an interval.
+    """The best confirmed speedup of a campaign: the highest lower end of an interval.
 
     Attributes:
         tuned_s: what the operation took with it.
@@ -81,6 +81,7 @@ class BestGain:
     ratio: float
     low: float
     high: float
+    pairs: int
     tuned_s: float
     backend: str
     ranks: int
