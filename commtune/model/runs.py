@@ -192,6 +192,7 @@ class RunResult:
     """What came of one launch.
 
     Attributes:
+        started_at: seconds since 1970; 0 of a run that left nothing.
         wall_s: from starting the launcher to its end, as the controller saw it.
         measurements: the sizes that were finished, whatever the outcome.
         header, footer: the benchmark's own records, verbatim; ``None`` where it wrote none. In the

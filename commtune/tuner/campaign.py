@@ -134,7 +134,7 @@ class Campaign:
 
     def _profiles(self, decision: Decision, comparison: Comparison) -> list[Profile]:
         rules = self._confirmation.rules(decision, len(decision.shares) - 1)
-        simulated = self.runner.benchmark.simulated
+        simulated = self.runner.batches.simulated
 
         def made(guards: Mapping[Configuration, Any]) -> list[Profile]:
             return recommend_profiles(

@@ -58,12 +58,19 @@ class Benchmark(Protocol):
 
 @runtime_checkable
 class Batches(Protocol):
-    """Makes the runs of whole blocks, several blocks at a time: a job a block.
+    """Makes runs, those of a block close together: a job a block, or here, one by one.
 
     Laws: every request that was submitted or adopted comes back from ``collect`` exactly once,
     whatever happens to its job; one whose run was lost comes back with an outcome that is lost.
-    What was submitted before a crash is found again by ``adopt``, and never submitted twice.
+    Results come in the order of the requests that were submitted together. What was submitted
+    before a crash is found again by ``adopt``, and never submitted twice. Where ``collect``
+    raises, detached runs stay under way; others are not, and can be adopted.
     """
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether runs outlive the controller, as jobs do: then a block is submitted whole."""
+        ...
 
     @property
     def simulated(self) -> bool:
@@ -197,10 +204,6 @@ class Store(Protocol):
 
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
         """Stores what came of a run."""
-        ...
-
-    def mark_interrupted(self, run_id: str, detail: str) -> None:
-        """Stores that a run was cut short from outside."""
         ...
 
     def open_runs(self, campaign_id: int) -> Sequence[RunRequest]:

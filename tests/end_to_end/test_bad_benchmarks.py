@@ -251,7 +251,8 @@ def test_without_its_programs_the_campaign_stops_and_goes_on_when_they_are_back(
     runner = _runner(_benchmark(mpi, executable, tmp_path), store)
     runner.recover()
     runner.load()
-    assert runner.run(Configuration(), run.phase, run.block).outcome is Outcome.OK
+    runner.submit([Configuration()], run.phase, run.block)
+    assert [run.outcome for run in runner.collect()] == [Outcome.OK]
     database.close()
 
 

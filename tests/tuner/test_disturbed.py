@@ -18,6 +18,7 @@ from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Workload
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.campaign import Campaign
+from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import DISTURBED, Session
@@ -67,10 +68,11 @@ class Room:
     def evidence(self) -> Evidence:
         return self.session.runner.evidence
 
-    def run(self, position: int = 0) -> None:
-        timer = self.session.timer(100.0, Phase.SEARCH)
-        block = self.session.runner.new_block()
-        self.session.run(A, Phase.SEARCH, block, timer, position)
+    def run(self, *order: Configuration, phase: Phase = Phase.SEARCH) -> None:
+        """One block of these, by default of A alone."""
+        timer = self.session.timer(100.0, phase)
+        wanted = repeat_blocks(1, lambda: order or (A,))
+        Dispatch(self.session, wanted, phase, timer).run()
 
 
 def room(load: Callable[[], float | None]) -> Room:
@@ -108,7 +110,7 @@ def test_a_disturbed_run_is_made_again_at_most_twice(
 def test_each_run_of_a_block_is_made_again_before_the_next() -> None:
     found = room(loads(CALM, LOUD, CALM, CALM))
     session = found.session
-    session.run_block([A, DEFAULT], Phase.CONFIRM, session.timer(9.0, Phase.CONFIRM))
+    found.run(A, DEFAULT, phase=Phase.CONFIRM)
     assert [r.position for r in found.store.stored] == [0, 1, 1]
     (members,) = whole_blocks(found.evidence.runs, session.runner.plans)
     assert members[DEFAULT].run_id == found.store.stored[-1].run_id

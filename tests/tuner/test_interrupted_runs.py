@@ -35,6 +35,11 @@ parameters:
 PLAN = Plan("struck", SPACE, Workload(Operation.ALLREDUCE, (8,)))
 
 
+def run_once(runner: Runner) -> None:
+    runner.submit([DEFAULT], Phase.SEARCH, runner.new_block())
+    runner.collect()
+
+
 def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(tmp_path: Path) -> None:
     database = open_database(f"sqlite:///{tmp_path}/test.db")
     store = Store(database)
@@ -48,7 +53,7 @@ def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(tmp_path: Path) -
         interrupted = False
         with struck(database, statement) as seen:
             try:
-                runner.run(DEFAULT, Phase.SEARCH, runner.new_block())
+                run_once(runner)
             except KeyboardInterrupt:
                 interrupted = True
         if len(seen) < statement:
@@ -85,7 +90,7 @@ def test_a_second_one_waits_until_the_run_is_settled(tmp_path: Path) -> None:
     runner = Runner(PLAN, campaign_id, Impatient(lambda *_: 1e-6, VirtualClock()), store)
     runner.new_trial(DEFAULT, "baseline")
     with pytest.raises(KeyboardInterrupt):
-        runner.run(DEFAULT, Phase.SEARCH, runner.new_block())
+        run_once(runner)
     assert [run.outcome for run in store.runs(campaign_id)] == [Outcome.INTERRUPTED]
     assert store.open_runs(campaign_id) == []
     database.close()

@@ -40,7 +40,7 @@ parameters:
 )
 PLAN = Plan("kills", SPACE, Workload(Operation.ALLREDUCE, (8, 1048576)), budget=Budget(10, 8, 9))
 #: Calls of the store that change what is stored; the controller dies right after one of them.
-_CALLS = ("add_trial", "start_run", "finish_run", "plan_block", "decide", "save_profiles")
+_CALLS = ("add_trial", "start_runs", "finish_run", "plan_block", "decide", "save_profiles")
 
 
 def truth(configuration: Configuration, size: int) -> float:

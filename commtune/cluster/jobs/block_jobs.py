@@ -67,6 +67,7 @@ class BlockJobs:
     most_in_flight: int = 4
     file_poll_s: float = 1.0
     simulated: bool = False
+    is_detached: bool = True
     alive: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep

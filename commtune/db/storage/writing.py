@@ -316,7 +316,8 @@ def _store(
 def _outcome_values(result: RunResult) -> dict[str, Any]:
     return {
         "outcome": str(result.outcome),
-        "started_at": result.started_at,
+        # 0 of a run that left nothing: it was registered when it started.
+        **({"started_at": result.started_at} if result.started_at else {}),
         "wall_s": result.wall_s,
         "exit_code": result.exit_code,
         "detail": clean_text(result.detail),

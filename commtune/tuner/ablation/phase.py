@@ -31,7 +31,7 @@ from commtune.tuner.ablation.effects import (
     values_of,
     without_parameters,
 )
-from commtune.tuner.execution.dispatch import repeat_blocks, run_blocks
+from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.search.scores import SizeRange
 from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
@@ -345,7 +345,8 @@ class AblationPhase:
             return block_order(arms, self._plan.seed, self._runner.blocks)
 
         before = self._runner.blocks
-        run_blocks(self._session, repeat_blocks(self._session.width, order), Phase.ABLATE, timer)
+        wanted = repeat_blocks(self._session.width, order)
+        Dispatch(self._session, wanted, Phase.ABLATE, timer).run()
         self._is_spent = self._runner.blocks == before
 
     def _blocks(self) -> Blocks:

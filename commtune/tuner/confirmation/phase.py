@@ -17,7 +17,7 @@ from commtune.tuner.confirmation.comparison import (
     is_settled,
     stop_reason,
 )
-from commtune.tuner.execution.dispatch import run_blocks
+from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (
     GUARD_BLOCKS,
@@ -149,7 +149,7 @@ class ConfirmationPhase:
             of_each = [self.blocks_since(first, phase, operation) for operation in operations]
             blocks = min(of_each, key=lambda some: complete_blocks(some, candidates))
             made = complete_blocks(blocks, candidates)
-            under_way = runner.batches.in_flight if runner.batches else 0
+            under_way = runner.batches.in_flight
             if runner.left_s() <= 0:
                 return None
             if made + under_way >= due and not (
@@ -163,7 +163,7 @@ class ConfirmationPhase:
             return block_order(candidates, self._plan.seed, runner.blocks)
 
         if candidates:
-            run_blocks(self._session, next_block, phase, timer, operations=operations)
+            Dispatch(self._session, next_block, phase, timer, operations=operations).run()
 
     def _look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
         """Looks at the blocks: who is done, and how many blocks there will be for the others."""

@@ -1,97 +1,113 @@
-"""Blocks under way: run by run on this machine, several whole blocks at a time as jobs.
+"""Blocks under way: which comes next, and who is told of the runs that ended.
 
 Phases say which block comes next and are told of every run; they don't know where it was made.
-On this machine the members of a block are asked for one by one, so that a search can learn from
-each run. A job needs all of them before it is handed in, and results come late and out of order.
+Where runs are made beside the controller, the members of a block are asked for one by one, so
+that a search learns from each run before it proposes the next. A job needs all of them before it
+is submitted, and results come late and out of order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from commtune.model import Configuration, Operation, Phase, Run
 from commtune.tuner.execution.session import Session, Timer
-from commtune.tuner.ports import Batches
 
 #: The configurations of the next block in their order, perhaps made up one by one; ``None`` where
 #: none is wanted (now: it is asked again after every result).
 NextBlock = Callable[[], Iterable[Configuration] | None]
-_Tell = Callable[[Run], None]
 
 
-def _nobody(run: Run) -> None:
+def _tell_nobody(run: Run) -> None:
     del run
 
 
-def run_blocks(
-    session: Session,
-    next_block: NextBlock,
-    phase: Phase,
-    timer: Timer,
-    *,
-    tell: _Tell = _nobody,
-    operations: tuple[Operation, ...] = (),
-    planned: bool = True,
-) -> None:
-    """Makes blocks until no further one is wanted, or fits the node-hours, and none is under way.
+@dataclass
+class Dispatch:
+    """Makes blocks until no further one is wanted, or fits the limits, and none is under way.
 
-    Args:
-        tell: called with each run that ended, in whatever order.
+    Attributes:
+        tell: called with each run that ended, in whatever order, but for those re-run.
         operations: what each run measures, in this order; the tuned one where empty.
         planned: store each block before its first run, so that it counts whole or not at all.
     """
-    batches = session.runner.batches
-    if batches is None:
-        _run_by_run(session, next_block, phase, timer, tell, operations, planned)
-    else:
-        _together(session, batches, next_block, phase, timer, tell, operations, planned)
 
+    session: Session
+    next_block: NextBlock
+    phase: Phase
+    timer: Timer
+    tell: Callable[[Run], None] = _tell_nobody
+    operations: tuple[Operation, ...] = ()
+    planned: bool = True
+    _members: Iterator[Configuration] = field(default_factory=lambda: iter(()))
+    _block: int = 0
+    _position: int = 0
 
-def _run_by_run(
-    session: Session,
-    next_block: NextBlock,
-    phase: Phase,
-    timer: Timer,
-    tell: _Tell,
-    operations: tuple[Operation, ...],
-    planned: bool,
-) -> None:
-    runner = session.runner
-    each = len(operations) or 1
-    while runner.affords(each) and (members := next_block()) is not None:
-        if planned:
-            members = tuple(members)
-            if not runner.affords(each * len(members)):
+    def run(self) -> None:
+        """Submits and collects until nothing is left to do.
+
+        Raises:
+            EnvironmentFault: nothing can be measured any more.
+        """
+        runner = self.session.runner
+        while True:
+            while runner.has_room and self._submit_next():
+                pass
+            if not runner.batches.in_flight:
                 return
-            session.run_block(members, phase, timer, operations)
-            continue
-        block = session.runner.new_block()
-        for position, configuration in enumerate(members):
-            tell(session.run(configuration, phase, block, timer, position, operations))
+            for run in runner.collect():
+                self._take_in(run)
 
+    def _submit_next(self) -> bool:
+        """Starts the next runs; false where none is wanted now, or none fits the limits."""
+        whole = self.session.runner.batches.is_detached
+        if not whole and self._submit_member():
+            return True
+        while (members := self._begin_block(whole=whole)) is not None:
+            if whole:
+                self._submit(tuple(members), self._block, 0)
+                return True
+            self._members, self._position = iter(members), 0
+            if self._submit_member():
+                return True
+        return False
 
-def _together(
-    session: Session,
-    batches: Batches,
-    next_block: NextBlock,
-    phase: Phase,
-    timer: Timer,
-    tell: _Tell,
-    operations: tuple[Operation, ...],
-    planned: bool,
-) -> None:
-    runner, each = session.runner, len(operations) or 1
-    while True:
-        while batches.in_flight < batches.most_in_flight:
-            members = tuple(next_block() or ())
-            if not members or not runner.affords(each * len(members)):
-                break
-            runner.submit(members, phase, operations, planned=planned)
-        if not batches.in_flight:
-            return
-        for run in runner.collect():
-            session.told(run, timer)
-            tell(run)
+    def _begin_block(self, *, whole: bool) -> Iterable[Configuration] | None:
+        """The next block's members, after its plan was stored or it was numbered."""
+        runner = self.session.runner
+        members = self.next_block()
+        if whole or (self.planned and members is not None):
+            members = tuple(members or ())
+        if not members:
+            return None
+        runs = len(members) if isinstance(members, tuple) else 1
+        if not runner.affords(runs * (len(self.operations) or 1)):
+            return None
+        if self.planned:
+            plan = runner.plan_block(tuple(members), self.phase, self.operations)
+            self._block = plan.number
+        else:
+            self._block = runner.new_block()
+        return members
+
+    def _submit_member(self) -> bool:
+        member = next(self._members, None)
+        if member is None:
+            return False
+        self._submit((member,), self._block, self._position)
+        self._position += 1
+        return True
+
+    def _submit(self, members: tuple[Configuration, ...], block: int, position: int) -> None:
+        self.session.runner.submit(members, self.phase, block, position, self.operations)
+
+    def _take_in(self, run: Run) -> None:
+        self.session.report(run, self.timer)
+        if self.session.is_to_be_repeated(run):
+            self._submit((run.configuration,), run.block, run.position)
+        else:
+            self.tell(run)
 
 
 def repeat_blocks(count: int, order: Callable[[], Iterable[Configuration]]) -> NextBlock:

@@ -9,7 +9,6 @@ from commtune.model import (
     BlockPlan,
     Configuration,
     Execution,
-    Outcome,
     Profile,
     Run,
     RunRequest,
@@ -63,10 +62,6 @@ class InMemoryStore:
         request, session = self._open.pop(result.run_id)
         self.stored.append(Run.from_result(request, result, session))
         return True
-
-    def mark_interrupted(self, run_id: str, detail: str) -> None:
-        """Closes a run that left no result."""
-        self.finish_run(0, RunResult(run_id, Outcome.INTERRUPTED, 0.0, 0.0, detail=detail), "")
 
     def open_runs(self, campaign_id: int) -> Sequence[RunRequest]:
         """Runs without a result, in the order they were started."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
 
 from commtune.campaign.plan import Plan
-from commtune.errors import AllocationOver, EnvironmentFault, UserError
+from commtune.errors import AllocationOver, CommtuneError, EnvironmentFault, UserError
 from commtune.interrupts import Interrupts
 from commtune.model import (
     BlockPlan,
@@ -26,6 +27,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.tuner.execution.local_batches import as_batches
 from commtune.tuner.ports import Batches, Benchmark, Store
 from commtune.tuner.statistics.evidence import Evidence
 
@@ -53,7 +55,7 @@ class Runner:
 
     Attributes:
         evidence: everything measured so far, earlier sessions included.
-        benchmark: makes runs one by one, or whole blocks at a time.
+        benchmark: makes runs one by one, or whole blocks at a time; ``batches`` is either.
         session: identifier of this controller's life; blocks are numbered across sessions.
         searched: trials of the search; the others are the default and what later phases made.
         most_left_s: what is left of all limits, seconds, where runs are made one by one.
@@ -83,18 +85,17 @@ class Runner:
     _run_s: float = 0.0
     _is_spent: bool = False
 
-    @property
-    def batches(self) -> Batches | None:
-        """What makes whole blocks, where runs are not made one by one."""
-        return self.benchmark if isinstance(self.benchmark, Batches) else None
+    def __post_init__(self) -> None:
+        self.batches = as_batches(self.benchmark, self.clock, self.most_left_s)
 
-    def spent_s(self) -> float:
-        """Seconds on the clock that budgets are held against: of jobs, where blocks are jobs."""
-        return self.clock() if self.batches is None else self.batches.used_s()
+    @property
+    def has_room(self) -> bool:
+        """Whether one more block may be under way."""
+        return self.batches.in_flight < self.batches.most_in_flight
 
     def cost(self) -> float:
         """Seconds of a budget that go with each second of a run; 1 where runs are made here."""
-        if self.batches is None or not self._run_s:
+        if not self.batches.is_detached or not self._run_s:
             return 1.0
         return max(1.0, self.batches.used_s() / self._run_s)
 
@@ -105,9 +106,7 @@ class Runner:
 
     def left_s(self) -> float:
         """Seconds of its nodes that the campaign may still use, where these are limited."""
-        if self._is_spent:
-            return 0.0
-        return self.most_left_s() if self.batches is None else self.batches.left_s()
+        return 0.0 if self._is_spent else self.batches.left_s()
 
     def affords(self, runs: int) -> bool:
         """Whether what all limits leave suffices for so many runs; once not, nothing is left.
@@ -140,39 +139,30 @@ class Runner:
             self._run_s += run.wall_s
             self.blocks = max(self.blocks, run.block + 1)
 
-    def recover(self) -> None:
-        """Settles runs that an earlier controller left open; waits for jobs that still run."""
-        requests = self.store.open_runs(self.campaign_id)
-        self.blocks = max([self.blocks, *(request.block + 1 for request in requests)])
-        if isinstance(self.benchmark, Batches):
-            self._adopt(self.benchmark, requests)
-            return
-        for request in requests:
-            self._settle(self.benchmark, request, "its controller died")
+    def recover(self, why: str = "its controller died") -> None:
+        """Settles runs that were left open: what they measured is stored, or why they ended.
 
-    def _adopt(self, batches: Batches, requests: Sequence[RunRequest]) -> None:
+        Waits for jobs that still run.
+        """
+        requests = self.store.open_runs(self.campaign_id)
+        self._flying = {request.run_id: request for request in requests}
         blocks: dict[int, list[RunRequest]] = {}
         for request in requests:
+            self.blocks = max(self.blocks, request.block + 1)
             blocks.setdefault(request.block, []).append(request)
         for members in blocks.values():
-            self._flying.update({request.run_id: request for request in members})
-            batches.adopt(sorted(members, key=lambda request: request.position))
-        while batches.in_flight:
-            for result in batches.collect():
-                self._store(self._flying.pop(result.run_id), result)
-            batches.settled()
-        batches.settled()
+            self.batches.adopt(sorted(members, key=lambda request: request.position))
+        while self.batches.in_flight:
+            for result in self.batches.collect():
+                told = bool(result.detail) or result.outcome is not Outcome.INTERRUPTED
+                self._store(result if told else replace(result, detail=why))
+            self.batches.settled()
+        self.batches.settled()
 
-    def _settle(self, benchmark: Benchmark, request: RunRequest, why: str) -> None:
-        """Stores an open run if its records are complete, or marks it interrupted."""
-        result = benchmark.recover(request)
-        if result is None:
-            self.store.mark_interrupted(request.run_id, why)
-        else:
-            self._store(request, result)
-
-    def _store(self, request: RunRequest, result: RunResult) -> None:
+    def _store(self, result: RunResult) -> RunRequest:
+        request = self._flying.pop(result.run_id)
         self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
+        return request
 
     def unmeasured(self) -> list[Configuration]:
         """Configurations that were to be searched, and whose runs never came to an end."""
@@ -207,94 +197,75 @@ class Runner:
         self.plans[plan.number] = plan
         return plan
 
-    def run(
+    def submit(
         self,
-        configuration: Configuration,
+        order: Sequence[Configuration],
         phase: Phase,
         block: int,
         position: int = 0,
         operations: tuple[Operation, ...] = (),
-    ) -> Run:
-        """Makes one run here, stores it, and returns it whatever its outcome.
+    ) -> None:
+        """Starts runs of a block and doesn't wait for them.
+
+        Args:
+            position: the place of the first of them in the block.
+        """
+        requests = [
+            self._request(configuration, phase, block, place, operations)
+            for place, configuration in enumerate(order, position)
+        ]
+        with self._settling():
+            self.store.start_runs(self.campaign_id, requests, self._session_of(block))
+            self._flying |= {request.run_id: request for request in requests}
+            self.batches.submit(requests, self.time_limit_s(requests[0].workload))
+
+    def collect(self) -> list[Run]:
+        """Waits for runs that were submitted together; what came of them, stored.
 
         Raises:
-            EnvironmentFault: the benchmark can't be started at all.
-            KeyboardInterrupt: as it came, after the run was settled.
+            EnvironmentFault: the benchmark can't be started at all; or block after block is lost.
+            KeyboardInterrupt: as it came, after the runs that end with it were settled.
         """
-        if isinstance(self.benchmark, Batches):
-            raise TypeError("whole blocks only")
-        request = self._request(configuration, phase, block, position, operations)
-        try:
-            self.store.start_runs(self.campaign_id, [request], self.session)
-            result = self._measured(self.benchmark, request)
-            self._store(request, result)
-        except KeyboardInterrupt:
-            with Interrupts():  # a second one, by who can't wait, must not leave the run open
-                # It also comes while the store writes: all of the row is there then, or nothing.
-                open_ = {run.run_id for run in self.store.open_runs(self.campaign_id)}
-                if request.run_id in open_:
-                    self._settle(self.benchmark, request, "ended from outside")
-            raise
-        return self._taken_in(Run.from_result(request, result, self.session))
+        ended: list[Run] = []
+        with self._settling():
+            for result in self.batches.collect():
+                request = self._store(result)
+                ended.append(Run.from_result(request, result, self._session_of(request.block)))
+            self.batches.settled()
+        for run in ended:
+            self._taken_in(run)
+        self._check_lost(ended)
+        return ended
 
-    def _measured(self, benchmark: Benchmark, request: RunRequest) -> RunResult:
+    def _session_of(self, block: int) -> str:
+        # Whichever controller reads the results of a job: the job is what its runs share.
+        return f"job of block {block}" if self.batches.is_detached else self.session
+
+    @contextmanager
+    def _settling(self) -> Iterator[None]:
+        """Leaves no run open that ends with this controller, whatever is raised.
+
+        Ctrl-C also comes while the store writes: all of a row is there then, or nothing.
+        """
         try:
-            return benchmark.measure(request, self.time_limit_s(request.workload))
-        except (AllocationOver, EnvironmentFault) as stop:
-            self._settle(benchmark, request, f"never begun: {stop.message}")
+            yield
+        except (KeyboardInterrupt, AllocationOver, EnvironmentFault) as stop:
+            if not self.batches.is_detached:
+                with Interrupts():  # a second one, by who can't wait, must not leave the run open
+                    self.recover(
+                        f"never begun: {stop.message}"
+                        if isinstance(stop, CommtuneError)
+                        else "ended from outside"
+                    )
             raise
 
-    def _taken_in(self, run: Run) -> Run:
+    def _taken_in(self, run: Run) -> None:
         self.benchmark_s += run.wall_s
         self._run_s += run.wall_s
         self.evidence.add(run)
         if run.outcome is Outcome.MISSING_PROGRAM:
             raise EnvironmentFault(run.detail, hint=self.look_at or _DOCTOR)
         self._check_default(run)
-        return run
-
-    def submit(
-        self,
-        order: Sequence[Configuration],
-        phase: Phase,
-        operations: tuple[Operation, ...] = (),
-        *,
-        planned: bool,
-    ) -> None:
-        """Starts a block and doesn't wait for it.
-
-        Args:
-            planned: store its plan as well, so that it counts whole or not at all.
-        """
-        if self.batches is None:
-            raise TypeError("runs are made one by one here")
-        block = self.plan_block(order, phase, operations).number if planned else self.new_block()
-        requests = [
-            self._request(configuration, phase, block, position, operations)
-            for position, configuration in enumerate(order)
-        ]
-        self.store.start_runs(self.campaign_id, requests, _of_job(block))
-        self._flying.update({request.run_id: request for request in requests})
-        self.batches.submit(requests, self.time_limit_s(requests[0].workload))
-
-    def collect(self) -> list[Run]:
-        """Waits for a block to end; its runs, stored.
-
-        Raises:
-            EnvironmentFault: as for ``run``; or block after block is lost.
-        """
-        if self.batches is None:
-            raise TypeError("runs are made one by one here")
-        ended: list[Run] = []
-        for result in self.batches.collect():
-            request = self._flying.pop(result.run_id)
-            self._store(request, result)
-            ended.append(Run.from_result(request, result, _of_job(request.block)))
-        self.batches.settled()
-        for run in ended:
-            self._taken_in(run)
-        self._check_lost(ended)
-        return ended
 
     def _check_lost(self, ended: Sequence[Run]) -> None:
         """Jobs that are lost one after the other cost a night and measure nothing."""
@@ -306,8 +277,9 @@ class Runner:
             last = ended[-1]
             said = last.output_tail.strip()[-500:]
             why = f"{last.detail or last.outcome}" + (f"\n{said}" if said else "")
+            what = "blocks" if self.batches.is_detached else "runs"
             raise EnvironmentFault(
-                f"{_MOST_LOST} blocks in a row were lost; the last one: {why}",
+                f"{_MOST_LOST} {what} in a row were lost; the last one: {why}",
                 hint="what was measured is kept; once that is mended, the same command goes on",
             )
 
@@ -316,7 +288,7 @@ class Runner:
         if self.plan.workload.operation.is_pattern:  # of which the benchmark makes no such runs
             return None
         request = self._request(configuration, Phase.SEARCH, 0, 0, (), trial=_NO_TRIAL)
-        return self.benchmark.trace(request, self.time_limit_s(request.workload))
+        return self.batches.trace(request, self.time_limit_s(request.workload))
 
     def time_limit_s(self, workload: Workload) -> float:
         """Wall seconds the next run may take: of several operations, so many times one's."""
@@ -368,11 +340,6 @@ class Runner:
             block=block,
             position=position,
         )
-
-
-def _of_job(block: int) -> str:
-    """In the place of a session: whichever controller reads the results of a job."""
-    return f"job of block {block}"
 
 
 def first_limit(workload: Workload, timing: Timing) -> float:

@@ -1,13 +1,13 @@
-"""One sitting of a campaign: what its phases share."""
+"""One session of a campaign: what its phases share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration, Execution, Operation, Outcome, Phase, Run
+from commtune.model import Configuration, Execution, Outcome, Phase, Run
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Progress, Reporter
 
@@ -37,7 +37,7 @@ class Timer:
     def __init__(self, runner: Runner, budget_s: float, phase: Phase, since: int = 0) -> None:
         self.budget_s = budget_s
         self._runner = runner
-        self._clock = runner.spent_s
+        self._clock = runner.batches.used_s
         before = (run.wall_s for run in runner.evidence.of(phase) if run.block >= since)
         self._before_s = runner.cost() * math.fsum(before)
         self._started = self._clock()
@@ -61,7 +61,7 @@ class Session:
 
     Attributes:
         best_log_gain: logarithm of the best ratio that the search saw; for the eye only.
-        repeats: runs made again because others used the cores, in this sitting.
+        repeats: runs made again because others used the cores, in this session.
     """
 
     plan: Plan
@@ -69,56 +69,34 @@ class Session:
     reporter: Reporter
     best_log_gain: float = 0.0
     repeats: int = 0
+    _repeats_of: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def timer(self, budget_s: float, phase: Phase, since: int = 0) -> Timer:
         """A timer for a phase, going on where earlier sessions stopped."""
         return Timer(self.runner, budget_s, phase, since)
 
-    def run(
-        self,
-        configuration: Configuration,
-        phase: Phase,
-        block: int,
-        timer: Timer,
-        position: int = 0,
-        operations: tuple[Operation, ...] = (),
-    ) -> Run:
-        """Makes a run, keeps the lock alive, and tells the progress.
-
-        A run during which others used the cores is made again, a few times at most: the last
-        one counts. No time that the benchmark measured enters; how long the whole run took does
-        a little, through what the counters can resolve (see ``is_disturbed``).
-        """
-        run = self._run_once(configuration, phase, block, timer, position, operations)
-        for _ in range(_MOST_REPEATS):
-            if not self._is_to_be_made_again(run):
-                break
-            run = self._run_once(configuration, phase, block, timer, position, operations)
-        return run
-
-    def run_block(
-        self,
-        order: Sequence[Configuration],
-        phase: Phase,
-        timer: Timer,
-        operations: tuple[Operation, ...] = (),
-    ) -> None:
-        """Makes the runs of a block here, after its plan was stored."""
-        block = self.runner.plan_block(order, phase, operations)
-        for position, configuration in enumerate(block.order):
-            self.run(configuration, phase, block.number, timer, position, operations)
-
     @property
     def width(self) -> int:
         """How many blocks can be made at the same time."""
-        return self.runner.batches.most_in_flight if self.runner.batches else 1
+        return self.runner.batches.most_in_flight
 
-    def _is_to_be_made_again(self, run: Run) -> bool:
+    def is_to_be_repeated(self, run: Run) -> bool:
+        """Whether a run is re-run at its place, a few times at most: the last one counts.
+
+        It is where others used the cores meanwhile. No time that the benchmark measured enters;
+        how long the whole run took does a little, through what the counters can resolve (see
+        ``is_disturbed``). A run of a job is not: its nodes are elsewhere by now.
+        """
+        if self.runner.batches.is_detached:
+            return False
         if run.outcome is not Outcome.OK or not is_disturbed(run):
             return False
-        evidence = self.runner.evidence
+        evidence, place = self.runner.evidence, (run.block, run.position)
+        if self._repeats_of[place] == _MOST_REPEATS:
+            return False
         if evidence.made_again >= _REPEATS_FLOOR + _REPEATS_SHARE * len(evidence.runs):
             return False
+        self._repeats_of[place] += 1
         self.repeats += 1
         if self.repeats <= _REPEATS_SAID:
             more = "" if self.repeats < _REPEATS_SAID else "; further ones are counted only"
@@ -127,20 +105,7 @@ class Session:
             )
         return True
 
-    def _run_once(
-        self,
-        configuration: Configuration,
-        phase: Phase,
-        block: int,
-        timer: Timer,
-        position: int,
-        operations: tuple[Operation, ...],
-    ) -> Run:
-        run = self.runner.run(configuration, phase, block, position, operations)
-        self.told(run, timer)
-        return run
-
-    def told(self, run: Run, timer: Timer) -> None:
+    def report(self, run: Run, timer: Timer) -> None:
         """Keeps the lock alive, and tells the progress, after a run."""
         self.runner.store.touch(self.runner.campaign_id)
         self.reporter.progress(

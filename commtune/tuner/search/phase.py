@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import takewhile
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase, Run
-from commtune.tuner.execution.dispatch import NextBlock, repeat_blocks, run_blocks
+from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.search.proposals import Item, Origin, Proposal, Search
 from commtune.tuner.search.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
@@ -66,11 +66,15 @@ class SearchPhase:
         self._try_first(timer)
         self._repeat = [c for c in self._runner.unmeasured() if not c.is_default]
         self._exhausted = False
-        self._fly(partial(self._search_block, timer), timer)
+        self._dispatch(partial(self._search_block, timer), timer)
         self._repeat_finalists(timer)
 
-    def _fly(self, next_block: NextBlock, timer: Timer) -> None:
-        run_blocks(self._session, next_block, Phase.SEARCH, timer, tell=self._tell, planned=False)
+    def _dispatch(
+        self, next_block: NextBlock, timer: Timer, tell: Callable[[Run], None] | None = None
+    ) -> None:
+        Dispatch(
+            self._session, next_block, Phase.SEARCH, timer, tell or self._tell, planned=False
+        ).run()
 
     def take_up(self) -> None:
         """Makes the search, knowing what was measured so far."""
@@ -83,13 +87,11 @@ class SearchPhase:
         lacking = _FIRST_DEFAULTS - len(runs)
         if lacking <= 0:
             return
-        if self._runner.batches:  # one job, not four
-            self._fly(repeat_blocks(1, lambda: [DEFAULT] * lacking), timer)
-            return
-        for _ in range(lacking):
-            run = self._session.run(DEFAULT, Phase.SEARCH, self._runner.new_block(), timer)
-            if run.oversubscribed:  # ranks that spin while they wait can take half a minute
-                return
+        # Of jobs one, not four. Here each counts by itself: ranks that spin while they wait for a
+        # core can take half a minute.
+        each = lacking if self._runner.batches.is_detached else 1
+        wanted = repeat_blocks(lacking // each, lambda: [DEFAULT] * each)
+        self._dispatch(lambda: None if self._session.is_oversubscribed() else wanted(), timer)
 
     def _try_first(self, timer: Timer) -> None:
         """What the user listed and was never measured, whatever is left of the budget."""
@@ -100,7 +102,7 @@ class SearchPhase:
             self._search.remember(configuration)
         if untried:
             order = block_order(untried, self._plan.seed, self._runner.blocks)
-            self._fly(repeat_blocks(1, lambda: order), timer)
+            self._dispatch(repeat_blocks(1, lambda: order), timer)
 
     def _new_search(self) -> Search:
         return Search(
@@ -229,7 +231,7 @@ class SearchPhase:
             if self._is_stale():
                 self._refresh_board()
 
-        run_blocks(self._session, next_block, Phase.SEARCH, timer, tell=tell, planned=False)
+        self._dispatch(next_block, timer, tell)
 
     def _runs_of(self, configuration: Configuration) -> int:
         scores = self._board.scores.get(configuration, {})

@@ -15,7 +15,7 @@ from commtune.errors import AllocationOver
 from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence, Run
 from commtune.model.decision import Decision
 from commtune.tuner.confirmation.comparison import Rules, compare_one
-from commtune.tuner.execution.dispatch import repeat_blocks, run_blocks
+from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
@@ -165,7 +165,7 @@ class VerifyPhase:
                 min(self._session.width, max(1, due - self._made())), self._order
             )
             before = self._runner.blocks
-            run_blocks(self._session, wanted, Phase.VERIFY, self._timer)
+            Dispatch(self._session, wanted, Phase.VERIFY, self._timer).run()
             if self._runner.blocks == before:  # no node-hours are left
                 return
 

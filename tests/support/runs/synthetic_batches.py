@@ -30,6 +30,7 @@ class SyntheticBatches:
     overhead: float = 1.0
     seed: int = 1
     simulated: bool = True
+    is_detached: bool = True
     most_seen: int = 0
     submitted: list[str] = field(default_factory=list)
     collected: list[str] = field(default_factory=list)

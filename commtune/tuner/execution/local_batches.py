@@ -1,0 +1,78 @@
+"""Runs made one by one, where the controller is, behind the port of batches."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from commtune.model import Execution, Outcome, RunRequest, RunResult
+from commtune.tuner.ports import Batches, Benchmark
+
+
+@dataclass
+class LocalBatches:
+    """Implements ``tuner.ports.Batches``, of width 1, over a benchmark.
+
+    Args:
+        clock: what budgets are held against, seconds; a replay has a clock of its own.
+        most_left_s: seconds that all limits leave, such as the end of an allocation.
+    """
+
+    benchmark: Benchmark
+    clock: Callable[[], float] = time.monotonic
+    most_left_s: Callable[[], float] = lambda: math.inf
+    is_detached: bool = False
+    most_in_flight: int = 1
+    _due: list[Callable[[], list[RunResult]]] = field(default_factory=list)
+
+    @property
+    def simulated(self) -> bool:
+        """As the benchmark says."""
+        return self.benchmark.simulated
+
+    @property
+    def in_flight(self) -> int:
+        """How many submissions are not collected."""
+        return len(self._due)
+
+    def submit(self, requests: Sequence[RunRequest], time_limit_s: float) -> None:
+        """Notes the runs; ``collect`` makes them."""
+        self._due.append(lambda: [self.benchmark.measure(r, time_limit_s) for r in requests])
+
+    def collect(self) -> Sequence[RunResult]:
+        """Makes the runs that were submitted first. What raises is not under way afterwards."""
+        return self._due.pop(0)() if self._due else []
+
+    def settled(self) -> None:
+        """Nothing is kept for runs whose results are stored."""
+
+    def adopt(self, requests: Sequence[RunRequest]) -> None:
+        """Ends what is left of the runs; ``collect`` reads their records."""
+        self._due.append(lambda: [self._recovered(request) for request in requests])
+
+    def _recovered(self, request: RunRequest) -> RunResult:
+        lost = RunResult(request.run_id, Outcome.INTERRUPTED, started_at=0.0, wall_s=0.0)
+        return self.benchmark.recover(request) or lost
+
+    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+        """As the benchmark does."""
+        return self.benchmark.trace(request, time_limit_s)
+
+    def used_s(self) -> float:
+        """The clock: whatever passes between runs is paid from the budget as well."""
+        return self.clock()
+
+    def left_s(self) -> float:
+        """What all limits leave, seconds."""
+        return self.most_left_s()
+
+
+def as_batches(
+    benchmark: Benchmark | Batches, clock: Callable[[], float], most_left_s: Callable[[], float]
+) -> Batches:
+    """Batches as they are, and those of width 1 over a benchmark."""
+    if isinstance(benchmark, Batches):
+        return benchmark
+    return LocalBatches(benchmark, clock, most_left_s)
