@@ -60,6 +60,7 @@ class Phase(StrEnum):
     CONFIRM = "confirm"
     GUARD = "guard"
     VERIFY = "verify"
+    COMPARE = "compare"
 
 
 @dataclass(frozen=True)

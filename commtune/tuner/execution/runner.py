@@ -63,6 +63,7 @@ class Runner:
         look_at: what a person should look at if nothing works; empty where runs are made here.
         by_hand: how a person makes a run of the default that failed, where it is not by
             'commtune bench'; empty where it is.
+        default_may_fail: whether to go on where the default fails again and again.
     """
 
     plan: Plan
@@ -80,6 +81,7 @@ class Runner:
     most_left_s: Callable[[], float] = lambda: math.inf
     look_at: str = ""
     by_hand: str = ""
+    default_may_fail: bool = False
     _flying: dict[str, RunRequest] = field(default_factory=dict)
     _lost_in_a_row: int = 0
     _run_s: float = 0.0
@@ -280,7 +282,7 @@ class Runner:
             what = "blocks" if self.batches.is_detached else "runs"
             raise EnvironmentFault(
                 f"{_MOST_LOST} {what} in a row were lost; the last one: {why}",
-                hint="what was measured is kept; once that is mended, the same command goes on",
+                hint="once that is mended, type the same command again; a campaign goes on where it was",
             )
 
     def trace(self, configuration: Configuration) -> Execution | None:
@@ -297,18 +299,19 @@ class Runner:
     def _limit_of_one_s(self) -> float:
         if self.plan.time_limit_s is not None:
             return self.plan.time_limit_s
-        # Only the first few: the cost of a run must not grow with the number of runs.
-        defaults = (
+        # Of a comparison any run, as the default may be none of the two. Only the first few: the
+        # cost of a run must not grow with the number of runs.
+        known = (
             run.wall_s
-            for run in self.evidence.good(Phase.SEARCH, Phase.CONFIRM)
-            if run.configuration.is_default
+            for run in self.evidence.good(Phase.SEARCH, Phase.CONFIRM, Phase.COMPARE)
+            if run.configuration.is_default or run.phase is Phase.COMPARE
         )
         first_s = first_limit(self.plan.workload, self.plan.timing)
-        return time_limit(list(islice(defaults, _LIMIT_RUNS)), first_s)
+        return time_limit(list(islice(known, _LIMIT_RUNS)), first_s)
 
     def _check_default(self, run: Run) -> None:
         """Without runs of the default there is nothing to compare; going on wastes a night."""
-        if run.outcome is Outcome.OK or not run.configuration.is_default:
+        if run.outcome is Outcome.OK or not run.configuration.is_default or self.default_may_fail:
             return
         settled = (r for r in self.evidence.runs if not r.outcome.is_lost)
         last = [r.outcome for r in settled if r.configuration.is_default][-3:]

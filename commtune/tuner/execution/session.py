@@ -61,7 +61,7 @@ class Session:
 
     Attributes:
         best_log_gain: logarithm of the best ratio that the search saw; for the eye only.
-        repeats: runs made again because others used the cores, in this session.
+        repeats: runs re-run because others used the cores, in this session.
     """
 
     plan: Plan
@@ -101,7 +101,7 @@ class Session:
         if self.repeats <= _REPEATS_SAID:
             more = "" if self.repeats < _REPEATS_SAID else "; further ones are counted only"
             self.reporter.say(
-                f"others used {run.other_load:.0%} of the cores during a run: made again{more}"
+                f"others used {run.other_load:.0%} of the cores during a run: re-run{more}"
             )
         return True
 

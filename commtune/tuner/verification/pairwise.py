@@ -2,7 +2,7 @@
 
 A block runs both, close together, in random order. There is one look, at the end of the time, so
 that looking costs nothing: all intervals, one a size, hold together at the asked-for level.
-A run that was lost (its node died, say) is neither side's fault: its block is made anew.
+A run that was lost (its node died, say) is neither side's fault: another block replaces its own.
 """
 
 from __future__ import annotations
@@ -10,30 +10,32 @@ from __future__ import annotations
 import math
 import random
 import time
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
-from commtune.errors import AllocationOver, EnvironmentFault
+from commtune.campaign.plan import Plan
+from commtune.errors import AllocationOver
 from commtune.model import (
     Configuration,
     Interval,
     Outcome,
     Phase,
     Run,
-    RunRequest,
-    RunResult,
     Timing,
     Workload,
+    content_key,
 )
-from commtune.tuner.execution.runner import first_limit, time_limit
-from commtune.tuner.execution.session import is_disturbed
-from commtune.tuner.ports import Benchmark, Progress, Reporter
+from commtune.spaces import Space
+from commtune.tuner.execution.dispatch import Dispatch
+from commtune.tuner.execution.in_memory_store import InMemoryStore
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
+from commtune.tuner.ports import Benchmark, Reporter
 from commtune.tuner.statistics.blocks import Pairs, log_ratios
-from commtune.tuner.statistics.evidence import Cell, Evidence, median_times
+from commtune.tuner.statistics.evidence import Cell, median_times
 from commtune.tuner.statistics.intervals import (
     FEWEST_PAIRS,
     combine_strata,
@@ -44,10 +46,6 @@ from commtune.tuner.statistics.machine_states import ALL, MachineStates, fit_sta
 
 #: A side that failed so often and never worked won't.
 _MOST_FAILURES = 3
-#: Blocks in a row that may be lost before it ends.
-_MOST_LOST = 5
-#: How often disturbed runs are made again: one of them, and all: a floor and a share.
-_MOST_REPEATS, _REPEATS_FLOOR, _REPEATS_SHARE = 2, 10, 0.1
 
 
 class Arm(StrEnum):
@@ -106,7 +104,7 @@ class PairwiseResult:
 
 @dataclass
 class PairwiseComparison:
-    """Runs two configurations against each other.
+    """Runs two configurations against each other, on a session whose store is in memory.
 
     Attributes:
         time_s: wall seconds that may be spent.
@@ -120,13 +118,19 @@ class PairwiseComparison:
     time_s: float
     reporter: Reporter
     level: float = 0.95
-    seed: int = 1
     clock: Callable[[], float] = time.monotonic
-    evidence: Evidence = field(default_factory=Evidence)
-    blocks: list[dict[Arm, Run]] = field(default_factory=list)
-    _repeats: int = 0
-    _lost: Counter[Outcome] = field(default_factory=Counter)
-    _lost_in_a_row: int = 0
+
+    def __post_init__(self) -> None:
+        # By what is compared, so that another comparison has another order of its runs.
+        compared = [*(dict(self.sides[arm]) for arm in Arm), self.workload.plain()]
+        self._seed = content_key(compared)
+        plan = Plan("compare", Space("", "", "", ()), self.workload, self.timing)
+        store = InMemoryStore()
+        self._runner = Runner(
+            plan, 0, self.benchmark, store, clock=self.clock, default_may_fail=True
+        )
+        self._session = Session(plan, self._runner, self.reporter)
+        self._timer = self._session.timer(self.time_s, Phase.COMPARE)
 
     def run(self) -> PairwiseResult:
         """Makes blocks until the time is over, or a side has shown that it does not work.
@@ -134,122 +138,71 @@ class PairwiseComparison:
         Raises:
             EnvironmentFault: the benchmark can't be started at all, or run after run was lost.
         """
-        started = self.clock()
         interrupted = False
         try:
-            while not self._is_over(self.clock() - started):
-                self._make_block(started)
+            Dispatch(self._session, self._next_block, Phase.COMPARE, self._timer).run()
         except KeyboardInterrupt:
             interrupted = True
         except AllocationOver:
             pass  # what there was time for counts
-        return self._versus(interrupted)
+        return self._result(interrupted)
 
-    def _is_over(self, used_s: float) -> bool:
-        made = len(self.blocks)
-        if any(self._is_failing(side) for side in Arm):
+    def _next_block(self) -> Sequence[Configuration] | None:
+        if self._is_over():
+            return None
+        return [self.sides[arm] for arm in self._order(self._runner.blocks)]
+
+    def _order(self, block: int) -> list[Arm]:
+        """Who runs first: by a block's place, as both sides may be the same configuration."""
+        order = list(Arm)
+        random.Random(f"{self._seed}:{block}").shuffle(order)
+        return order
+
+    def _is_over(self) -> bool:
+        blocks, used_s = self._blocks(), self._timer.used()
+        if any(_is_failing([block[arm] for block in blocks]) for arm in Arm):
             return True
         # A block that would end past the time is not begun.
-        pace = used_s / (made + self._lost.total()) if made else 0.0
-        return made >= FEWEST_PAIRS and used_s + pace > self.time_s
+        pace_s = used_s / max(1, self._runner.blocks)
+        return len(blocks) >= FEWEST_PAIRS and used_s + pace_s > self.time_s
 
-    def _is_failing(self, side: Arm) -> bool:
-        outcomes = [block[side].outcome for block in self.blocks]
-        return len(outcomes) >= _MOST_FAILURES and Outcome.OK not in outcomes
+    def _blocks(self) -> list[dict[Arm, Run]]:
+        """Blocks of which both runs came to an end, well or not; of a re-run, the last time."""
+        found: defaultdict[int, dict[Arm, Run]] = defaultdict(dict)
+        for run in self._runner.evidence.runs:
+            if not run.outcome.is_lost:
+                found[run.block][self._order(run.block)[run.position]] = run
+        return [block for block in found.values() if len(block) == len(Arm)]
 
-    def _make_block(self, started: float) -> None:
-        number = len(self.blocks) + self._lost.total()
-        order = list(Arm)
-        random.Random(f"{self.seed}:{number}").shuffle(order)
-        members = {}
-        for position, side in enumerate(order):
-            members[side] = self._run(side, number, position)
-            self._tell(members[side], started)
-            if members[side].outcome.is_lost:
-                self._note_lost(members[side])
-                return
-        self._lost_in_a_row = 0
-        self.blocks.append(members)
-
-    def _note_lost(self, last: Run) -> None:
-        self._lost[last.outcome] += 1
-        self._lost_in_a_row += 1
-        if self._lost_in_a_row == _MOST_LOST:
-            raise EnvironmentFault(
-                f"{_MOST_LOST} runs in a row were lost; the last one: "
-                f"{last.detail or last.outcome}\n{last.output_tail.strip()}".rstrip(),
-                hint="once that is mended, type the same command again",
-            )
-
-    def _run(self, side: Arm, block: int, position: int) -> Run:
-        """A run, made again a few times at most if others used the cores meanwhile."""
-        run = self._run_once(side, block, position)
-        for _ in range(_MOST_REPEATS):
-            allowed = _REPEATS_FLOOR + _REPEATS_SHARE * len(self.evidence.runs)
-            disturbed = run.outcome is Outcome.OK and is_disturbed(run)
-            if not disturbed or self._repeats >= allowed:
-                break
-            self._repeats += 1
-            run = self._run_once(side, block, position)
-        return run
-
-    def _run_once(self, side: Arm, block: int, position: int) -> Run:
-        request = RunRequest(
-            run_id=uuid.uuid4().hex,
-            configuration=self.sides[side],
-            workload=self.workload,
-            timing=self.timing,
-            phase=Phase.VERIFY,
-            block=block,
-            position=position,
-        )
-        result: RunResult = self.benchmark.measure(request, self._limit_s())
-        run = Run.from_result(request, result, "")
-        self.evidence.add(run)
-        if result.outcome is Outcome.MISSING_PROGRAM:
-            raise EnvironmentFault(result.detail, hint="run 'commtune doctor'")
-        return run
-
-    def _limit_s(self) -> float:
-        walls_s = [run.wall_s for run in self.evidence.good(Phase.VERIFY)]
-        return time_limit(walls_s, first_limit(self.workload, self.timing))
-
-    def _tell(self, run: Run, started: float) -> None:
-        self.reporter.progress(
-            Progress(
-                phase="compare",
-                trials=2,
-                runs=len(self.evidence.runs),
-                best_gain=1.0,
-                used_s=self.clock() - started,
-                budget_s=self.time_s,
-                last=run.outcome,
-            )
-        )
-
-    def _versus(self, interrupted: bool) -> PairwiseResult:
-        speeds = fit_states(self.evidence.canaries(Phase.VERIFY))
+    def _result(self, interrupted: bool) -> PairwiseResult:
+        evidence, blocks = self._runner.evidence, self._blocks()
+        speeds = fit_states(evidence.canaries(Phase.COMPARE))
         level = corrected_level(self.level, len(self.workload.sizes))
         failed = {
-            side: [b[side] for b in self.blocks if b[side].outcome is not Outcome.OK]
-            for side in Arm
+            arm: [block[arm] for block in blocks if block[arm].outcome is not Outcome.OK]
+            for arm in Arm
         }
         return PairwiseResult(
-            differences=_differences(self.blocks, speeds, level, self.level),
-            blocks=len(self.blocks),
-            failures={s: Counter(run.outcome for run in runs) for s, runs in failed.items()},
+            differences=_differences(blocks, speeds, level, self.level),
+            blocks=len(blocks),
+            failures={arm: Counter(run.outcome for run in runs) for arm, runs in failed.items()},
             details={
-                side: (runs[-1].detail, runs[-1].output_tail.strip())
-                for side, runs in failed.items()
+                arm: (runs[-1].detail, runs[-1].output_tail.strip())
+                for arm, runs in failed.items()
                 if runs
             },
             level=level,
             speeds=speeds,
-            oversubscribed=any(run.oversubscribed for run in self.evidence.runs),
-            repeats=self._repeats,
-            lost=dict(self._lost),
+            oversubscribed=self._session.is_oversubscribed(),
+            repeats=self._session.repeats,
+            lost=Counter(run.outcome for run in evidence.runs if run.outcome.is_lost),
             interrupted=interrupted,
         )
+
+
+def _is_failing(runs: Sequence[Run]) -> bool:
+    outcomes = [run.outcome for run in runs]
+    return len(outcomes) >= _MOST_FAILURES and Outcome.OK not in outcomes
 
 
 def _differences(
