@@ -282,7 +282,7 @@ class Runner:
             what = "blocks" if self.batches.is_detached else "runs"
             raise EnvironmentFault(
                 f"{_MOST_LOST} {what} in a row were lost; the last one: {why}",
-                hint="once that is mended, type the same command again; a campaign goes on where it was",
+                hint="once that is mended, type the same command again; a campaign goes on",
             )
 
     def trace(self, configuration: Configuration) -> Execution | None:
