@@ -161,7 +161,7 @@ def test_example_campaigns_load(path: Path) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(CAMPAIGNS) == 8
+    assert len(CAMPAIGNS) == 9
 
 
 @pytest.mark.parametrize("path", [CAMPAIGNS[-1]], ids=lambda path: path.name)
