@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from commtune.errors import CampaignError
 from commtune.model import PROTECTED_NAMES
+from commtune.spaces.customizing import customize_space
 
 if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
     from pathlib import Path
@@ -80,7 +81,7 @@ def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:
         f"note: {variable}={value} is set in this environment to keep hardware safe: it passes "
         f"unchanged, and {owner.name} is not searched"
     )
-    return space.customized(pin={owner.name: "unset"})
+    return customize_space(space, pin={owner.name: "unset"})
 
 
 def _without_values(space: Space, name: str, word: str, guard: str, said: list[str]) -> Space:
@@ -95,8 +96,8 @@ def _without_values(space: Space, name: str, word: str, guard: str, said: list[s
     gone = ", ".join(f"'{value}'" for value in values if value not in kept)
     said.append(f"note: {guard} is set in this environment: {name} is searched without {gone}")
     if not kept:
-        return space.customized(pin={name: "unset"})
-    return space.customized(narrow={name: kept})
+        return customize_space(space, pin={name: "unset"})
+    return customize_space(space, narrow={name: kept})
 
 
 def _without_idle(space: Space, guard: str, value: str, said: list[str]) -> Space:

@@ -18,9 +18,9 @@ from commtune.campaign.values import (
     Words,
     require_within,
 )
-from commtune.documents.quantities import format_bytes
 from commtune.documents.yaml_document import is_path
 from commtune.errors import DocumentError, UnknownName
+from commtune.formatting import format_size
 from commtune.model import Aggressor, AggressorPattern
 from commtune.slurm_templates import JobRequest, Placement, ShellCode
 from commtune.slurm_templates.job_planning import check_request, pinned_variables
@@ -224,10 +224,10 @@ def aggressor_of(
     ranks = part.nodes * part.ranks_per_node
     if part.message * ranks > _MOST_IN_A_RANK:
         raise document.error(
-            f"messages of {format_bytes(part.message)} for each of {ranks} ranks are more than "
-            f"{format_bytes(_MOST_IN_A_RANK)} in one rank",
+            f"messages of {format_size(part.message)} for each of {ranks} ranks are more than "
+            f"{format_size(_MOST_IN_A_RANK)} in one rank",
             ("aggressor", "message"),
-            hint=f"at most {format_bytes(_MOST_IN_A_RANK // ranks)}",
+            hint=f"at most {format_size(_MOST_IN_A_RANK // ranks)}",
         )
     return Aggressor(
         part.pattern, part.nodes, part.ranks_per_node, part.message, part.burst, part.pause

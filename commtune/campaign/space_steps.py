@@ -24,6 +24,7 @@ from commtune.documents.yaml_document import Document, is_path
 from commtune.errors import UnknownName
 from commtune.model import Configuration
 from commtune.spaces import Space, load_space
+from commtune.spaces.customizing import customize_space
 from commtune.spaces.growing import GrownSpace
 from commtune.systems import System
 from commtune.systems.reference_settings import ReferenceSettings
@@ -89,7 +90,7 @@ def _load_named(source: SpaceSource) -> Space:
 
 def _extend(built: CampaignSpace, source: SpaceSource) -> CampaignSpace:
     extend = source.file.extend
-    space = built.space.customized(extend=extend, document=source.document)
+    space = customize_space(built.space, extend=extend, document=source.document)
     return replace(built, space=space)
 
 
@@ -110,8 +111,8 @@ def _grow_for_reference_settings(built: CampaignSpace, source: SpaceSource) -> C
 
 def _opt_in_narrow_and_pin(built: CampaignSpace, source: SpaceSource) -> CampaignSpace:
     file = source.file
-    space = built.space.customized(
-        narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=source.document
+    space = customize_space(
+        built.space, narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=source.document
     )
     return replace(built, space=space)
 
@@ -120,7 +121,7 @@ def _unset_what_has_no_effect(built: CampaignSpace, source: SpaceSource) -> Camp
     file, space = source.file, built.space
     named = {*file.narrow, *(name for entry in file.first for name in entry)}
     idle = [n for n in space.without_effect_on(file.workload.operation) if n not in named]
-    return replace(built, space=space.customized(pin=dict.fromkeys(idle, "unset")))
+    return replace(built, space=customize_space(space, pin=dict.fromkeys(idle, "unset")))
 
 
 def _pin_by_system(built: CampaignSpace, source: SpaceSource) -> CampaignSpace:

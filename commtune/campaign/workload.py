@@ -13,8 +13,9 @@ from commtune.campaign.invalid_key import InvalidKey
 from commtune.campaign.patterns import PatternFields, backend_of, matrix_path, pattern_of
 from commtune.campaign.values import Part, require_within
 from commtune.documents.nearest import quote_value
+from commtune.formatting import format_size
 from commtune.model import Backend, Direction, Operation, Workload
-from commtune.spaces import Document, QuantityError, Text, Truth, Whole, format_bytes, parse_bytes
+from commtune.spaces import Document, QuantityError, Text, Truth, Whole, parse_bytes
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
@@ -56,7 +57,7 @@ def parse_sizes(written: object) -> tuple[int, ...]:
         raise QuantityError("no size is given", hint=_SIZES_HINT)
     for size in sizes:
         if not 1 <= size <= _LARGEST_SIZE:
-            raise QuantityError(f"{format_bytes(size)} is out of range", hint="from 1 B to 1 GiB")
+            raise QuantityError(f"{format_size(size)} is out of range", hint="from 1 B to 1 GiB")
     return tuple(sizes)
 
 
@@ -69,7 +70,7 @@ def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
     element = _element_bytes(dtype, backend)
     if (least := min(sizes)) < element:
         raise QuantityError(
-            f"{format_bytes(least)} is less than one element of {dtype} ({element} bytes)",
+            f"{format_size(least)} is less than one element of {dtype} ({element} bytes)",
             hint=f"write sizes of {element} B or more",
         )
 
@@ -83,7 +84,7 @@ def rounded_words(workload: Workload) -> str:
     odd = [size for size in workload.sizes if size % element]
     if not odd or workload.operation.is_own:
         return ""
-    shown = ", ".join(format_bytes(size) for size in odd[:_MOST_SHOWN])
+    shown = ", ".join(format_size(size) for size in odd[:_MOST_SHOWN])
     shown += ", ..." if len(odd) > _MOST_SHOWN else ""
     return f"{shown}: rounded down to whole elements of {workload.dtype} ({element} bytes)"
 

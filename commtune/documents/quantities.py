@@ -116,14 +116,6 @@ def parse_percent(value: str | int | float) -> float:
     return share / 100 if unit else share
 
 
-def format_bytes(size: int) -> str:
-    """A size for a person, exact: ``1 MiB``, ``1536 B``."""
-    for unit in ("GiB", "MiB", "KiB"):
-        if size and size % _BYTE_UNITS[unit] == 0:
-            return f"{size // _BYTE_UNITS[unit]} {unit}"
-    return f"{size} B"
-
-
 def format_seconds(seconds: float) -> str:
     """A time for a person, to three digits: ``1.5 us``, ``60 s``, ``5 min``, ``8 h``."""
     if seconds == 0:

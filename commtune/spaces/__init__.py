@@ -3,7 +3,6 @@
 from commtune.documents.nearest import find_nearest, suggest
 from commtune.documents.quantities import (
     QuantityError,
-    format_bytes,
     format_seconds,
     parse_bytes,
     parse_percent,
@@ -54,7 +53,6 @@ __all__ = [
     "cut_space_to_versions",
     "exact_text",
     "find_nearest",
-    "format_bytes",
     "format_seconds",
     "idle_under",
     "list_presets",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from commtune.documents.nearest import quote_value, suggest
-from commtune.documents.quantities import format_bytes
 from commtune.documents.yaml_document import Document, Where
 from commtune.errors import DocumentError
+from commtune.formatting import format_size
 from commtune.spaces import schema
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
 from commtune.spaces.parameter import Clause, Kind, Parameter, Restricted, Value
@@ -242,7 +242,7 @@ def nearest_value(parameter: Parameter, value: str) -> str:
     numbers = {v: parameter.numbers[v] for v in legal if v in parameter.numbers}
     if wanted is not None and numbers:
         best = min(numbers, key=lambda v: abs(numbers[v] - wanted))
-        size = f" ({format_bytes(numbers[best])})" if parameter.kind is Kind.BYTES else ""
+        size = f" ({format_size(numbers[best])})" if parameter.kind is Kind.BYTES else ""
         return f"nearest: {best}{size}"
     return suggest(value, legal)
 

@@ -9,7 +9,7 @@ from typing import Any
 from commtune.documents.nearest import find_nearest, quote_value, suggest
 from commtune.documents.validation import validate_part
 from commtune.documents.yaml_document import Document, Where
-from commtune.errors import DocumentError
+from commtune.errors import DocumentError, SpaceError
 from commtune.spaces import schema
 from commtune.spaces.building import (
     UNSET,
@@ -22,11 +22,43 @@ from commtune.spaces.parameter import Parameter, Value
 from commtune.spaces.space import Space
 
 
+def customize_space(
+    space: Space,
+    *,
+    narrow: Mapping[str, Sequence[str]] | None = None,
+    pin: Mapping[str, str] | None = None,
+    extend: Sequence[Mapping[str, Any] | schema.ParameterDocument] = (),
+    opt_in: Sequence[str] = (),
+    document: Document | None = None,
+    at: Where = (),
+) -> Space:
+    """The space as a campaign wants it: extended, opted in, narrowed, then pinned.
+
+    Args:
+        narrow: for a parameter, the only values to search. Unset stays legal where it was.
+        pin: for a parameter, its value in every run, the baseline's too; or ``unset``.
+        extend: further parameters, as in a space file.
+        opt_in: parameters, or single values as NAME=VALUE, that need an opt-in.
+        document: where this was written, so that errors name file and line.
+        at: the place in the document of the mapping that holds narrow, pin, ...
+
+    Raises:
+        DocumentError: of the document's class (SpaceError without one): an unknown name or
+            value, with the nearest legal one; or the default would leave the space.
+    """
+    work = SpaceEditor(space, document or Document(None, error_class=SpaceError), at)
+    work.extend(extend)
+    work.opt_in(opt_in)
+    work.narrow(narrow or {})
+    work.pin(pin or {})
+    return work.space
+
+
 class _Extension(schema.Model):
     extend: list[schema.ParameterDocument]
 
 
-class Customizing:
+class SpaceEditor:
     """Changes a space step by step; `space` is the result so far.
 
     Args:

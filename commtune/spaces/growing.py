@@ -16,7 +16,7 @@ from commtune.spaces.building import as_value
 from commtune.spaces.catalogue_facts import CatalogueFact, complete_document
 from commtune.spaces.conditions import KnownParameters, with_needs
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
-from commtune.spaces.customizing import in_order
+from commtune.spaces.customizing import customize_space, in_order
 from commtune.spaces.parameter import Clause, Restricted, Value
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class _Growth:
         for name, values in self._new.items():
             try:
                 written = _written(name, values, self._facts)
-                self.space = self.space.customized(extend=[written])
+                self.space = customize_space(self.space, extend=[written])
                 self.added += [(name, value) for value in values]
             except DocumentError as error:
                 self._leave_out(name, values, error)

@@ -22,7 +22,7 @@ from commtune.errors import DocumentError, SpaceError, UnknownName
 from commtune.spaces.building import build_constraints
 from commtune.spaces.catalogue_facts import CatalogueFact, complete_document, facts_of
 from commtune.spaces.conditions import KnownParameters, with_needs
-from commtune.spaces.customizing import Customizing, in_order, require_default
+from commtune.spaces.customizing import SpaceEditor, in_order, require_default
 from commtune.spaces.cutting import limit_to_size
 from commtune.spaces.parameter import Parameter, Size
 from commtune.spaces.schema import SpaceDocument
@@ -142,7 +142,7 @@ class _Building:
             pinned=pinned,
         )
         for document, model in self._models:
-            work = Customizing(space, document, ())
+            work = SpaceEditor(space, document, ())
             work.add(model.parameters, ("parameters",))
             found = build_constraints(
                 model.forbidden, model.relations, work.space.declared, document

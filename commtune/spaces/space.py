@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from commtune.documents.nearest import quote_value, suggest
-from commtune.documents.yaml_document import Document, Where
 from commtune.errors import SpaceError
 from commtune.model import Configuration, Operation, content_key
-from commtune.spaces import schema
 from commtune.spaces.building import nearest_value
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
 from commtune.spaces.enumeration import Assignment, Enumeration
@@ -219,39 +217,6 @@ class Space:
     def lookup(self, assignment: Mapping[str, Value]) -> Lookup:
         """The value of a parameter in an assignment, or the one that it is fixed to."""
         return lambda name: assignment[name] if name in assignment else self.fixed.get(name)
-
-    def customized(
-        self,
-        *,
-        narrow: Mapping[str, Sequence[str]] | None = None,
-        pin: Mapping[str, str] | None = None,
-        extend: Sequence[Mapping[str, Any] | schema.ParameterDocument] = (),
-        opt_in: Sequence[str] = (),
-        document: Document | None = None,
-        at: Where = (),
-    ) -> Space:
-        """The space as a campaign wants it: extended, opted in, narrowed, then pinned.
-
-        Args:
-            narrow: for a parameter, the only values to search. Unset stays legal where it was.
-            pin: for a parameter, its value in every run, the baseline's too; or ``unset``.
-            extend: further parameters, as in a space file.
-            opt_in: parameters, or single values as NAME=VALUE, that need an opt-in.
-            document: where this was written, so that errors name file and line.
-            at: the place in the document of the mapping that holds narrow, pin, ...
-
-        Raises:
-            DocumentError: of the document's class (SpaceError without one): an unknown name or
-                value, with the nearest legal one; or the default would leave the space.
-        """
-        from commtune.spaces.customizing import Customizing
-
-        work = Customizing(self, document or Document(None, error_class=SpaceError), at)
-        work.extend(extend)
-        work.opt_in(opt_in)
-        work.narrow(narrow or {})
-        work.pin(pin or {})
-        return work.space
 
 
 def _decoded(parameter: Parameter, configuration: Mapping[str, str]) -> Value:

@@ -9,21 +9,21 @@ from commtune.systems.nominal.bounds import Nominal
 from commtune.systems.nominal.collectives import bus_bandwidth
 from commtune.systems.nominal.driver_links import fabric_of_ranks
 from commtune.systems.nominal.fabric import Fabric, Link, Ports, fabric_of
-from commtune.systems.nominal.links import (
-    direct_bandwidth,
-    injection_bandwidth,
-    node_bandwidth,
-    path_bandwidth,
-)
 from commtune.systems.nominal.operations import (
     group_bandwidth,
     nominal_bandwidth,
     pair_bandwidths,
     self_bounds,
 )
+from commtune.systems.nominal.routes import (
+    direct_bandwidth,
+    injection_bandwidth,
+    node_bandwidth,
+    path_bandwidth,
+)
 from commtune.systems.nominal.stored import FABRIC, stored_fabric, stored_nominal, stored_question
 from commtune.systems.nominal.traffic import Memory, NominalQuestion
-from commtune.systems.nominal.units import format_bandwidth, parse_bandwidth, short_bandwidth
+from commtune.systems.units import format_bandwidth, parse_bandwidth, short_bandwidth
 
 if TYPE_CHECKING:
     from commtune.systems.loading import build_system, list_systems, load_system

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
-from commtune.systems.nominal.units import parse_bandwidth
+from commtune.systems.units import parse_bandwidth
 
 
 def _parse_memory(value: str | int) -> int:

@@ -15,6 +15,7 @@ import pytest
 import rules_of_libraries
 
 from commtune.spaces import Space, list_presets, load_space
+from commtune.spaces.customizing import customize_space
 
 SAMPLES = int(os.environ.get("COMMTUNE_SAMPLES", "500"))
 #: Written by hand before there were catalogues, and tried on the libraries themselves.
@@ -69,13 +70,13 @@ def test_rules_see_what_needs_the_consent_of_a_site(name: str) -> None:
     classes = [n for n in space.left_out if n.endswith(("_SL", "_TC", "_CLASS", "TCLASS"))]
     classes += [n for n in space.left_out if n == "NCCL_CROSS_NIC"]
     for parameter in classes:
-        opened = space.customized(opt_in=[parameter])
+        opened = customize_space(space, opt_in=[parameter])
         assert any(parameter in problem for problem in found(opened, 200)), parameter
 
 
 def test_rules_see_forced_ll128() -> None:
     for name in ("nccl-node", "nccl-infiniband", "rccl-node"):
-        opened = preset(name).customized(opt_in=["NCCL_PROTO=LL128"])
+        opened = customize_space(preset(name), opt_in=["NCCL_PROTO=LL128"])
         assert any("LL128 is forced" in problem for problem in found(opened, 200))
 
 

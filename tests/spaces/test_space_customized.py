@@ -16,6 +16,7 @@ from commtune.spaces import (
     parse_document,
     validate_part,
 )
+from commtune.spaces.customizing import customize_space
 
 TEXT = """\
 space: 1
@@ -84,30 +85,30 @@ def test_pins_are_not_part_of_configurations() -> None:
 
 
 def test_pinning_moves_a_variable_from_the_search_to_every_run() -> None:
-    space = small().customized(pin={"TOY_SIZE": "16KiB", "limits": "high"})
+    space = customize_space(small(), pin={"TOY_SIZE": "16KiB", "limits": "high"})
     assert space.pinned == {"TOY_DEBUG": "0", "TOY_SIZE": "16384", "TOY_MIN": "4"}
     assert space.count() == 6
     assert next(space.configurations()) == DEFAULT
 
 
 def test_conditions_see_pins() -> None:
-    assert small().customized(pin={"TOY_ALGO": "ring"}).count() == 4 * 3
-    tree = small().customized(pin={"TOY_ALGO": "tree"})
+    assert customize_space(small(), pin={"TOY_ALGO": "ring"}).count() == 4 * 3
+    tree = customize_space(small(), pin={"TOY_ALGO": "tree"})
     assert tree.count() == 4 * 4 * 3
     assert tree.check({"TOY_RADIX": "8"}) == []
 
 
 def test_pinning_to_unset_leaves_a_variable_alone() -> None:
-    space = small().customized(pin={"TOY_ALGO": "unset"})
+    space = customize_space(small(), pin={"TOY_ALGO": "unset"})
     assert space.count() == 4 * 3
     assert "TOY_ALGO" not in space.variables
 
 
 def test_opting_in() -> None:
-    assert small().customized(opt_in=["TOY_LANE"]).count() == 72 * 5
-    assert small().customized(opt_in=["TOY_ALGO=wild"]).count() == 7 * 4 * 3
-    assert small().customized(opt_in=["TOY_ALGO"]).check({"TOY_ALGO": "wild"}) == []
-    narrowed = small().customized(opt_in=["TOY_LANE"], narrow={"TOY_LANE": ["1"]})
+    assert customize_space(small(), opt_in=["TOY_LANE"]).count() == 72 * 5
+    assert customize_space(small(), opt_in=["TOY_ALGO=wild"]).count() == 7 * 4 * 3
+    assert customize_space(small(), opt_in=["TOY_ALGO"]).check({"TOY_ALGO": "wild"}) == []
+    narrowed = customize_space(small(), opt_in=["TOY_LANE"], narrow={"TOY_LANE": ["1"]})
     assert narrowed.count() == 72 * 2
 
 
@@ -116,25 +117,25 @@ def test_extending_may_build_on_what_is_there() -> None:
         {"name": "TOY_DEPTH", "kind": "integer", "range": [1, 2], "when": {"TOY_ALGO": "tree"}},
         {"name": "SITE_NIC", "kind": "choice", "values": ["cxi0"]},
     ]
-    assert small().customized(extend=new).count() == (2 + 4 * 3) * 4 * 3 * 2
-    pinned = small().customized(extend=new, pin={"SITE_NIC": "cxi0"})
+    assert customize_space(small(), extend=new).count() == (2 + 4 * 3) * 4 * 3 * 2
+    pinned = customize_space(small(), extend=new, pin={"SITE_NIC": "cxi0"})
     assert pinned.pinned["SITE_NIC"] == "cxi0"
 
 
 def test_extending_twice_with_one_name_is_refused() -> None:
     with pytest.raises(SpaceError, match="parameter 'TOY_ALGO' occurs twice"):
-        small().customized(extend=[{"name": "TOY_ALGO", "kind": "bool"}])
+        customize_space(small(), extend=[{"name": "TOY_ALGO", "kind": "bool"}])
     with pytest.raises(SpaceError, match="TOY_DEBUG of TOY_DEBUG is already set by a pin"):
-        small().customized(extend=[{"name": "TOY_DEBUG", "kind": "bool"}])
+        customize_space(small(), extend=[{"name": "TOY_DEBUG", "kind": "bool"}])
 
 
 def test_a_pin_that_takes_the_default_away_is_refused() -> None:
     new = {"name": "TOY_X", "kind": "bool", "unset": False, "when": {"TOY_ALGO": "tree"}}
-    space = small().customized(extend=[new])
+    space = customize_space(small(), extend=[new])
     with pytest.raises(SpaceError) as caught:
-        space.customized(pin={"TOY_ALGO": "tree"})
+        customize_space(space, pin={"TOY_ALGO": "tree"})
     assert caught.value.problem == "the default is not in the space: TOY_X must not be unset"
-    assert space.customized(pin={"TOY_ALGO": "tree", "TOY_X": "1"}).pinned["TOY_X"] == "1"
+    assert customize_space(space, pin={"TOY_ALGO": "tree", "TOY_X": "1"}).pinned["TOY_X"] == "1"
 
 
 def test_the_key_is_the_content() -> None:
@@ -148,13 +149,13 @@ def test_the_key_is_the_content() -> None:
         "TOY_MAX: 2": "TOY_MAX: 3",
     }.items():
         assert build_space(parse_document(TEXT.replace(old, new))).key != small().key
-    assert small().customized(narrow={"TOY_SIZE": ["4KiB"]}).key != small().key
-    assert small().customized(opt_in=["TOY_LANE"]).key != small().key
+    assert customize_space(small(), narrow={"TOY_SIZE": ["4KiB"]}).key != small().key
+    assert customize_space(small(), opt_in=["TOY_LANE"]).key != small().key
 
 
 def test_a_pin_of_a_variable_that_the_space_lacks_says_how_to_add_it() -> None:
     with pytest.raises(SpaceError) as caught:
-        small().customized(pin={"OTHER_NAME": "1"})
+        customize_space(small(), pin={"OTHER_NAME": "1"})
     assert caught.value.hint == "declare it: `extend: [{name: OTHER_NAME, ...}]`"
 
 
@@ -185,7 +186,7 @@ def test_errors_stand_in_the_campaign_file(
     chosen = value if isinstance(value, list) else {name: value[name] for name in names}
     arguments: dict[str, Any] = {key: chosen}
     with pytest.raises(CampaignError) as caught:
-        small().customized(**arguments, document=document, at=("space",))
+        customize_space(small(), **arguments, document=document, at=("space",))
     assert caught.value.message == f"c.yaml:{message}"
     assert caught.value.hint == hint
 
@@ -193,8 +194,8 @@ def test_errors_stand_in_the_campaign_file(
 def test_a_wrong_extension_stands_in_the_campaign_file() -> None:
     document = parse_document(CAMPAIGN, Path("c.yaml"), CampaignError)
     with pytest.raises(CampaignError) as caught:
-        small().customized(
-            extend=document.data["space"]["extend"], document=document, at=("space",)
+        customize_space(
+            small(), extend=document.data["space"]["extend"], document=document, at=("space",)
         )
     assert caught.value.message == (
         "c.yaml:15: extend[0] (TOY_NEW).kind: 'booll' is not known here"

@@ -16,6 +16,7 @@ from commtune.spaces import (
     parse_document,
 )
 from commtune.spaces.catalogue import load_catalogue
+from commtune.spaces.customizing import customize_space
 from commtune.spaces.parameter import Size
 
 
@@ -172,9 +173,9 @@ def test_newer_libraries_and_pins_are_mentioned() -> None:
 
 def test_a_site_names_the_levels_that_it_allows() -> None:
     space = load_space("nccl-infiniband-quick")
-    two = space.customized(opt_in=["NCCL_IB_SL=1", "NCCL_IB_SL=3"])
+    two = customize_space(space, opt_in=["NCCL_IB_SL=1", "NCCL_IB_SL=3"])
     assert two.by_name["NCCL_IB_SL"].values == (None, "1", "3")
     assert "NCCL_IB_SL" not in two.left_out
-    assert len(space.customized(opt_in=["NCCL_IB_SL"]).by_name["NCCL_IB_SL"].values) == 17
+    assert len(customize_space(space, opt_in=["NCCL_IB_SL"]).by_name["NCCL_IB_SL"].values) == 17
     with pytest.raises(SpaceError, match="nothing that needs an opt-in"):
-        space.customized(opt_in=["NCCL_IB_SL=16"])
+        customize_space(space, opt_in=["NCCL_IB_SL=16"])

@@ -18,6 +18,7 @@ from components import require_component
 
 from commtune import process
 from commtune.spaces import Kind, Risk, Space, list_presets, load_space
+from commtune.spaces.customizing import customize_space
 from commtune.spaces.schema import json_schema_text
 
 PACKAGE = resources.files("commtune.spaces")
@@ -88,13 +89,13 @@ def test_a_preset_is_complete(name: str) -> None:
 def test_every_value_of_a_preset_can_be_reached(name: str) -> None:
     # A value that no legal configuration has would be a mistake in a condition.
     space, rng = preset(name), random.Random(3)
-    space = space.customized(opt_in=list(space.left_out))
+    space = customize_space(space, opt_in=list(space.left_out))
     wanted = {(p.name, v) for p in space.parameters for v in p.values if v is not None}
     for _ in range(400):
         wanted -= set(space.assignment(space.sample(rng)).items())
     for parameter, value in wanted:
-        without = space.customized(pin={parameter: "unset"}).count()
-        narrowed = space.customized(narrow={parameter: [value]})
+        without = customize_space(space, pin={parameter: "unset"}).count()
+        narrowed = customize_space(space, narrow={parameter: [value]})
         assert narrowed.count() > without, f"{parameter}={value}"
 
 
@@ -121,7 +122,7 @@ def test_dangerous_settings_need_an_opt_in() -> None:
         assert "LL128" not in preset(name).by_name["NCCL_PROTO"].values
     (problem,) = nccl.check({"NCCL_PROTO": "LL128"})
     assert "opt_in: [NCCL_PROTO=LL128]" in problem
-    opened = nccl.customized(opt_in=["NCCL_PROTO=LL128", "NCCL_IB_SL"])
+    opened = customize_space(nccl, opt_in=["NCCL_PROTO=LL128", "NCCL_IB_SL"])
     assert opened.check({"NCCL_PROTO": "LL128", "NCCL_IB_SL": "1"}) == []
     assert opened.count() > nccl.count()
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from commtune.errors import SpaceError
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces import Space, build_space, parse_document
+from commtune.spaces.customizing import customize_space
 
 Environment = frozenset[tuple[str, str]]
 
@@ -273,7 +274,7 @@ def test_narrowing_keeps_what_has_the_kept_values(
         for values in everything(document)
         if legal(document, values) and values[name] in (None, *kept)
     }
-    narrowed = space.customized(narrow={name: kept})
+    narrowed = customize_space(space, narrow={name: kept})
     assert {of(c) for c in narrowed.configurations()} == expected
     assert narrowed.count() == len(expected)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commtune.formatting import format_size
 from commtune.spaces import (
     QuantityError,
-    format_bytes,
     format_seconds,
     parse_bytes,
     parse_percent,
@@ -42,7 +42,7 @@ def test_wrong_sizes(written: str | int, hint: str) -> None:
 
 @given(st.integers(0, 2**50))
 def test_sizes_survive_writing_and_reading(size: int) -> None:
-    assert parse_bytes(format_bytes(size)) == size
+    assert parse_bytes(format_size(size)) == size
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_sizes_survive_writing_and_reading(size: int) -> None:
      (3 * 2**29, "1536 MiB"), (2**30, "1 GiB")],
 )  # fmt: skip
 def test_sizes_for_people(size: int, text: str) -> None:
-    assert format_bytes(size) == text
+    assert format_size(size) == text
 
 
 @pytest.mark.parametrize(

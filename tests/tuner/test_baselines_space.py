@@ -14,6 +14,7 @@ from commtune.campaign.slurm import pin_by_system
 from commtune.errors import SpaceError
 from commtune.model import Configuration
 from commtune.spaces import Document, Space, load_space
+from commtune.spaces.customizing import customize_space
 from commtune.spaces.growing import GrownSpace, grow_space
 from commtune.systems import list_systems, load_system
 from commtune.systems.reference_settings import all_reference_settings
@@ -64,7 +65,7 @@ def _tried(name: str, space_name: str, set_name: str) -> tuple[Space, TriedFirst
         load_space(space_name),
     )
     if name == "aurora":  # the system pins what this space searches, so a campaign has to
-        space = space.customized(pin={"CCL_ATL_TRANSPORT": "mpi"})
+        space = customize_space(space, pin={"CCL_ATL_TRANSPORT": "mpi"})
     larger = grow_for_sets((one,), space, system, (), one_node=False)
     pinned = pin_by_system(Document(None, error_class=SpaceError), larger.space, system)
     (tried,) = fit_sets((one,), pinned, system, (), larger)
@@ -225,7 +226,7 @@ def test_a_number_that_stands_for_what_may_hang_needs_its_opt_in() -> None:
     tried = fit_set("x", settings, larger.space, {}, larger)
     why = 'needs an opt-in, opt_in: ["NCCL_P2P_LEVEL=SYS"]'
     assert tried.left_out == {"NCCL_P2P_LEVEL=4": why}
-    opened = larger.space.customized(opt_in=["NCCL_P2P_LEVEL=SYS"])
+    opened = customize_space(larger.space, opt_in=["NCCL_P2P_LEVEL=SYS"])
     tried = fit_set("x", settings, opened, {}, larger)
     assert tried.configuration == Configuration({"NCCL_P2P_LEVEL": "SYS"})
 

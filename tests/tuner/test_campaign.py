@@ -24,6 +24,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces import Space, build_space, parse_document
+from commtune.spaces.customizing import customize_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 
@@ -149,8 +150,9 @@ def test_failures_are_remembered_and_their_value_set_aside(laboratory: Laborator
 
 
 def test_a_small_space_is_tried_whole_and_once(laboratory: Laboratory) -> None:
-    small = laboratory.plan.space.customized(
-        narrow={"BUFFER": ["1024", "65536"], "ALGORITHM": ["ring"], "NOTHING": ["1"]}
+    small = customize_space(
+        laboratory.plan.space,
+        narrow={"BUFFER": ["1024", "65536"], "ALGORITHM": ["ring"], "NOTHING": ["1"]},
     )
     laboratory.plan = replace(laboratory.plan, space=small, budget=Budget(60, 5, 5))
     laboratory.run()

@@ -36,6 +36,7 @@ from commtune.model import (
 from commtune.replay.benchmark import Grid, ReplayBenchmark, VirtualClock, check_plan, load_grid
 from commtune.replay.recorder import Recorder, recording_lines
 from commtune.replay.recording import pack_lines, parse_grid
+from commtune.spaces.customizing import customize_space
 from commtune.tuner.statistics.machine_states import MIXED
 
 COMMITTED = ("mpich-allreduce", "openmpi-broadcast", "mpich-allreduce-default", "nccl-sockets")
@@ -354,7 +355,7 @@ def test_a_campaign_that_fits_is_let_through() -> None:
     check_plan(small_grid(), small_plan())
 
 
-ELSEWHERE = small_plan().space.customized(narrow={"A": ["1"]})
+ELSEWHERE = customize_space(small_plan().space, narrow={"A": ["1"]})
 BIGGER = parse_campaign("{campaign: 1, name: a, space: mpich-host-allreduce}", Path()).plan.space
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
 from commtune.cluster.tracing.output import by_size
-from commtune.documents.quantities import format_bytes
+from commtune.formatting import format_size
 from commtune.model import Operation
 
 _PREFIX = "MPIR_CVAR_"
@@ -77,7 +77,7 @@ def _listen(evidence: TraceEvidence) -> TraceVerdict:
     return TraceVerdict(
         unused=dict.fromkeys(everywhere, "MPICH says that it can't be used here; it chose itself"),
         notes=tuple(
-            f"{name} could not be used at {', '.join(format_bytes(s) for s in sorted(sizes))}"
+            f"{name} could not be used at {', '.join(format_size(s) for s in sorted(sizes))}"
             for name, sizes in sorted(fallen.items())
             if name not in everywhere
         ),

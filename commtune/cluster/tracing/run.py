@@ -12,7 +12,7 @@ from commtune.cluster.tracing.library import (
     differing_controls,
     judge_settings,
 )
-from commtune.documents.quantities import format_bytes
+from commtune.formatting import format_size
 from commtune.model import Execution, RunRequest
 from commtune.tuner.effective.settings import judge_execution
 from commtune.tuner.ports import Program, Records
@@ -128,5 +128,5 @@ def _by_variable(
 
 
 def _disagreements(found: TraceRecords) -> list[str]:
-    sizes = [format_bytes(trace.bytes) for trace in found.traces if trace.agree is False]
+    sizes = [format_size(trace.bytes) for trace in found.traces if trace.agree is False]
     return [f"ranks got different sums at {', '.join(sizes)}"] if sizes else []

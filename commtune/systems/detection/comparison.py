@@ -11,8 +11,8 @@ from commtune.systems.detection.part_names import is_same_adapter, is_same_gpu
 from commtune.systems.detection.recognition import is_about
 from commtune.systems.detection.seen import SeenMachine, SeenPartition
 from commtune.systems.nominal.fabric import Fabric, fabric_of
-from commtune.systems.nominal.units import short_bandwidth
 from commtune.systems.schema import Partition, System
+from commtune.systems.units import short_bandwidth
 
 #: The kernel keeps some of what is built in, firmware and Slurm keep more.
 _MEMORY = 0.12

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from commtune.systems.detection.part_names import is_same_adapter, is_same_gpu
 from commtune.systems.detection.seen import Clues, SeenMachine
-from commtune.systems.nominal.units import short_bandwidth
 from commtune.systems.schema import System
+from commtune.systems.units import short_bandwidth
 
 #: Data sheets and drivers count a GPU's memory differently, by less than this.
 _MEMORY_TOLERANCE = 0.15

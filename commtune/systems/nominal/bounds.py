@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from commtune.systems.nominal.fabric import Fabric
-from commtune.systems.nominal.units import format_bandwidth
+from commtune.systems.units import format_bandwidth
 
 #: Shares from here on are above the nominal, and not only beside it by rounding.
 _ABOVE = 1.005

@@ -12,7 +12,7 @@ from commtune.systems.nominal import routes
 from commtune.systems.nominal.bounds import Bound
 from commtune.systems.nominal.fabric import Fabric
 from commtune.systems.nominal.traffic import GROUPED, NominalQuestion
-from commtune.systems.nominal.units import format_bandwidth, short_bandwidth
+from commtune.systems.units import format_bandwidth, short_bandwidth
 
 #: Every rank ends with all, or gives all: bytes are moved by all ranks alike.
 _SPREAD = ("allreduce", "allgather", "reduce-scatter")

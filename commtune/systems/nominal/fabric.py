@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from commtune.systems.nominal.units import short_bandwidth
+from commtune.systems.units import short_bandwidth
 
 if TYPE_CHECKING:
     from commtune.systems.schema import GpuLink, System

@@ -21,7 +21,7 @@ from commtune.systems.nominal.traffic import (
     steps_of_striping,
     traffic_of,
 )
-from commtune.systems.nominal.units import format_bandwidth, short_bandwidth
+from commtune.systems.units import format_bandwidth, short_bandwidth
 
 _ASSUMED_PORTS = "GPUs that are neighbours share a network port; nobody says"
 _HOST_PORTS = "each rank uses one network port, neighbours the same"

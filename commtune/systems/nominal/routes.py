@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, permutations
 
-from commtune.systems.nominal.fabric import Edge, Fabric
+from commtune.systems.nominal.fabric import Edge, Fabric, fabric_of
+from commtune.systems.schema import System
 
 #: Vertices of a node; how much goes from one GPU to another.
 _Path = tuple[int, ...]
@@ -146,3 +147,28 @@ class _Packing:
                 for a, b in hops:
                     free[a, b] += 1
                     free[b, a] += 1
+
+
+def direct_bandwidth(system: System, a: int, b: int) -> float:
+    """What the direct links from one GPU to another carry in one direction; 0 without a link."""
+    return fabric_of(system).capacity.get((a, b), 0)
+
+
+def injection_bandwidth(system: System, gpu: int) -> float:
+    """What all links of a GPU to other GPUs carry together in one direction."""
+    return fabric_of(system).injection(gpu)
+
+
+def path_bandwidth(system: System, a: int, b: int) -> float:
+    """The widest of the shortest paths from one GPU to another; 0 where there is no path.
+
+    A path is as wide as its narrowest hop. Several paths at once would carry more.
+    """
+    fabric = fabric_of(system)
+    path = widest_path(fabric, a, b)
+    return path_width(fabric, path) if path else 0
+
+
+def node_bandwidth(system: System) -> int:
+    """What all network ports of a node carry together in one direction."""
+    return system.nics.count * system.nics.bandwidth

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import median
 
 from commtune.campaign.plan import Plan
-from commtune.documents.quantities import format_bytes
+from commtune.formatting import format_size
 from commtune.model import Execution, Outcome, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
     Answer,
@@ -257,5 +257,5 @@ def more_runs(
         runs=2 * blocks,
         seconds=2 * blocks * run_s,
         bytes=size,
-        why=f"a speedup at {format_bytes(size)} is inconclusive",
+        why=f"a speedup at {format_size(size)} is inconclusive",
     )

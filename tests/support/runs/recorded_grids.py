@@ -11,6 +11,7 @@ from commtune.model import DEFAULT, Configuration, Operation, Outcome, Timing, W
 from commtune.replay.recorder import recording_lines
 from commtune.replay.recording import Grid, GridHeader, RecordedRun, RecordedSize
 from commtune.spaces import build_space, parse_document
+from commtune.spaces.customizing import customize_space
 
 GRIDS = Path(__file__).parents[3] / "benchmarks" / "grids"
 SIZES = (8, 65536)
@@ -31,7 +32,7 @@ parameters:
 
 def small_plan(**other: object) -> Plan:
     """A campaign that the small recording can answer."""
-    space = build_space(parse_document(_SPACE)).customized(pin={"P": "1"})
+    space = customize_space(build_space(parse_document(_SPACE)), pin={"P": "1"})
     recorded = header()
     plan = Plan("small", space, recorded.workload, recorded.timing)
     return replace(plan, **other)  # type: ignore[arg-type]  # by name, each of its own type
