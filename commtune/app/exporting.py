@@ -7,10 +7,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from commtune import __version__
+from commtune.db.connection.location import database_url
+from commtune.db.queries.profiles import load_profile
 from commtune.db.queries.query_results import ProfileAnswer
 from commtune.errors import UserError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument
+
+
+def export_profile(
+    profile: str, format: str = "sh", *, db: str | None = None, allow_unguarded: bool = False
+) -> str:
+    """The text of a file that sets a stored profile's variables.
+
+    Args:
+        profile: CAMPAIGN/PROFILE, name, or number.
+        format: env, sh, csh, fish, json, lmod or tcl.
+        db: database file or URL; the user's own by default.
+        allow_unguarded: a module file without guard operations, with a warning in it.
+
+    Raises:
+        UnknownName, NoAnswer: there is no such profile, or no such format.
+        ExportRefused: the profile claims nothing, is simulated, or does not fit the format.
+    """
+    answer = load_profile(database_url(db), profile)
+    return render_export(answer, format, allow_unguarded=allow_unguarded)
 
 
 def render_export(answer: ProfileAnswer, format: str, *, allow_unguarded: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""``commtune export``, and what ``commtune run`` shares with it."""
+"""``commtune export``."""
 
 from __future__ import annotations
 
@@ -7,17 +7,8 @@ from typing import Annotated
 
 import typer
 
-from commtune.app.exporting import render_export, write_export
+from commtune.app.exporting import export_profile, write_export
 from commtune.commands.options import DbOption
-from commtune.db.queries.query_results import ProfileAnswer
-
-
-def find_profile(reference: str, db: str | None) -> ProfileAnswer:
-    """A stored profile by CAMPAIGN/PROFILE, name or number."""
-    from commtune.db.connection.location import database_url
-    from commtune.db.queries.profiles import load_profile
-
-    return load_profile(database_url(db), reference)
 
 
 def export_command(
@@ -28,12 +19,12 @@ def export_command(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file [stdout]")] = None,
     allow_unguarded: Annotated[
         bool,
-        typer.Option("--allow-unguarded", help="a module file without guards"),
+        typer.Option("--allow-unguarded", help="write a module file without guard operations"),
     ] = False,
     db: DbOption = None,
 ) -> None:
     """Write a profile as a file that shells, programs or module systems load."""
-    rendered = render_export(find_profile(profile, db), format_, allow_unguarded=allow_unguarded)
+    rendered = export_profile(profile, format_, db=db, allow_unguarded=allow_unguarded)
     if output is None:
         print(rendered, end="")
         return

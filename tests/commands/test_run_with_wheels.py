@@ -1,0 +1,69 @@
+"""``commtune run`` finds the launcher of the MPI that a profile was measured with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import database_values as given
+import pytest
+
+from commtune import wiring
+from commtune.app.applying import AppliedProfile, apply_profile
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.model import Configuration, MpiFlavour, MpiInstallation
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MpiInstallation:
+    """An MPI in a prefix that is on nobody's PATH."""
+    folder = tmp_path / "mpich" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("mpicxx", "mpiexec"):
+        (folder / name).touch(mode=0o755)
+    mpi = MpiInstallation(
+        MpiFlavour.MPICH, "5.0.2", folder.parent, folder / "mpicxx", folder / "mpiexec",
+        environment={"NEEDED": "1"}, origin="wheel:mpich",
+    )  # fmt: skip
+    monkeypatch.setattr(wiring, "find_named_mpi", lambda _: mpi)
+    return mpi
+
+
+def applied(tmp_path: Path, program: str, version: str = "5.0.2") -> AppliedProfile:
+    """What a command gets under a profile that was measured with an MPICH."""
+    url = f"sqlite:///{tmp_path}/commtune.db"
+    record = given.campaign()
+    mpi = {"flavour": "mpich", "version": version}
+    record = replace(record, what={**record.what, "mpi": mpi})
+    opened = open_database(url)
+    store = Store(opened)
+    tuned = given.profile(configuration=Configuration({"A": "1"}))
+    store.save_profiles(store.open_campaign(record).id, [tuned])
+    opened.close()
+    reference = f"{record.name}/{tuned.name}"
+    return apply_profile(reference, program, {"PATH": "/nowhere"}, url)
+
+
+def test_a_launcher_that_path_lacks_is_that_of_the_profiles_mpi(
+    tmp_path: Path, installed: MpiInstallation
+) -> None:
+    found = applied(tmp_path, "mpiexec")
+    assert found.environment["PATH"] == f"/nowhere:{installed.launcher.parent}"
+    assert (found.environment["A"], found.environment["NEEDED"]) == ("1", "1")
+    assert found.remarks[-1] == (
+        "mpiexec is not on PATH: that of mpich 5.0.2, which the profile was measured with, is "
+        f"used: {installed.launcher.parent}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "version"), [("mpiexec", "4.3.0"), ("./mpiexec", "5.0.2"), ("nothing", "5.0.2")]
+)
+@pytest.mark.usefixtures("installed")
+def test_other_versions_paths_and_programs_are_left_alone(
+    tmp_path: Path, program: str, version: str
+) -> None:
+    found = applied(tmp_path, program, version)
+    assert found.environment["PATH"] == "/nowhere"
+    assert not [remark for remark in found.remarks if "not on PATH" in remark]
