@@ -94,16 +94,17 @@ def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
     return (
         row.simulated,
         not row.conditions.are_usual,
-        _nativeness(row.backend),
+        _nativeness(row),
         not find_standing(row).is_decided,
     )
 
 
-def _nativeness(backend: str) -> int:
+def _nativeness(row: BestRow) -> int:
     """The native benchmark, that in Python, and users' commands."""
-    if backend == Backend.COMMAND:
+    own = row.workload.get("own") or {}
+    if row.backend == Backend.COMMAND or own.get("command"):
         return 2
-    return int(backend in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE))
+    return int(row.backend in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE))
 
 
 def _question(row: BestRow) -> Hashable:

@@ -20,6 +20,9 @@ _PLACEHOLDER = re.compile(r"\{[a-z_]*\}")
 _KNOWN_PLACEHOLDERS = ("{sizes}", "{smallest}", "{largest}", "{ranks}", "{run_id}", "{json}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 50
+#: What a command may communicate by: what nobody knows, or NCCL and its kin, whose versions, GPUs
+#: and protected variables its profiles are then bound to.
+_OF_COMMANDS = (Backend.COMMAND, Backend.XCCL)
 #: How names of scripts end, which some interpreter is given.
 _OF_SCRIPTS = (".py", ".sh", ".pl", ".jl", ".rb", ".R", ".lua", ".js")
 #: Programs whose option -m is followed by a module.
@@ -138,11 +141,12 @@ def _of_command(
             ("benchmark",),
             hint="add output: nccl-tests, nccl-tests-in-place, osu, imb or json-line",
         )
-    if "backend" in given and file.workload.backend is not Backend.COMMAND:
+    if "backend" in given and file.workload.backend not in _OF_COMMANDS:
         raise document.error(
             f"a command has no backend {file.workload.backend}",
             ("workload", "backend"),
-            hint="take it out: the command says itself what it uses",
+            hint="take it out: the command says itself what it uses; or write xccl for one on "
+            "NCCL or RCCL",
         )
     for word in part.command:
         for found in _PLACEHOLDER.findall(word):
@@ -152,7 +156,9 @@ def _of_command(
                     ("benchmark", "command"),
                     hint=f"known: {', '.join(_KNOWN_PLACEHOLDERS)}",
                 )
-    update: dict[str, Operation | Backend] = {"backend": Backend.COMMAND}
+    is_named = "backend" in given
+    backend = file.workload.backend if is_named else Backend.COMMAND
+    update: dict[str, Operation | Backend] = {"backend": backend}
     if "operation" not in given:
         update["operation"] = _named(document, part, _name_of(part.command))
     return update
@@ -204,17 +210,19 @@ def _check_program(
 def _check_plain(document: Document, file: CampaignFile) -> None:
     """What only some benchmarks can do."""
     workload = file.workload
-    if workload.ranks < 2 and workload.backend is not Backend.COMMAND:
+    is_command = file.benchmark is not None and bool(file.benchmark.command)
+    if workload.ranks < 2 and not is_command:
         raise document.error(
             f"workload.ranks: {workload.ranks} is out of range",
             ("workload", "ranks"),
             hint=RANKS_WORDS,
         )
-    if workload.backend.is_native:
+    if workload.backend.is_native and not is_command:
         return
     if file.timing.mode == BATCHED:
+        what = "a command" if is_command else f"the backend {workload.backend}"
         raise document.error(
-            f"the backend {workload.backend} knows no batches",
+            f"{what} knows no batches",
             ("timing", "mode"),
             hint="take it out",
         )
@@ -226,7 +234,8 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
         )
     if file.aggressor is not None:
         raise document.error(
-            f"an aggressor goes with the native benchmark only, and this is {workload.backend}",
+            "an aggressor goes with the native benchmark only, and this is "
+            + ("a command" if is_command else workload.backend),
             ("aggressor",),
             hint="take it out",
         )

@@ -131,7 +131,7 @@ class Workload:
     @property
     def words(self) -> str:
         """What is done, for people; of a command, nobody knows the type of its elements."""
-        if self.backend == Backend.COMMAND:
+        if self.backend == Backend.COMMAND or (self.own and self.own.command):
             return self.operation
         said = (f"{self.operation} of {self.dtype}", self.pattern)
         return ", ".join(filter(None, said))

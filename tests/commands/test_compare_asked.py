@@ -11,7 +11,7 @@ from commtune.commands.measure.compare import read_changes
 from commtune.db.queries.description import CampaignDescription
 from commtune.db.queries.query_results import StackRecord, SystemRecord
 from commtune.errors import UserError
-from commtune.model import Backend, Operation, PatternParameters, Workload
+from commtune.model import Backend, Operation, OwnBenchmark, PatternParameters, Workload
 
 
 def test_without_flags_it_is_an_allreduce_on_the_host() -> None:
@@ -99,3 +99,35 @@ def test_what_is_wrong_is_named(flags: dict[str, Any], message: str, hint: str) 
         merge_workload(read_changes(**flags), None)
     assert caught.value.message.startswith(message)
     assert hint in caught.value.hint
+
+
+def test_one_process_of_a_users_own_program_can_be_compared() -> None:
+    own = OwnBenchmark(command=("./program",), output="osu", folder="/home/ann")
+    workload = Workload(Operation("own:program"), (8,), 1, backend=Backend.COMMAND, own=own)
+    assert merge_workload(WorkloadChanges(), stored(workload)).ranks == 1
+    with pytest.raises(UserError, match="--ranks: 0 is out of range") as caught:
+        merge_workload(WorkloadChanges(ranks=0), stored(workload))
+    assert caught.value.hint == "from 1"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("bcast", "broadcast"),
+        ("all_reduce", "allreduce"),
+        ("allreduce_perf", "allreduce"),
+        ("osu_reduce_scatter", "reduce-scatter"),
+        ("AllGather", "allgather"),
+    ],
+)
+def test_words_of_other_benchmarks_are_understood(
+    word: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert read_changes(op=word).operation == meant
+    assert capsys.readouterr().err == f"note: --op {word} is read as {meant}\n"
+
+
+def test_short_sizes_are_those_of_nccl_tests(capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_changes(sizes="8,1M").sizes == (8, 2**20)
+    assert capsys.readouterr().err == "note: --sizes 1M is read as 1MiB\n"
+    assert read_changes(sizes="1k .. 4k x2").sizes == (1024, 2048, 4096)

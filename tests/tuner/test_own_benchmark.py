@@ -54,6 +54,15 @@ def test_a_command(folder: Path) -> None:
     assert workload.ranks == 1
 
 
+def test_a_command_on_nccl_is_bound_to_its_version_and_gpus(folder: Path) -> None:
+    workload = _plan(f"{_COMMAND}}}\nworkload: {{backend: xccl, ranks: 1}}\n", folder).workload
+    assert (workload.backend, workload.ranks) == (Backend.XCCL, 1)
+    assert Backend(workload.backend).memory == "device"
+    assert workload.own is not None
+    assert workload.words == "own:x.py"
+    assert not workload.takes_several
+
+
 def test_a_command_may_say_what_it_measures(folder: Path) -> None:
     text = f"{_COMMAND}}}\nworkload: {{operation: broadcast}}\n"
     assert _plan(text, folder).workload.operation is Operation.BROADCAST
@@ -140,7 +149,15 @@ def test_workloads_survive_being_stored(folder: Path, text: str) -> None:
         ("benchmark: {command: './program {size}', output: osu}", "{size} stands for nothing"),
         ("benchmark: {python: halo.py}\nworkload: {operation: ring}", "operation of its own"),
         ("benchmark: {python: halo.py}\nworkload: {backend: xccl}", "does not run on the backend"),
-        (f"{_COMMAND}}}\nworkload: {{backend: xccl}}", "has no backend xccl"),
+        (f"{_COMMAND}}}\nworkload: {{backend: ipc-put}}", "has no backend ipc-put"),
+        (
+            f"{_COMMAND}}}\nworkload: {{backend: xccl}}\ntiming: {{mode: batched}}",
+            "a command knows no batches",
+        ),
+        (
+            f"{_COMMAND}}}\nworkload: {{backend: xccl}}\nguard_operations: [alltoall]",
+            "knows no other operations",
+        ),
         ("workload: {backend: command}", "needs a command"),
         ("workload: {ranks: 1}", "1 is out of range"),
         ("benchmark: {python: halo.py}\nworkload: {ranks: 1}", "1 is out of range"),

@@ -11,7 +11,7 @@ from itertools import islice
 from commtune import process
 from commtune.cluster.local.gpu_throttling import find_throttled_ranks
 from commtune.cluster.local.launch import JudgeLauncher
-from commtune.model import Backend, Operation, Outcome, RunRequest
+from commtune.model import Operation, Outcome, RunRequest
 from commtune.tuner.ports import Records
 
 #: Exit status of the benchmark for wrong data (its contract).
@@ -79,7 +79,7 @@ def _judge_completeness(found: Records) -> tuple[Outcome, str]:
         return Outcome.MALFORMED, "; ".join(found.problems[:3])
     if found.footer is not None:
         return Outcome.OK, ""
-    if (found.header or {}).get("backend") == Backend.COMMAND:
+    if "command" in (found.header or {}).get("benchmark", {}):
         return Outcome.TRUNCATED, "the command ended before its table was complete"
     return Outcome.TRUNCATED, "the record file has no footer"
 
