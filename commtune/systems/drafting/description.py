@@ -11,18 +11,21 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError
 from commtune.systems.detection.part_names import gpu_names, is_trade_name
 from commtune.systems.detection.seen import SeenMachine, SeenPartition, SeenSlurm
-from commtune.systems.drafting.jobs import draft_jobs, draft_launch
-from commtune.systems.drafting.yaml_lines import Page, yaml_size, yaml_text
-from commtune.systems.drafting.yaml_lines import yaml_bandwidth as gbits
 from commtune.systems.nominal.fabric import Fabric
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_PLACEHOLDER = "not found; a description needs something here, so correct it"
+_PLAIN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")
+#: Words that YAML takes for truth values or for nothing.
+_RESERVED = ("y", "n", "yes", "no", "true", "false", "on", "off", "null")
 
 
 @dataclass(frozen=True)
@@ -63,17 +66,54 @@ def draft_description(name: str, seen: SeenMachine, day: date, partition: str = 
     """
     check_name(name)
     own = _partition(seen.slurm, partition)
-    page = Page()
-    _node(page, seen, own)
-    _gpus(page, seen)
-    _nics(page, seen)
-    draft_jobs(page, seen, own)
-    draft_launch(page, seen)
-    _missing(page, seen, own)
-    head = list(_head(name, seen, day, bool(page.placeholders)))
-    unknown = ["unknown:", *(f"  - {yaml_text(question)}" for question in page.unknown)]
-    lines = [*head, *page.lines, "", *unknown]
-    return Draft("\n".join(lines) + "\n", tuple(page.placeholders), tuple(page.unknown))
+    placeholders: list[str] = []
+
+    def unsaid(key: str, value: str) -> str:
+        placeholders.append(key)
+        return value
+
+    def placeholder(key: str, value: str, comment: str) -> str:
+        return f"{unsaid(key, value)}  # PLACEHOLDER: {_printable(comment)}"
+
+    unknown = tuple(_questions(seen, own))
+    template = _environment().from_string(
+        (resources.files("commtune.systems.drafting") / "description.yaml.j2").read_text("utf-8")
+    )
+    text = template.render(
+        name=name,
+        seen=seen,
+        own=own,
+        slurm=seen.slurm,
+        day=day.isoformat(),
+        summary=_summary(seen),
+        cluster=seen.slurm.cluster if seen.slurm else seen.clues.cluster,
+        asked=_asked(seen, day),
+        unknown=unknown,
+        placeholder=placeholder,
+        unsaid=unsaid,
+        placeholders=placeholders,
+        **_facts(seen, own),
+    )
+    return Draft(text, tuple(placeholders), unknown)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {
+        "text": _yaml_text,
+        "printable": _printable,
+        "size": _yaml_size,
+        "memory": _memory,
+        "gbits": _gbits,
+        "duration": _duration,
+    }
+    return environment
 
 
 def _partition(slurm: SeenSlurm | None, wanted: str) -> SeenPartition | None:
@@ -94,41 +134,9 @@ def _partition(slurm: SeenSlurm | None, wanted: str) -> SeenPartition | None:
     )
 
 
-def _head(name: str, seen: SeenMachine, day: date, placeholders: bool) -> Iterator[str]:
-    yield "# A first description, written by 'commtune systems new' from what one node shows."
-    yield "# Correct it with what your operators and the machine's documents say, name them under"
-    yield "# sources, and raise version. 'commtune systems validate FILE' checks it,"
-    yield "# 'commtune systems detect FILE' holds it against a node."
-    yield "system: 1"
-    yield f"name: {yaml_text(name)}"
-    yield "version: 1"
-    yield f"summary: {yaml_text(_summary(seen))}  # say whose it is, and how many nodes"
-    yield f"checked: {day.isoformat()}"
-    yield from _recognized(seen)
-    yield "sources:"
-    yield f"  seen: {yaml_text(_asked(seen, day))}"
-    if placeholders:
-        yield f"  placeholder: {yaml_text(_PLACEHOLDER)}"
-
-
 def _summary(seen: SeenMachine) -> str:
     gpus = f"{seen.gpus.count} x {seen.gpus.model}" if seen.gpus else "no GPUs"
     return f"Nodes with {gpus}, {seen.cores} cores of {seen.processor}."
-
-
-def _recognized(seen: SeenMachine) -> Iterator[str]:
-    cluster = seen.slurm.cluster if seen.slurm else seen.clues.cluster
-    if cluster:
-        yield "recognized:"
-        yield f"  cluster: [{yaml_text(cluster)}]  # as Slurm calls it (ClusterName)"
-        yield "  source: seen"
-        return
-    yield "# By what a machine is known to be this one: names of hosts, and variables that the"
-    yield "# site sets for everybody. Fill in what holds on all of its nodes:"
-    yield "# recognized:"
-    yield "#   hosts: ['login*.example.org', 'node*']"
-    yield "#   environment: {SITE_NAME: example}"
-    yield "#   source: seen"
 
 
 def _asked(seen: SeenMachine, day: date) -> str:
@@ -141,80 +149,42 @@ def _asked(seen: SeenMachine, day: date) -> str:
     return f"seen on {host}, {day.isoformat()}: " + ", ".join(dict.fromkeys(asked))
 
 
-def _node(page: Page, seen: SeenMachine, own: SeenPartition | None) -> None:
-    page.add()
-    page.add("node:")
-    if own is not None and own.cores and seen.slurm and not seen.slurm.is_node:
-        page.placeholder(
-            f"  processor: {yaml_text(seen.processor)}", "node.processor", "the one here"
-        )
-        page.add(f"  sockets: {max(1, own.sockets)}", "sockets, cores, memory: by sinfo")
-        page.add(f"  cores: {own.cores}")
-        page.add(f"  memory: {_memory(own.memory)}", "as Slurm has it")
-        page.add("  source: [seen, placeholder]")
-        return
-    page.add(f"  processor: {yaml_text(seen.processor)}")
-    page.add(f"  sockets: {max(1, seen.sockets)}")
-    page.add(f"  cores: {max(1, seen.cores)}", "add usable_cores if jobs get fewer")
-    page.add(f"  numa_nodes: {max(1, seen.numa_nodes)}")
-    page.add(
-        f"  memory: {_memory(seen.memory)}",
-        "as the kernel counts it: a little less than is built in",
-    )
-    page.add("  source: seen")
-    if seen.virtual:
-        page.add(f"  note: {yaml_text(f'This node is a {seen.virtual}.')}")
-        page.unknown.append("what of the machine below the virtual one matters: it was not seen")
+def _facts(seen: SeenMachine, own: SeenPartition | None) -> dict[str, Any]:
+    """What the template needs to know besides what was seen."""
+    gpus, ports = seen.gpus, seen.network_ports
+    others = Counter(_port_words(p.model, p.bandwidth) for p in seen.ports if p not in ports)
+    is_chip = gpus is not None and gpus.model.startswith("gfx")
+    return {
+        "by_slurm": bool(own and own.cores and seen.slurm and not seen.slurm.is_node),
+        "gpus": gpus,
+        "kinds": " or ".join(gpu_names(gpus.model)) if gpus and is_chip else "",
+        "numa_known": _is_numa_known(seen),
+        "links": _links(gpus.fabric) if gpus and gpus.fabric else [],
+        "ports": ports,
+        "port": ports[0] if ports else None,
+        "trade_name": bool(ports) and is_trade_name(ports[0].model),
+        "fabric": ports[0].network if ports else "",
+        "other_ports": "; ".join(f"{count} x {words}" for words, count in others.items()),
+        "other_scheduler": bool(seen.scheduler) and seen.slurm is None,
+        "likely_mpi": "pmi2" if seen.mpi and seen.mpi[0] != "openmpi" else "pmix",
+    }
 
 
-def _memory(amount: int) -> str:
-    gib = amount / 2**30
-    return f"{gib:.0f}GiB" if gib >= 2 else f"{max(1, amount // 2**20)}MiB"
-
-
-def _gpus(page: Page, seen: SeenMachine) -> None:
+def _is_numa_known(seen: SeenMachine) -> bool:
     gpus = seen.gpus
-    page.add()
-    if gpus is None:
-        page.comment("No GPU was found here. If nodes have some, write this on such a node.", "")
-        return
-    page.add("gpus:")
-    kinds = " or ".join(gpu_names(gpus.model)) if gpus.model.startswith("gfx") else ""
-    page.add(f"  model: {yaml_text(gpus.model)}", f"{kinds}: write which" if kinds else "")
-    page.add(f"  vendor: {gpus.vendor}")
-    page.add(f"  count: {gpus.count}")
-    if gpus.memory:
-        page.add(f"  memory: {yaml_size(gpus.memory)}", "of one, as its driver counts it")
-        page.add("  source: seen")
-    else:
-        page.placeholder("  memory: 1GiB", "gpus.memory", "memory of one GPU")
-        page.add("  source: [seen, placeholder]")
-    if gpus.numa and max(gpus.numa) < seen.numa_nodes:
-        page.add(f"  numa: [{', '.join(map(str, gpus.numa))}]", "nearest to each GPU")
-    else:
-        page.unknown.append("which NUMA node is nearest to which GPU: the kernel doesn't say")
-    page.unknown.append("gpus.memory_bandwidth and gpus.host_link: the data sheet says them")
-    if gpus.fabric and gpus.fabric.links:
-        _links(page, gpus.fabric)
-    elif gpus.visible:
-        page.unknown.append(
-            f"links between the GPUs: this job has {gpus.visible} of {gpus.count}; ask for all"
-        )
-    elif gpus.count > 1:
-        page.unknown.append("links between the GPUs: no driver named any here")
+    return bool(gpus and gpus.numa and max(gpus.numa) < seen.numa_nodes)
 
 
-def _links(page: Page, fabric: Fabric) -> None:
+def _links(fabric: Fabric) -> list[dict[str, Any]]:
+    """The links between GPUs, those of one kind together."""
     kinds: dict[tuple[bool, int, float], list[tuple[int, int]]] = {}
     for link in fabric.links:
         kind = (max(link.a, link.b) >= fabric.gpus, link.count, link.bandwidth)
         kinds.setdefault(kind, []).append((link.a, link.b))
-    page.add("links:", "bandwidth is of one link, in one direction; hold it against a data sheet")
-    for (is_switch, count, bandwidth), pairs in kinds.items():
-        page.add(f"  - pairs: {_ends(is_switch, pairs, fabric.gpus)}")
-        page.add(f"    links: {count}")
-        page.add(f"    bandwidth: {gbits(bandwidth)}")
-        page.add("    source: seen")
+    return [
+        {"pairs": _ends(is_switch, pairs, fabric.gpus), "count": count, "bandwidth": bandwidth}
+        for (is_switch, count, bandwidth), pairs in kinds.items()
+    ]
 
 
 def _ends(is_switch: bool, pairs: list[tuple[int, int]], gpus: int) -> str:
@@ -225,61 +195,88 @@ def _ends(is_switch: bool, pairs: list[tuple[int, int]], gpus: int) -> str:
     return "[" + ", ".join(f"[{a}, {b}]" for a, b in pairs) + "]"
 
 
-def _nics(page: Page, seen: SeenMachine) -> None:
-    ports = seen.network_ports
-    page.add()
-    page.add("nics:", "the ports that messages between nodes take")
-    if not ports:
-        page.placeholder("  model: unknown", "nics.model", "name of the adapter")
-        page.placeholder("  count: 1", "nics.count", "ports of a node")
-    else:
-        comment = "" if is_trade_name(ports[0].model) else "the driver's word; write the adapter's"
-        page.add(f"  model: {yaml_text(ports[0].model)}", comment)
-        page.add(f"  count: {len(ports)}")
-    if ports and ports[0].bandwidth:
-        page.add(f"  bandwidth: {gbits(ports[0].bandwidth)}")
-        page.add("  source: seen")
-    else:
-        page.placeholder("  bandwidth: 1 Gb/s", "nics.bandwidth", "of one port, one direction")
-        page.add(f"  source: {'[seen, placeholder]' if ports else 'placeholder'}")
-    if ports:
-        names = ", ".join(yaml_text(port.name) for port in ports)
-        page.add(f"  devices: [{names}]", "leave out those for storage and administration")
-    others = Counter(
-        _words(port.model, port.bandwidth) for port in seen.ports if port not in ports
-    )
-    if others:
-        told = "; ".join(f"{count} x {words}" for words, count in others.items())
-        page.comment(f"Not taken for ports of that network: {told}.")
-    if seen.gpus and seen.gpus.count > 1:
-        page.unknown.append("which port each GPU uses (nics.sharing)")
-    _network(page, ports[0].network if ports else "")
+def _port_words(model: str, bandwidth: float | None) -> str:
+    return f"{model}, {_gbits(bandwidth) if bandwidth else 'speed unknown'}"
 
 
-def _words(model: str, bandwidth: float | None) -> str:
-    return f"{model}, {gbits(bandwidth) if bandwidth else 'speed unknown'}"
-
-
-def _network(page: Page, fabric: str) -> None:
-    page.add("network:")
-    if fabric:
-        page.add(f"  fabric: {yaml_text(fabric)}")
-    else:
-        page.placeholder("  fabric: unknown", "network.fabric", "InfiniBand NDR, Slingshot 11")
-    page.placeholder("  topology: unknown", "network.topology", "fat tree, dragonfly, torus")
-    page.add(f"  source: {'[seen, placeholder]' if fabric else 'placeholder'}")
-
-
-def _missing(page: Page, seen: SeenMachine, own: SeenPartition | None) -> None:
+def _questions(seen: SeenMachine, own: SeenPartition | None) -> Iterator[str]:
     """What nothing on a node says."""
-    if seen.slurm is not None and not seen.slurm.is_node:
+    slurm = seen.slurm
+    if slurm is not None and not slurm.is_node:
         where = f"srun --partition={own.name} --nodes=1 " if own else "srun "
-        page.unknown.insert(
-            0,
+        yield (
             f"whether compute nodes are like {seen.clues.host}, where this was seen and which is "
-            f"none of Slurm's nodes; on one of them: {where}commtune systems new NAME -o FILE",
+            f"none of Slurm's nodes; on one of them: {where}commtune systems new NAME -o FILE"
         )
+    if seen.virtual and not (own and own.cores and slurm and not slurm.is_node):
+        yield "what of the machine below the virtual one matters: it was not seen"
+    yield from _questions_of_gpus(seen)
+    if slurm is not None and own is not None:
+        yield "qualities of service and their limits ('sacctmgr show qos')"
+        yield "whether the switches that Slurm knows are switches or groups of them"
+    elif seen.scheduler and slurm is None:
+        yield "the queue for jobs of campaigns (scheduler.queue)"
+    else:
+        yield "what runs jobs, and what it must be asked for"
+    if not seen.mpi:
+        yield "the MPI of the system: none is on PATH here; a module may bring it"
     if seen.gpus:
-        page.unknown.append("binding of ranks to cores, GPUs and ports (binding)")
-    page.unknown.append("variables that nobody may set, or everybody needs (guard, pinned)")
-    page.unknown.append("modules that jobs load (modules)")
+        yield "binding of ranks to cores, GPUs and ports (binding)"
+    yield "variables that nobody may set, or everybody needs (guard, pinned)"
+    yield "modules that jobs load (modules)"
+
+
+def _questions_of_gpus(seen: SeenMachine) -> Iterator[str]:
+    gpus = seen.gpus
+    if gpus is None:
+        return
+    if not _is_numa_known(seen):
+        yield "which NUMA node is nearest to which GPU: the kernel doesn't say"
+    yield "gpus.memory_bandwidth and gpus.host_link: the data sheet says them"
+    if not (gpus.fabric and gpus.fabric.links):
+        if gpus.visible:
+            seen_of = f"this job has {gpus.visible} of {gpus.count}"
+            yield f"links between the GPUs: {seen_of}; ask for all"
+        elif gpus.count > 1:
+            yield "links between the GPUs: no driver named any here"
+    if gpus.count > 1:
+        yield "which port each GPU uses (nics.sharing)"
+
+
+def _memory(amount: int) -> str:
+    gib = amount / 2**30
+    return f"{gib:.0f}GiB" if gib >= 2 else f"{max(1, amount // 2**20)}MiB"
+
+
+def _yaml_text(value: str) -> str:
+    """As YAML: quoted wherever a reader could take it for something else than a text."""
+    if _PLAIN_TEXT.fullmatch(value) and value.lower() not in _RESERVED:
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_printable(escaped)}"'
+
+
+def _printable(value: str) -> str:
+    """Without what YAML refuses and terminals obey."""
+    return "".join(letter if letter.isprintable() else " " for letter in value)
+
+
+def _yaml_size(amount: int) -> str:
+    """Bytes, whole."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20)):
+        if amount % factor == 0:
+            return f"{amount // factor}{unit}"
+    return str(amount)
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, in the largest unit that divides them."""
+    for unit, factor in (("h", 3600), ("min", 60)):
+        if seconds % factor == 0:
+            return f"{seconds / factor:.0f}{unit}"
+    return f"{seconds:g}s"
+
+
+def _gbits(bytes_per_s: float) -> str:
+    """Bytes per second, as networks are sold."""
+    return f"{bytes_per_s * 8 / 1e9:.10g} Gb/s"
