@@ -121,7 +121,7 @@ def may_follow(before: JobState, after: JobState) -> bool:
     return after in FOLLOWS[before]
 
 
-def starts_again(before: JobState, after: JobState) -> bool:
+def _starts_again(before: JobState, after: JobState) -> bool:
     """Whether the two states together say that the scheduler put the job back into the queue."""
     return before not in _WAITING | _SILENCE and after in _WAITING
 
@@ -181,7 +181,7 @@ def update_state(before: ObservedState, after: ObservedState) -> ObservedState:
     if before.state.is_over and not after.state.is_known:
         return before
     started = before.started_at if after.started_at is None else after.started_at
-    if starts_again(before.state, after.state):
+    if _starts_again(before.state, after.state):
         return replace(after, attempt=before.attempt + 1)
     if _started_later(before, after) and before.state not in _WAITING:
         return replace(after, attempt=before.attempt + 1)

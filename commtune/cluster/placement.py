@@ -14,7 +14,7 @@ from enum import StrEnum
 from commtune.errors import EnvironmentFault
 
 #: More names than any machine has: what is longer is no list of nodes. (Slurm's own limit too.)
-MOST_HOSTS = 65_536
+_MOST_HOSTS = 65_536
 _MOST_BRACKETS = 8
 
 _NO_HOSTS = ("", "(null)", "None assigned", "None", "N/A")
@@ -34,9 +34,9 @@ def expand_hosts(text: str) -> tuple[str, ...]:
         return ()
     names: list[str] = []
     for item in _items(text.strip()):
-        names += itertools.islice(_expand(item, text), MOST_HOSTS + 1 - len(names))
-        if len(names) > MOST_HOSTS:
-            raise _wrong(text, f"more than {MOST_HOSTS:,} names")
+        names += itertools.islice(_expand(item, text), _MOST_HOSTS + 1 - len(names))
+        if len(names) > _MOST_HOSTS:
+            raise _wrong(text, f"more than {_MOST_HOSTS:,} names")
     return tuple(names)
 
 
@@ -68,7 +68,7 @@ def _numbers(ranges: str, text: str) -> list[str]:
         if not found:
             raise _wrong(text, f"{part!r} is no range")
         low, high = int(found[1]), int(found[2] or found[1])
-        if high < low or high - low >= MOST_HOSTS or len(numbers) > MOST_HOSTS:
+        if high < low or high - low >= _MOST_HOSTS or len(numbers) > _MOST_HOSTS:
             raise _wrong(text, f"{part!r} is no range, or too long a one")
         numbers += [str(number).zfill(len(found[1])) for number in range(low, high + 1)]
     return numbers

@@ -9,16 +9,16 @@ import pytest
 
 from commtune.cluster.machine.description import Gpu
 from commtune.cluster.machine.gpu_links import (
-    QUERY,
-    REMOTE,
-    STATUS,
-    TOPOLOGY,
-    find_nvlinks,
+    _QUERY,
+    _REMOTE,
+    _STATUS,
+    _TOPOLOGY,
+    _find_nvlinks,
+    _parse_matrix,
+    _parse_query,
+    _parse_remote,
+    _parse_status,
     inspect_gpus,
-    parse_matrix,
-    parse_query,
-    parse_remote,
-    parse_status,
 )
 
 # Recorded on a virtual machine with two NVIDIA H200 (driver 580).
@@ -70,28 +70,28 @@ def addresses(count: int) -> list[str]:
 
 
 def test_what_is_asked_for() -> None:
-    assert parse_query(H200_QUERY) == [
+    assert _parse_query(H200_QUERY) == [
         (143771 * 2**20, "0000:00:06.0"), (143771 * 2**20, "0000:00:07.0"),
     ]  # fmt: skip
-    assert parse_query("NVIDIA GB10, [N/A], 0000000F:01:00.0") == [(None, "000f:01:00.0")]
-    assert parse_query("No devices were found") == []
+    assert _parse_query("NVIDIA GB10, [N/A], 0000000F:01:00.0") == [(None, "000f:01:00.0")]
+    assert _parse_query("No devices were found") == []
 
 
 def test_the_matrix() -> None:
-    assert parse_matrix(H200_TOPOLOGY) == {(0, 1): 18, (1, 0): 18}
-    assert parse_matrix(H200_TOPOLOGY.replace("\t", "   ")) == {(0, 1): 18, (1, 0): 18}
-    assert parse_matrix(matrix(["X SYS", "SYS X"])) == {}
+    assert _parse_matrix(H200_TOPOLOGY) == {(0, 1): 18, (1, 0): 18}
+    assert _parse_matrix(H200_TOPOLOGY.replace("\t", "   ")) == {(0, 1): 18, (1, 0): 18}
+    assert _parse_matrix(matrix(["X SYS", "SYS X"])) == {}
 
 
 def test_links_and_their_ends() -> None:
-    assert parse_status(status(1, 2)) == {0: [26.562e9, 26.562e9]}
-    assert parse_status(status(1, 2, "<inactive>")) == {0: []}
-    assert parse_remote(remote(["00000000:D5:00.0", SWITCH])) == {0: ["00000000:D5:00.0", SWITCH]}
-    assert parse_remote("Unable to retrieve NVLink information\n") == {}
+    assert _parse_status(status(1, 2)) == {0: [26.562e9, 26.562e9]}
+    assert _parse_status(status(1, 2, "<inactive>")) == {0: []}
+    assert _parse_remote(remote(["00000000:D5:00.0", SWITCH])) == {0: ["00000000:D5:00.0", SWITCH]}
+    assert _parse_remote("Unable to retrieve NVLink information\n") == {}
 
 
 def test_two_gpus_whose_ends_are_a_switch() -> None:
-    found = find_nvlinks(
+    found = _find_nvlinks(
         addresses(2), H200_TOPOLOGY, status(2, 18), remote([SWITCH] * 18, [SWITCH] * 18)
     )
     assert [[(b["to"], b["links"], b["link_Bps"]) for b in own] for own in found] == [
@@ -101,7 +101,7 @@ def test_two_gpus_whose_ends_are_a_switch() -> None:
 
 def test_fewer_links_than_pairs_need_lead_to_a_switch() -> None:
     rows = [" ".join("X" if a == b else "NV18" for b in range(4)) for a in range(4)]
-    for own in find_nvlinks(addresses(4), matrix(rows), status(4, 18), ""):
+    for own in _find_nvlinks(addresses(4), matrix(rows), status(4, 18), ""):
         assert [(b["to"], b["links"]) for b in own] == [("switch", 18)]
 
 
@@ -112,7 +112,7 @@ def test_direct_links(told: bool) -> None:
     pci = addresses(4)
     ends = [[f"0000{p}".upper() for p in pci if p != own for _ in range(4)] for own in pci]
     said = remote(*ends) if told else ""
-    found = find_nvlinks(pci, matrix(rows), status(4, 12, "25.781 GB/s"), said)
+    found = _find_nvlinks(pci, matrix(rows), status(4, 12, "25.781 GB/s"), said)
     assert [(b["to"], b["pci"], b["links"], b["link_Bps"]) for b in found[1]] == [
         ("gpu", pci[0], 4, 25e9), ("gpu", pci[2], 4, 25e9), ("gpu", pci[3], 4, 25e9),
     ]  # fmt: skip
@@ -123,7 +123,7 @@ def test_links_to_processors_are_none_between_gpus() -> None:
     pci = addresses(2)
     ends = [["00000004:04:00.0"] * 3 + [f"0000{pci[1]}"] * 3,
             ["00000004:05:00.0"] * 3 + [f"0000{pci[0]}"] * 3]  # fmt: skip
-    found = find_nvlinks(
+    found = _find_nvlinks(
         pci, matrix(["X NV3", "NV3 X"]), status(2, 6, "25.781 GB/s"), remote(*ends)
     )
     assert [(b["to"], b["links"]) for own in found for b in own] == [("gpu", 3), ("gpu", 3)]
@@ -135,19 +135,19 @@ def test_links_to_processors_are_none_between_gpus() -> None:
      ("53.125 GB/s", 50e9), ("100 GB/s", 100e9)],
 )  # fmt: skip
 def test_speeds_as_links_are_sold(said: str, sold: float) -> None:
-    found = find_nvlinks(addresses(2), H200_TOPOLOGY, status(2, 18, said), "")
+    found = _find_nvlinks(addresses(2), H200_TOPOLOGY, status(2, 18, said), "")
     assert found[0][0]["link_Bps"] == sold
 
 
 @pytest.mark.parametrize(("topology", "speeds"), [("", status(2, 18)), (H200_TOPOLOGY, "")])
 def test_without_links_nothing_is_made_up(topology: str, speeds: str) -> None:
-    assert find_nvlinks(addresses(2), topology, speeds, "") == [(), ()]
+    assert _find_nvlinks(addresses(2), topology, speeds, "") == [(), ()]
 
 
 def recorded(arguments: Sequence[str]) -> str:
     ends = remote([SWITCH] * 18, [SWITCH] * 18)
     texts: dict[tuple[str, ...], str]
-    texts = {QUERY: H200_QUERY, TOPOLOGY: H200_TOPOLOGY, STATUS: status(2, 18), REMOTE: ends}
+    texts = {_QUERY: H200_QUERY, _TOPOLOGY: H200_TOPOLOGY, _STATUS: status(2, 18), _REMOTE: ends}
     return texts[tuple(arguments)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from commtune.cluster.machine.gpus import Gpu, count_visible, parse_nvidia_smi, require_gpus
+from commtune.cluster.machine.gpus import Gpu, _count_visible, _parse_nvidia_smi, require_gpus
 from commtune.errors import MissingComponent, UserError
 
 H200 = Gpu("nvidia", "NVIDIA H200", "580.95.05")
@@ -15,8 +15,8 @@ MI250 = Gpu("amd", "gfx90a", "6.3.6")
 
 def test_what_nvidia_smi_prints() -> None:
     text = "NVIDIA H200, 580.95.05\nNVIDIA H200, 580.95.05\n"
-    assert parse_nvidia_smi(text) == [H200, H200]
-    assert parse_nvidia_smi("No devices were found\n") == []
+    assert _parse_nvidia_smi(text) == [H200, H200]
+    assert _parse_nvidia_smi("No devices were found\n") == []
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_what_nvidia_smi_prints() -> None:
     ],
 )
 def test_lists_of_visible_gpus(environment: Mapping[str, str], count: int) -> None:
-    assert count_visible([H200] * 4, environment) == count
+    assert _count_visible([H200] * 4, environment) == count
 
 
 def test_amd_has_lists_of_its_own() -> None:
-    assert count_visible([MI250] * 8, {"ROCR_VISIBLE_DEVICES": "0,1,2,3"}) == 4
-    assert count_visible([MI250] * 8, {"HIP_VISIBLE_DEVICES": "0"}) == 1
-    assert count_visible([], {"CUDA_VISIBLE_DEVICES": "0"}) == 0
+    assert _count_visible([MI250] * 8, {"ROCR_VISIBLE_DEVICES": "0,1,2,3"}) == 4
+    assert _count_visible([MI250] * 8, {"HIP_VISIBLE_DEVICES": "0"}) == 1
+    assert _count_visible([], {"CUDA_VISIBLE_DEVICES": "0"}) == 0
 
 
 def test_a_rank_needs_a_gpu() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from commtune import process
 from commtune.cluster.local.background_load import (
-    LoadSnapshot,
+    _LoadSnapshot,
+    _parse_cores,
     load_between,
-    parse_cores,
     read_load,
 )
 
@@ -21,13 +21,13 @@ _HZ = os.sysconf("SC_CLK_TCK")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
-def taken(at_s: float, own_s: float, *cores: list[float]) -> LoadSnapshot:
+def taken(at_s: float, own_s: float, *cores: list[float]) -> _LoadSnapshot:
     """Counters at a moment; each core's columns in seconds, in the kernel's order."""
     lines = [
         f"cpu{number} " + " ".join(str(round(value * _HZ)) for value in columns)
         for number, columns in enumerate(cores)
     ]
-    return LoadSnapshot(parse_cores("\n".join(["cpu 9 9 9", *lines, "intr 5 6"])), own_s, at_s)
+    return _LoadSnapshot(_parse_cores("\n".join(["cpu 9 9 9", *lines, "intr 5 6"])), own_s, at_s)
 
 
 IDLE = [100.0, 20.0, 30.0, 500.0, 4.0, 0.0, 2.0, 1.0, 50.0, 0.0]
@@ -79,7 +79,7 @@ def test_interrupts_that_nobody_is_charged_for_are_nobodys() -> None:
 
 
 def test_old_kernels_and_offline_cores_are_read() -> None:
-    cores = parse_cores("cpu  9 9 9 9\ncpu0 1 2 3 4\ncpu3 10 20 30 40 50 60 70 80 5 6\nctxt 7")
+    cores = _parse_cores("cpu  9 9 9 9\ncpu0 1 2 3 4\ncpu3 10 20 30 40 50 60 70 80 5 6\nctxt 7")
     assert sorted(cores) == [0, 3]
     assert (cores[0].busy, cores[0].stolen, cores[0].total) == (6, 0, 10)
     assert (cores[3].busy, cores[3].irq, cores[3].softirq, cores[3].stolen) == (60, 60, 70, 80)

@@ -18,7 +18,7 @@ from left_over import living, wait_until_living
 from commtune import process
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import Launcher
-from commtune.cluster.local.outcomes import judge_run, strange_environment
+from commtune.cluster.local.outcomes import _strange_environment, judge_run
 from commtune.cluster.slurm.srun import Srun
 from commtune.kernels.records import Records, read_records
 from commtune.model import (
@@ -137,11 +137,11 @@ def _header(*environments: dict[str, str]) -> dict[str, Any]:
 
 def test_a_rank_that_saw_another_environment_is_named() -> None:
     asked = Configuration({"A": "1"})
-    assert strange_environment(_header({"A": "1"}, {"A": "1"}), asked, ["A", "B"]) == ""
-    assert strange_environment(_header({"A": "1"}, {"A": "2"}), asked, ["A"]) == (
+    assert _strange_environment(_header({"A": "1"}, {"A": "1"}), asked, ["A", "B"]) == ""
+    assert _strange_environment(_header({"A": "1"}, {"A": "2"}), asked, ["A"]) == (
         "rank 1 saw A=2, not 1"
     )
-    assert strange_environment(_header({"A": "1"}, {}), asked, ["A"]) == (
+    assert _strange_environment(_header({"A": "1"}, {}), asked, ["A"]) == (
         "rank 1 saw A unset, not 1"
     )
 
@@ -149,10 +149,10 @@ def test_a_rank_that_saw_another_environment_is_named() -> None:
 def test_a_variable_that_nobody_set_must_be_unset_and_a_pinned_one_as_pinned() -> None:
     asked = Configuration({"A": "1"})
     seen = _header({"A": "1", "B": "7"})
-    assert strange_environment(seen, asked, ["A", "B"]) == "rank 0 saw B=7, not unset"
-    assert strange_environment(seen, {"B": "7", **asked}, ["A", "B"]) == ""
-    assert strange_environment(seen, {"B": "8", **asked}, ["A", "B"]) == "rank 0 saw B=7, not 8"
-    assert strange_environment(seen, asked, ["A"]) == ""
+    assert _strange_environment(seen, asked, ["A", "B"]) == "rank 0 saw B=7, not unset"
+    assert _strange_environment(seen, {"B": "7", **asked}, ["A", "B"]) == ""
+    assert _strange_environment(seen, {"B": "8", **asked}, ["A", "B"]) == "rank 0 saw B=7, not 8"
+    assert _strange_environment(seen, asked, ["A"]) == ""
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,21 @@ import pytest
 
 from commtune.cluster.machine.description import (
     Gpu,
-    Load,
     Machine,
-    Nic,
-    coarse_gib,
+    _coarse_gib,
+    _Load,
+    _Nic,
+    _parse_cpu_model,
+    _parse_load,
+    _parse_memory,
+    _parse_nvidia_driver,
+    _parse_os_name,
+    _parse_quota,
+    _parse_rate,
+    _parse_slurm_version,
     describe_machine,
     load_now,
-    parse_cpu_model,
     parse_kfd_node,
-    parse_load,
-    parse_memory,
-    parse_nvidia_driver,
-    parse_os_name,
-    parse_quota,
-    parse_rate,
-    parse_slurm_version,
 )
 
 # Recorded on a virtual machine with an NVIDIA H200 (driver 580, Linux 6.18).
@@ -66,14 +66,14 @@ KFD_CPU = "cpu_cores_count 64\nsimd_count 0\ngfx_target_version 0\n"
 
 
 def test_processor_names() -> None:
-    assert parse_cpu_model(CPUINFO) == "Intel(R) Xeon(R) Processor"
-    assert parse_cpu_model(ARM_CPUINFO) == "Arm implementer 0x41 part 0xd0c"
-    assert parse_cpu_model("") == "unknown"
+    assert _parse_cpu_model(CPUINFO) == "Intel(R) Xeon(R) Processor"
+    assert _parse_cpu_model(ARM_CPUINFO) == "Arm implementer 0x41 part 0xd0c"
+    assert _parse_cpu_model("") == "unknown"
 
 
 def test_memory_is_bytes() -> None:
-    assert parse_memory("MemTotal:       24684092 kB\nMemFree: 1 kB\n") == 24684092 * 1024
-    assert parse_memory("") == 0
+    assert _parse_memory("MemTotal:       24684092 kB\nMemFree: 1 kB\n") == 24684092 * 1024
+    assert _parse_memory("") == 0
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,17 @@ def test_memory_is_bytes() -> None:
     [("max 100000\n", None), ("150000 100000\n", 1.5), ("", None), ("garbage", None)],
 )
 def test_a_containers_limit(text: str, wanted: float | None) -> None:
-    assert parse_quota(text) == wanted
+    assert _parse_quota(text) == wanted
 
 
 def test_os_names() -> None:
-    assert parse_os_name('PRETTY_NAME="Debian"\nID=debian\nVERSION_ID="12"\n') == "debian 12"
-    assert parse_os_name("") == "unknown"
+    assert _parse_os_name('PRETTY_NAME="Debian"\nID=debian\nVERSION_ID="12"\n') == "debian 12"
+    assert _parse_os_name("") == "unknown"
 
 
 def test_the_nvidia_driver() -> None:
-    assert parse_nvidia_driver(NVIDIA_VERSION) == "580.159.04"
-    assert parse_nvidia_driver("") == "unknown"
+    assert _parse_nvidia_driver(NVIDIA_VERSION) == "580.159.04"
+    assert _parse_nvidia_driver("") == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -103,26 +103,26 @@ def test_amd_gpus_by_their_target(target: int, wanted: str) -> None:
 
 
 def test_a_ports_rate() -> None:
-    assert parse_rate("400 Gb/sec (4X NDR)\n") == 400_000
-    assert parse_rate("2.5 Gb/sec (1X SDR)\n") == 2_500
-    assert parse_rate("") is None
+    assert _parse_rate("400 Gb/sec (4X NDR)\n") == 400_000
+    assert _parse_rate("2.5 Gb/sec (1X SDR)\n") == 2_500
+    assert _parse_rate("") is None
 
 
 def test_slurms_version() -> None:
-    assert parse_slurm_version("slurm-wlm 22.05.8\n") == "22.05.8"
-    assert parse_slurm_version("slurm 23.11.4\n") == "23.11.4"
-    assert parse_slurm_version("sbatch: error: DNS SRV lookup failed\n") == ""
+    assert _parse_slurm_version("slurm-wlm 22.05.8\n") == "22.05.8"
+    assert _parse_slurm_version("slurm 23.11.4\n") == "23.11.4"
+    assert _parse_slurm_version("sbatch: error: DNS SRV lookup failed\n") == ""
 
 
 def test_load_leaves_ourselves_out() -> None:
-    assert parse_load("0.23 0.28 0.14 1/87 10607\n") == Load(0.23, 0)
-    assert parse_load("3.00 1.00 0.50 4/500 1\n") == Load(3.0, 3)
+    assert _parse_load("0.23 0.28 0.14 1/87 10607\n") == _Load(0.23, 0)
+    assert _parse_load("3.00 1.00 0.50 4/500 1\n") == _Load(3.0, 3)
 
 
 def test_load_warns_when_ranks_would_share_cores() -> None:
-    assert Load(0.1, 0).warning(cores=2, ranks=2) == ""
-    assert Load(9.0, 6).warning(cores=8, ranks=2) == ""
-    assert "1 other threads" in Load(1.0, 1).warning(cores=2, ranks=2)
+    assert _Load(0.1, 0).warning(cores=2, ranks=2) == ""
+    assert _Load(9.0, 6).warning(cores=8, ranks=2) == ""
+    assert "1 other threads" in _Load(1.0, 1).warning(cores=2, ranks=2)
 
 
 def write(root: Path, path: str, text: str) -> None:
@@ -170,8 +170,8 @@ def test_a_whole_node_is_described(tree: Path) -> None:
         Gpu("amd", "gfx90a", "in-kernel"),
     )
     assert machine.nics == (
-        Nic("mlx5_0", "infiniband", "MT4129", 400_000),
-        Nic("eth0", "ethernet", "mlx5_core", 25_000),
+        _Nic("mlx5_0", "infiniband", "MT4129", 400_000),
+        _Nic("eth0", "ethernet", "mlx5_core", 25_000),
     )
 
 
@@ -214,9 +214,9 @@ def test_the_kernel_is_stack_not_shape(machine: Machine) -> None:
 
 
 def test_memory_is_coarse() -> None:
-    assert coarse_gib(25276510208) == 24
-    assert coarse_gib(131981020 * 1024) == 128
-    assert coarse_gib(3 * 2**30) == 3
+    assert _coarse_gib(25276510208) == 24
+    assert _coarse_gib(131981020 * 1024) == 128
+    assert _coarse_gib(3 * 2**30) == 3
 
 
 def test_this_machine() -> None:

@@ -28,11 +28,11 @@ from commtune import process
 from commtune.cluster.local.launch import local_launcher
 from commtune.cluster.mpi.discovery import (
     MpiIdentity,
+    _include_folders,
+    _parse_header,
+    _parse_launcher,
     find_mpi,
     identify_mpi,
-    include_folders,
-    parse_header,
-    parse_launcher,
 )
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.errors import MissingComponent, UnknownName
@@ -55,28 +55,28 @@ int main(int argc, char** argv) {
 
 @pytest.mark.parametrize(("text", "wanted"), LAUNCHERS)
 def test_a_launcher_is_recognized(text: str, wanted: MpiIdentity) -> None:
-    assert parse_launcher(text) == wanted
+    assert _parse_launcher(text) == wanted
 
 
 @pytest.mark.parametrize(
     "text", ["", "mpiexec 1.0\n", "srun: unrecognized option\n", "Version: 3"]
 )
 def test_an_unknown_launcher_is_not_guessed(text: str) -> None:
-    assert parse_launcher(text) is None
+    assert _parse_launcher(text) is None
 
 
 @pytest.mark.parametrize(("text", "wanted"), HEADERS)
 def test_a_header_is_recognized(text: str, wanted: MpiIdentity) -> None:
-    assert parse_header(text) == wanted
+    assert _parse_header(text) == wanted
 
 
 def test_half_a_header_is_not_guessed() -> None:
-    assert parse_header("#define OMPI_MAJOR_VERSION 5\n") is None
+    assert _parse_header("#define OMPI_MAJOR_VERSION 5\n") is None
 
 
 @pytest.mark.parametrize(("text", "wanted"), SHOWN)
 def test_include_folders_are_read_from_a_wrapper(text: str, wanted: list[str]) -> None:
-    assert [str(folder) for folder in include_folders(text)] == wanted
+    assert [str(folder) for folder in _include_folders(text)] == wanted
 
 
 def make_program(path: Path, prints: str) -> None:

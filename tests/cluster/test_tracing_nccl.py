@@ -8,7 +8,7 @@ import pytest
 
 from commtune.cluster.tracing.libraries import library_of
 from commtune.cluster.tracing.library import TraceEvidence, TraceVerdict, judge_settings
-from commtune.cluster.tracing.nccl import DIAGNOSING, NCCL, NcclLog, parse_log, trace_log
+from commtune.cluster.tracing.nccl import _DIAGNOSING, NCCL, NcclLog, parse_log, trace_log
 from commtune.cluster.tracing.nccl_choices import NcclChoice
 from commtune.model import (
     DEFAULT,
@@ -177,5 +177,5 @@ def test_noise_is_passed_over() -> None:
 
 
 def test_the_environment_that_makes_it_talk() -> None:
-    assert DIAGNOSING["NCCL_DEBUG"] == "INFO"
-    assert "TUNING" in DIAGNOSING["NCCL_DEBUG_SUBSYS"].split(",")
+    assert _DIAGNOSING["NCCL_DEBUG"] == "INFO"
+    assert "TUNING" in _DIAGNOSING["NCCL_DEBUG_SUBSYS"].split(",")

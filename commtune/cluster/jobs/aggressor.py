@@ -23,7 +23,7 @@ AROUND_A_RUN_S = 10.0
 _TAIL_BYTES = 4000
 
 
-class Arguments(Protocol):
+class _Arguments(Protocol):
     """The command line of one rank of the aggressor."""
 
     def __call__(
@@ -31,7 +31,7 @@ class Arguments(Protocol):
     ) -> Sequence[str]: ...
 
 
-class Traffic(Protocol):
+class _Traffic(Protocol):
     """What an aggressor did, from its records."""
 
     @property
@@ -44,10 +44,10 @@ class Traffic(Protocol):
     def gigabits_per_s_between_nodes(self) -> float: ...
 
 
-class ReadTraffic(Protocol):
+class _ReadTraffic(Protocol):
     """Reads the records of an aggressor, whatever their state."""
 
-    def __call__(self, records: Path, /) -> Traffic: ...
+    def __call__(self, records: Path, /) -> _Traffic: ...
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ class AggressorLaunch:
     job_request: JobRequest
     libraries: Collection[str]
     mpi_launcher: str
-    arguments: Arguments
+    arguments: _Arguments
     sign: str
-    read: ReadTraffic
+    read: _ReadTraffic
 
     def command(self, place: AggressorFiles, run_id: str, limit_s: float) -> Command:
         """What starts it beside a run.
@@ -173,7 +173,7 @@ class AggressorLaunch:
         return replace(result, header={**result.header, "beside": _aggressor_facts(traffic)})
 
 
-def _aggressor_facts(traffic: Traffic) -> dict[str, Any]:
+def _aggressor_facts(traffic: _Traffic) -> dict[str, Any]:
     """What an aggressor did, as plain data that is kept with the run."""
     return {
         "bytes_moved": traffic.bytes_moved,

@@ -28,7 +28,7 @@ _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal
 
 
 @dataclass(frozen=True)
-class CoreTicks:
+class _CoreTicks:
     """What a core spent since boot, in clock ticks.
 
     Attributes:
@@ -46,7 +46,7 @@ class CoreTicks:
 
 
 @dataclass(frozen=True)
-class LoadSnapshot:
+class _LoadSnapshot:
     """What cores and our own processes had used at a moment.
 
     Attributes:
@@ -54,7 +54,7 @@ class LoadSnapshot:
         at_s: monotonic clock, seconds.
     """
 
-    cores: Mapping[int, CoreTicks]
+    cores: Mapping[int, _CoreTicks]
     own_s: float
     at_s: float
 
@@ -72,7 +72,7 @@ class BackgroundLoad:
     stolen: float
 
 
-def read_load(proc: Path = _PROC, cores: Collection[int] | None = None) -> LoadSnapshot | None:
+def read_load(proc: Path = _PROC, cores: Collection[int] | None = None) -> _LoadSnapshot | None:
     """What was used until now; ``None`` where the system doesn't say.
 
     Args:
@@ -80,15 +80,17 @@ def read_load(proc: Path = _PROC, cores: Collection[int] | None = None) -> LoadS
     """
     try:
         wanted = set(os.sched_getaffinity(0) if cores is None else cores)
-        found = parse_cores((proc / "stat").read_text())
+        found = _parse_cores((proc / "stat").read_text())
     except (AttributeError, OSError, ValueError):  # not Linux, no /proc, or not the kernel's
         return None
     if not wanted <= found.keys():
         return None
-    return LoadSnapshot({core: found[core] for core in wanted}, _own_s(), time.monotonic())
+    return _LoadSnapshot({core: found[core] for core in wanted}, _own_s(), time.monotonic())
 
 
-def load_between(before: LoadSnapshot | None, after: LoadSnapshot | None) -> BackgroundLoad | None:
+def load_between(
+    before: _LoadSnapshot | None, after: _LoadSnapshot | None
+) -> BackgroundLoad | None:
     """What others used from one moment to another; ``None`` where it can't be told.
 
     It is as exact as the kernel's ticks, 10 ms a core: too coarse below some tenths of a second.
@@ -107,7 +109,7 @@ def load_between(before: LoadSnapshot | None, after: LoadSnapshot | None) -> Bac
     return BackgroundLoad(_share(others_s / whole_s), _share(stolen_s / whole_s))
 
 
-def parse_cores(text: str) -> dict[int, CoreTicks]:
+def _parse_cores(text: str) -> dict[int, _CoreTicks]:
     """The cores of a ``/proc/stat`` text, by number.
 
     Raises:
@@ -121,14 +123,14 @@ def parse_cores(text: str) -> dict[int, CoreTicks]:
     }
 
 
-def _core(numbers: list[int]) -> CoreTicks:
+def _core(numbers: list[int]) -> _CoreTicks:
     # Old kernels have fewer columns. Those behind the eighth are part of the first two.
     tick = dict.fromkeys(_COLUMNS, 0) | dict(zip(_COLUMNS, numbers, strict=False))
     busy = tick["user"] + tick["nice"] + tick["system"]
-    return CoreTicks(busy, tick["irq"], tick["softirq"], tick["steal"], sum(tick.values()))
+    return _CoreTicks(busy, tick["irq"], tick["softirq"], tick["steal"], sum(tick.values()))
 
 
-def _used(taken: LoadSnapshot, apart: bool) -> int:
+def _used(taken: _LoadSnapshot, apart: bool) -> int:
     """Ticks in programs, and in interrupts where these are part of what programs are charged.
 
     Args:
@@ -139,11 +141,11 @@ def _used(taken: LoadSnapshot, apart: bool) -> int:
     return sum(core.busy + (0 if apart else core.softirq) for core in taken.cores.values())
 
 
-def _stolen(taken: LoadSnapshot) -> int:
+def _stolen(taken: _LoadSnapshot) -> int:
     return sum(core.stolen for core in taken.cores.values())
 
 
-def _total(taken: LoadSnapshot) -> int:
+def _total(taken: _LoadSnapshot) -> int:
     return sum(core.total for core in taken.cores.values())
 
 

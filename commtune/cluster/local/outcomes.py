@@ -100,7 +100,7 @@ def judge_content(
             sizes = ", ".join(str(size) for size in sorted(missing))
             named = f" of {operation}" if request.workload.then else ""
             return Outcome.MALFORMED, f"no record{named} for these sizes: {sizes} bytes"
-    strange = strange_environment(found.header or {}, expected, watched)
+    strange = _strange_environment(found.header or {}, expected, watched)
     if strange:
         return Outcome.FAILED, strange
     return Outcome.OK, find_throttled_ranks(found.footer)
@@ -133,7 +133,7 @@ def _measured(request: RunRequest, operation: Operation, found: Records) -> set[
     return {size for size, count in counts.items() if count == ranks * (ranks - 1)}
 
 
-def strange_environment(
+def _strange_environment(
     header: Mapping[str, object], expected: Mapping[str, str], watched: Sequence[str]
 ) -> str:
     """What ranks saw otherwise than they should, in words; empty where all is as it should be.

@@ -26,7 +26,7 @@ _GIB = 2**30
 
 
 @dataclass(frozen=True)
-class Nic:
+class _Nic:
     """A network device with hardware behind it.
 
     Attributes:
@@ -68,7 +68,7 @@ class Machine:
     cpu_quota: float | None = None
     virtualization: str = ""
     gpus: tuple[Gpu, ...] = ()
-    nics: tuple[Nic, ...] = ()
+    nics: tuple[_Nic, ...] = ()
     slurm: str = ""
 
     def shape(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Machine:
             "cpu_quota": self.cpu_quota,
             "sockets": self.sockets,
             "numa_nodes": self.numa_nodes,
-            "memory_gib": coarse_gib(self.memory_bytes),
+            "memory_gib": _coarse_gib(self.memory_bytes),
             "virtual": bool(self.virtualization),
             "gpus": sorted(gpu.model for gpu in self.gpus),
             "nics": sorted(f"{n.kind} {n.model} {n.speed_mbit}" for n in self.nics),
@@ -102,7 +102,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Load:
+class _Load:
     """What else runs here.
 
     Attributes:
@@ -131,16 +131,16 @@ def describe_machine(root: Path = Path("/")) -> Machine:
     return Machine(
         hostname=socket.gethostname(),
         architecture=platform.machine(),
-        cpu_model=parse_cpu_model(cpuinfo),
+        cpu_model=_parse_cpu_model(cpuinfo),
         cores_usable=usable,
         cores_total=total or usable,
         cores_physical=physical or usable,
         sockets=sockets or 1,
         numa_nodes=len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or 1,
-        memory_bytes=parse_memory(_read(root / "proc/meminfo")),
+        memory_bytes=_parse_memory(_read(root / "proc/meminfo")),
         kernel=_read(root / "proc/sys/kernel/osrelease").strip(),
-        os_name=parse_os_name(_read(root / "etc/os-release")),
-        cpu_quota=parse_quota(_read(root / "sys/fs/cgroup/cpu.max")),
+        os_name=_parse_os_name(_read(root / "etc/os-release")),
+        cpu_quota=_parse_quota(_read(root / "sys/fs/cgroup/cpu.max")),
         virtualization=_virtualization(root, cpuinfo),
         gpus=_gpus(root),
         nics=(*_rdma(root), *_ethernet(root)),
@@ -148,19 +148,19 @@ def describe_machine(root: Path = Path("/")) -> Machine:
     )
 
 
-def load_now(root: Path = Path("/")) -> Load:
+def load_now(root: Path = Path("/")) -> _Load:
     """What else runs here at this moment. Doesn't see other guests of a virtual machine's host."""
-    return parse_load(_read(root / "proc/loadavg"))
+    return _parse_load(_read(root / "proc/loadavg"))
 
 
-def parse_load(text: str) -> Load:
+def _parse_load(text: str) -> _Load:
     """Reads /proc/loadavg; the thread that reads it is running, and is left out."""
     fields = text.split()
     runnable = int(fields[3].partition("/")[0])
-    return Load(float(fields[0]), max(0, runnable - 1))
+    return _Load(float(fields[0]), max(0, runnable - 1))
 
 
-def parse_cpu_model(cpuinfo: str) -> str:
+def _parse_cpu_model(cpuinfo: str) -> str:
     """The processor's name from /proc/cpuinfo; Arm has numbers only."""
     fields = _fields(cpuinfo)
     if name := fields.get("model name") or fields.get("cpu"):
@@ -170,32 +170,32 @@ def parse_cpu_model(cpuinfo: str) -> str:
     return "unknown"
 
 
-def parse_memory(meminfo: str) -> int:
+def _parse_memory(meminfo: str) -> int:
     """MemTotal of /proc/meminfo, bytes; 0 where it isn't said."""
     match = re.search(r"^MemTotal:\s+(\d+) kB", meminfo, re.MULTILINE)
     return int(match[1]) * 1024 if match else 0
 
 
-def parse_os_name(os_release: str) -> str:
+def _parse_os_name(os_release: str) -> str:
     """ID and version from /etc/os-release: ``debian 12``."""
     pairs = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
     words = (pairs.get(name, "").strip("\"'") for name in ("ID", "VERSION_ID"))
     return " ".join(word for word in words if word) or "unknown"
 
 
-def parse_quota(cpu_max: str) -> float | None:
+def _parse_quota(cpu_max: str) -> float | None:
     """Processors' worth of time from cgroup v2's cpu.max: ``150000 100000`` is 1.5."""
     quota, _, period = cpu_max.strip().partition(" ")
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
 
 
-def parse_slurm_version(text: str) -> str:
+def _parse_slurm_version(text: str) -> str:
     """The version in what ``sbatch --version`` prints: ``slurm-wlm 22.05.8`` (Debian's)."""
     match = re.search(r"^slurm\S*\s+(\d\S*)", text, re.MULTILINE)
     return match[1] if match else ""
 
 
-def coarse_gib(memory_bytes: int) -> int:
+def _coarse_gib(memory_bytes: int) -> int:
     """Memory in GiB, to about an eighth: equal nodes differ by some megabytes."""
     gib = memory_bytes / _GIB
     step = 1 << max(0, int(gib).bit_length() - 4)
@@ -226,12 +226,12 @@ def _gpus(root: Path) -> tuple[Gpu, ...]:
 
 
 def _nvidia(root: Path) -> Iterator[Gpu]:
-    driver = parse_nvidia_driver(_read(root / "proc/driver/nvidia/version"))
+    driver = _parse_nvidia_driver(_read(root / "proc/driver/nvidia/version"))
     for file in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
         yield Gpu("nvidia", _fields(_read(file)).get("Model", "unknown"), driver)
 
 
-def parse_nvidia_driver(text: str) -> str:
+def _parse_nvidia_driver(text: str) -> str:
     """The driver's version from /proc/driver/nvidia/version."""
     match = re.search(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", text)
     return match[1] if match else "unknown"
@@ -254,27 +254,27 @@ def parse_kfd_node(properties: str) -> str:
     return f"gfx{target // 10000}{target // 100 % 100:x}{target % 100:x}"
 
 
-def _rdma(root: Path) -> Iterator[Nic]:
+def _rdma(root: Path) -> Iterator[_Nic]:
     for device in sorted((root / "sys/class/infiniband").glob("*")):
-        rates = [parse_rate(_read(file)) for file in sorted(device.glob("ports/*/rate"))]
+        rates = [_parse_rate(_read(file)) for file in sorted(device.glob("ports/*/rate"))]
         model = _read(device / "hca_type").strip() or device.name.rstrip("0123456789")
-        yield Nic(device.name, "infiniband", model, max((r for r in rates if r), default=None))
+        yield _Nic(device.name, "infiniband", model, max((r for r in rates if r), default=None))
 
 
-def parse_rate(text: str) -> int | None:
+def _parse_rate(text: str) -> int | None:
     """Megabits per second from a port's rate: ``400 Gb/sec (4X NDR)``."""
     match = re.match(r"\s*([\d.]+) Gb/sec", text)
     return int(float(match[1]) * 1000) if match else None
 
 
-def _ethernet(root: Path) -> Iterator[Nic]:
+def _ethernet(root: Path) -> Iterator[_Nic]:
     for device in sorted((root / "sys/class/net").glob("*")):
         # Bridges, tunnels and the loopback have no hardware; type 1 is Ethernet.
         if (device / "device").exists() and _read(device / "type").strip() == "1":
             speed = _read(device / "speed").strip()
             driver = (device / "device/driver").resolve().name
             known = int(speed) if speed.isdigit() and int(speed) > 0 else None
-            yield Nic(device.name, "ethernet", driver, known)
+            yield _Nic(device.name, "ethernet", driver, known)
 
 
 def _slurm() -> str:
@@ -282,7 +282,7 @@ def _slurm() -> str:
     if not sbatch:
         return ""
     done = process.run_process([sbatch, "--version"], environment=os.environ, timeout_s=10.0)
-    return parse_slurm_version(done.output) or "unknown version"
+    return _parse_slurm_version(done.output) or "unknown version"
 
 
 def _fields(text: str) -> Mapping[str, str]:

@@ -21,10 +21,14 @@ from commtune.systems.nominal.fabric import Fabric
 #: Runs a program and returns what it prints; empty where it can't or fails.
 Ask = Callable[[Sequence[str]], str]
 
-QUERY = ("nvidia-smi", "--query-gpu=name,memory.total,pci.bus_id", "--format=csv,noheader,nounits")
-TOPOLOGY = ("nvidia-smi", "topo", "-m")
-STATUS = ("nvidia-smi", "nvlink", "--status")
-REMOTE = ("nvidia-smi", "nvlink", "--remotelinkinfo")
+_QUERY = (
+    "nvidia-smi",
+    "--query-gpu=name,memory.total,pci.bus_id",
+    "--format=csv,noheader,nounits",
+)
+_TOPOLOGY = ("nvidia-smi", "topo", "-m")
+_STATUS = ("nvidia-smi", "nvlink", "--status")
+_REMOTE = ("nvidia-smi", "nvlink", "--remotelinkinfo")
 
 _KFD = "sys/class/kfd/kfd/topology/nodes"
 #: KFD's number for links between GPUs, and its weight of a direct one.
@@ -90,21 +94,21 @@ def _numa(root: Path, pci: str) -> int | None:
 
 def _nvidia(root: Path, ask: Ask) -> tuple[list[_Part], tuple[str, ...]]:
     """By nvidia-smi; without it, addresses from the driver's files."""
-    listed = parse_query(ask(QUERY))
+    listed = _parse_query(ask(_QUERY))
     if not listed:
         folders = sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))
         names = [file.parent.name for file in folders]
         return [_Part(None, pci, _numa(root, pci)) for pci in names], ("/proc/driver/nvidia",)
-    matrix, status, remote = ask(TOPOLOGY), ask(STATUS), ask(REMOTE)
-    bundles = find_nvlinks([pci for _, pci in listed], matrix, status, remote)
+    matrix, status, remote = ask(_TOPOLOGY), ask(_STATUS), ask(_REMOTE)
+    bundles = _find_nvlinks([pci for _, pci in listed], matrix, status, remote)
     parts = [
         _Part(memory, pci, _numa(root, pci), links)
         for (memory, pci), links in zip(listed, bundles, strict=True)
     ]
-    return parts, tuple(" ".join(question) for question in (QUERY, TOPOLOGY, STATUS, REMOTE))
+    return parts, tuple(" ".join(question) for question in (_QUERY, _TOPOLOGY, _STATUS, _REMOTE))
 
 
-def parse_query(text: str) -> list[tuple[int | None, str]]:
+def _parse_query(text: str) -> list[tuple[int | None, str]]:
     """Memory (bytes) and PCI address of each GPU, from what ``QUERY`` prints."""
     found = []
     for line in text.splitlines():
@@ -116,7 +120,7 @@ def parse_query(text: str) -> list[tuple[int | None, str]]:
     return found
 
 
-def find_nvlinks(
+def _find_nvlinks(
     addresses: Sequence[str], matrix: str, status: str, remote: str
 ) -> list[tuple[dict[str, Any], ...]]:
     """The bundles of links of each GPU.
@@ -127,8 +131,8 @@ def find_nvlinks(
         status: what ``nvidia-smi nvlink --status`` prints: the speed of each link.
         remote: what ``nvidia-smi nvlink --remotelinkinfo`` prints: where each leads.
     """
-    pairs = parse_matrix(matrix)
-    speeds, ends = parse_status(status), parse_remote(remote)
+    pairs = _parse_matrix(matrix)
+    speeds, ends = _parse_status(status), _parse_remote(remote)
     numbers = {normalise_address(pci): i for i, pci in enumerate(addresses)}
     found: list[tuple[dict[str, Any], ...]] = []
     for gpu in range(len(addresses)):
@@ -168,7 +172,7 @@ def _nominal(speeds: Sequence[float]) -> float:
     return next(fits, slowest)
 
 
-def parse_matrix(text: str) -> dict[tuple[int, int], int]:
+def _parse_matrix(text: str) -> dict[tuple[int, int], int]:
     """NVLinks between each two GPUs, both ways, from what ``nvidia-smi topo -m`` prints."""
     lines = [line.split("\t") if "\t" in line else line.split() for line in text.splitlines()]
     rows = {int(r[0].strip()[3:]): r[1:] for r in lines if r and _is_gpu(r[0])}
@@ -184,7 +188,7 @@ def _is_gpu(word: str) -> bool:
     return re.fullmatch(r"GPU\d+", word.strip()) is not None
 
 
-def parse_status(text: str) -> dict[int, list[float]]:
+def _parse_status(text: str) -> dict[int, list[float]]:
     """Bytes per second of each active link, by GPU, from ``nvidia-smi nvlink --status``."""
     return {
         gpu: [float(speed) * 1e9 for speed in re.findall(r"Link \d+: ([\d.]+) GB/s", part)]
@@ -192,7 +196,7 @@ def parse_status(text: str) -> dict[int, list[float]]:
     }
 
 
-def parse_remote(text: str) -> dict[int, list[str]]:
+def _parse_remote(text: str) -> dict[int, list[str]]:
     """PCI address of each link's other end, by GPU, from ``nvidia-smi nvlink -R``."""
     end = re.compile(r"Link \d+: Remote Device ([0-9A-Fa-f]+:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\w)")
     return {gpu: end.findall(part) for gpu, part in _by_gpu(text)}

@@ -36,16 +36,16 @@ def ask_nvidia() -> list[Gpu]:
     done = process.run_process(
         query, environment=os.environ, timeout_s=_LIMIT_S, whole_output=True
     )
-    return parse_nvidia_smi(done.output) if done.ok else []
+    return _parse_nvidia_smi(done.output) if done.ok else []
 
 
-def parse_nvidia_smi(text: str) -> list[Gpu]:
+def _parse_nvidia_smi(text: str) -> list[Gpu]:
     """Reads ``nvidia-smi --query-gpu=name,driver_version --format=csv,noheader``."""
     pairs = (line.rpartition(",") for line in text.splitlines())
     return [Gpu("nvidia", n.strip(), d.strip()) for n, comma, d in pairs if comma]
 
 
-def count_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> int:
+def _count_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> int:
     """How many of these GPUs a program sees that is started in an environment."""
     count = len(gpus)
     for name in _VISIBLE[gpus[0].vendor] if gpus else ():
@@ -73,7 +73,7 @@ def require_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str], ranks: int
             "no GPU is found on this machine",
             hint="look at 'nvidia-smi' or 'rocminfo'; without GPUs, use the backend mpi-host",
         )
-    seen = count_visible(gpus, environment)
+    seen = _count_visible(gpus, environment)
     if ranks > seen:
         of = f" of {len(gpus)}" if seen < len(gpus) else ""
         narrowed = [n for n in _VISIBLE[gpus[0].vendor] if n in environment] if of else []

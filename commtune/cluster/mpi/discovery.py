@@ -63,7 +63,7 @@ _LAUNCHER_PATTERNS = (
 )
 
 
-def parse_launcher(text: str) -> MpiIdentity | None:
+def _parse_launcher(text: str) -> MpiIdentity | None:
     """Which MPI a launcher belongs to, from what ``mpiexec --version`` prints."""
     for flavour, pattern in _LAUNCHER_PATTERNS:
         if match := pattern.search(text):
@@ -71,7 +71,7 @@ def parse_launcher(text: str) -> MpiIdentity | None:
     return None
 
 
-def parse_header(text: str) -> MpiIdentity | None:
+def _parse_header(text: str) -> MpiIdentity | None:
     """Which MPI a header mpi.h belongs to, from its text."""
     macros = dict(re.findall(r'^#\s*define\s+(\w+)\s+"?([\w.+-]+)"?', text, re.MULTILINE))
     # Headers of Intel and Cray carry the MPICH version that they grew from as well.
@@ -87,7 +87,7 @@ def parse_header(text: str) -> MpiIdentity | None:
     return None
 
 
-def include_folders(show: str) -> list[Path]:
+def _include_folders(show: str) -> list[Path]:
     """The header folders named in what ``mpicxx -show`` prints; none if it isn't a command."""
     try:
         words = shlex.split(show)
@@ -159,7 +159,7 @@ def _launcher_on_path() -> MpiInstallation | None:
         if found := shutil.which(name):
             launcher = Path(found).absolute()
             compiler = launcher.with_name(_COMPILERS[0])
-            identity = parse_launcher(
+            identity = _parse_launcher(
                 _probe([launcher, "--version"], _probe_environment(compiler))
             )
             if identity is not None:
@@ -289,7 +289,7 @@ def _header_identity(compiler: Path, environment: Mapping[str, str]) -> MpiIdent
     """From the mpi.h that the wrapper compiles with; ``None`` where the wrapper doesn't say."""
     for folder in _header_folders(compiler, environment):
         header = folder / "mpi.h"
-        if header.is_file() and (found := parse_header(header.read_text(errors="replace"))):
+        if header.is_file() and (found := _parse_header(header.read_text(errors="replace"))):
             return found
     return None
 
@@ -298,7 +298,7 @@ def _header_folders(compiler: Path, environment: Mapping[str, str]) -> list[Path
     if compiler.name == _CRAY_COMPILER:
         prefix = environment.get(_CRAY_PREFIX, "")
         return [Path(prefix) / "include"] if prefix else []
-    return include_folders(_probe([compiler, "-show"], environment))
+    return _include_folders(_probe([compiler, "-show"], environment))
 
 
 def _launcher_of(
@@ -310,7 +310,7 @@ def _launcher_of(
     tried = []
     for launcher in _launcher_candidates(compiler):
         text = _probe([launcher, "--version"], environment)
-        found = parse_launcher(text)
+        found = _parse_launcher(text)
         if found and (wanted is None or found.flavour is wanted.flavour):
             return launcher, found
         name = found.flavour if found else "an unknown MPI"

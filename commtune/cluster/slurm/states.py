@@ -60,7 +60,7 @@ _BASE_OF = {code: state for word, short, state in _BASES for code in (word, shor
 _FLAG_OF = {code: state for word, short, state in _FLAGS for code in (word, short) if code}
 
 #: Every word and short code that is known, with our state for it alone.
-WORDS: Mapping[str, JobState] = {**_BASE_OF, **_FLAG_OF}
+_WORDS: Mapping[str, JobState] = {**_BASE_OF, **_FLAG_OF}
 
 _CANCELLED_BY = re.compile(r"CANCELLED\s+by\s+(\d{1,10})", re.ASCII)
 
@@ -85,7 +85,7 @@ def read_state(text: str, *, reason: str = "", started_at: float | None = None) 
 def _state_of(words: Iterable[str]) -> JobState:
     """One state for all the words that hold for a job together."""
     given = {word.strip() for word in words} - _NO_MATTER
-    if not given or not given <= WORDS.keys():
+    if not given or not given <= _WORDS.keys():
         return JobState.UNKNOWN
     base = next((state for word, state in _BASE_OF.items() if word in given), None)
     for word, state in _FLAG_OF.items():

@@ -14,7 +14,7 @@ from commtune.cluster.placement import Position, Topology, expand_hosts
 from commtune.errors import EnvironmentFault
 
 
-def position_from_address(address: str, pattern: str) -> Position | None:
+def _position_from_address(address: str, pattern: str) -> Position | None:
     """A node's position from SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN of a task on it.
 
     ``s0.s[4-5].tux1`` with ``switch.switch.node``. ``None`` where the two don't fit.
@@ -107,10 +107,10 @@ def read_places(text: str) -> Topology:
         if len(words) != 4:
             continue
         node, address, pattern, xname = words
-        by_address = position_from_address(address, pattern)
+        by_address = _position_from_address(address, pattern)
         if by_address is not None and by_address.switches:
             positions[node] = Position(node, by_address.switches)
-        elif by_xname := position_from_xname(node, xname):
+        elif by_xname := _position_from_xname(node, xname):
             positions[node] = by_xname
     return Topology(positions)
 
@@ -118,7 +118,7 @@ def read_places(text: str) -> Topology:
 _XNAME = re.compile(r"(x\d{1,6})(c\d{1,2})s\d{1,2}b\d{1,2}n\d{1,2}", re.ASCII)
 
 
-def position_from_xname(node: str, xname: str) -> Position | None:
+def _position_from_xname(node: str, xname: str) -> Position | None:
     """A node's position from its place in a Cray EX machine: x1000c3s5b0n1.
 
     The cabinet (x1000) is taken for the group and the chassis (c3) for the switch, which is as

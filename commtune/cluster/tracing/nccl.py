@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 #: Makes NCCL say all that ``parse_log`` reads, in untimed runs. With NCCL_DEBUG_FILE set
 #: to a path with %h and %p in it each process writes a file of its own.
-DIAGNOSING: Mapping[str, str] = {
+_DIAGNOSING: Mapping[str, str] = {
     "NCCL_DEBUG": "INFO",
     "NCCL_DEBUG_SUBSYS": "INIT,ENV,TUNING,COLL,GRAPH,NET,P2P",
 }
@@ -224,4 +224,4 @@ def _plain(word: str) -> str:
 
 
 #: From 2.24 on a run ends at a word that NCCL doesn't know, for its algorithms and protocols.
-NCCL = TracedLibrary(diagnosing=DIAGNOSING, listen=_listen)
+NCCL = TracedLibrary(diagnosing=_DIAGNOSING, listen=_listen)

@@ -18,7 +18,7 @@ from commtune.tuner.effective.settings import judge_execution
 from commtune.tuner.ports import Program, Records
 
 
-class SizeTrace(Protocol):
+class _SizeTrace(Protocol):
     """One size of a traced run."""
 
     @property
@@ -31,11 +31,11 @@ class SizeTrace(Protocol):
     def agree(self) -> bool | None: ...
 
 
-class TraceRecords(Records, Protocol):
+class _TraceRecords(Records, Protocol):
     """What the record file of a traced run holds."""
 
     @property
-    def traces(self) -> Sequence[SizeTrace]: ...
+    def traces(self) -> Sequence[_SizeTrace]: ...
 
 
 @runtime_checkable
@@ -48,7 +48,7 @@ class TracingProgram(Program, Protocol):
         """The command line of one rank; ``controls`` are names of MPI_T control variables."""
         ...
 
-    def read(self, records: Path, request: RunRequest) -> TraceRecords:
+    def read(self, records: Path, request: RunRequest) -> _TraceRecords:
         """Reads a record file."""
         ...
 
@@ -76,7 +76,7 @@ def execution_of(
     library: TracedLibrary,
     request: RunRequest,
     names: tuple[str, ...],
-    found: TraceRecords,
+    found: _TraceRecords,
     output: str,
 ) -> Execution | None:
     """What the library did; ``None`` where the run was cut short or its records are unsound."""
@@ -98,7 +98,7 @@ def _evidence(
     library: TracedLibrary,
     request: RunRequest,
     names: tuple[str, ...],
-    found: TraceRecords,
+    found: _TraceRecords,
     header: Mapping[str, Any],
     output: str,
 ) -> TraceEvidence:
@@ -127,6 +127,6 @@ def _by_variable(
     return {name: controls[owner] for name, owner in owners.items() if owner in controls}
 
 
-def _disagreements(found: TraceRecords) -> list[str]:
+def _disagreements(found: _TraceRecords) -> list[str]:
     sizes = [format_size(trace.bytes) for trace in found.traces if trace.agree is False]
     return [f"ranks got different sums at {', '.join(sizes)}"] if sizes else []

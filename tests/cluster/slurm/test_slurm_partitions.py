@@ -10,7 +10,7 @@ from slurm_config import CPUS
 
 from commtune.cluster.slurm import site
 from commtune.cluster.slurm.answers import FIELD, RECORD
-from commtune.cluster.slurm.site import describe_slurm, read_limit, read_partitions, read_slurm
+from commtune.cluster.slurm.site import _read_limit, _read_partitions, _read_slurm, describe_slurm
 
 CONFIG = """\
 Configuration data as of 2026-11-22T01:00:00
@@ -78,7 +78,7 @@ def test_a_slurm_that_does_not_answer(
 
 
 def test_partitions_with_gpus_and_several_shapes() -> None:
-    gpu, cpu = read_partitions(LISTED)
+    gpu, cpu = _read_partitions(LISTED)
     assert (gpu.name, gpu.is_default, gpu.nodes, gpu.most_nodes) == ("gpu", True, 96, 64)
     assert (gpu.cores, gpu.gpus, gpu.longest, gpu.whole_nodes) == (64, 4, 172800, False)
     assert (cpu.most_nodes, cpu.longest, cpu.whole_nodes, cpu.gpus) == (None, None, True, 0)
@@ -86,30 +86,30 @@ def test_partitions_with_gpus_and_several_shapes() -> None:
 
 
 def test_gpus_of_several_models_count_together() -> None:
-    more = read_partitions(LISTED.split("\n")[1])[0]
+    more = _read_partitions(LISTED.split("\n")[1])[0]
     assert more.gpus == 8
 
 
 def test_what_lists_of_another_kind_give() -> None:
-    assert read_partitions("") == ()
-    assert read_partitions("sinfo: error: nothing\n") == ()
-    assert read_partitions(line("gpu*", "1:00:00")) == ()
+    assert _read_partitions("") == ()
+    assert _read_partitions("sinfo: error: nothing\n") == ()
+    assert _read_partitions(line("gpu*", "1:00:00")) == ()
 
 
 def test_a_site() -> None:
-    seen = read_slurm(CONFIG, LISTED, KINDS, "g07.there.org")
+    seen = _read_slurm(CONFIG, LISTED, KINDS, "g07.there.org")
     assert (seen.cluster, seen.version, seen.is_node) == ("there", "23.11.10", True)
     assert (seen.asks_gpus, seen.mpi_default) == ("gpus-per-node", "pmix")
     assert seen.mpi_kinds == ("none", "pmi2", "pmix", "cray_shasta")
     assert seen.partition("cpu") is not None
     assert seen.partition("main") is None
-    other = read_slurm(CONFIG.replace("cons_tres", "linear"), LISTED, KINDS, "login")
+    other = _read_slurm(CONFIG.replace("cons_tres", "linear"), LISTED, KINDS, "login")
     assert (other.asks_gpus, other.is_node) == ("gres", False)
     assert [p.whole_nodes for p in other.partitions] == [True, True]
 
 
 def test_a_site_without_accounts() -> None:
-    seen = read_slurm("ClusterName = a\n", "", "", "x")
+    seen = _read_slurm("ClusterName = a\n", "", "", "x")
     assert (seen.enforces_accounts, seen.partitions, seen.asks_gpus) == (False, (), "none")
 
 
@@ -119,4 +119,4 @@ def test_a_site_without_accounts() -> None:
      ("infinite", None), ("n/a", None), ("", None)],
 )  # fmt: skip
 def test_time_limits(text: str, seconds: float | None) -> None:
-    assert read_limit(text) == seconds
+    assert _read_limit(text) == seconds

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.cluster.placement import MOST_HOSTS, Distance, Position, expand_hosts, find_distance
+from commtune.cluster.placement import _MOST_HOSTS, Distance, Position, expand_hosts, find_distance
 from commtune.cluster.slurm.topology import (
-    position_from_address,
-    position_from_xname,
+    _position_from_address,
+    _position_from_xname,
     read_places,
     read_topology,
 )
@@ -89,7 +89,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         names = expand_hosts(text)
     except EnvironmentFault:
         return
-    assert len(names) <= MOST_HOSTS
+    assert len(names) <= _MOST_HOSTS
 
 
 @given(st.text(alphabet="n01[]-,9 "))
@@ -155,12 +155,12 @@ def test_a_run_is_as_far_apart_as_its_farthest_nodes() -> None:
 
 
 def test_an_address_of_slurm() -> None:
-    position = position_from_address("s0.s[4-5].tux1.site", "switch.switch.node")
+    position = _position_from_address("s0.s[4-5].tux1.site", "switch.switch.node")
     assert position == Position("tux1.site", (frozenset({"s0"}), frozenset({"s4", "s5"})))
-    assert position_from_address("b1.n1", "block.node") == at("n1", "b1")
-    assert position_from_address("n1", "node") == at("n1")
+    assert _position_from_address("b1.n1", "block.node") == at("n1", "b1")
+    assert _position_from_address("n1", "node") == at("n1")
     # A node that hangs higher up has no switch at the lowest levels.
-    assert position_from_address("s0..n1", "switch.switch.node") == at("n1", "s0")
+    assert _position_from_address("s0..n1", "switch.switch.node") == at("n1", "s0")
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_an_address_of_slurm() -> None:
     [("", ""), ("n1", ""), ("a.b", "switch.switch.node"), ("s[.n1", "switch.node"), ("a", "b")],
 )
 def test_what_is_no_address(address: str, pattern: str) -> None:
-    assert position_from_address(address, pattern) is None
+    assert _position_from_address(address, pattern) is None
 
 
 @given(st.text(alphabet="s[1-].n"), st.text(alphabet="node.swich"))
 def test_any_address_is_read_or_not(address: str, pattern: str) -> None:
-    position = position_from_address(address, pattern)
+    position = _position_from_address(address, pattern)
     assert position is None or position.node
 
 
@@ -237,10 +237,10 @@ def test_xnames() -> None:
         "nid001004": "x1000c1s0b0n0",
         "nid001005": "x1001c0s0b0n0",
     }
-    nodes = [position_from_xname(node, xname) for node, xname in names.items()]
+    nodes = [_position_from_xname(node, xname) for node, xname in names.items()]
     known = [node for node in nodes if node is not None]
     assert [node.node for node in known] == list(names)
     assert find_distance(known[:2]) is Distance.SAME_SWITCH
     assert find_distance(known[:3]) is Distance.SAME_GROUP
     assert find_distance(known) is Distance.DIFFERENT_GROUPS
-    assert position_from_xname("n", "x1000c0r1b0") is None
+    assert _position_from_xname("n", "x1000c0r1b0") is None

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from commtune.cluster.job_states import JobState
 from commtune.cluster.scheduler import PollBackoff, QueueSnapshot
 from commtune.cluster.slurm.answers import FIELD, RECORD, read_failed_nodes, read_queue
-from commtune.cluster.slurm.client import SlurmScheduler, asking_environment, id_lists, leader_of
+from commtune.cluster.slurm.client import (
+    SlurmScheduler,
+    _asking_environment,
+    _id_lists,
+    _leader_of,
+)
 from commtune.cluster.slurm.errors import SlurmError, SlurmFault, classify_error
 from commtune.errors import MissingComponent, UserError
 
@@ -168,7 +173,7 @@ def test_settings_of_the_user_are_left_out() -> None:
         "SLURM_CLUSTERS": "other",
         "LC_ALL": "de_DE",
     }
-    assert asking_environment(given_) == {
+    assert _asking_environment(given_) == {
         "PATH": "/bin",
         "SLURM_CONF": "/c",
         "LC_ALL": "C",
@@ -177,18 +182,18 @@ def test_settings_of_the_user_are_left_out() -> None:
 
 
 def test_ids_are_asked_for_once_and_in_lists_that_fit() -> None:
-    assert list(id_lists(["10_2", "10_1", "9+1", "9"])) == ["9,10"]
-    assert list(id_lists([])) == []
-    lists = list(id_lists(map(str, range(1_000_000, 1_050_000))))
+    assert list(_id_lists(["10_2", "10_1", "9+1", "9"])) == ["9,10"]
+    assert list(_id_lists([])) == []
+    lists = list(_id_lists(map(str, range(1_000_000, 1_050_000))))
     assert all(len(ids) < 131_072 for ids in lists)
     assert sum(len(ids.split(",")) for ids in lists) == 50_000
-    assert len(list(id_lists(map(str, range(1000))))) == 1
+    assert len(list(_id_lists(map(str, range(1000))))) == 1
 
 
 @pytest.mark.parametrize("text", ["", "x", "7;rm", "7_", "-1", "7_1_1", "７"])
 def test_what_is_no_job_id(text: str) -> None:
     with pytest.raises(UserError):
-        leader_of(text)
+        _leader_of(text)
 
 
 def test_failed_nodes() -> None:

@@ -20,10 +20,10 @@ from commtune.cluster.scheduler import (
     sum_node_hours,
 )
 from commtune.cluster.slurm.answers import read_accounts, read_queue
-from commtune.cluster.slurm.client import SlurmScheduler, leader_of
+from commtune.cluster.slurm.client import SlurmScheduler, _leader_of
 from commtune.cluster.slurm.errors import SlurmError, SlurmFault, classify_error
 from commtune.cluster.slurm.states import classify_reason
-from commtune.cluster.slurm.topology import position_from_address, read_topology
+from commtune.cluster.slurm.topology import _position_from_address, read_topology
 
 RECORDED = Path(__file__).parent / "recorded"
 EXPECTED = {**LIVING, **ENDED}
@@ -75,7 +75,7 @@ def check_queue(answer: QueueSnapshot, jobs: Mapping[str, str]) -> None:
 
 
 def check_accounts(records: tuple[AccountedJob, ...], jobs: Mapping[str, str]) -> None:
-    parts = {job: [r for r in records if leader_of(r.id) == job] for job in jobs.values()}
+    parts = {job: [r for r in records if _leader_of(r.id) == job] for job in jobs.values()}
     for name in ENDED.keys() & jobs.keys():
         states = {record.observed.state for record in parts[jobs[name]]}
         assert EXPECTED[name] in states, name
@@ -247,7 +247,7 @@ def test_where_nodes_stand(cluster: Cluster) -> None:
     job = cluster.submit(said, "--nodelist=n2")
     cluster.until(job, "COMPLETED")
     address, pattern = (cluster.folder / f"out-{job}").read_text().split()
-    assert position_from_address(address, pattern) == topology.positions["n2"]
+    assert _position_from_address(address, pattern) == topology.positions["n2"]
 
 
 @pytest.mark.component("slurm")

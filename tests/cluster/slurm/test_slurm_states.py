@@ -16,11 +16,11 @@ from commtune.cluster.job_states import (
     ObservedState,
     PendingReason,
     Policy,
+    _starts_again,
     may_follow,
-    starts_again,
     update_state,
 )
-from commtune.cluster.slurm.states import WORDS, classify_reason, read_state
+from commtune.cluster.slurm.states import _WORDS, classify_reason, read_state
 
 WORD_LISTS = Path(__file__).parent / "words"
 REASONS = [
@@ -43,16 +43,16 @@ def test_every_word_of_slurm_is_known_and_kept(word: str) -> None:
     sighting = read_state(word)
     assert sighting.state is not JobState.UNKNOWN
     assert sighting.word == word
-    assert word in WORDS
+    assert word in _WORDS
 
 
 def test_no_word_is_known_that_slurm_does_not_have() -> None:
-    assert set(WORDS) == {*PRINTED, *ONLY_JSON}
+    assert set(_WORDS) == {*PRINTED, *ONLY_JSON}
 
 
 @pytest.mark.parametrize("codes", CODES, ids=lambda codes: codes[0])
 def test_short_codes_mean_what_their_words_mean(codes: list[str]) -> None:
-    assert len({WORDS[code] for code in codes}) == 1
+    assert len({_WORDS[code] for code in codes}) == 1
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_who_cancelled_has_accounts() -> None:
 def test_any_text_can_be_read_and_is_kept(text: str, reason: str) -> None:
     sighting = read_state(text, reason=reason)
     assert sighting.word == text.strip()
-    if not set(text.split(",")) & set(WORDS) and "CANCELLED" not in text:
+    if not set(text.split(",")) & set(_WORDS) and "CANCELLED" not in text:
         words = {word.strip() for word in text.split(",")}
-        assert sighting.state is JobState.UNKNOWN or words & set(WORDS)
+        assert sighting.state is JobState.UNKNOWN or words & set(_WORDS)
 
 
 def test_every_reason_of_slurm_has_a_kind() -> None:
@@ -171,7 +171,7 @@ def test_the_transition_table(before: JobState, after: JobState) -> None:
         assert may_follow(before, after)
     elif after in waiting:
         assert not may_follow(before, after)
-        assert starts_again(before, after)
+        assert _starts_again(before, after)
     elif before in OVER:
         assert may_follow(before, after) == (before is after)
     elif before is JobState.COMPLETING:
@@ -241,7 +241,7 @@ def test_documented_words_are_the_words_there_are() -> None:
         if word.isupper() and (not code or code.isupper()):
             state = JobState(re.split(r"[;:,]", meaning)[0])
             documented |= {word: state} | ({code: state} if code else {})
-    assert documented == WORDS
+    assert documented == _WORDS
 
 
 def test_documented_policies_are_the_policies_there_are() -> None:

@@ -22,7 +22,7 @@ def record(name: str, arguments: list[str], environment: dict[str, str], folder:
     """Writes what a program prints into a file, without the folder's name."""
     done = subprocess.run(
         arguments,
-        env=client.asking_environment(environment),
+        env=client._asking_environment(environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
