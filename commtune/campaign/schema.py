@@ -26,7 +26,7 @@ PROTECTED_KEYS = ("protected_variables", "guard_variables")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def _campaign_name(name: str) -> str:
+def check_campaign_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise QuantityError(
             f"{quote_value(name)} can't name a campaign",
@@ -73,7 +73,7 @@ class CampaignFile(CustomizationDocument):
     """The whole file."""
 
     campaign: VersionOne
-    name: Annotated[str, AfterValidator(_campaign_name)]
+    name: Annotated[str, AfterValidator(check_campaign_name)]
     space: str
     mpi: str = "auto"
     benchmark: BenchmarkPart | None = None

@@ -48,7 +48,7 @@ def trace_command(
     emulate_nodes: EmulateOption = 0,
     json_output: JsonOption = False,
 ) -> None:
-    """What the library makes of settings: which it took, ignored or replaced. Times nothing."""
+    """Show which settings the library used, ignored or replaced; nothing is timed."""
     request = request_of(
         BenchOptions(
             op=op,

@@ -54,7 +54,7 @@ def best_command(
     db: DbOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """The best confirmed configuration for an operation and a message size."""
+    """Show the best confirmed configuration for an operation and a message size."""
     operation = operation_flag(op)
     filters = BestFilters(nodes, ranks, system, backend, campaign)
     if bytes_ is None:

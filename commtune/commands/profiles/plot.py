@@ -18,6 +18,6 @@ def plot_command(
     ] = None,
     db: DbOption = None,
 ) -> None:
-    """Draw default against tuned times of a campaign's confirmation."""
+    """Plot default and tuned times of a campaign's confirmation."""
     write_plot(campaign, output, db)
     print(f"wrote {output}")

@@ -22,6 +22,6 @@ def report_command(
     png: Annotated[Path | None, typer.Option("--png", help="folder for the pictures")] = None,
     db: DbOption = None,
 ) -> None:
-    """Write a campaign's answer, evidence and method as one page, and its pictures."""
+    """Write a report of a campaign: answer, evidence and method on one page, with figures."""
     for file in write_campaign_report(campaign, output, png, db):
         print(f"wrote {file}")

@@ -48,7 +48,7 @@ def verify_command(
         bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
     ] = False,
 ) -> None:
-    """Measure a profile again: exit code 0 holds, 10 weaker, 11 gone, 12 worse, 13 undecided."""
+    """Measure a profile again; the exit code says whether it holds."""
     time_s = seconds_flag("--time", time)
     reporter = make_reporter()
     with signals_interrupt():

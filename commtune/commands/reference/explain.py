@@ -257,7 +257,7 @@ def spaces_explain_command(
     ],
     json_output: JsonOption = False,
 ) -> None:
-    """What a variable does, its values, default, versions and dangers."""
+    """Explain a variable: what it does, values, default, versions, risks."""
     # A line of a script, `export NAME=VALUE`, is taken as well.
     name = name.strip().removeprefix("export ").partition("=")[0].strip()
     answer = look_up(name)

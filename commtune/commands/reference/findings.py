@@ -73,7 +73,7 @@ def findings_command(
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """What papers measured on described systems, for campaigns to see again."""
+    """List results that papers published for described systems, to be reproduced."""
     if system and system not in list_systems():
         raise UnknownName(
             f"no system is called {quote_value(system)}", hint=suggest(system, list_systems())

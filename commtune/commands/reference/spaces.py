@@ -122,7 +122,7 @@ def spaces_list_command(
     library: Annotated[str | None, typer.Argument(help="only those for this library")] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """The spaces that come with commtune."""
+    """List the spaces that come with commtune."""
     spaces = [load_space(name) for name in list_presets()]
     if library is not None:
         known = sorted({space.library for space in spaces})
@@ -143,7 +143,7 @@ def spaces_list_command(
 
 
 def spaces_show_command(name: str, json_output: JsonOption = False) -> None:
-    """Variables of a space, with values, conditions, dangers and sources."""
+    """Show the variables of a space: values, conditions, risks, sources."""
     space = load_space(name)
     if json_output:
         parameters = [_plain(parameter) for parameter in space.parameters]

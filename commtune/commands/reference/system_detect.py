@@ -198,6 +198,6 @@ def systems_detect_command(
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Which described system this machine is, and where it differs; exit code 4: none."""
+    """Find the description that matches this machine, and where it differs."""
     seen = inspect_machine(os.environ)
     detect_system(seen, descriptions or (), json_output=json_output, program=called_as())

@@ -45,7 +45,7 @@ def systems_new_command(
         str, typer.Option(help="Slurm's partition for campaigns [Slurm's default]")
     ] = "",
 ) -> None:
-    """Write a first description of this machine from what is seen here."""
+    """Write a first description of this machine from what is found here."""
     program = called_as()
     check_name(name)
     if name in list_systems():

@@ -106,7 +106,7 @@ def systems_reference_settings_command(
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Named sets of variables that sites, vendors and studies set or recommend."""
+    """List variables that sites, vendors and studies set or recommend."""
     found = _of(asked) if asked else list(all_reference_settings().values())
     if json_output:
         print(json.dumps([_plain(one) for one in found], indent=2))

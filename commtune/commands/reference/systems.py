@@ -208,7 +208,7 @@ def _disputes(system: System) -> Iterator[str]:
 
 
 def systems_list_command(json_output: JsonOption = False) -> None:
-    """The system descriptions that come with commtune."""
+    """List the system descriptions that come with commtune."""
     found = [load_system(name) for name in list_systems()]
     if json_output:
         print(json.dumps([{"name": s.name, "summary": s.summary} for s in found], indent=2))
@@ -219,7 +219,7 @@ def systems_list_command(json_output: JsonOption = False) -> None:
 
 
 def systems_show_command(name: str, json_output: JsonOption = False) -> None:
-    """What is known of a system, with sources, conflicts and what nobody says."""
+    """Show what is known about a system: sources, conflicts, gaps."""
     system = load_system(name)
     if json_output:
         nominal = system_nominal.nominal_data(fabric_of(system))

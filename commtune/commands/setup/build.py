@@ -55,7 +55,7 @@ def build_command(
     again: Annotated[bool, typer.Option("--again", help="build, even if it was before")] = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Build the benchmark, and say which backends are in it and why others are not."""
+    """Build the benchmark; say which backends it has, and why others are missing."""
     if gpu not in _GPUS:
         raise UserError(f"--gpu: {quote_value(gpu)} is not known here", hint=suggest(gpu, _GPUS))
     if arch and gpu == GpuKind.NONE:

@@ -8,13 +8,13 @@ from commtune.errors import NoAnswer
 
 
 def db_path_command(db: DbOption = None) -> None:
-    """Where the database is: a file for sqlite3, or a URL without its password."""
+    """Print where the database is."""
     url = database_url(db)
     print(sqlite_path(url) or shown_url(url))
 
 
 def db_upgrade_command(db: DbOption = None) -> None:
-    """Bring the database's schema to this version of commtune."""
+    """Upgrade the database's schema to this version of commtune."""
     from commtune.db.connection.engine import upgrade_database
 
     url = database_url(db)

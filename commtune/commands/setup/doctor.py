@@ -30,7 +30,7 @@ _UNCUT = 10_000
 
 
 def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None:
-    """What this machine has, what is missing, and the command that fixes it."""
+    """Check this machine: what is there, what is missing, and how to install it."""
     machine, mpi = describe_machine(), _default_mpi()
 
     def of_variables() -> Iterable[Check]:

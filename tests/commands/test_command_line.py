@@ -1,0 +1,54 @@
+"""The command line as a whole: its tables, its help, its completion."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from commtune import cli
+
+
+def declared() -> Iterator[tuple[str, cli._Lazy]]:
+    """Every command with its full name."""
+    for entries in cli._COMMANDS.values():
+        yield from entries.items()
+    for group, (_, _, entries) in cli._GROUPS.items():
+        yield from ((f"{group} {name}", lazy) for name, lazy in entries.items())
+
+
+@pytest.mark.parametrize(("name", "lazy"), [pytest.param(*one, id=one[0]) for one in declared()])
+def test_the_summary_is_the_first_line_of_the_docstring(name: str, lazy: cli._Lazy) -> None:
+    command = lazy.load(name.rpartition(" ")[2])
+    assert command.callback is not None
+    paragraph = (inspect.getdoc(command.callback) or "").partition("\n\n")[0]
+    assert " ".join(paragraph.split()) == lazy.summary
+
+
+@pytest.mark.parametrize("words", [[], ["tune"], ["spaces"], ["db", "path"]])
+def test_help_has_a_short_option_and_whole_summaries(words: list[str]) -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "commtune.cli", *words, "-h"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "-h, --help" in said
+    summaries = said.partition("Options:")[2].replace("allreduce, broadcast, ...", "")
+    assert "..." not in summaries
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_the_names_of_commands(
+    shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_COMMTUNE_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("COMP_WORDS", "commtune re")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "commtune re")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    said = subprocess.run(
+        [sys.executable, "-m", "commtune.cli"], capture_output=True, text=True, check=False
+    ).stdout
+    assert {"record", "rename", "report"} <= set(said.replace('"', " ").replace(":", " ").split())

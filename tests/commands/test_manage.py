@@ -1,0 +1,111 @@
+"""``commtune show``, ``profiles``, ``rename`` and ``delete``, on a real database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import database_values as given
+import pytest
+from sqlalchemy import text
+
+from commtune.commands.campaigns import manage
+from commtune.db.connection.engine import Database, open_database
+from commtune.db.locks import LockOwner
+from commtune.db.storage.store import Store
+from commtune.errors import CampaignLocked, UnknownName, UserError
+from commtune.model import JobStage, Outcome
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/commtune.db"
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    database = open_database(url)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def store(database: Database) -> Store:
+    """A store with two campaigns, each with a trial, a run and a profile."""
+    store = Store(database)
+    what = {"workload": given.request().workload.plain(), "space": {"name": "mpich-host"}}
+    for name in ("shm", "other"):
+        campaign_id = store.open_campaign(given.campaign(name, what=what)).id
+        store.add_trial(campaign_id, 1, given.TUNED, "user")
+        store.start_run(campaign_id, given.request(f"{name}-1"), "s1")
+        store.finish_run(campaign_id, given.result(f"{name}-1", outcome=Outcome.OK), "allreduce")
+        store.save_profiles(campaign_id, [given.profile("all-sizes")])
+    return store
+
+
+def names(store: Store) -> list[str]:
+    return sorted(campaign.name for campaign in store.campaigns())
+
+
+def test_a_campaign_and_a_profile_are_described(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert names(store) == ["other", "shm"]
+    manage.show_command("shm", url)
+    said = capsys.readouterr().out
+    assert said.startswith("shm: allreduce")
+    assert "shm/all-sizes" in said and "other/" not in said
+    manage.show_command("shm/all-sizes", url)
+    said = capsys.readouterr().out
+    for name, value in given.TUNED.items():
+        assert f"  {name}={value}" in said
+    assert "simultaneous" in said
+    manage.profiles_command(None, url)
+    said = capsys.readouterr().out
+    assert "shm/all-sizes" in said and "other/all-sizes" in said
+    with pytest.raises(UnknownName):
+        manage.show_command("nothing", url)
+
+
+def test_a_campaign_is_renamed(store: Store, url: str) -> None:
+    manage.rename_command("shm", "node7", url)
+    assert names(store) == ["node7", "other"]
+    for taken in ("other", "not a name"):
+        with pytest.raises(UserError):
+            manage.rename_command("node7", taken, url)
+    assert names(store) == ["node7", "other"]
+
+
+def test_deleting_takes_all_of_one_campaign_and_nothing_else(
+    store: Store, database: Database, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda question: "n" if "1 profile" in question else "y")
+    with pytest.raises(UserError, match="was not deleted"):
+        manage.delete_command("shm", db=url)
+    assert names(store) == ["other", "shm"]
+    manage.delete_command("shm", yes=True, db=url)
+    assert names(store) == ["other"]
+    assert [one.campaign for one in store.profiles()] == ["other"]
+    with database.read() as connection:
+        for table in ("runs", "trials", "profiles"):
+            assert connection.execute(text(f"SELECT COUNT(*) FROM {table}")).scalar() == 1
+        left = connection.execute(text("SELECT COUNT(*) FROM measurements")).scalar()
+        assert left == len(given.result("x").measurements)
+    with pytest.raises(UnknownName):
+        manage.delete_command("shm", yes=True, db=url)
+
+
+def test_what_somebody_works_on_stays(store: Store, url: str) -> None:
+    (campaign,) = [one for one in store.campaigns() if one.name == "shm"]
+    elsewhere = replace(LockOwner.current(), host="another")
+    store.lock(campaign.id, elsewhere)
+    with pytest.raises(CampaignLocked):
+        manage.delete_command("shm", yes=True, db=url)
+    with pytest.raises(CampaignLocked):
+        manage.rename_command("shm", "new", url)
+    store.unlock(campaign.id, elsewhere)
+    store.job_book(campaign.id).put_job(replace(given.job(), stage=JobStage.SUBMITTED))
+    with pytest.raises(UserError, match="jobs of it are not over"):
+        manage.delete_command("shm", yes=True, db=url)
+    assert names(store) == ["other", "shm"]
