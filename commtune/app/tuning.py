@@ -23,11 +23,10 @@ from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
 from commtune.wiring.control import controlled_campaign
 from commtune.wiring.fitting import cut_to_versions, fit_campaign
-from commtune.wiring.on_slurm import OnSlurm, follows_allocation, in_allocation
+from commtune.wiring.on_slurm import OnSlurm
 from commtune.wiring.programs import by_hand, find_named_mpi, prepare_benchmark
-from commtune.wiring.recognizing import system_hint
 from commtune.wiring.records import record_of, replayed_record, runs_folder, slurm_record
-from commtune.wiring.slurm import slurm_campaign
+from commtune.wiring.slurm import follows_allocation, in_allocation, slurm_campaign, system_hint
 from commtune.wiring.versions import begun_with
 
 #: What to look at where no run on Slurm works.

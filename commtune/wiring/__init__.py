@@ -18,7 +18,6 @@ from commtune.wiring.programs import (
     run_once,
     watch_variables,
 )
-from commtune.wiring.recognizing import system_hint
 from commtune.wiring.slurm import (
     cancel_campaign,
     example_script,
@@ -27,6 +26,7 @@ from commtune.wiring.slurm import (
     slurm_campaign,
     steps_on_slurm,
     submit_campaign,
+    system_hint,
     test_script,
 )
 from commtune.wiring.versions import begun_with, versions_again

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -16,7 +15,6 @@ from typing import Any
 from commtune.campaign.file import CampaignSpec
 from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
 from commtune.cluster.jobs.allocation_chain import (
-    AFTER_VARIABLE,
     KEY_VARIABLE,
     AllocationChain,
     AllocationScript,
@@ -400,31 +398,3 @@ def _describe_site(spec: CampaignSpec) -> Site:
             f"to measure on this machine instead, leave {keys} out of the campaign file",
             transient=error.transient,
         ) from error
-
-
-def follows_allocation() -> bool:
-    """Whether we were started by a job that waited for another allocation of the campaign."""
-    return bool(os.environ.get(AFTER_VARIABLE))
-
-
-@contextmanager
-def in_allocation(
-    on: OnSlurm, book: JobBook, database: str, finish: Callable[[], None]
-) -> Iterator[Steps]:
-    """Steps of this allocation; with the next one asked for in time, and both put down.
-
-    Args:
-        finish: puts down that the campaign came to its end.
-    """
-    if on.allocation is None or not on.key:
-        yield on.steps(None)
-        return
-    chain = on.chain(book, database)
-    chain.began(on.key, on.allocation, os.environ.get(AFTER_VARIABLE, ""))
-    try:
-        yield on.steps(chain)
-    finally:
-        chain.ended(on.key, on.allocation)
-    # In this order: if we are killed in between, the next one does what is left to do.
-    finish()
-    chain.take_back(on.key)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from commtune.campaign.file import CampaignSpec
+from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.jobs.cancellation import Cancelled, cancel_all
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
+from commtune.cluster.machine.inventory import collect_clues
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
 from commtune.db.connection.engine import Database
@@ -23,14 +26,15 @@ from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, UserError
 from commtune.kernels.programs import watching_program
 from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
+from commtune.systems import list_systems, load_system
+from commtune.systems.detection.recognition import recognize_system, surest_matches
+from commtune.tuner.ports import JobBook
 from commtune.wiring.on_slurm import OnSlurm, on_slurm
 from commtune.wiring.programs import program_for
 from commtune.wiring.records import runs_folder, slurm_record
 
 #: How far the clocks of a cluster's machines may differ, seconds.
 _CLOCKS_S = 60.0
-
-
 #: Seconds that Slurm may take to answer where the answer is nice to have.
 _ANSWER_S = 10.0
 
@@ -112,6 +116,34 @@ def _is_on(host: str, nodes: str) -> bool:
     return host.partition(".")[0] in {node.partition(".")[0] for node in expand_hosts(nodes)}
 
 
+def follows_allocation() -> bool:
+    """Whether we were started by a job that waited for another allocation of the campaign."""
+    return bool(os.environ.get(AFTER_VARIABLE))
+
+
+@contextmanager
+def in_allocation(
+    on: OnSlurm, book: JobBook, database: str, finish: Callable[[], None]
+) -> Iterator[Steps]:
+    """Steps of this allocation; with the next one asked for in time, and both put down.
+
+    Args:
+        finish: puts down that the campaign came to its end.
+    """
+    if on.allocation is None or not on.key:
+        yield on.steps(None)
+        return
+    chain = on.chain(book, database)
+    chain.began(on.key, on.allocation, os.environ.get(AFTER_VARIABLE, ""))
+    try:
+        yield on.steps(chain)
+    finally:
+        chain.ended(on.key, on.allocation)
+    # In this order: if we are killed in between, the next one does what is left to do.
+    finish()
+    chain.take_back(on.key)
+
+
 def example_script(on: OnSlurm, db: str | None, *, block: bool) -> str:
     """The script that would be submitted: of an allocation, or of the job of one block."""
     return on.example_block() if block else on.allocation_script(database_url(db)).render("0" * 16)
@@ -143,3 +175,18 @@ def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
     """Jobs as Slurm describes them now, by their keys; nothing where it can't be asked."""
     scheduler = SlurmScheduler(clean_environment(os.environ), timeout_s=_ANSWER_S)
     return refresh_jobs(jobs, scheduler)
+
+
+def system_hint(on: OnSlurm) -> str:
+    """That a description of this system comes with commtune; empty where the campaign names one.
+
+    Empty as well in a job of ``commtune submit``, which said it, and where several would fit.
+    """
+    if on.spec.system is not None or on.key:
+        return ""
+    known = [load_system(name) for name in list_systems()]
+    found = surest_matches(recognize_system(collect_clues(os.environ, on.site.name), known))
+    if len(found) != 1 or found[0].system.retired:
+        return ""
+    name, why = found[0].system.name, found[0].by[0]
+    return f"note: this is {name} ({why}); 'system: {name}' makes jobs ask for what fits it"

@@ -40,7 +40,7 @@ class FailedNodes:
         for node in nodes:
             known.setdefault(node, set()).add(job)
         self._noted = known
-        self.say(f"job {job} lost a node ({', '.join(sorted(nodes))}): its runs are made again")
+        self.say(f"job {job} lost a node ({', '.join(sorted(nodes))}): its runs are re-run")
         for node in sorted(set(nodes) - set(excluded)):
             if len(known[node]) > _MOST:
                 jobs = ", ".join(sorted(known[node]))

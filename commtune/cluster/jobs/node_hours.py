@@ -24,7 +24,7 @@ _ROUNDED_S = 1.0
 
 @dataclass(frozen=True)
 class _Open:
-    """A job that landed, and that the accounts have yet to tell of.
+    """A job that is over, and that the accounts have yet to tell of.
 
     Attributes:
         least_s: seconds that it had its nodes at least, by its own files.
@@ -89,7 +89,7 @@ class NodeHourAccount:
             self._open[job.number] = _Open(tracked.job, least_s)
 
     def settle(self, *, at_once: bool = False) -> None:
-        """Asks the accounts about jobs that landed, all in one call and not often."""
+        """Asks the accounts about jobs that are over, all in one call and not often."""
         if not self._open:
             return
         if not at_once and self.clock() < self._next_at:

@@ -95,4 +95,4 @@ class StopPolicy:
             self.failed_nodes.add_failure(number, failed)
             return
         # To leave out all of them would soon leave none.
-        self.say(f"job {number} lost a node, which is up again: its runs are made again")
+        self.say(f"job {number} lost a node, which is up again: its runs are re-run")

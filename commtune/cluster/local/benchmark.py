@@ -157,7 +157,7 @@ class LocalBenchmark:
         return replace(completed, timed_out=True) if over else completed
 
     def _refuse_unguarded(self, variables: Mapping[str, str]) -> None:
-        """Campaigns are cut by guards; what is asked for by hand, or on other nodes, is not."""
+        """Spaces are cut by protected variables; what is asked for by hand is not."""
         for name in PROTECTED_NAMES:
             kept = self.environment.get(name)
             if kept is not None and variables.get(name, kept) != kept:

@@ -118,8 +118,8 @@ def base_environment(
 
     Args:
         inherited: the controller's environment; only ``BASE_NAMES``, ``DEVICE_NAMES``,
-            ``LAUNCHER_NAMES`` and guards are taken from it.
-        guards: names of further variables that pass unchanged where they are set.
+            ``LAUNCHER_NAMES`` and protected variables are taken from it.
+        guards: names of further protected variables that pass unchanged where they are set.
     """
     names = (*_BASE_NAMES, *_DEVICE_NAMES, *LAUNCHER_NAMES, *PROTECTED_NAMES, *guards)
     environment = {name: inherited[name] for name in names if name in inherited}

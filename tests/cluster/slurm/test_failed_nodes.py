@@ -20,7 +20,7 @@ def test_one_job_counts_once_and_is_said_once(file: Path) -> None:
     nodes.add_failure("7", ["n2", "n1"])
     nodes.add_failure("7", ["n1"])
     FailedNodes(file, said.append).add_failure("7", ["n2"])
-    assert said == ["job 7 lost a node (n1, n2): its runs are made again"]
+    assert said == ["job 7 lost a node (n1, n2): its runs are re-run"]
     assert nodes.excluded == ()
 
 
@@ -30,11 +30,11 @@ def test_a_node_that_failed_in_two_jobs_is_left_out_and_said(file: Path) -> None
     later = FailedNodes(file, said.append)
     later.add_failure("8", ["n2"])
     assert said[1:] == [
-        "job 8 lost a node (n2): its runs are made again",
+        "job 8 lost a node (n2): its runs are re-run",
         "node n2 failed in 2 jobs (7, 8) and is left out from now on",
     ]
     later.add_failure("9", ["n2", "n3"])
-    assert said[3:] == ["job 9 lost a node (n2, n3): its runs are made again"]
+    assert said[3:] == ["job 9 lost a node (n2, n3): its runs are re-run"]
     assert later.excluded == FailedNodes(file, said.append).excluded == ("n2",)
 
 

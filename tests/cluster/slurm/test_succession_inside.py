@@ -48,7 +48,7 @@ def test_a_node_that_the_one_before_lost_is_noted_once(chain: Chain, is_closed: 
     for _ in range(2):
         chain.controller().began(flight.job.key, chain.allocation(flight), before.job.number)
     lost = chain.allocation(before).nodes[0]
-    assert chain.said == [f"job 1001 lost a node ({lost}): its runs are made again"]
+    assert chain.said == [f"job 1001 lost a node ({lost}): its runs are re-run"]
 
 
 def test_a_node_that_is_back_is_not_blamed(chain: Chain) -> None:

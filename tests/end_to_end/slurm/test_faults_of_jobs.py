@@ -68,7 +68,7 @@ def test_a_node_dies_twice_and_is_left_out(campaign: OnSlurm) -> None:
             cluster.restore_node("n2")
         err = tuning.ended()
     first, second = lost
-    assert f"job {first} lost a node (n2): its runs are made again\n" in err
+    assert f"job {first} lost a node (n2): its runs are re-run\n" in err
     assert f"node n2 failed in 2 jobs ({first}, {second}) and is left out from now on\n" in err
     campaign.check_whole()
     assert set(campaign.outcomes()) == {"ok", "node-failure"}
