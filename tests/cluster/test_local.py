@@ -122,6 +122,12 @@ def measured(size: int, wrong: int = 0) -> Measurement:
             "line 2: not JSON; b; c",
         ),
         (Records(), completed(), Outcome.TRUNCATED, "the record file has no footer"),
+        (  # by its words: launchers end with statuses of their own
+            Records(),
+            completed(1, "commtune-bench: waived: 3 ranks on a node that has 2 GPUs\n"),
+            Outcome.MISSING_PROGRAM,
+            "waived: 3 ranks on a node that has 2 GPUs",
+        ),
     ],
 )
 def test_how_a_run_ended(

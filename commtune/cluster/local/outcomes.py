@@ -18,7 +18,8 @@ from commtune.tuner.ports import Records
 WRONG_RESULT = 3
 #: How it says that ranks came up otherwise than they were asked for. Its exit status is 4 then,
 #: but the launcher's is that of the ranks which it ended for it.
-_WRONG_WORLD = re.compile(r"commtune-bench: (asked for were .*)")
+#: Likewise that this machine can't do what was asked for, with status 5.
+_NO_FAULT_OF_SETTINGS = re.compile(r"commtune-bench: ((?:asked for were|waived:) .*)")
 #: What coreutils' timeout answers: the time was over; it had to kill.
 OVER_TIME = (124, 137)
 #: Launchers turn a rank's death by signal into words, each its own.
@@ -52,8 +53,8 @@ def judge_run(
 
 
 def _judge_world(found: Records, completed: process.Completed) -> tuple[Outcome, str] | None:
-    """Ranks that came up otherwise than asked for: no configuration can help it."""
-    if completed.exit_code and (said := _WRONG_WORLD.search(completed.output)):
+    """Ranks came up otherwise than asked for, or the machine can't: no configuration helps it."""
+    if completed.exit_code and (said := _NO_FAULT_OF_SETTINGS.search(completed.output)):
         return Outcome.MISSING_PROGRAM, said[1]
     return (Outcome.MISSING_PROGRAM, found.mismatch) if found.mismatch else None
 

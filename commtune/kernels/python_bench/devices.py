@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from commtune.kernels.python_bench.faults import UsageFault
+from commtune.kernels.python_bench.faults import UsageFault, Waived
 from commtune.kernels.python_bench.libraries import communication_libraries
 from commtune.kernels.python_bench.world import launched_local_rank, launched_local_ranks
 
@@ -112,17 +112,18 @@ def choose_gpu(local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:
     """The GPU of a place on this node, used from now on.
 
     Raises:
-        UsageFault: there is no CuPy, no GPU, there are fewer than ranks, or it can't be used.
+        Waived: there is no CuPy, no GPU, or there are fewer than ranks.
+        UsageFault: it can't be used.
     """
     try:
         cupy = importlib.import_module("cupy")
         devices = cupy.cuda.runtime.getDeviceCount()
     except ImportError as error:
-        raise UsageFault(
+        raise Waived(
             "--backend python-device needs CuPy: python -m pip install cupy-cuda13x"
         ) from error
     except Exception as error:  # CuPy's own kinds of errors are known only where it is
-        raise UsageFault(f"--backend python-device: no GPU: {error}") from error
+        raise Waived(f"--backend python-device: no GPU: {error}") from error
     index = place_among(devices, local_rank, local_ranks, shares=shares)
     try:
         cupy.cuda.Device(index).use()
@@ -141,13 +142,13 @@ def place_among(devices: int, local_rank: int, local_ranks: int, *, shares: bool
         local_ranks: how many ranks the node has; 0 where that isn't known.
 
     Raises:
-        UsageFault: there are fewer GPUs than ranks.
+        Waived: there are fewer GPUs than ranks.
     """
     if shares:
         return local_rank % devices
     ranks = max(local_ranks, local_rank + 1)
     if 1 < devices < ranks:
-        raise UsageFault(
+        raise Waived(
             f"{ranks} ranks on a node that has {devices} GPUs: each rank needs one of its own; "
             "start no more ranks a node than it has GPUs"
         )

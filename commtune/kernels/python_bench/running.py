@@ -26,10 +26,11 @@ from commtune.kernels.python_bench.devices import (
 from commtune.kernels.python_bench.faults import (
     FAILURE,
     OK,
-    USAGE,
+    WAIVED,
     WRONG_RESULT,
     WRONG_WORLD,
     UsageFault,
+    Waived,
 )
 from commtune.kernels.python_bench.measuring import Measurer
 from commtune.kernels.python_bench.messages import MessagePattern
@@ -71,7 +72,7 @@ def run_benchmark(
     try:
         world = World(options.libmpi)
     except UsageFault as fault:
-        return exit_of_all(USAGE, str(fault), speak=speaks_for_all())
+        return exit_of_all(fault.status, str(fault), speak=speaks_for_all())
     if options.expect_ranks not in (0, world.size):
         world.mpi.Finalize()
         return exit_of_all(
@@ -83,7 +84,7 @@ def run_benchmark(
             _measured_run(options, arguments, world, gpu, began, load_pattern)
         )
     except UsageFault as fault:
-        status = exit_of_all(USAGE, str(fault), speak=world.is_first)
+        status = exit_of_all(fault.status, str(fault), speak=world.is_first)
         world.mpi.Finalize()
         return status
     except Exception as error:
@@ -195,16 +196,17 @@ def _together(world: World, make: Callable[[], _Made]) -> _Made:
     """What ``make`` gives on every rank; a fault of one of them is the fault of all.
 
     Raises:
-        UsageFault: with the words of the first rank that failed.
+        UsageFault, Waived: with the words of the first rank that failed.
     """
-    made, words = None, ""
+    made, failed = None, (OK, "")
     try:
         made = make()
     except UsageFault as fault:
-        words = str(fault)
-    first = world.from_first(next((w for w in world.gather(words) if w), ""))
-    if made is None or first:
-        raise UsageFault(first or words)
+        failed = (fault.status, str(fault))
+    first = world.from_first(next((f for f in world.gather(failed) if f[1]), (OK, "")))
+    status, words = first if first[1] else failed
+    if made is None or words:
+        raise Waived(words) if status == WAIVED else UsageFault(words)
     return made
 
 

@@ -11,19 +11,30 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The command line asks for something that doesn't exist; the message says what does.
-class UsageError : public Error {
- public:
-  using Error::Error;
-};
-
 /// Exit statuses of the executable; part of the contract.
 enum ExitStatus : int {
   kExitOk = 0,
   kExitFailure = 1,
   kExitUsage = 2,
   kExitWrongResult = 3,
-  kExitWrongWorld = 4
+  kExitWrongWorld = 4,
+  kExitWaived = 5
+};
+
+/// The command line asks for something that doesn't exist; the message says what does.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+
+  virtual ExitStatus status() const { return kExitUsage; }
+};
+
+/// What was asked for makes sense, and this machine or this executable can't do it.
+class Waived final : public UsageError {
+ public:
+  explicit Waived(const std::string& why) : UsageError("waived: " + why) {}
+
+  ExitStatus status() const override { return kExitWaived; }
 };
 
 }  // namespace commtune

@@ -99,7 +99,7 @@ int run_under_mpi(const CommandLine& line, const std::vector<std::string>& argum
     if (has_aggressors(line.options)) return run_beside(line.options, arguments, world, clock);
     return run_alone(line.options, arguments, world, clock);
   } catch (const UsageError& error) {
-    return exit_of_all(kExitUsage, error.what(), world.is_first());
+    return exit_of_all(error.status(), error.what(), world.is_first());
   } catch (const std::exception& error) {
     // The other ranks may be waiting for this one for ever: all have to go.
     std::fprintf(stderr, "commtune-bench: rank %d: %s\n", world.rank(), error.what());
@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
     }
     return commtune::run_under_mpi(line, arguments, &argc, &argv, clock);
   } catch (const commtune::UsageError& error) {
-    return commtune::exit_of_all(commtune::kExitUsage, error.what(), commtune::speaks_for_all());
+    return commtune::exit_of_all(error.status(), error.what(), commtune::speaks_for_all());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "commtune-bench: %s\n", error.what());
     return commtune::kExitFailure;

@@ -111,7 +111,8 @@ struct ThreePlaces {
             world(),
             {0},
             plan_of(Operation::allreduce, DataType::float32, 8, 1),
-            Options{},
+            Reduction::sum,
+            Shape{},
             Part::whole,
             {place(0), place(8), place(16)}};
 
@@ -125,7 +126,7 @@ Tape striped(Tape& tape, const Backends& backends, Part part = Part::whole, int 
   options.shape.group_size = 2;
   std::array<std::byte, 64> memory{};
   const Plan plan = plan_of(Operation::striping, DataType::float32, 32, 4, options.shape);
-  Work work{backends, world(), {0, 0, 1, 1}, plan, options, part, {{memory.data(), memory.data()}}};
+  Work work{backends, world(), {0, 0, 1, 1}, plan, options.reduction, options.shape, part, {{memory.data(), memory.data()}}};
   tape_of_barriers() = &tape;
   work.one_by_one(times);
   tape_of_barriers() = nullptr;

@@ -129,7 +129,8 @@ def test_what_is_wrong_is_said(run_python: RunPython, arguments: list[str], word
     completed = run_python(*arguments).completed
     if "needs CuPy" in words and "no GPU" in completed.output:
         return  # CuPy is there, and no GPU
-    assert completed.exit_code == 2
+    # What this machine lacks is waived, and no mistake of the arguments.
+    assert completed.exit_code == (5 if words == "needs CuPy" else 2)
     assert words in completed.output
     assert completed.output.count("commtune-bench:") == 1
     assert "Traceback" not in completed.output

@@ -9,7 +9,7 @@
 #include "backends/backend.h"
 #include "build_info.h"
 #include "cli/option_checks.h"
-#include "cli/usage.h"
+#include "cli/words.h"
 #include "error.h"
 
 namespace commtune {
@@ -52,62 +52,18 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
   return sizes;
 }
 
-bool parse_check(const std::string& text) {
-  if (text != "full" && text != "none") {
-    throw UsageError("--check: '" + text + "' is neither full nor none");
-  }
-  return text == "full";
-}
-
-Mode parse_mode(const std::string& text) {
-  if (text == "measure") return Mode::measure;
-  if (text == "trace") return Mode::trace;
-  if (text == "aggress") return Mode::aggress;
-  throw UsageError("--mode: '" + text + "' is neither measure nor trace nor aggress");
-}
-
-Timing parse_timing(const std::string& text) {
-  if (text == "blocking") return Timing::blocking;
-  if (text == "batched") return Timing::batched;
-  throw UsageError("--timing: '" + text + "' is neither blocking nor batched");
-}
-
-Timer parse_timer(const std::string& text) {
-  if (text == "wall") return Timer::wall;
-  if (text == "device") return Timer::device;
-  throw UsageError("--timer: '" + text + "' is neither wall nor device");
-}
-
-Waiting parse_waiting(const std::string& text) {
-  if (text == "stream") return Waiting::stream;
-  if (text == "poll") return Waiting::poll;
-  throw UsageError("--wait: '" + text + "' is neither stream nor poll");
-}
-
-Allocator parse_allocator(const std::string& text) {
-  if (text == "runtime") return Allocator::runtime;
-  if (text == "library") return Allocator::library;
-  throw UsageError("--allocator: '" + text + "' is neither runtime nor library");
-}
-
-bool parse_yes(const std::string& option, const std::string& text) {
-  if (text != "yes" && text != "no") {
-    throw UsageError(option + ": '" + text + "' is neither yes nor no");
-  }
-  return text == "yes";
-}
-
-Bind parse_bind(const std::string& text) {
-  if (text == "none") return Bind::none;
-  if (text == "gpu") return Bind::gpu;
-  throw UsageError("--bind: '" + text + "' is neither none nor gpu");
-}
-
-End parse_end(const std::string& text) {
-  if (text == "clean") return End::clean;
-  if (text == "quick") return End::quick;
-  throw UsageError("--end: '" + text + "' is neither clean nor quick");
-}
+constexpr Words<bool, 2> kYesOrNo{{{{true, "yes"}, {false, "no"}}}};
+constexpr Words<bool, 2> kChecks{{{{true, "full"}, {false, "none"}}}};
+constexpr Words<Mode, 3> kModes{
+    {{{Mode::measure, "measure"}, {Mode::trace, "trace"}, {Mode::aggress, "aggress"}}}};
+constexpr Words<Timing, 2> kTimings{
+    {{{Timing::blocking, "blocking"}, {Timing::batched, "batched"}}}};
+constexpr Words<Timer, 2> kTimers{{{{Timer::wall, "wall"}, {Timer::device, "device"}}}};
+constexpr Words<Waiting, 2> kWaitings{{{{Waiting::stream, "stream"}, {Waiting::poll, "poll"}}}};
+constexpr Words<Allocator, 2> kAllocators{
+    {{{Allocator::runtime, "runtime"}, {Allocator::library, "library"}}}};
+constexpr Words<Bind, 2> kBinds{{{{Bind::none, "none"}, {Bind::gpu, "gpu"}}}};
+constexpr Words<End, 2> kEnds{{{{End::clean, "clean"}, {End::quick, "quick"}}}};
 
 std::vector<Operation> parse_operations(const std::string& text) {
   std::vector<Operation> operations;
@@ -136,8 +92,12 @@ constexpr int kBatched = 20;
 /// beside a run, or only by themselves.
 enum class For : unsigned char { all, operations, aggressor, aggress };
 
+/// @param value the word for it in the help
+/// @param help lines end in a newline, but for the last
 struct Option {
   const char* name;
+  const char* value;
+  const char* help;
   Setter set;
   For what = For::all;
 };
@@ -146,88 +106,185 @@ using Name = const std::string&;
 using Value = const std::string&;
 
 constexpr std::array<Option, 46> kOptions{{
-    {"--op", [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
-    {"--then", [](Options& o, Name, Value v) { o.then = parse_operations(v); }, For::operations},
-    {"--backend", [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
-    {"--inside", [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
-    {"--between", [](Options& o, Name, Value v) { o.between = v; }, For::operations},
-    {"--assemble", [](Options& o, Name, Value v) { o.assemble = v; }, For::operations},
-    {"--timing", [](Options& o, Name, Value v) { o.timing = parse_timing(v); }, For::operations},
-    {"--timer", [](Options& o, Name, Value v) { o.timer = parse_timer(v); }, For::operations},
-    {"--wait", [](Options& o, Name, Value v) { o.backend_options.waiting = parse_waiting(v); },
+    {"--op", "OPERATION",
+     "between rank 0 and the last: ping-pong, bidirectional, stream;\n"
+     "of all: allreduce, reduce, broadcast, allgather, reduce-scatter,\n"
+     "alltoall, ring, incast, one-to-many, self;\n"
+     "of groups: rail, asymmetric, symmetric, striping;\n"
+     "others: pairs (one rank to one other, all pairs in turn), matrix",
+     [](Options& o, Name, Value v) { o.operation = parse_operation(v); }, For::operations},
+    {"--then", "OP[,OP...]",
+     "measure these at all sizes afterwards, in the same processes and with the\n"
+     "same communicators; their records name them. Not those of groups, stream,\n"
+     "pairs, matrix",
+     [](Options& o, Name, Value v) { o.then = parse_operations(v); }, For::operations},
+    {"--backend", "NAME",
+     "mpi-host (default); with GPUs: xccl, mpi-device, mpi-staged, ipc-put,\n"
+     "ipc-get. 'commtune-bench --backends' lists those of this executable",
+     [](Options& o, Name, Value v) { o.backend = v; }, For::operations},
+    {"--sizes", "B[,B...]", "message sizes in bytes, one element to 1073741824, each once",
+     [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
+    {"--dtype", "TYPE", "float32 (default), float64, int32 or uint8",
+     [](Options& o, Name, Value v) { o.type = parse_data_type(v); }, For::operations},
+    {"--reduction", "WHAT", "sum (default) or max",
+     [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); }, For::operations},
+    {"--inside", "NAME", "of matrix and striping: backend of messages inside nodes",
+     [](Options& o, Name, Value v) { o.inside = v; }, For::operations},
+    {"--between", "NAME", "likewise of messages between nodes",
+     [](Options& o, Name, Value v) { o.between = v; }, For::operations},
+    {"--assemble", "NAME", "of striping: backend of its last part (that of --inside)",
+     [](Options& o, Name, Value v) { o.assemble = v; }, For::operations},
+    {"--timing", "HOW",
+     "blocking (default): each operation is waited for; batched: so many are\n"
+     "enqueued on the device, then waited for together",
+     [](Options& o, Name n, Value v) { o.timing = kTimings.parse(n, v); }, For::operations},
+    {"--timer", "CLOCK", "wall (default), or device: events on the device",
+     [](Options& o, Name n, Value v) { o.timer = kTimers.parse(n, v); }, For::operations},
+    {"--wait", "HOW",
+     "stream (default): in a call of the GPU's runtime; poll: ask the stream and\n"
+     "the library in turn, as nccl-tests does",
+     [](Options& o, Name n, Value v) { o.backend_options.waiting = kWaitings.parse(n, v); },
      For::operations},
-    {"--allocator",
-     [](Options& o, Name, Value v) { o.backend_options.allocator = parse_allocator(v); },
+    {"--allocator", "WITH",
+     "runtime (default): buffers are allocated with the GPU's runtime; library: with\n"
+     "NCCL or RCCL, which can register them then, as nccl-tests does. xccl only",
+     [](Options& o, Name n, Value v) { o.backend_options.allocator = kAllocators.parse(n, v); },
      For::operations},
-    {"--graph", [](Options& o, Name n, Value v) { o.graph = parse_yes(n, v); }, For::operations},
-    {"--operations", [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); },
+    {"--graph", "yes|no",
+     "with --timing batched: the batch is recorded once as a graph of the GPU's\n"
+     "runtime, and a sample is one launch of it. xccl only (no)",
+     [](Options& o, Name n, Value v) { o.graph = kYesOrNo.parse(n, v); }, For::operations},
+    {"--operations", "N",
+     "in one sample: with --timing batched 20; with blocking as many as it takes\n"
+     "to be timed well, if none are named",
+     [](Options& o, Name n, Value v) { o.operations = parse_count(n, v, 1); }, For::operations},
+    {"--window", "N", "of stream: messages under way (64)",
+     [](Options& o, Name n, Value v) { o.shape.window = parse_count(n, v, 1); }, For::operations},
+    {"--group-size", "N",
+     "of rail, asymmetric, symmetric, striping: ranks of a group, as a rule of a\n"
+     "node (1)",
+     [](Options& o, Name n, Value v) { o.shape.group_size = parse_count(n, v, 1); },
      For::operations},
-    {"--window", [](Options& o, Name n, Value v) { o.shape.window = parse_count(n, v, 1); },
-     For::operations},
-    {"--group-size", [](Options& o, Name n, Value v) { o.shape.group_size = parse_count(n, v, 1); },
-     For::operations},
-    {"--active", [](Options& o, Name n, Value v) { o.shape.active = parse_count(n, v, 1); },
-     For::operations},
-    {"--direction", [](Options& o, Name, Value v) { o.shape.direction = parse_direction(v); },
-     For::operations},
-    {"--matrix", [](Options& o, Name, Value v) { o.matrix = v; }, For::operations},
-    {"--bind", [](Options& o, Name, Value v) { o.bind = parse_bind(v); }, For::operations},
-    {"--rotate", [](Options& o, Name n, Value v) { o.rotate = parse_yes(n, v); }, For::operations},
-    {"--share-gpus", [](Options& o, Name n, Value v) { o.shares_gpus = parse_yes(n, v); },
-     For::operations},
-    {"--sizes", [](Options& o, Name, Value v) { o.sizes = parse_sizes(v); }, For::operations},
-    {"--dtype", [](Options& o, Name, Value v) { o.type = parse_data_type(v); }, For::operations},
-    {"--reduction", [](Options& o, Name, Value v) { o.reduction = parse_reduction(v); },
-     For::operations},
-    {"--records", [](Options& o, Name, Value v) { o.records = v; }},
-    {"--run-id", [](Options& o, Name, Value v) { o.run_id = v; }},
-    {"--env-names", [](Options& o, Name, Value v) { o.env_names = parse_names(v); }},
-    {"--expect-ranks", [](Options& o, Name n, Value v) { o.expect_ranks = parse_count(n, v, 1); }},
-    {"--mode", [](Options& o, Name, Value v) { o.mode = parse_mode(v); }},
-    {"--controls", [](Options& o, Name, Value v) { o.controls = parse_names(v); }, For::operations},
-    {"--warmup", [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); },
-     For::operations},
-    {"--min-samples",
+    {"--active", "N", "of rail, asymmetric, symmetric: ranks of a group that send (1)",
+     [](Options& o, Name n, Value v) { o.shape.active = parse_count(n, v, 1); }, For::operations},
+    {"--direction", "WAY",
+     "of these: outbound (default: from the first group), bidirectional,\n"
+     "omnidirectional",
+     [](Options& o, Name, Value v) { o.shape.direction = parse_direction(v); }, For::operations},
+    {"--matrix", "FILE",
+     "of matrix: lines \"FROM TO BYTES\"; they are scaled so that the largest\n"
+     "message has the size asked for",
+     [](Options& o, Name, Value v) { o.matrix = v; }, For::operations},
+    {"--bind", "WHERE", "none (default), or gpu: run on the CPUs near this rank's GPU",
+     [](Options& o, Name n, Value v) { o.bind = kBinds.parse(n, v); }, For::operations},
+    {"--rotate", "yes|no",
+     "do each operation at another of up to 64 places of the buffers, as\n"
+     "nccl-tests does, so that caches hold less of its data (no)",
+     [](Options& o, Name n, Value v) { o.rotate = kYesOrNo.parse(n, v); }, For::operations},
+    {"--share-gpus", "yes|no", "let several ranks use one GPU, for tests (no)",
+     [](Options& o, Name n, Value v) { o.shares_gpus = kYesOrNo.parse(n, v); }, For::operations},
+    {"--records", "FILE", "where records go; without it to standard output",
+     [](Options& o, Name, Value v) { o.records = v; }},
+    {"--run-id", "ID", "copied into the header", [](Options& o, Name, Value v) { o.run_id = v; }},
+    {"--env-names", "A[,B]", "variables whose values each rank reports in the header",
+     [](Options& o, Name, Value v) { o.env_names = parse_names(v); }},
+    {"--expect-ranks", "N", "do nothing unless so many ranks came up together (any number)",
+     [](Options& o, Name n, Value v) { o.expect_ranks = parse_count(n, v, 1); }},
+    {"--mode", "MODE",
+     "measure (default), or trace: time nothing, do the operation at each size,\n"
+     "and write a digest of sums that depends on the order of summation",
+     [](Options& o, Name n, Value v) { o.mode = kModes.parse(n, v); }},
+    {"--controls", "A[,B]",
+     "with --mode trace: control variables (MPI_T) whose values each rank reports",
+     [](Options& o, Name, Value v) { o.controls = parse_names(v); }, For::operations},
+    {"--warmup", "N", "operations dropped before the first sample, beside the first call (5)",
+     [](Options& o, Name n, Value v) { o.limits.warmup = parse_count(n, v, 0); }, For::operations},
+    {"--min-samples", "N", "fewest samples a size (10)",
      [](Options& o, Name n, Value v) { o.limits.min_samples = parse_count(n, v, 1); },
      For::operations},
-    {"--max-samples",
+    {"--max-samples", "N", "most samples a size (200)",
      [](Options& o, Name n, Value v) { o.limits.max_samples = parse_count(n, v, 1); },
      For::operations},
-    {"--relative-ci",
+    {"--relative-ci", "X",
+     "stop when the 95 % confidence interval of the median is narrower than\n"
+     "this share of it (0.01)",
      [](Options& o, Name n, Value v) { o.limits.relative_ci = parse_number(n, v, 0.0, 1.0); },
      For::operations},
-    {"--time-cap",
+    {"--time-cap", "SECONDS", "stop after this time once there are enough samples (0.05)",
      [](Options& o, Name n, Value v) { o.limits.time_cap_s = parse_number(n, v, 1e-6, 1e5); },
      For::operations},
-    {"--seed",
+    {"--seed", "N", "of the data pattern (1)",
      [](Options& o, Name n, Value v) {
        o.seed = parse_number<std::uint64_t>(n, v, 0, std::numeric_limits<std::int64_t>::max());
      },
      For::operations},
-    {"--check", [](Options& o, Name, Value v) { o.check = parse_check(v); }, For::operations},
-    {"--fault", [](Options& o, Name, Value v) { o.fault = parse_fault(v); }, For::operations},
+    {"--check", "full|none", "compare every received element, outside the timed part (full)",
+     [](Options& o, Name n, Value v) { o.check = kChecks.parse(n, v); }, For::operations},
+    {"--fault", "KIND@BYTES", "test only: hang, crash, wrong or babble at this size",
+     [](Options& o, Name, Value v) { o.fault = parse_fault(v); }, For::operations},
 
-    {"--end", [](Options& o, Name, Value v) { o.end = parse_end(v); }, For::operations},
-    {"--pattern", [](Options& o, Name, Value v) { o.aggressor.pattern = parse_pattern(v); },
-     For::aggressor},
-    {"--message",
+    {"--end", "HOW",
+     "clean (default), or quick: when all is written, MPI_Finalize and exit, without\n"
+     "giving back GPU memory and communicators first",
+     [](Options& o, Name n, Value v) { o.end = kEnds.parse(n, v); }, For::operations},
+    {"--pattern", "PATTERN", "incast (all other ranks send to rank 0) or alltoall",
+     [](Options& o, Name, Value v) { o.aggressor.pattern = parse_pattern(v); }, For::aggressor},
+    {"--message", "BYTES", "from one rank to one other, 1 to 1073741824",
      [](Options& o, Name n, Value v) {
        o.aggressor.message = parse_number<std::size_t>(n, v, 1, kLargestSize);
      },
      For::aggressor},
-    {"--burst", [](Options& o, Name n, Value v) { o.aggressor.bursts.burst_s = parse_span(n, v); },
+    {"--burst", "SECONDS", "with --pause: send so long, be silent so long, in turn (never silent)",
+     [](Options& o, Name n, Value v) { o.aggressor.bursts.burst_s = parse_span(n, v); },
      For::aggressor},
-    {"--pause", [](Options& o, Name n, Value v) { o.aggressor.bursts.pause_s = parse_span(n, v); },
+    {"--pause", "SECONDS", "seconds between bursts",
+     [](Options& o, Name n, Value v) { o.aggressor.bursts.pause_s = parse_span(n, v); },
      For::aggressor},
-    {"--stop-file", [](Options& o, Name, Value v) { o.aggressor.stop_file = v; }, For::aggress},
-    {"--longest", [](Options& o, Name n, Value v) { o.aggressor.longest_s = parse_span(n, v); },
-     For::aggressor},
-    {"--aggressors",
+    {"--stop-file", "FILE", "ends when this file is there",
+     [](Options& o, Name, Value v) { o.aggressor.stop_file = v; }, For::aggress},
+    {"--longest", "SECONDS", "ends after this time in any case (3600)",
+     [](Options& o, Name n, Value v) { o.aggressor.longest_s = parse_span(n, v); }, For::aggressor},
+    {"--aggressors", "RANKS",
+     "these ranks measure nothing: they send beside the others for as long as those\n"
+     "measure. last:N, every:N (every:2 is each second one) or a list (1,3,6-7).\n"
+     "With --pattern, --message, --burst, --pause and --longest, as below",
      [](Options& o, Name, Value v) { o.aggressor.ranks = parse_aggressor_ranks(v); },
      For::operations},
-    {"--aggressor-backend", [](Options& o, Name, Value v) { o.aggressor.backend = v; },
-     For::operations},
+    {"--aggressor-backend", "NAME", "what they send with (--backend)",
+     [](Options& o, Name, Value v) { o.aggressor.backend = v; }, For::operations},
 }};
+
+constexpr const char* kUsage =
+    "usage: mpiexec -n N commtune-bench --op OPERATION --sizes BYTES[,BYTES...] [option...]\n\n"
+    "Measures one communication operation and writes JSON Lines.\n\n";
+constexpr const char* kAggressUsage =
+    "\nmpiexec -n N commtune-bench --mode aggress --pattern PATTERN --message BYTES [option...]\n\n"
+    "Measures nothing: moves messages until SIGTERM or SIGINT, as traffic beside another run.\n\n";
+constexpr const char* kLastUsage =
+    "  --records, --run-id, --env-names and --expect-ranks as above\n\n"
+    "  --help, --version, --backends\n";
+constexpr std::size_t kHelpColumn = 22;
+
+/// The option and its value, and beside them, each line in the same column, the help.
+std::string help_of(const Option& option) {
+  std::string text = std::string("  ") + option.name + ' ' + option.value;
+  text.append(text.size() + 1 < kHelpColumn ? kHelpColumn - text.size() : 2, ' ');
+  for (const char* letter = option.help; *letter != '\0'; ++letter) {
+    text += *letter;
+    if (*letter == '\n') text.append(kHelpColumn, ' ');
+  }
+  return text + '\n';
+}
+
+std::string usage_text() {
+  std::string measuring = kUsage;
+  std::string aggressing = kAggressUsage;
+  for (const Option& option : kOptions) {
+    const bool is_of_aggressors = option.what == For::aggressor || option.what == For::aggress;
+    (is_of_aggressors ? aggressing : measuring) += help_of(option);
+  }
+  return measuring + aggressing + kLastUsage;
+}
 
 const Option& find_option(const std::string& name) {
   std::string legal;
@@ -277,15 +334,13 @@ std::string backends_text() {
 
 }  // namespace
 
-std::string_view word(Timing timing) { return timing == Timing::blocking ? "blocking" : "batched"; }
+std::string_view word(Timing timing) { return kTimings.word(timing); }
 
-std::string_view word(Timer timer) { return timer == Timer::wall ? "wall" : "device"; }
+std::string_view word(Timer timer) { return kTimers.word(timer); }
 
-std::string_view word(Waiting waiting) { return waiting == Waiting::stream ? "stream" : "poll"; }
+std::string_view word(Waiting waiting) { return kWaitings.word(waiting); }
 
-std::string_view word(Allocator allocator) {
-  return allocator == Allocator::runtime ? "runtime" : "library";
-}
+std::string_view word(Allocator allocator) { return kAllocators.word(allocator); }
 
 bool has_aggressors(const Options& options) {
   return options.aggressor.ranks.kind != AggressorRanks::Kind::none;
@@ -318,7 +373,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   Given given;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--help") return {{}, std::string(usage())};
+    if (argument == "--help") return {{}, usage_text()};
     if (argument == "--version") return {{}, version_text()};
     if (argument == "--backends") return {{}, backends_text()};
     const std::size_t equals = argument.find('=');

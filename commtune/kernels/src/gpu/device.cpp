@@ -100,7 +100,7 @@ bool choose_device(int local_rank, bool shares) {
   } else if (devices > 1) {
     // All ranks come to the same answer here, so that it can be the one who speaks who says it.
     if (local_ranks_from_launcher() > devices) {
-      throw UsageError(too_many(local_ranks_from_launcher(), devices));
+      throw Waived(too_many(local_ranks_from_launcher(), devices));
     }
     if (local_rank >= devices) throw Error(too_many(local_rank + 1, devices));
     device = std::max(local_rank, 0);

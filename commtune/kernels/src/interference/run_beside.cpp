@@ -36,8 +36,8 @@ int measure(const Options& options, const std::vector<std::string>& arguments, c
   try {
     return run(options, arguments, party, bench, clock);
   } catch (const UsageError& error) {
-    party.beside->link.stop(kExitUsage);
-    return exit_of_all(kExitUsage, error.what(), party.world.is_first());
+    party.beside->link.stop(error.status());
+    return exit_of_all(error.status(), error.what(), party.world.is_first());
   }
 }
 
@@ -57,8 +57,9 @@ int accompany(const Options& options, const std::vector<std::string>& arguments,
   unlimit_time();
   if (part.is_first()) link.confirm(aggressor->traffic());
   const int status = part.from_first(link.status());
-  if (status == kExitUsage) wait_to_be_heard();
-  if (options.end == End::quick && status != kExitUsage) World::end_process(status);
+  const bool is_refused = status == kExitUsage || status == kExitWaived;
+  if (is_refused) wait_to_be_heard();
+  if (options.end == End::quick && !is_refused) World::end_process(status);
   return status;
 }
 

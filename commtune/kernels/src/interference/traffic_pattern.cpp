@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/words.h"
 #include "error.h"
 
 namespace commtune {
 
 namespace {
 
+constexpr Words<Pattern, 2> kPatterns{
+    {{{Pattern::incast, "incast"}, {Pattern::alltoall, "alltoall"}}}};
 constexpr int kLargestWindow = 16;
 constexpr std::size_t kWindowBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
@@ -21,15 +24,9 @@ std::map<int, std::uint64_t> ranks_by_node(const std::vector<RankPlace>& ranks) 
 
 }  // namespace
 
-std::string_view word(Pattern pattern) {
-  return pattern == Pattern::incast ? "incast" : "alltoall";
-}
+std::string_view word(Pattern pattern) { return kPatterns.word(pattern); }
 
-Pattern parse_pattern(const std::string& text) {
-  if (text == "incast") return Pattern::incast;
-  if (text == "alltoall") return Pattern::alltoall;
-  throw UsageError("--pattern: '" + text + "' is neither incast nor alltoall");
-}
+Pattern parse_pattern(const std::string& text) { return kPatterns.parse("--pattern", text); }
 
 Pairs count_pairs(Pattern pattern, const std::vector<RankPlace>& ranks) {
   const std::uint64_t count = ranks.size();

@@ -5,30 +5,24 @@
 #include <fstream>
 #include <sstream>
 
+#include "cli/words.h"
 #include "error.h"
 #include "ranks/world.h"
 
 namespace commtune {
 
-std::string_view word(Direction direction) {
-  switch (direction) {
-    case Direction::outbound:
-      return "outbound";
-    case Direction::bidirectional:
-      return "bidirectional";
-    case Direction::omnidirectional:
-      return "omnidirectional";
-  }
-  throw Error("a direction without a word");
-}
+namespace {
+
+constexpr Words<Direction, 3> kDirections{{{{Direction::outbound, "outbound"},
+                                            {Direction::bidirectional, "bidirectional"},
+                                            {Direction::omnidirectional, "omnidirectional"}}}};
+
+}  // namespace
+
+std::string_view word(Direction direction) { return kDirections.word(direction); }
 
 Direction parse_direction(const std::string& text) {
-  for (const auto direction :
-       {Direction::outbound, Direction::bidirectional, Direction::omnidirectional}) {
-    if (text == word(direction)) return direction;
-  }
-  throw UsageError("--direction: '" + text +
-                   "' is neither outbound nor bidirectional nor omnidirectional");
+  return kDirections.parse("--direction", text);
 }
 
 std::vector<Flow> parse_flows(const std::string& text, const std::string& path) {

@@ -198,7 +198,8 @@ std::size_t bytes_of_part(const Plan& plan, Part part, const std::vector<int>& n
 }
 
 Work::Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
-           const Plan& plan, const Options& options, Part part, const std::vector<Buffers>& places)
+           const Plan& plan, Reduction reduction, const Shape& shape, Part part,
+           const std::vector<Buffers>& places)
     : main_(*backends.main),
       world_(world),
       keeps_apart_(part == Part::kept_apart),
@@ -215,13 +216,13 @@ Work::Work(const Backends& backends, const World& world, const std::vector<int>&
   }
   const auto& steps = of_alltoall.empty() ? plan.steps : of_alltoall;
   for (const Buffers& buffers : places) {
-    if (auto call = library_call(*backends.main, layout, buffers, options.reduction)) {
+    if (auto call = library_call(*backends.main, layout, buffers, reduction)) {
       is_call_ = true;
       places_.emplace_back(1);
       places_.back()[0].push_back(std::move(call));
     } else {
       const StageBuilder builder(backends, world, node_of, layout, buffers);
-      places_.push_back(builder.of(steps, part, options.shape));
+      places_.push_back(builder.of(steps, part, shape));
     }
   }
 }

@@ -62,7 +62,8 @@ class Work {
   /// @param node_of the node of each rank
   /// @param places where in the buffers it is done, in turn; at least one
   Work(const Backends& backends, const World& world, const std::vector<int>& node_of,
-       const Plan& plan, const Options& options, Part part, const std::vector<Buffers>& places);
+       const Plan& plan, Reduction reduction, const Shape& shape, Part part,
+       const std::vector<Buffers>& places);
 
   /// Does it so often; returns each time when this rank's part is complete.
   /// @param timer of the device, which has begun: ends as soon as all is enqueued, so that the time

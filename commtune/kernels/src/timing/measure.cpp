@@ -57,10 +57,8 @@ SizeResult Measurer::measure(const Plan& plan, Part part, const Shape& shape) {
   if (!is_all(part)) {
     result.layout.bytes_total = bytes_of_part(plan, part, bench_.node_of);
   }
-  Options options = options_;
-  options.shape = shape;
-  work_ = std::make_unique<Work>(bench_.backends, world_, bench_.node_of, plan, options, part,
-                                 places_for(result.layout));
+  work_ = std::make_unique<Work>(bench_.backends, world_, bench_.node_of, plan, options_.reduction,
+                                 shape, part, places_for(result.layout));
   result.is_call = work_->is_call();
   time_share_ = time_share(plan.layout.operation);
   // A part by itself passes on whatever lies there.

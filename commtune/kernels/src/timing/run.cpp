@@ -157,11 +157,11 @@ void add_gpus(RunFacts& facts, const World& all) {
   facts.gpu_facts_s = longest_over_ranks(all, asked_s);
 }
 
-/// UsageError on all ranks where some have the same GPU: two that see a single one each take it.
+/// Waived on all ranks where some have the same GPU: two that see a single one each take it.
 void refuse_shared_gpus(const World& all, const Placement& places) {
   const std::vector<std::string> gpus = all.gather(device_identity());
   const std::string problem = all.from_first(shared_gpu(places.ranks(), gpus));
-  if (!problem.empty()) throw UsageError(problem);
+  if (!problem.empty()) throw Waived(problem);
 }
 
 }  // namespace

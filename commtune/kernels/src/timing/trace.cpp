@@ -25,7 +25,8 @@ TraceResult Tracer::trace(std::size_t bytes) {
   const Plan plan =
       plan_of(options_.operation, options_.type, bytes, world_.size(), options_.shape);
   const Layout& layout = plan.layout;
-  Work work(bench_.backends, world_, bench_.node_of, plan, options_, Part::whole, {bench_.buffers});
+  Work work(bench_.backends, world_, bench_.node_of, plan, options_.reduction, options_.shape,
+            Part::whole, {bench_.buffers});
   settle(work);
   if (world_.is_first()) std::fprintf(stderr, "commtune-bench: size %zu\n", bytes);
   if (!shows_order(layout.operation, layout.type, options_.reduction, layout.ranks)) {

@@ -110,9 +110,9 @@ class IpcBackend final : public Backend {
       const RankPlace& from = placement_.ranks()[static_cast<std::size_t>(message.from)];
       const RankPlace& to = placement_.ranks()[static_cast<std::size_t>(message.to)];
       if (from.node == to.node) continue;
-      throw UsageError(std::string(name()) + " copies inside a node only, but ranks " +
-                       std::to_string(message.from) + " (" + said(from) + ") and " +
-                       std::to_string(message.to) + " (" + said(to) + ") are on different ones");
+      throw Waived(std::string(name()) + " copies inside a node only, but ranks " +
+                   std::to_string(message.from) + " (" + said(from) + ") and " +
+                   std::to_string(message.to) + " (" + said(to) + ") are on different ones");
     }
   }
 
