@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from honesty import Share
 from quiet import QuietReporter
 
+from commtune import formatting as text
 from commtune import wiring
 from commtune.app import tuning
 from commtune.campaign.file import load_campaign
-from commtune.commands import text
 from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database
 from commtune.model import Verdict

@@ -26,10 +26,10 @@ from pathlib import Path
 
 from quiet import QuietReporter
 
+from commtune import formatting as text
 from commtune import wiring
 from commtune.app import tuning
 from commtune.campaign.plan import Plan
-from commtune.commands import text
 from commtune.commands.campaigns.from_flags import given_keys, quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.model import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from commtune.errors import ExportRefused, UnknownName
-from commtune.export import csh, env, fish, json_, lmod, sh, tcl
+from commtune.export import env, json_, lmod, shells, tcl
 from commtune.export.document import ExportDocument
 from commtune.export.formats import Format
 from commtune.export.guard_operations import DEFAULT_TOLERANCE, GuardVerdict, judge_guards
@@ -20,7 +20,7 @@ from commtune.wording import INCONCLUSIVE, format_speedup
 __all__ = ["ExportDocument", "list_formats", "render_profile"]
 
 _ALL = (
-    env.FORMAT, sh.FORMAT, csh.FORMAT, fish.FORMAT, json_.FORMAT, lmod.FORMAT, tcl.FORMAT,
+    env.FORMAT, shells.SH, shells.CSH, shells.FISH, json_.FORMAT, lmod.FORMAT, tcl.FORMAT,
 )  # fmt: skip
 _FORMATS = {chosen.name: chosen for chosen in _ALL}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from commtune.export.document import ExportDocument
 from commtune.export.guard_operations import GuardVerdict
 
+#: Makes the file's text from document, remarks, and what is known of guard operations.
+Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
+
 
 def carries_all(value: str) -> str:
     """For formats that carry every value."""
@@ -28,7 +31,7 @@ class Format:
     """
 
     name: str
-    write: Callable[[ExportDocument, list[str], GuardVerdict], str]
+    write: Writer
     load: str
     undo: Callable[[Sequence[str]], str]
     unfit: Callable[[str], str] = carries_all

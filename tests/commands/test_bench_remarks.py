@@ -9,8 +9,8 @@ from typing import Any
 import database_values as given
 import pytest
 
+from commtune import formatting as text
 from commtune.app import nominal_share
-from commtune.commands import text
 from commtune.commands.measure import bench_data, bench_remarks, bench_tables
 from commtune.model import (
     Backend,

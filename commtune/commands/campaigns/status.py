@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from commtune import formatting as text
 from commtune import wiring
 from commtune.app import nominal_share
-from commtune.commands import text
 from commtune.commands.options import DbOption, JsonOption
 from commtune.db.queries.limits import excluded_nodes, node_hours_budget
 from commtune.db.storage.records import CampaignSummary

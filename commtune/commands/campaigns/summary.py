@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from commtune import formatting as text
 from commtune import wording
 from commtune.app.tuning import conclusion_data
 from commtune.campaign.plan import Plan
-from commtune.commands import flags, text
+from commtune.commands import flags
 from commtune.formatting import is_too_noisy
 from commtune.model import Backend, Interval, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent

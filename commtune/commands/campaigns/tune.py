@@ -13,11 +13,11 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from commtune import formatting as text
 from commtune import wiring
 from commtune.app.progress import LineReporter
 from commtune.app.tuning import CampaignResult, prepare_campaign, replay_campaign, tune_campaign
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
-from commtune.commands import text
 from commtune.commands.campaigns.from_flags import first_flag, given_keys, quick_campaign
 from commtune.commands.campaigns.progress import TerminalReporter, make_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary

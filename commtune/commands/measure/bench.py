@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from commtune import formatting as text
 from commtune.app import nominal_share
 from commtune.app.benchmarking import run_benchmark
 from commtune.app.comparison import emulated_nodes
@@ -28,7 +29,6 @@ from commtune.campaign.workload import (
     MOST_RANKS,
     check_elements,
 )
-from commtune.commands import text
 from commtune.commands.flags import (
     operation_flag,
     print_json,

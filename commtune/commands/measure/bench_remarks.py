@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from commtune import formatting as text
 from commtune.campaign.workload import ELEMENT_BYTES, rounded_words
-from commtune.commands import text
 from commtune.model import (
     Backend,
     Direction,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from commtune.commands import text
+from commtune import formatting as text
 from commtune.model import Direction, Measurement, RunResult, SubMeasurement, Workload
 from commtune.model.patterns import ACTIVE
 from commtune.systems import Nominal

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from commtune import formatting as text
 from commtune import wording
 from commtune.app.comparison import (
     Arm,
@@ -17,7 +18,6 @@ from commtune.app.comparison import (
     WorkloadChanges,
     compare,
 )
-from commtune.commands import text
 from commtune.commands.campaigns.progress import make_reporter
 from commtune.commands.flags import (
     operation_flag,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from commtune import formatting as text
 from commtune.app.benchmarking import (
     DID,
     NOTE,
@@ -16,7 +17,6 @@ from commtune.app.benchmarking import (
     effective_configuration,
     trace_settings,
 )
-from commtune.commands import text
 from commtune.commands.flags import print_json
 from commtune.commands.measure.bench import BenchOptions, request_of
 from commtune.commands.options import BackendOption, EmulateOption, JsonOption

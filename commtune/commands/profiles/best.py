@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from commtune import formatting as text
 from commtune.app.best import (
     BestFilters,
     BestRow,
@@ -20,7 +21,6 @@ from commtune.app.best import (
     sure_points,
     why_inconclusive,
 )
-from commtune.commands import text
 from commtune.commands.flags import bytes_flag, operation_flag, print_json
 from commtune.commands.options import DbOption, JsonOption
 from commtune.model import Verdict

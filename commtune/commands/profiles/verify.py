@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from commtune import formatting as text
 from commtune import wording
 from commtune.app.verification import (
     OTHER_SHARES,
@@ -19,7 +20,6 @@ from commtune.app.verification import (
     VerificationVerdict,
     verify,
 )
-from commtune.commands import text
 from commtune.commands.campaigns.progress import make_reporter
 from commtune.commands.flags import print_json, seconds_flag
 from commtune.commands.options import DbOption, JsonOption

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from commtune import formatting as text
 from commtune.cluster.machine.inventory import inspect_machine
-from commtune.commands import text
 from commtune.commands.options import JsonOption, called_as
 from commtune.systems import System, list_systems, load_system
 from commtune.systems.detection.comparison import FactComparison, FactVerdict, compare_machine

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from commtune import formatting as text
 from commtune import wiring
-from commtune.commands import text
 from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError

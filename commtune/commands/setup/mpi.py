@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from commtune import formatting as text
 from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
 from commtune.cluster.mpi.wheels import WHEELS
-from commtune.commands import text
 from commtune.commands.options import JsonOption
 from commtune.errors import CommtuneError
 from commtune.model import MpiInstallation
