@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from commtune import formatting as text
 from commtune import wording
 from commtune.app.management import delete_campaign, rename_campaign
-from commtune.commands import text
 from commtune.commands.options import DbOption, called_as
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import CampaignDescription, describe_campaign
