@@ -1,12 +1,56 @@
-"""Stored campaigns as a whole: rename, delete."""
+"""Stored campaigns and profiles as a whole: find, list, rename, delete."""
 
 from __future__ import annotations
 
 from commtune import wiring
 from commtune.campaign.schema import check_campaign_name
 from commtune.db.connection.location import database_url
-from commtune.db.queries.description import describe_campaign
+from commtune.db.queries.description import CampaignDescription, describe_campaign
+from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.query_results import ProfileAnswer, StoredProfile
 from commtune.db.storage import management
+from commtune.errors import UnknownName
+
+__all__ = [
+    "CampaignDescription",
+    "ProfileAnswer",
+    "StoredProfile",
+    "delete_campaign",
+    "find_campaign",
+    "find_stored",
+    "list_profiles",
+    "rename_campaign",
+]
+
+
+def find_campaign(name: str, db: str | None = None) -> CampaignDescription:
+    """The campaign of this name.
+
+    Raises:
+        UnknownName: there is none; the hint says what there is.
+    """
+    return describe_campaign(database_url(db), name)
+
+
+def find_stored(name: str, db: str | None = None) -> CampaignDescription | ProfileAnswer:
+    """The campaign of this name, else the profile: ``CAMPAIGN/PROFILE``, name or number.
+
+    Raises:
+        UnknownName: there is neither.
+        NoAnswer: there is no database yet.
+    """
+    try:
+        return find_campaign(name, db)
+    except UnknownName as unknown:
+        try:
+            return load_profile(database_url(db), name)
+        except UnknownName as error:
+            raise error if "/" in name else unknown from None
+
+
+def list_profiles(campaign: str | None = None, db: str | None = None) -> list[StoredProfile]:
+    """All profiles, or a campaign's: newest first, then by operation and size."""
+    return find_profiles(database_url(db), campaign)
 
 
 def rename_campaign(name: str, new: str, db: str | None = None) -> None:
@@ -18,7 +62,7 @@ def rename_campaign(name: str, new: str, db: str | None = None) -> None:
         CampaignLocked: a controller works on it.
     """
     check_campaign_name(new)
-    campaign = describe_campaign(database_url(db), name)
+    campaign = find_campaign(name, db)
     with wiring.opened_database(db) as opened, opened.write() as connection:
         management.rename_campaign(connection, campaign.id, new)
 
@@ -31,6 +75,6 @@ def delete_campaign(name: str, db: str | None = None) -> None:
         UserError: jobs of it are not over.
         CampaignLocked: a controller works on it.
     """
-    campaign = describe_campaign(database_url(db), name)
+    campaign = find_campaign(name, db)
     with wiring.opened_database(db) as opened, opened.write() as connection:
         management.delete_campaign(connection, campaign.id)

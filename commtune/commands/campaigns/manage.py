@@ -9,13 +9,18 @@ import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.management import delete_campaign, rename_campaign
+from commtune.app.management import (
+    CampaignDescription,
+    ProfileAnswer,
+    StoredProfile,
+    delete_campaign,
+    find_campaign,
+    find_stored,
+    list_profiles,
+    rename_campaign,
+)
 from commtune.commands.options import DbOption, called_as
-from commtune.db.connection.location import database_url
-from commtune.db.queries.description import CampaignDescription, describe_campaign
-from commtune.db.queries.profiles import find_profiles, load_profile
-from commtune.db.queries.query_results import ProfileAnswer, StoredProfile
-from commtune.errors import UnknownName, UserError
+from commtune.errors import UserError
 from commtune.model import Workload
 from commtune.tuner.outcome.displayed_points import displayed_points
 
@@ -27,16 +32,11 @@ def show_command(
     db: DbOption = None,
 ) -> None:
     """Describe a stored campaign or profile."""
-    url = database_url(db)
-    try:
-        campaign = describe_campaign(url, name)
-    except UnknownName as unknown:
-        try:
-            print(_describe_profile(load_profile(url, name)))
-        except UnknownName as error:
-            raise unknown if "/" not in name else error from None
-        return
-    print(_describe_campaign(campaign, find_profiles(url, name)))
+    found = find_stored(name, db)
+    if isinstance(found, CampaignDescription):
+        print(_describe_campaign(found, list_profiles(name, db)))
+    else:
+        print(_describe_profile(found))
 
 
 def _describe_campaign(campaign: CampaignDescription, profiles: list[StoredProfile]) -> str:
@@ -97,7 +97,7 @@ def profiles_command(
     db: DbOption = None,
 ) -> None:
     """List stored profiles, newest first."""
-    found = find_profiles(database_url(db), campaign)
+    found = list_profiles(campaign, db)
     print(_list_profiles(found) if found else "no profiles yet; commtune tune makes some")
 
 
@@ -143,9 +143,8 @@ def delete_command(
     db: DbOption = None,
 ) -> None:
     """Delete a campaign with its runs and profiles."""
-    url = database_url(db)
-    describe_campaign(url, name)
-    count = len(find_profiles(url, name))
+    find_campaign(name, db)
+    count = len(list_profiles(name, db))
     lost = f"{name} with all its runs and {text.format_count(count, 'profile')}"
     if not yes and not _is_confirmed(f"Delete {lost}?"):
         raise UserError(
