@@ -12,8 +12,11 @@ from commtune.db.queries.description import CampaignDescription
 from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
 from commtune.model import Configuration
-from commtune.spaces.catalogue.checking import EnvironmentSetting, check_settings
-from commtune.spaces.catalogue.misspelled_values import misspelled_values
+from commtune.spaces.catalogue.checking import (
+    EnvironmentSetting,
+    check_settings,
+    misspelled_values,
+)
 from commtune.systems.reference_settings import (
     REFERENCE,
     ReferenceSettings,

@@ -9,13 +9,15 @@ from seen_machines import A100_NODE, GIB, LOGIN_NODE, hdr_ports
 
 from commtune.systems import System, load_system
 from commtune.systems.detection.comparison import FactVerdict, compare_machine
-from commtune.systems.detection.part_names import (
+from commtune.systems.detection.recognition import (
     adapter_name,
     gpu_names,
     is_same_adapter,
     is_same_gpu,
+    look_alikes,
+    recognize_system,
+    surest_matches,
 )
-from commtune.systems.detection.recognition import look_alikes, recognize_system, surest_matches
 from commtune.systems.detection.seen import Clues, SeenGpus, SeenMachine, SeenPort
 from commtune.systems.schema import OtherScheduler, Recognized
 

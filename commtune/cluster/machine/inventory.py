@@ -15,7 +15,7 @@ from commtune.cluster.machine.gpu_links import Ask, inspect_gpus
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.cluster.slurm.site import describe_slurm
 from commtune.errors import CommtuneError, MissingComponent
-from commtune.systems.detection.part_names import adapter_name
+from commtune.systems.detection.recognition import adapter_name
 from commtune.systems.detection.seen import Clues, SeenMachine, SeenPort
 
 _TIMEOUT_S = 20.0

@@ -20,8 +20,11 @@ from commtune.model import (
 from commtune.model.patterns import ACTIVE
 from commtune.model.run_costs import RunCost, named_parts
 from commtune.model.workload import STREAM_WINDOW
-from commtune.spaces.catalogue.checking import EnvironmentSetting, check_settings
-from commtune.spaces.catalogue.misspelled_values import misspelled_values
+from commtune.spaces.catalogue.checking import (
+    EnvironmentSetting,
+    check_settings,
+    misspelled_values,
+)
 
 #: A median so many times the minimum: most samples waited for something that others did not.
 _FAR = 5.0

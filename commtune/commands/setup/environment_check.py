@@ -9,10 +9,15 @@ from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.doctor import Check, Status
 from commtune.kernels.asking import ask_alone
 from commtune.model import MpiInstallation
-from commtune.spaces.catalogue.checking import EnvironmentSetting, SettingRemark, check_settings
-from commtune.spaces.catalogue.misspelled_values import misspelled_values
-from commtune.spaces.catalogue.module_files import differing_settings, module_settings
+from commtune.spaces.catalogue.checking import (
+    EnvironmentSetting,
+    SettingRemark,
+    check_settings,
+    misspelled_values,
+)
 from commtune.spaces.catalogue.settings_files import (
+    differing_settings,
+    module_settings,
     overridden_settings,
     read_settings,
     settings_files,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from commtune.formatting import format_size, format_wall_time
-from commtune.systems.detection.part_names import is_same_adapter, is_same_gpu
-from commtune.systems.detection.recognition import is_about
+from commtune.systems.detection.recognition import is_about, is_same_adapter, is_same_gpu
 from commtune.systems.detection.seen import SeenMachine, SeenPartition
 from commtune.systems.nominal.fabric import Fabric, fabric_of
 from commtune.systems.schema import Partition, System

@@ -18,7 +18,7 @@ from jinja2 import Environment, StrictUndefined
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError
-from commtune.systems.detection.part_names import gpu_names, is_trade_name
+from commtune.systems.detection.recognition import gpu_names, is_trade_name
 from commtune.systems.detection.seen import SeenMachine, SeenPartition, SeenSlurm
 from commtune.systems.nominal.fabric import Fabric
 
