@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from commtune.documents.shipped import load_shipped
 from commtune.documents.validation import validate_document
-from commtune.documents.yaml_document import parse_document
 from commtune.errors import SpaceError
 from commtune.model import Operation
 from commtune.spaces.schema import Model
@@ -55,8 +54,7 @@ def choose_preset(
 
 @cache
 def _load_choices() -> tuple[_Choice, ...]:
-    file = resources.files("commtune.spaces") / "preset_choice.yaml"
-    document = parse_document(file.read_text(encoding="utf-8"), None, SpaceError, quick=True)
+    document = load_shipped("spaces", "preset_choice", SpaceError)
     return tuple(validate_document(document, _Choices).choices)
 
 

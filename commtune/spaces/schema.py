@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -14,6 +13,7 @@ from pydantic import (
 )
 
 from commtune.documents.quantities import parse_bytes
+from commtune.documents.shipped import schema_text
 from commtune.documents.yaml_document import exact_number, exact_text, exact_truth
 from commtune.model import Operation
 from commtune.spaces.parameter import Risk, Size
@@ -283,7 +283,7 @@ def _json_schema() -> dict[str, Any]:
     parameters = schema["properties"]["parameters"]
     schema["$defs"]["ByFacts"] = _by_facts(schema["$defs"])
     parameters["items"] = {"anyOf": [parameters["items"], {"$ref": "#/$defs/ByFacts"}]}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return schema
 
 
 def _by_facts(definitions: dict[str, Any]) -> dict[str, Any]:
@@ -308,4 +308,4 @@ def _by_facts(definitions: dict[str, Any]) -> dict[str, Any]:
 
 def json_schema_text() -> str:
     """The JSON Schema as it is shipped."""
-    return json.dumps(_json_schema(), indent=2) + "\n"
+    return schema_text(_json_schema())

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.shipped import list_shipped, load_shipped
+from commtune.documents.yaml_document import is_path
 from commtune.errors import UnknownName
 from commtune.spaces import (
     Document,
     list_presets,
     load_document,
-    parse_document,
     require_kind,
     validate_document,
 )
 from commtune.systems.schema import GpuLink, Slurm, System
 
-_DESCRIPTIONS = resources.files("commtune.systems") / "descriptions"
+_FOLDER = "systems/descriptions"
 _Where = tuple[str | int, ...]
 
 
 def list_systems() -> list[str]:
     """The names of the shipped descriptions, sorted."""
-    names = [entry.name for entry in _DESCRIPTIONS.iterdir()]
-    return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
+    return list(list_shipped(_FOLDER))
 
 
 def load_system(name: str | Path) -> System:
@@ -39,16 +38,14 @@ def load_system(name: str | Path) -> System:
         DocumentError: the file can't be read or is wrong, with file, line and hint.
     """
     text = str(name)
-    if isinstance(name, Path) or "/" in text or text.endswith((".yaml", ".yml")):
+    if is_path(name):
         return build_system(load_document(Path(name)))
     if text not in list_systems():
         raise UnknownName(
             f"no system is called {quote_value(text)}",
             hint=suggest(text, list_systems()) + "; a file is named with its ending: ./NAME.yaml",
         )
-    entry = _DESCRIPTIONS / f"{text}.yaml"
-    text = entry.read_text(encoding="utf-8")
-    return build_system(parse_document(text, Path(str(entry)), quick=True))
+    return build_system(load_shipped(_FOLDER, text))
 
 
 def build_system(document: Document) -> System:

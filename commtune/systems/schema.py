@@ -5,13 +5,13 @@ Bandwidths are bytes per second in one direction once read; sizes bytes; times s
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
+from commtune.documents.shipped import schema_text
 from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.units import parse_bandwidth
 
@@ -370,12 +370,6 @@ class System(Model):
         return self.slurm
 
 
-def _json_schema() -> dict[str, Any]:
-    """The JSON Schema of a system description."""
-    schema = System.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
 def json_schema_text() -> str:
-    """The JSON Schema as it is shipped."""
-    return json.dumps(_json_schema(), indent=2) + "\n"
+    """The JSON Schema as it is shipped, for editors."""
+    return schema_text(System.model_json_schema())

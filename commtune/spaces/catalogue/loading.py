@@ -10,25 +10,29 @@ from importlib import resources
 from pathlib import Path
 
 from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.shipped import list_shipped, load_shipped
 from commtune.documents.validation import validate_document
-from commtune.documents.yaml_document import Document, Where, load_document, parse_document
+from commtune.documents.yaml_document import Document, Where, load_document
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue.schema import Catalogue, Need, Variable
 
-_FILES = resources.files("commtune.spaces") / "catalogue"
+_FOLDER = "spaces/catalogue"
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
 def list_libraries() -> list[str]:
     """The libraries that have a catalogue, sorted."""
-    names = [entry.name for entry in _FILES.iterdir()]
-    return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
+    return list(list_shipped(_FOLDER))
 
 
 @cache
 def catalogue_text(library: str) -> str:
     """The text of a shipped file; looking a name up in it is much quicker than reading it."""
-    return (_FILES / f"{library}.yaml").read_text(encoding="utf-8")
+    return (
+        resources.files("commtune")
+        .joinpath(_FOLDER, f"{library}.yaml")
+        .read_text(encoding="utf-8")
+    )
 
 
 @cache
@@ -43,8 +47,7 @@ def load_catalogue(library: str) -> Catalogue:
             f"no library of the catalogue is called {quote_value(library)}",
             hint=suggest(library, list_libraries()),
         )
-    file = Path(str(_FILES / f"{library}.yaml"))
-    return build_catalogue(parse_document(catalogue_text(library), file, quick=True))
+    return build_catalogue(load_shipped(_FOLDER, library))
 
 
 def read_catalogue(file: Path) -> Catalogue:

@@ -5,11 +5,11 @@ A catalogue says what a library's environment variables are; a space says which 
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from commtune.documents.shipped import schema_text
 from commtune.spaces.catalogue.vocabulary import (
     Danger,
     KnownFrom,
@@ -271,12 +271,6 @@ class Catalogue(Model):
         return part or self.checked.newest
 
 
-def _json_schema() -> dict[str, Any]:
-    """The JSON Schema of a catalogue file."""
-    schema = Catalogue.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
 def json_schema_text() -> str:
-    """The JSON Schema as it is shipped."""
-    return json.dumps(_json_schema(), indent=2) + "\n"
+    """The JSON Schema as it is shipped, for editors."""
+    return schema_text(Catalogue.model_json_schema())

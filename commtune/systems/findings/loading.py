@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.shipped import list_shipped, load_shipped
 from commtune.errors import DocumentError
-from commtune.spaces import Document, load_document, parse_document, validate_document
+from commtune.spaces import Document, load_document, validate_document
 from commtune.systems.findings.schema import Finding, FindingFile
 
-_FILES = resources.files("commtune.systems") / "findings"
+_FOLDER = "systems/findings"
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class NamedFinding:
 
 def list_papers() -> list[str]:
     """The names of the shipped files, sorted."""
-    names = [entry.name for entry in _FILES.iterdir()]
-    return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
+    return list(list_shipped(_FOLDER))
 
 
 @cache
@@ -36,9 +35,7 @@ def all_findings() -> tuple[NamedFinding, ...]:
     """All shipped findings, in order of files and of what stands in them."""
     found: list[NamedFinding] = []
     for paper in list_papers():
-        file = Path(str(_FILES / f"{paper}.yaml"))
-        text = file.read_text(encoding="utf-8")
-        found += _named(build_findings(parse_document(text, file, quick=True)))
+        found += _named(build_findings(load_shipped(_FOLDER, paper)))
     return tuple(found)
 
 

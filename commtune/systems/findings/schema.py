@@ -6,13 +6,13 @@ campaign may see again, or an observation without one.
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.quantities import QuantityError
+from commtune.documents.shipped import schema_text
 from commtune.model import Operation
 from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.schema import Count, Model, Name, Size, Variable
@@ -86,12 +86,6 @@ class FindingFile(Model):
     """The findings by name."""
 
 
-def _json_schema() -> dict[str, Any]:
-    """The JSON Schema of a file of findings."""
-    schema = FindingFile.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
 def json_schema_text() -> str:
-    """The JSON Schema as it is shipped."""
-    return json.dumps(_json_schema(), indent=2) + "\n"
+    """The JSON Schema as it is shipped, for editors."""
+    return schema_text(FindingFile.model_json_schema())

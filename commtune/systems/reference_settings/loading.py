@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.shipped import list_shipped, load_shipped
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces import Document, load_document, parse_document, validate_document
+from commtune.spaces import Document, load_document, validate_document
 from commtune.systems.reference_settings.schema import Baseline, BaselineFile, strip_prefix
 
-_FILES = resources.files("commtune.systems") / "reference_settings"
+_FOLDER = "systems/reference_settings"
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,7 @@ class ReferenceSettings:
 
 def list_sites() -> list[str]:
     """The names of the shipped files, sorted."""
-    names = [entry.name for entry in _FILES.iterdir()]
-    return sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
+    return list(list_shipped(_FOLDER))
 
 
 @cache
@@ -50,9 +49,7 @@ def all_reference_settings() -> Mapping[str, ReferenceSettings]:
     """All shipped sets by name, in order of files and of what stands in them."""
     found: dict[str, ReferenceSettings] = {}
     for site in list_sites():
-        file = Path(str(_FILES / f"{site}.yaml"))
-        document = parse_document(file.read_text(encoding="utf-8"), file, quick=True)
-        found |= _sets(build_reference_settings(document))
+        found |= _sets(build_reference_settings(load_shipped(_FOLDER, site)))
     return found
 
 

@@ -6,12 +6,12 @@ before a search proposes its own, and worth measuring again after an update.
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
+from commtune.documents.shipped import schema_text
 from commtune.spaces import Text, Truth, VersionOne
 from commtune.systems.schema import Model, Name, Variable
 
@@ -110,12 +110,6 @@ class BaselineFile(Model):
     """The sets by name."""
 
 
-def _json_schema() -> dict[str, Any]:
-    """The JSON Schema of a file of baselines."""
-    schema = BaselineFile.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
 def json_schema_text() -> str:
-    """The JSON Schema as it is shipped."""
-    return json.dumps(_json_schema(), indent=2) + "\n"
+    """The JSON Schema as it is shipped, for editors."""
+    return schema_text(BaselineFile.model_json_schema())
