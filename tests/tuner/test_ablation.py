@@ -26,7 +26,7 @@ from simulated import MadeUpNoise, run_campaign
 from commtune.campaign.plan import Budget
 from commtune.model import Configuration, Verdict
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.ablation.effects import parameter_units, values_of, without_parameters
+from commtune.spaces.variations import parameter_units, values_of, without_parameters
 
 # What stays and what goes
 

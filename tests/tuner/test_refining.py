@@ -13,7 +13,7 @@ from simulated import MadeUpNoise, SimulatedBenchmark
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import DEFAULT, Configuration, Operation, Workload
 from commtune.spaces import build_space, parse_document
-from commtune.tuner.ablation.effects import neighbour_configurations
+from commtune.spaces.variations import neighbour_configurations
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner

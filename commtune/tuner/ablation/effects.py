@@ -14,7 +14,6 @@ from statistics import fmean
 
 from commtune.model import DEFAULT, Configuration, Run
 from commtune.model.conclusion import SizeEffect
-from commtune.spaces import Space
 from commtune.tuner.search.scores import SizeRange
 from commtune.tuner.statistics.blocks import Blocks, log_ratios, pair_times
 from commtune.tuner.statistics.intervals import (
@@ -37,53 +36,6 @@ _SMALL_SHARE = 0.2
 _FEWEST = 4
 #: The probability with which a loss, or a gain in a size range, is on the right side of doubt.
 _SURE = 0.977
-
-
-def parameter_units(space: Space, configuration: Configuration) -> dict[str, Configuration]:
-    """Each parameter that the configuration sets, with the configuration that lacks it.
-
-    A parameter whose absence is not legal by itself has no entry.
-    """
-    found = {}
-    for name, value in space.assignment(configuration).items():
-        if value is not None:
-            lacking = without_parameters(space, configuration, [name])
-            if lacking is not None:
-                found[name] = lacking
-    return found
-
-
-def without_parameters(
-    space: Space, configuration: Configuration, names: Sequence[str]
-) -> Configuration | None:
-    """A configuration without some parameters, and without those that need them; if legal."""
-    whole = {**space.assignment(configuration), **dict.fromkeys(names)}
-    lacking = space.configuration(space.consistent(whole))
-    return lacking if lacking != configuration and not space.check(lacking) else None
-
-
-def neighbour_configurations(space: Space, configuration: Configuration) -> list[Configuration]:
-    """The legal configurations with another value of one parameter that is set, nearest first.
-
-    Near is by the order of the values; nothing is unset, for that is what ablation tries.
-    """
-    whole = space.assignment(configuration)
-    found: dict[Configuration, int] = {}
-    for name, value in whole.items():
-        if value is None:
-            continue
-        values = [v for v in space.by_name[name].values if v is not None]
-        for other in values:
-            changed = space.configuration(space.consistent({**whole, name: other}))
-            if changed != configuration and not space.check(changed):
-                found.setdefault(changed, abs(values.index(other) - values.index(value)))
-    return sorted(found, key=lambda changed: (found[changed], changed.key))
-
-
-def values_of(space: Space, configuration: Configuration, name: str) -> dict[str, str]:
-    """The variables that a parameter sets in a configuration."""
-    value = space.assignment(configuration)[name]
-    return dict(space.configuration({name: value}))
 
 
 @dataclass(frozen=True)

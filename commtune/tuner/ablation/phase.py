@@ -15,6 +15,12 @@ from statistics import fmean
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
 from commtune.model.conclusion import Ablation, SizeEffect, VariableEffect
+from commtune.spaces.variations import (
+    neighbour_configurations,
+    parameter_units,
+    values_of,
+    without_parameters,
+)
 from commtune.tuner.ablation.effects import (
     Effects,
     Shortfall,
@@ -26,10 +32,6 @@ from commtune.tuner.ablation.effects import (
     judge_variables,
     measure_effects,
     measure_shortfall,
-    neighbour_configurations,
-    parameter_units,
-    values_of,
-    without_parameters,
 )
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer

@@ -14,7 +14,7 @@ import numpy as np
 
 from commtune.model import Configuration
 from commtune.spaces import Space
-from commtune.tuner.ablation.effects import without_parameters
+from commtune.spaces.variations import without_parameters
 from commtune.tuner.statistics.importance import design_of, drawn_in
 
 #: A value is proposed when its effect is so many standard errors above 0 ...
