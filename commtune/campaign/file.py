@@ -136,6 +136,7 @@ def _plan(document: Document, file: CampaignFile, built: CampaignSpace, folder: 
         timing=timing_of(document, file.timing, measured),
         budget=budget_of(document, file.budget, file.workload.nodes),
         seed=file.seed,
+        strategy=file.strategy,
         minimum_gain=file.minimum_gain,
         tolerance=file.tolerance,
         level=file.confidence,

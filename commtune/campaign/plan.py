@@ -39,6 +39,7 @@ class Plan:
     """One campaign.
 
     Attributes:
+        strategy: what proposes configurations, by its name (see ``tuner.search.strategies``).
         minimum_gain: smallest gain worth recommending; 0.02 is 2 %.
         tolerance: how much slower than the default one environment for all sizes may be at any.
         level: confidence level of all statements of the campaign together.
@@ -56,6 +57,7 @@ class Plan:
     timing: Timing = field(default_factory=Timing)
     budget: Budget = field(default_factory=Budget)
     seed: int = 1
+    strategy: str = "tpe-by-range"
     minimum_gain: float = 0.02
     tolerance: float = 0.05
     level: float = 0.95

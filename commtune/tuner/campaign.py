@@ -20,7 +20,7 @@ from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
 from commtune.tuner.outcome.profiles import recommend_profiles
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
-from commtune.tuner.search.proposals import Origin
+from commtune.tuner.search.strategies.strategy import Origin
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: Each candidate costs a run in every block, and every comparison widens all intervals.

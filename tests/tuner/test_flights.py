@@ -25,6 +25,7 @@ from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Batches
 from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.scores import Scoreboard, split_ranges
+from commtune.tuner.search.strategies import DEFAULT_STRATEGY, make_strategy
 
 SPACE = build_space(
     parse_document(
@@ -189,7 +190,8 @@ def _close_pairs(
     board: Scoreboard, known: list[Configuration], seed: int, *, waits: bool, rebuilt: bool
 ) -> int:
     """Of 28 proposals that are under way together, pairs that differ in one parameter."""
-    search = Search(SPACE, split_ranges(SIZES), seed=seed)
+    strategy = make_strategy(DEFAULT_STRATEGY, SPACE, split_ranges(SIZES), seed)
+    search = Search(SPACE, strategy)
     for configuration in known:
         search.remember(configuration)
     search.rebuild(board)

@@ -11,10 +11,13 @@ from itertools import takewhile
 from commtune.model import DEFAULT, Configuration, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
-from commtune.tuner.search.proposals import Item, Origin, Proposal, Search
+from commtune.tuner.search.failures import Item
+from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
 from commtune.tuner.search.scores import Scoreboard, SizeRange, split_ranges
 from commtune.tuner.search.screening import screen_parameters
+from commtune.tuner.search.strategies import make_strategy
+from commtune.tuner.search.strategies.strategy import Origin, Proposal
 from commtune.tuner.statistics.blocks import block_order
 
 #: The default runs once in every block of this many search runs, at a random place.
@@ -105,14 +108,12 @@ class SearchPhase:
             self._dispatch(repeat_blocks(1, lambda: order), timer)
 
     def _new_search(self) -> Search:
-        return Search(
-            self._plan.space,
-            self._ranges,
-            # A resumed campaign must not propose the same random numbers again.
-            seed=self._plan.seed * 1_000_003 + len(self._runner.trials),
-            first=self._plan.first,
-            enumerate_all=self._fits(),
+        # A resumed campaign must not propose the same random numbers again.
+        seed = self._plan.seed * 1_000_003 + len(self._runner.trials)
+        strategy = make_strategy(
+            self._plan.strategy, self._plan.space, self._ranges, seed, fits=self._fits()
         )
+        return Search(self._plan.space, strategy, self._plan.first)
 
     def _fits(self) -> bool:
         """Whether the whole space can be tried within the budget."""

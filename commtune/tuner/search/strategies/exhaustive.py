@@ -1,0 +1,24 @@
+"""Every configuration of the space once, in random order."""
+
+from __future__ import annotations
+
+import random
+
+from commtune.spaces import Space
+from commtune.tuner.search.strategies.strategy import Forgetful, IsOpen, Origin, Proposal
+
+
+class Exhaustive(Forgetful):
+    """Enumerates the space; for spaces that fit the budget as a whole."""
+
+    def __init__(self, space: Space, seed: int) -> None:
+        self._left = list(space.configurations())
+        random.Random(seed).shuffle(self._left)
+
+    def ask(self, is_open: IsOpen) -> Proposal | None:
+        """The next one that is open."""
+        while self._left:
+            configuration = self._left.pop()
+            if is_open(configuration):
+                return Proposal(configuration, Origin.ENUMERATED)
+        return None

@@ -1,0 +1,33 @@
+"""Configurations drawn at random: the yardstick of all other strategies."""
+
+from __future__ import annotations
+
+import random
+
+from commtune.spaces import Space
+from commtune.tuner.search.strategies.strategy import Forgetful, IsOpen, Origin, Proposal
+
+#: How often is drawn before the rest of the space is looked through.
+_TRIES = 300
+
+
+class RandomSampling(Forgetful):
+    """Draws configurations that are legal and not known."""
+
+    def __init__(self, space: Space, rng: random.Random) -> None:
+        self._space = space
+        self._rng = rng
+
+    def ask(self, is_open: IsOpen, label: str = "") -> Proposal | None:
+        """A random open one; where nearly all are known, the first that is not.
+
+        Args:
+            label: the size range that it is for.
+        """
+        for _ in range(_TRIES):
+            configuration = self._space.sample(self._rng)
+            if is_open(configuration):
+                return Proposal(configuration, Origin.RANDOM, label)
+        rest = (c for c in self._space.configurations() if is_open(c))
+        last = next(rest, None)
+        return Proposal(last, Origin.RANDOM, label) if last is not None else None
