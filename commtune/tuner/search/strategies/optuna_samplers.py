@@ -8,6 +8,7 @@ become known better with time).
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,6 +51,9 @@ SHORT_NAMES = {
     "tpe": "TPESampler",
 }
 
+#: Packages that Optuna imports only when it is first asked, deep inside of a campaign.
+_NEEDED = {"GPSampler": "torch", "CmaEsSampler": "cmaes"}
+
 #: Makes the sampler of a study from a seed.
 MakeSampler = Callable[[int], BaseSampler]
 
@@ -66,11 +70,23 @@ def make_grouped_tpe(seed: int) -> BaseSampler:
 
 
 def sampler_of(name: str) -> MakeSampler | None:
-    """The sampler of Optuna that goes by a name, with Optuna's own settings; if there is one."""
+    """The sampler of Optuna that goes by a name, with Optuna's own settings; if there is one.
+
+    Raises:
+        UserError: it needs a package that is not there.
+    """
     found = getattr(optuna.samplers, SHORT_NAMES.get(name, name), None)
     if not isinstance(found, type) or not issubclass(found, BaseSampler):
         return None
+    if found is optuna.samplers.BruteForceSampler:
+        return None  # it stops its study when it is through, which only Study.optimize allows
     made = found
+    needed = _NEEDED.get(made.__name__)
+    if needed and importlib.util.find_spec(needed) is None:
+        raise UserError(
+            f"strategy {name}: Optuna needs the package {needed} for it, which is not installed",
+            hint=f"pip install {needed}",
+        )
 
     def make(seed: int) -> BaseSampler:
         try:

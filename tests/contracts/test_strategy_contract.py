@@ -1,0 +1,113 @@
+"""One suite of laws over every search strategy (see ``tuner.search.strategies.strategy``)."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from commtune.errors import UserError
+from commtune.model import Configuration
+from commtune.spaces import build_space, parse_document
+from commtune.tuner.search.scores import Scoreboard, split_ranges
+from commtune.tuner.search.strategies import DEFAULT_STRATEGY, make_strategy
+from commtune.tuner.search.strategies.strategy import Strategy
+
+SPACE = build_space(
+    parse_document(
+        """
+space: 1
+name: contract
+version: 1
+library: made-up
+parameters:
+  - {name: ALGORITHM, kind: integer, values: [1, 2], source: made up}
+  - {name: BUFFER, kind: integer, values: [1, 2, 3], source: made up, when: {ALGORITHM: 2}}
+  - {name: DEPTH, kind: integer, range: [1, 12], source: made up}
+"""
+    )
+)
+RANGES = split_ranges((8, 65536))
+NAMES = [DEFAULT_STRATEGY, "exhaustive", "random", "tpe", "nsga-ii", "RandomSampler"]
+
+
+def made(name: str, seed: int = 1) -> Strategy:
+    return make_strategy(name, SPACE, RANGES, seed)
+
+
+def proposals(strategy: Strategy, count: int, *, fails: bool = False) -> list[Configuration]:
+    """What a strategy proposes where more DEPTH is better, or where every third run fails."""
+    known: list[Configuration] = []
+    for number in range(count):
+        proposal = strategy.ask(lambda configuration: configuration not in known)
+        if proposal is None:
+            break
+        configuration = proposal.configuration
+        known.append(configuration)
+        strategy.wait_for(configuration)
+        if fails and number % 3 == 0:
+            strategy.tell_failed(configuration)
+        elif fails and number % 3 == 1:
+            strategy.forget(configuration)
+        else:
+            score = float(configuration.get("DEPTH", "0")) / 12
+            strategy.tell(configuration, {one.label: score for one in RANGES})
+    return known
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_proposed_is_legal_and_open(name: str, fails: bool) -> None:
+    found = proposals(made(name), 30, fails=fails)
+    assert len(found) == len(set(found)) == 30
+    assert not any(SPACE.check(configuration) for configuration in found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_seeds_propose_equally(name: str) -> None:
+    assert proposals(made(name), 20) == proposals(made(name), 20)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_left_after_the_whole_space(name: str) -> None:
+    found = proposals(made(name), SPACE.count() + 5)
+    assert set(found) == set(SPACE.configurations())
+    assert made(name).ask(lambda _: False) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_of_what_was_never_proposed_it_may_be_told(name: str) -> None:
+    strategy, users = made(name), SPACE.configuration({"DEPTH": "12"})
+    scores = {one.label: 0.5 for one in RANGES}
+    strategy.tell(users, scores)
+    strategy.tell(users, scores)
+    strategy.tell_failed(SPACE.configuration({"DEPTH": "1"}))
+    strategy.rebuild(Scoreboard(RANGES), [{"ALGORITHM": "1", "DEPTH": "1"}])
+    assert strategy.ask(lambda configuration: configuration != users) is not None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_under_way_may_end_after_a_rebuild(name: str) -> None:
+    strategy = made(name)
+    proposal = strategy.ask(lambda _: True)
+    assert proposal is not None
+    strategy.wait_for(proposal.configuration)
+    strategy.rebuild(Scoreboard(RANGES), [])
+    strategy.tell(proposal.configuration, {one.label: 0.1 for one in RANGES})
+    assert strategy.ask(lambda one: one != proposal.configuration) is not None
+
+
+@pytest.mark.parametrize("name", ["tpee", "BruteForceSampler", "create_study", ""])
+def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(UserError) as refused:
+        made(name)
+    assert "random" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(("name", "package"), [("gp", "torch"), ("cma-es", "cmaes")])
+def test_a_sampler_without_its_package_is_refused_at_once(name: str, package: str) -> None:
+    if importlib.util.find_spec(package) is not None:
+        assert len(proposals(made(name), 5)) == 5
+        return
+    with pytest.raises(UserError, match=f"needs the package {package}"):
+        made(name)
