@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from commtune import wiring
-from commtune.app.campaign_choice import choose_campaign
+from commtune.app.management import choose_campaign
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile

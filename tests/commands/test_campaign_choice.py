@@ -7,7 +7,7 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune.app.campaign_choice import choose_campaign
+from commtune.app.management import choose_campaign
 from commtune.app.reporting import write_plot
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
