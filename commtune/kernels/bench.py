@@ -130,6 +130,7 @@ def aggressor_arguments(
     """
     command = [
         str(executable),
+        # Without an operation: it moves messages until it is told to end.
         "--mode=aggress",
         f"--pattern={aggressor.pattern}",
         f"--message={aggressor.message_bytes}",

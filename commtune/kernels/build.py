@@ -221,6 +221,7 @@ def _configuring(
 def _compile(steps: _Steps) -> None:
     """Compiles what was configured, and makes sure that the result starts."""
     steps.run([_tool("cmake", "CMAKE_BIN_DIR"), "--build", str(steps.folder)])
+    # A library that only the linker finds shows here, and not as a crash of the first run.
     steps.run([str(steps.folder / _EXECUTABLE), "--version"])
 
 

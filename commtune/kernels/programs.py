@@ -107,6 +107,7 @@ def other_program(
         return CommandProgram(own.command, own.output, Path(own.folder), path, libmpi)
     if Backend(workload.backend).is_native:
         return None
+    # Found and not imported: it would load an MPI library into the controller.
     if importlib.util.find_spec("mpi4py") is None:
         raise MissingComponent(
             f"the backend {workload.backend} needs mpi4py",

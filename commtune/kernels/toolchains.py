@@ -200,6 +200,7 @@ def _compiler(
         # A link in /usr/bin says nothing of where the toolkit is; where it points to does.
         compiler = Path(found).resolve()
         return compiler.parent.parent, compiler
+    # Wheels come last: what a site installed fits its driver.
     places = [Path(place) for place in family.places]
     for root in (*places, *(folder / name for folder in packages for name in family.packaged)):
         compiler = root / "bin" / family.compiler

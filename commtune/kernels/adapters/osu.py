@@ -40,7 +40,8 @@ def read_osu(text: str) -> Reading:
             row = dict(zip(columns, line.split(), strict=False))
             size = parse_whole(row["Size"])
             if size == 0:
-                continue  # a message of nothing
+                # A message of nothing has no bandwidth, and no size of a campaign is 0.
+                continue
             time_s = _time_s(row, size, is_both_ways="Bi-Directional" in title) if size else None
             if size and time_s:
                 found.append(_measurement(row, size, time_s))

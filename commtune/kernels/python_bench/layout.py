@@ -11,11 +11,11 @@ ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 #: Messages that ``stream`` has under way, unless it is said otherwise.
 WINDOW = 64
 
-BETWEEN_TWO = ("ping-pong", "bidirectional", "stream")
+_BETWEEN_TWO = ("ping-pong", "bidirectional", "stream")
 _TOTAL = ("alltoall", "allgather", "reduce-scatter")
 #: What is done by the library's own call; the others are made of messages.
 CALLS = ("allreduce", "reduce", "broadcast", *_TOTAL)
-OPERATIONS = (*BETWEEN_TWO, "allreduce", "reduce", "broadcast", "ring", *_TOTAL)
+OPERATIONS = (*_BETWEEN_TWO, "allreduce", "reduce", "broadcast", "ring", *_TOTAL)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Layout:
     @property
     def takes_two(self) -> bool:
         """Whether only rank 0 and the last rank take part."""
-        return self.operation in BETWEEN_TWO
+        return self.operation in _BETWEEN_TWO
 
 
 def lay_out(operation: str, dtype: str, size: int, ranks: int, window: int = WINDOW) -> Layout:
@@ -60,7 +60,7 @@ def lay_out(operation: str, dtype: str, size: int, ranks: int, window: int = WIN
     element = ELEMENT_BYTES[dtype]
     if size < element:
         raise UsageFault(f"size {size} is less than one element of {dtype} ({element} bytes)")
-    if operation in BETWEEN_TWO and ranks < 2:
+    if operation in _BETWEEN_TWO and ranks < 2:
         raise UsageFault(f"{operation} needs at least 2 ranks")
     if operation in _TOTAL:
         return _total(operation, dtype, size, ranks)

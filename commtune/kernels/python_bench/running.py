@@ -46,8 +46,8 @@ _MISFIT = (
     "launcher and MPI library don't fit each other. mpi4py may have loaded another MPI library "
     "than the launcher's: name the right one with --libmpi, or MPI4PY_LIBMPI"
 )
-Write = Callable[[Mapping[str, Any]], None]
-LoadPattern = Callable[[str], type[MessagePattern]]
+_Write = Callable[[Mapping[str, Any]], None]
+_LoadPattern = Callable[[str], type[MessagePattern]]
 
 
 def exit_of_all(status: int, message: str, *, speak: bool) -> int:
@@ -60,7 +60,7 @@ def exit_of_all(status: int, message: str, *, speak: bool) -> int:
 
 
 def run_benchmark(
-    options: Options, arguments: Sequence[str], began: float, load_pattern: LoadPattern
+    options: Options, arguments: Sequence[str], began: float, load_pattern: _LoadPattern
 ) -> int:
     """Begins MPI, measures all sizes, ends MPI; returns the exit status.
 
@@ -68,6 +68,7 @@ def run_benchmark(
         began: when the process started, on time.perf_counter.
         load_pattern: finds the class that ``--python`` names.
     """
+    # Before MPI_Init: an MPI that is aware of GPUs takes the one that is current then.
     gpu = _early_gpu(options)
     try:
         world = World(options.libmpi)
@@ -100,7 +101,7 @@ def _measured_run(
     world: World,
     gpu: Gpu | None,
     began: float,
-    load_pattern: LoadPattern,
+    load_pattern: _LoadPattern,
 ) -> bool:
     kind = _together(world, lambda: load_pattern(options.python)) if options.python else None
     file = records.RecordFile(options.records) if world.is_first else None
@@ -124,7 +125,7 @@ def _measure_all(
     arguments: Sequence[str],
     world: World,
     kind: type[MessagePattern] | None,
-    write: Write,
+    write: _Write,
     *,
     gpu: Gpu | None,
     init_s: float,
@@ -229,7 +230,7 @@ def measure_pattern(
         atexit.register(world.mpi.Finalize)
     _warn_of_lone_world(world)
     found: list[dict[str, Any]] = []
-    write: Write = lambda record: found.append(dict(record))  # noqa: E731
+    write: _Write = lambda record: found.append(dict(record))  # noqa: E731
     try:
         _measure_all(asked, [name], world, kind, write, gpu=gpu, init_s=0.0)
     except UsageFault:  # on all ranks alike

@@ -16,7 +16,7 @@ _QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, 
 
 
 @dataclass(frozen=True)
-class Summary:
+class _Summary:
     """Samples, summed up.
 
     Attributes:
@@ -33,14 +33,14 @@ class Summary:
         return self.times["median"]
 
 
-def summarise_samples(samples: Sequence[float]) -> Summary:
+def summarise_samples(samples: Sequence[float]) -> _Summary:
     """Sums up one sample or more."""
     ordered = sorted(samples)
     low, high = median_bounds(len(ordered))
     mean = math.fsum(ordered) / len(ordered)
     times = {"min": ordered[0], **{n: quantile(ordered, s) for n, s in _QUANTILES.items()}}
     times |= {"max": ordered[-1], "mean": mean, "stdev": _deviation(ordered, mean)}
-    return Summary(times, ordered[low], ordered[high])
+    return _Summary(times, ordered[low], ordered[high])
 
 
 def quantile(ascending: Sequence[float], share: float) -> float:
@@ -80,12 +80,14 @@ def _deviation(values: Sequence[float], mean: float) -> float:
 
 
 #: Past this many time caps a size ends even with fewer samples than the minimum.
-HARD_CAP_FACTOR = 20.0
+_HARD_CAP_FACTOR = 20.0
 
 _SHORTEST_SAMPLE_S = 10e-6
 _RESOLUTION_STEPS = 200.0
+# A clock that is so coarse that more are needed measures nothing of short messages anyway.
 _LARGEST_BATCH = 1024
 _FEWEST_FOR_INTERVAL = 6  # fewer hold no 95 % interval of the median
+# Decisions cost an agreement of all ranks: not after every sample.
 _CHUNK = 10
 _CHUNK_SHARE = 0.1  # of the time cap
 _GROWTH = 4  # after many samples, decide after each further quarter
@@ -123,7 +125,7 @@ class StoppingRule:
         taken = len(samples_s)
         if taken >= self.max_samples:
             return "max-samples"
-        if taken and spent_s >= HARD_CAP_FACTOR * self.time_cap_s:
+        if taken and spent_s >= _HARD_CAP_FACTOR * self.time_cap_s:
             return "hard-cap"
         if taken < self.min_samples:
             return None

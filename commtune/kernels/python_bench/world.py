@@ -146,6 +146,7 @@ class World:
         if not self.is_first:
             self.comm.send(value, dest=0, tag=_TAG)
             return []
+        # One by one: a rank that is lost is then the one that is waited for.
         others = [self.comm.recv(source=rank, tag=_TAG) for rank in range(1, self.size)]
         return [value, *others]
 
