@@ -138,7 +138,11 @@ def _other_spaces(spec: CampaignSpec, fitting: Sequence[str]) -> str:
         xccl = "write 'backend: xccl' under 'workload'" if spec.file else "add '--backend xccl'"
         return f"{xccl}, or use the space {fitting[0]}"
     if backend == Backend.MPI_HOST:
-        presets = sorted(choose_preset(flavour.library) for flavour in MpiFlavour)
+        presets = sorted(
+            choose_preset(flavour.library)
+            for flavour in MpiFlavour
+            if flavour is not MpiFlavour.NONE
+        )
         return f"spaces for MPI over host memory: {', '.join(presets)}"
     return f"use '{_key(spec, 'space')}{fitting[0]}'"
 
