@@ -28,7 +28,7 @@ from synthetic import SyntheticBenchmark, VirtualClock
 from commtune import process, wiring
 from commtune.app import tuning
 from commtune.campaign.plan import Budget
-from commtune.cluster.local.launch import base_environment, mpi_command
+from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.commands.campaigns.from_flags import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.db.locks import LockOwner
@@ -59,7 +59,7 @@ def real(search: str) -> None:
 
 
 def _launch_floor(mpi: MpiInstallation) -> float:
-    command = mpi_command(mpi, 2, ["/bin/true"])
+    command = _mpi_command(mpi, 2, ["/bin/true"])
     environment = base_environment(os.environ, mpi)
     runs = [process.run_process(command, environment=environment, timeout_s=30) for _ in range(15)]
     return median(run.wall_s for run in runs)

@@ -107,7 +107,7 @@ _BEGUN = frozenset({JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING})
 
 #: What may be seen next of the same attempt; between two looks any number of states may pass.
 #: UNKNOWN and ABSENT say nothing about the job, so they may come at any time, and go.
-FOLLOWS: Mapping[JobState, frozenset[JobState]] = {
+_FOLLOWS: Mapping[JobState, frozenset[JobState]] = {
     **dict.fromkeys(_WAITING | _SILENCE, _ANY),
     JobState.RUNNING: _BEGUN | _OVER | _SILENCE,
     JobState.SUSPENDED: _BEGUN | _OVER | _SILENCE,
@@ -116,9 +116,9 @@ FOLLOWS: Mapping[JobState, frozenset[JobState]] = {
 }
 
 
-def may_follow(before: JobState, after: JobState) -> bool:
+def _may_follow(before: JobState, after: JobState) -> bool:
     """Whether one attempt of a job can be seen in the one state and then in the other."""
-    return after in FOLLOWS[before]
+    return after in _FOLLOWS[before]
 
 
 def _starts_again(before: JobState, after: JobState) -> bool:
@@ -185,7 +185,7 @@ def update_state(before: ObservedState, after: ObservedState) -> ObservedState:
         return replace(after, attempt=before.attempt + 1)
     if _started_later(before, after) and before.state not in _WAITING:
         return replace(after, attempt=before.attempt + 1)
-    if not may_follow(before.state, after.state):
+    if not _may_follow(before.state, after.state):
         return before
     return replace(after, attempt=before.attempt, started_at=started)
 

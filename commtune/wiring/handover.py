@@ -14,9 +14,9 @@ from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
 
 #: In a job that ``commtune submit`` made: names of the protected variables that were set there.
-SET_VARIABLE = "COMMTUNE_GUARDS"
+_SET_VARIABLE = "COMMTUNE_GUARDS"
 #: What is believed in the place of asking: ``ucx=1.20.1,libfabric=2.5``. Empty: none is known.
-GIVEN_VARIABLE = "COMMTUNE_LIBRARY_VERSIONS"
+_GIVEN_VARIABLE = "COMMTUNE_LIBRARY_VERSIONS"
 #: Libraries that can be asked, by their names in the catalogue.
 ASKED = ("libfabric", "ucc", "ucx")
 #: The versions that a stored space was cut to, among what is stored of it.
@@ -33,7 +33,7 @@ def guards_here(names: Sequence[str]) -> dict[str, str]:
         names: further ones, from a campaign and the description of its system.
     """
     found = protected_settings(tuple(names), os.environ)
-    told = os.environ.get(SET_VARIABLE)
+    told = os.environ.get(_SET_VARIABLE)
     if told is None:
         return found
     known = told.split(",")
@@ -42,7 +42,7 @@ def guards_here(names: Sequence[str]) -> dict[str, str]:
 
 def hand_over_protected(guards: Mapping[str, str]) -> dict[str, str]:
     """By which a job gets the protected variables, and is told which they are."""
-    return {**guards, SET_VARIABLE: ",".join(sorted(guards))}
+    return {**guards, _SET_VARIABLE: ",".join(sorted(guards))}
 
 
 def hand_over_versions(versions: Mapping[str, str] | None) -> dict[str, str]:
@@ -52,7 +52,7 @@ def hand_over_versions(versions: Mapping[str, str] | None) -> dict[str, str]:
     """
     if versions is None:
         return {}
-    return {GIVEN_VARIABLE: ",".join(f"{name}={versions[name]}" for name in sorted(versions))}
+    return {_GIVEN_VARIABLE: ",".join(f"{name}={versions[name]}" for name in sorted(versions))}
 
 
 def given_versions(environment: Mapping[str, str]) -> dict[str, str] | None:
@@ -61,14 +61,14 @@ def given_versions(environment: Mapping[str, str]) -> dict[str, str] | None:
     Raises:
         UserError: they can't be read.
     """
-    written = environment.get(GIVEN_VARIABLE)
+    written = environment.get(_GIVEN_VARIABLE)
     if written is None:
         return None
     pairs = [pair.strip().partition("=") for pair in written.split(",") if pair.strip()]
     for name, _, version in pairs:
         if name not in ASKED or not version[:1].isdigit():
             raise UserError(
-                f"{GIVEN_VARIABLE}: {quote_value(f'{name}={version}')} is no version",
+                f"{_GIVEN_VARIABLE}: {quote_value(f'{name}={version}')} is no version",
                 hint=f"LIBRARY=VERSION, separated by commas; libraries: {', '.join(ASKED)}",
             )
     return {name: version for name, _, version in pairs}

@@ -10,7 +10,7 @@ import pytest
 from components import require_component
 
 from commtune import process
-from commtune.cluster.local.launch import base_environment, mpi_command
+from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.model import MpiFlavour, MpiInstallation
@@ -34,7 +34,7 @@ def installation(flavour: MpiFlavour) -> MpiInstallation:
     ],
 )
 def test_each_launcher_has_its_own_options(flavour: MpiFlavour, options: list[str]) -> None:
-    command = mpi_command(installation(flavour), 4, ["/bench", "--op=allreduce"])
+    command = _mpi_command(installation(flavour), 4, ["/bench", "--op=allreduce"])
     assert command == ["/opt/mpi/bin/mpiexec", *options, "/bench", "--op=allreduce"]
 
 
@@ -49,12 +49,12 @@ def test_each_launcher_has_its_own_options(flavour: MpiFlavour, options: list[st
 def test_ranks_that_bind_themselves_are_left_unbound(
     flavour: MpiFlavour, options: list[str]
 ) -> None:
-    command = mpi_command(installation(flavour), 4, ["/bench"], bound=False)
+    command = _mpi_command(installation(flavour), 4, ["/bench"], bound=False)
     assert command == ["/opt/mpi/bin/mpiexec", *options, "/bench"]
 
 
 def test_emulated_nodes_are_groups_of_ranks() -> None:
-    command = mpi_command(installation(MpiFlavour.MPICH), 4, ["/bench", "--a"], emulated_nodes=2)
+    command = _mpi_command(installation(MpiFlavour.MPICH), 4, ["/bench", "--a"], emulated_nodes=2)
     first = ["-n", "2", "env", "NCCL_HOSTID=commtune-0", "/bench", "--a"]
     second = ["-n", "2", "env", "NCCL_HOSTID=commtune-1", "/bench", "--a"]
     assert command == ["/opt/mpi/bin/mpiexec", "-launcher", "fork", *first, ":", *second]
@@ -71,7 +71,7 @@ def test_ranks_of_emulated_nodes_are_one_world(name: str, tmp_path: Path) -> Non
     )
     script.chmod(0o755)
     done = process.run_process(
-        mpi_command(mpi, 4, [str(script)], bound=False, emulated_nodes=2),
+        _mpi_command(mpi, 4, [str(script)], bound=False, emulated_nodes=2),
         environment=base_environment(os.environ, mpi),
         timeout_s=60,
     )
@@ -138,7 +138,7 @@ def test_open_mpi_4_starts_ranks_where_there_is_no_ssh(tmp_path: Path) -> None:
     environment = base_environment({"HOME": "/root", "PATH": str(tmp_path)}, mpi)
 
     done = process.run_process(
-        mpi_command(mpi, 2, ["/bin/echo", "here"]), environment=environment, timeout_s=60
+        _mpi_command(mpi, 2, ["/bin/echo", "here"]), environment=environment, timeout_s=60
     )
 
     assert found.version.startswith("4.")

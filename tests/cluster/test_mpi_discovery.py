@@ -27,12 +27,12 @@ from mpi_texts import (
 from commtune import process
 from commtune.cluster.local.launch import local_launcher
 from commtune.cluster.mpi.discovery import (
-    MpiIdentity,
+    _identify_mpi,
     _include_folders,
+    _MpiIdentity,
     _parse_header,
     _parse_launcher,
     find_mpi,
-    identify_mpi,
 )
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.errors import MissingComponent, UnknownName
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
 
 
 @pytest.mark.parametrize(("text", "wanted"), LAUNCHERS)
-def test_a_launcher_is_recognized(text: str, wanted: MpiIdentity) -> None:
+def test_a_launcher_is_recognized(text: str, wanted: _MpiIdentity) -> None:
     assert _parse_launcher(text) == wanted
 
 
@@ -66,7 +66,7 @@ def test_an_unknown_launcher_is_not_guessed(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "wanted"), HEADERS)
-def test_a_header_is_recognized(text: str, wanted: MpiIdentity) -> None:
+def test_a_header_is_recognized(text: str, wanted: _MpiIdentity) -> None:
     assert _parse_header(text) == wanted
 
 
@@ -272,6 +272,6 @@ def test_a_real_wheel_compiles_and_runs_with_what_it_is_said_to_need(
 def test_debians_mpis_are_told_apart_side_by_side(flavour: str) -> None:
     compiler = Path(f"/usr/bin/mpicxx.{flavour}")
     require_component(f"Debian's {flavour}", compiler.is_file())
-    found = identify_mpi(compiler, "path")
+    found = _identify_mpi(compiler, "path")
     assert found.flavour == flavour
     assert found.launcher == Path(f"/usr/bin/mpiexec.{flavour}")

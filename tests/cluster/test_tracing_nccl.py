@@ -8,7 +8,7 @@ import pytest
 
 from commtune.cluster.tracing.libraries import library_of
 from commtune.cluster.tracing.library import TraceEvidence, TraceVerdict, judge_settings
-from commtune.cluster.tracing.nccl import _DIAGNOSING, NCCL, NcclLog, parse_log, trace_log
+from commtune.cluster.tracing.nccl import _DIAGNOSING, NCCL, _NcclLog, _parse_log, _trace_log
 from commtune.cluster.tracing.nccl_choices import NcclChoice
 from commtune.model import (
     DEFAULT,
@@ -24,12 +24,12 @@ from commtune.tuner.effective.settings import DID, Told, group_executions, setti
 _LOGS = Path(__file__).parent / "nccl_logs"
 
 
-def log(name: str) -> NcclLog:
-    return parse_log((_LOGS / f"{name}.txt").read_text())
+def log(name: str) -> _NcclLog:
+    return _parse_log((_LOGS / f"{name}.txt").read_text())
 
 
 def traced(name: str, **configuration: str) -> Execution:
-    return trace_log(Configuration(configuration), Operation.ALLREDUCE, log(name))
+    return _trace_log(Configuration(configuration), Operation.ALLREDUCE, log(name))
 
 
 def test_the_default_is_read_whole() -> None:
@@ -126,7 +126,7 @@ def test_executions_tell_what_ran() -> None:
 
 
 def test_a_configuration_that_chose_as_the_default_is_kept_apart_where_doubt_is() -> None:
-    default = trace_log(DEFAULT, Operation.ALLREDUCE, log("default"))
+    default = _trace_log(DEFAULT, Operation.ALLREDUCE, log("default"))
     misspelled = traced("misspelled-name", NCCL_ALG0="Ring")
     assert settings_of(misspelled)["NCCL_ALG0"].told is Told.UNKNOWN
     assert [e.became for e in group_executions([default, misspelled])] == [None, None]
@@ -171,9 +171,9 @@ def test_a_rank_that_saw_something_else_is_told() -> None:
 
 
 def test_noise_is_passed_over() -> None:
-    assert parse_log("") == NcclLog()
-    assert parse_log("Hello\nNCCL INFO\n: [0] NCCL INFO x\n\x00\xff\n") == NcclLog()
-    assert parse_log("h:1:2 [0] NCCL INFO AllReduce: 12 Bytes") == NcclLog()
+    assert _parse_log("") == _NcclLog()
+    assert _parse_log("Hello\nNCCL INFO\n: [0] NCCL INFO x\n\x00\xff\n") == _NcclLog()
+    assert _parse_log("h:1:2 [0] NCCL INFO AllReduce: 12 Bytes") == _NcclLog()
 
 
 def test_the_environment_that_makes_it_talk() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.cluster.tracing.nccl import NcclLog, parse_log, trace_log
+from commtune.cluster.tracing.nccl import _NcclLog, _parse_log, _trace_log
 from commtune.cluster.tracing.nccl_choices import NcclChoice
 from commtune.model import Configuration, Execution, Followed, Operation
 from commtune.tuner.effective.settings import DID, Told, settings_of
@@ -57,14 +57,14 @@ def named(function: str, algorithm: str, protocol: str) -> str:
     )
 
 
-def log(tag: str, *lines: str, **read: str) -> NcclLog:
+def log(tag: str, *lines: str, **read: str) -> _NcclLog:
     values = [f"n:1:1 [0] NCCL INFO {k} set by environment to {v}" for k, v in read.items()]
-    return parse_log("\n".join([_HEADERS[tag], *values, *lines]))
+    return _parse_log("\n".join([_HEADERS[tag], *values, *lines]))
 
 
 def traced(tag: str, *lines: str, **configuration: str) -> Execution:
     found = log(tag, *lines, **configuration)
-    return trace_log(Configuration(configuration), Operation.ALLREDUCE, found)
+    return _trace_log(Configuration(configuration), Operation.ALLREDUCE, found)
 
 
 def test_a_header_of_each_form_is_read() -> None:
@@ -125,7 +125,7 @@ def test_what_other_lines_tell_stays(tag: str) -> None:
     assert traced(tag, NCCL_BUFFSIZE="2097152").followed is Followed.EXECUTED
     found = log(tag, "n:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by environment to 4.")
     asked = Configuration({"NCCL_BUFFSIZE": "4M"})
-    assert trace_log(asked, Operation.ALLREDUCE, found).followed is Followed.REPLACED
+    assert _trace_log(asked, Operation.ALLREDUCE, found).followed is Followed.REPLACED
 
 
 def test_numbers_mean_what_the_release_says() -> None:
@@ -208,7 +208,7 @@ def test_rccl_may_take_another_algorithm_for_an_allreduce_after_its_line(tag: st
     assert traced(tag, *lines, NCCL_PROTO="LL").followed is Followed.REPLACED
     gathered = log(tag, call("AllGather"), unnamed(1, 2), NCCL_ALGO="Ring")
     asked = Configuration({"NCCL_ALGO": "Ring"})
-    assert trace_log(asked, Operation.ALLGATHER, gathered).followed is Followed.EXECUTED
+    assert _trace_log(asked, Operation.ALLGATHER, gathered).followed is Followed.EXECUTED
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_words_after_the_channels_do_no_harm() -> None:
     ],
 )
 def test_ways_between_ranks_in_other_forms(line: str, way: str) -> None:
-    assert parse_log(f"n:1:1 [0] NCCL INFO {line}").transports == (way,)
+    assert _parse_log(f"n:1:1 [0] NCCL INFO {line}").transports == (way,)
 
 
 @pytest.mark.parametrize(

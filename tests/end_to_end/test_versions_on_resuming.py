@@ -20,7 +20,7 @@ from mpi_fixture import session_mpi
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict, content_key
-from commtune.wiring.handover import GIVEN_VARIABLE
+from commtune.wiring.handover import _GIVEN_VARIABLE
 
 _SPACE = """\
 space: 1
@@ -62,7 +62,7 @@ def made(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> CommandL
     """A campaign that was measured on UCX 1.20.0, with a profile."""
     mpi = session_mpi()
     require_component("MPICH's wheel", mpi is not None and mpi.origin == "wheel:mpich")
-    line = CommandLine(tmp_path_factory.mktemp("versions"), extra={GIVEN_VARIABLE: "ucx=1.20.0"})
+    line = CommandLine(tmp_path_factory.mktemp("versions"), extra={_GIVEN_VARIABLE: "ucx=1.20.0"})
     line.write(_SPACE, "below.yaml")
     line.write(_CAMPAIGN)
     said = line("tune", "campaign.yaml")
@@ -110,7 +110,7 @@ def test_on_another_ucx_it_does_not_go_on(commtune: CommandLine) -> None:
     assert said.code != 0
     assert 'stack.libraries.ucx: "1.20.0" -> "1.20.1"' in said.err
     assert len(commtune.query("SELECT * FROM campaigns")) == 1
-    as_before = replace(commtune, extra={GIVEN_VARIABLE: "ucx=1.20.0"})
+    as_before = replace(commtune, extra={_GIVEN_VARIABLE: "ucx=1.20.0"})
     assert as_before("tune", "campaign.yaml").code == 0
 
 
@@ -118,7 +118,7 @@ def test_verify_says_that_it_is_another_ucx(commtune: CommandLine) -> None:
     changes, stored_as = verify(commtune)
     assert changes == ['libraries.ucx: "1.20.0" -> "1.20.1"']
     assert stored_as.startswith("verify-small-boastful-")
-    as_before = replace(commtune, extra={GIVEN_VARIABLE: "ucx=1.20.0"})
+    as_before = replace(commtune, extra={_GIVEN_VARIABLE: "ucx=1.20.0"})
     assert verify(as_before) == ([], "small")
 
 

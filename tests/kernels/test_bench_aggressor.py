@@ -21,7 +21,7 @@ from jsonschema import Draft202012Validator
 from left_over import living
 
 from commtune import process
-from commtune.cluster.local.launch import base_environment, mpi_command
+from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.kernels.aggressor import AggressorReport, read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
 from commtune.kernels.records import read_records
@@ -113,7 +113,7 @@ def start(mpi: MpiInstallation, executable: Path, tmp_path: Path) -> Iterator[St
         )
         with (tmp_path / f"{run_id}.txt").open("wb") as output:
             launcher = subprocess.Popen(
-                mpi_command(mpi, ranks, arguments),
+                _mpi_command(mpi, ranks, arguments),
                 env=base_environment(os.environ, mpi),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -247,7 +247,7 @@ def test_wrong_arguments_exit_with_2_and_say_what_is_wrong(
     mpi: MpiInstallation, executable: Path, arguments: list[str], ranks: int, message: str
 ) -> None:
     ended = process.run_process(
-        mpi_command(mpi, ranks, [str(executable), "--mode=aggress", "--longest=5", *arguments]),
+        _mpi_command(mpi, ranks, [str(executable), "--mode=aggress", "--longest=5", *arguments]),
         environment=base_environment(os.environ, mpi),
         timeout_s=_LIMIT_S,
     )
@@ -278,7 +278,7 @@ def sound(module_bench: RunBench) -> list[dict[str, Any]]:
         longest_s=2.0,
     )
     ended = process.run_process(
-        mpi_command(module_bench.mpi, 2, arguments),
+        _mpi_command(module_bench.mpi, 2, arguments),
         environment=base_environment(os.environ, module_bench.mpi),
         timeout_s=_LIMIT_S,
     )

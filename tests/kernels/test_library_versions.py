@@ -16,7 +16,7 @@ from bench_runs import RunBench
 from components import require_component
 from mpi_fixture import BUILT
 
-from commtune.cluster.local.launch import base_environment, mpi_command
+from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.kernels.build import build_benchmark
@@ -73,7 +73,7 @@ def run_on(mpi: MpiInstallation, records: Path, **variables: str) -> dict[str, A
     ]  # fmt: skip
     libmpi = {"MPI4PY_LIBMPI": libmpi_of(mpi)}
     done = subprocess.run(
-        mpi_command(mpi, 2, program),
+        _mpi_command(mpi, 2, program),
         env={**base_environment(os.environ, mpi), **libmpi, **variables},
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip

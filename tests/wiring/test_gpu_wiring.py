@@ -22,7 +22,7 @@ from commtune.errors import CampaignError, MissingComponent, UserError
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
 from commtune.wiring import gpus, records
 from commtune.wiring.gpu_doctor import check_backends, gpu_words
-from commtune.wiring.handover import GIVEN_VARIABLE
+from commtune.wiring.handover import _GIVEN_VARIABLE
 
 _NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
 _PREFIX = Path("/opt/mpi")
@@ -105,7 +105,7 @@ def test_spaces_that_fit() -> None:
 def test_a_version_that_a_space_was_not_made_for_is_said_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.2")
+    monkeypatch.setenv(_GIVEN_VARIABLE, "ucx=1.2")
     cases = (
         ("nccl", "xccl", ""),
         ("openmpi-host", "mpi-staged", "openmpi-host was made for openmpi >=5.0,<6"),

@@ -10,7 +10,7 @@ from commtune.campaign.file import CampaignSpec, parse_campaign
 from commtune.errors import CampaignError
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.wiring import fit_to_environment
-from commtune.wiring.handover import SET_VARIABLE
+from commtune.wiring.handover import _SET_VARIABLE
 from commtune.wiring.programs import prepare_pinned
 
 _GUARD = "NCCL_NVLS_ENABLE"
@@ -29,7 +29,7 @@ def pinning(value: str, folder: Path) -> CampaignSpec:
 def test_a_pin_does_not_replace_what_a_node_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(SET_VARIABLE, "")  # nothing was set where the job was submitted
+    monkeypatch.setenv(_SET_VARIABLE, "")  # nothing was set where the job was submitted
     monkeypatch.setenv(_GUARD, "0")
     with pytest.raises(CampaignError, match=f"{_GUARD}=0 is set .* the campaign pins it to 2"):
         fit_to_environment(pinning("2", tmp_path))

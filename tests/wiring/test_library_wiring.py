@@ -27,7 +27,7 @@ from commtune.errors import CampaignChanged, CommtuneError, UserError
 from commtune.kernels.asking import ask_alone, versions_in
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
 from commtune.spaces import cut_space_to_versions, load_space
-from commtune.wiring.handover import GIVEN_VARIABLE, given_versions, hand_over_versions
+from commtune.wiring.handover import _GIVEN_VARIABLE, given_versions, hand_over_versions
 from commtune.wiring.records import record_of
 from commtune.wiring.versions import libraries_named
 
@@ -59,7 +59,7 @@ def mpi(monkeypatch: pytest.MonkeyPatch) -> MpiInstallation:
     require_component("an MPI (make .mpi/mpich)", found is not None)
     assert found is not None
     monkeypatch.setenv("XDG_CACHE_HOME", str(BUILT.parent))
-    monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
+    monkeypatch.delenv(_GIVEN_VARIABLE, raising=False)
     return found
 
 
@@ -100,13 +100,13 @@ def test_on_slurm_one_process_is_asked(mpi: MpiInstallation, tmp_path: Path) -> 
 def test_an_older_version_that_somebody_gives_cuts_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.13.1,libfabric=1.17")
+    monkeypatch.setenv(_GIVEN_VARIABLE, "ucx=1.13.1,libfabric=1.17")
     fitted = wiring.fit_campaign(campaign(tmp_path, "openmpi"), NO_MPI)
     assert fitted.versions == {"ucx": "1.13.1"}  # the space has none of libfabric's
     assert fitted.plan.space.variables == (_OLD,)
     (said,) = fitted.remarks
     assert f"{_LATER} (since 1.14.0)" in said and f"{_LATEST} (since 1.21)" in said
-    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=9.1")
+    monkeypatch.setenv(_GIVEN_VARIABLE, "ucx=9.1")
     newer = wiring.fit_campaign(campaign(tmp_path, "openmpi"), NO_MPI)
     assert newer.plan.space.variables == (_LATEST, _LATER, _OLD)
     assert any("ucx 9.1 is newer than what the catalogue" in remark for remark in newer.remarks)
@@ -115,7 +115,7 @@ def test_an_older_version_that_somebody_gives_cuts_more(
 def test_a_version_that_is_not_known_cuts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
+    monkeypatch.delenv(_GIVEN_VARIABLE, raising=False)
     for slurm in ("", "slurm: {}\n"):
         fitted = wiring.fit_campaign(campaign(tmp_path, "openmpi", slurm), NO_MPI)
         assert fitted.versions == {}
@@ -152,10 +152,10 @@ def test_a_campaign_goes_on_as_it_was_begun_where_nobody_answers(
     (tmp_path / "lib/libmpi.so.40").write_bytes(b"")  # it starts nowhere
     broken = replace(NO_MPI, prefix=tmp_path)
     asked = campaign(tmp_path, "openmpi", slurm)
-    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.13.1")
+    monkeypatch.setenv(_GIVEN_VARIABLE, "ucx=1.13.1")
     first = going_on(store, asked, broken)
     assert first.plan.space.variables == (_OLD,)
-    monkeypatch.delenv(GIVEN_VARIABLE)
+    monkeypatch.delenv(_GIVEN_VARIABLE)
     with pytest.raises(CampaignChanged, match=r"space\.content"):
         store.open_campaign(
             record_of(wiring.fit_campaign(asked, broken), broken, describe_machine(), Path("x"))
@@ -166,7 +166,7 @@ def test_a_campaign_goes_on_as_it_was_begun_where_nobody_answers(
         (said,) = [remark for remark in again.remarks if "can't be asked" in remark]
         assert said.startswith("note: ucx 1.13.1: can't be asked now (")
     # What somebody says is believed, even that nothing is known.
-    monkeypatch.setenv(GIVEN_VARIABLE, "")
+    monkeypatch.setenv(_GIVEN_VARIABLE, "")
     with pytest.raises(CampaignChanged, match=r"space\.content"):
         going_on(store, asked, broken)
 
@@ -194,9 +194,9 @@ def test_another_version_than_at_the_start_is_found_out(
     if not loaded(mpi):
         pytest.skip(f"{mpi.flavour} {mpi.version} loads no UCX here")
     asked = campaign(tmp_path, mpi.flavour.library)
-    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.13.1")
+    monkeypatch.setenv(_GIVEN_VARIABLE, "ucx=1.13.1")
     going_on(store, asked, mpi)
-    monkeypatch.delenv(GIVEN_VARIABLE)
+    monkeypatch.delenv(_GIVEN_VARIABLE)
     with pytest.raises(CampaignChanged):
         going_on(store, asked, mpi)
 
@@ -224,9 +224,9 @@ def test_commands_look_into_their_database(
     campaign(tmp_path, "mpich")
     file = tmp_path / "campaign.yaml"
     file.write_text("campaign: 1\nname: x\nspace: ./below.yaml\nmpi: wheel:mpich\n")
-    monkeypatch.setenv(GIVEN_VARIABLE, "ucx=1.13.1")
+    monkeypatch.setenv(_GIVEN_VARIABLE, "ucx=1.13.1")
     going_on(store, load_campaign(file), mpi)
-    monkeypatch.delenv(GIVEN_VARIABLE)
+    monkeypatch.delenv(_GIVEN_VARIABLE)
     # Nothing can be built that could be asked.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(_NOWHERE))
@@ -237,7 +237,7 @@ def test_commands_look_into_their_database(
 
 
 def test_nothing_is_asked_where_nothing_hangs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
+    monkeypatch.delenv(_GIVEN_VARIABLE, raising=False)
     asked = parse_campaign("campaign: 1\nname: x\nspace: openmpi\n", Path.cwd())
     assert wiring.fit_campaign(asked, NO_MPI).versions is None
     assert libraries_named(["OMPI_MCA_pml", "NCCL_IB_SL", "PATH"]) == []
@@ -251,7 +251,7 @@ def test_jobs_are_handed_what_was_found() -> None:
     assert given_versions({"PATH": "/usr/bin"}) is None
     for wrong in ("usx=1", "ucx", "ucx=", "ucx=new", "1.20"):
         with pytest.raises(UserError, match="is no version"):
-            given_versions({GIVEN_VARIABLE: wrong})
+            given_versions({_GIVEN_VARIABLE: wrong})
 
 
 def test_headers_of_older_benchmarks_and_broken_ones_tell_nothing() -> None:
@@ -289,7 +289,7 @@ def test_doctor_asks_what_the_mpi_loads(mpi: MpiInstallation) -> None:
 
 
 def test_doctor_judges_by_what_is_loaded(tmp_path: Path) -> None:
-    run = CommandLine(tmp_path, extra={_LATEST: "1", _OLD: "8K", GIVEN_VARIABLE: "ucx=1.13.1"})
+    run = CommandLine(tmp_path, extra={_LATEST: "1", _OLD: "8K", _GIVEN_VARIABLE: "ucx=1.13.1"})
     told = run("doctor")
     assert told.code == 0, told.err
     assert f"{_LATEST} does nothing: it came with UCX 1.21, and 1.13.1 is here" in told.out
@@ -305,11 +305,11 @@ def test_a_recording_is_replayed_with_the_versions_that_it_was_made_with(tmp_pat
         "timing: {max_samples: 10, time_cap: 1ms}\n"
         "budget: {search: 2s, ablation: 100ms, confirmation: 1s, trials: 1}\n"
     )
-    commtune = CommandLine(tmp_path, extra={GIVEN_VARIABLE: "ucx=1.13.1"})
+    commtune = CommandLine(tmp_path, extra={_GIVEN_VARIABLE: "ucx=1.13.1"})
     recorded = commtune("record", "campaign.yaml", "--runs", "6", "--out", "x.jsonl.gz")
     assert recorded.code == 0, recorded.err
     assert "of 3 configurations" in recorded.out
-    del commtune.extra[GIVEN_VARIABLE]
+    del commtune.extra[_GIVEN_VARIABLE]
     replayed = commtune("tune", "campaign.yaml", "--replay", "x.jsonl.gz")
     assert replayed.code == 0, replayed.err
     assert "ucx 1.13.1 does not read it" in replayed.err

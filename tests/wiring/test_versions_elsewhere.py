@@ -14,7 +14,7 @@ from commtune.db.codec import to_json_value
 from commtune.db.queries.description import CampaignDescription
 from commtune.db.queries.query_results import StackRecord, SystemRecord
 from commtune.model import MpiFlavour, MpiInstallation, Operation, Workload
-from commtune.wiring.handover import GIVEN_VARIABLE
+from commtune.wiring.handover import _GIVEN_VARIABLE
 from commtune.wiring.versions import with_versions
 
 
@@ -25,7 +25,7 @@ def test_versions_are_asked_on_the_campaigns_machine_only(
     wrapper.write_text(f"#!/bin/sh\ntouch {asked}\nexit 1\n")
     wrapper.chmod(0o755)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(GIVEN_VARIABLE, raising=False)
+    monkeypatch.delenv(_GIVEN_VARIABLE, raising=False)
     mpi = MpiInstallation(MpiFlavour.OPENMPI, "5.0.11", tmp_path, wrapper, tmp_path / "mpiexec")
     libraries = {"ucx": "1.20.1"}
     here = to_json_value(describe_machine().shape())

@@ -60,7 +60,7 @@ class _LoadSnapshot:
 
 
 @dataclass(frozen=True)
-class BackgroundLoad:
+class _BackgroundLoad:
     """CPU time that others used, as shares of the usable cores' time, 0 to 1.
 
     Attributes:
@@ -90,7 +90,7 @@ def read_load(proc: Path = _PROC, cores: Collection[int] | None = None) -> _Load
 
 def load_between(
     before: _LoadSnapshot | None, after: _LoadSnapshot | None
-) -> BackgroundLoad | None:
+) -> _BackgroundLoad | None:
     """What others used from one moment to another; ``None`` where it can't be told.
 
     It is as exact as the kernel's ticks, 10 ms a core: too coarse below some tenths of a second.
@@ -106,7 +106,7 @@ def load_between(
     stolen_s = (_stolen(after) - _stolen(before)) / ticks_per_s
     # Stolen time is added last: some kernels charge it to the process it was stolen from.
     others_s = max(0.0, used_s - (after.own_s - before.own_s)) + stolen_s
-    return BackgroundLoad(_share(others_s / whole_s), _share(stolen_s / whole_s))
+    return _BackgroundLoad(_share(others_s / whole_s), _share(stolen_s / whole_s))
 
 
 def _parse_cores(text: str) -> dict[int, _CoreTicks]:

@@ -76,12 +76,12 @@ def local_launcher(
 
     def command(ranks: int, program: Sequence[str], limit_s: float) -> Sequence[str]:
         del limit_s  # ours to keep
-        return mpi_command(mpi, ranks, program, bound=bound, emulated_nodes=emulated_nodes)
+        return _mpi_command(mpi, ranks, program, bound=bound, emulated_nodes=emulated_nodes)
 
     return Launcher(command)
 
 
-def mpi_command(
+def _mpi_command(
     mpi: MpiInstallation,
     ranks: int,
     program: Sequence[str],

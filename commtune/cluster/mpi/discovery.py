@@ -47,7 +47,7 @@ _NO_MPI = MpiInstallation(
 
 
 @dataclass(frozen=True)
-class MpiIdentity:
+class _MpiIdentity:
     """Which MPI something belongs to."""
 
     flavour: MpiFlavour
@@ -63,27 +63,27 @@ _LAUNCHER_PATTERNS = (
 )
 
 
-def _parse_launcher(text: str) -> MpiIdentity | None:
+def _parse_launcher(text: str) -> _MpiIdentity | None:
     """Which MPI a launcher belongs to, from what ``mpiexec --version`` prints."""
     for flavour, pattern in _LAUNCHER_PATTERNS:
         if match := pattern.search(text):
-            return MpiIdentity(flavour, match[1])
+            return _MpiIdentity(flavour, match[1])
     return None
 
 
-def _parse_header(text: str) -> MpiIdentity | None:
+def _parse_header(text: str) -> _MpiIdentity | None:
     """Which MPI a header mpi.h belongs to, from its text."""
     macros = dict(re.findall(r'^#\s*define\s+(\w+)\s+"?([\w.+-]+)"?', text, re.MULTILINE))
     # Headers of Intel and Cray carry the MPICH version that they grew from as well.
     if "I_MPI_VERSION" in macros:
-        return MpiIdentity(MpiFlavour.INTEL, macros["I_MPI_VERSION"])
+        return _MpiIdentity(MpiFlavour.INTEL, macros["I_MPI_VERSION"])
     if "CRAY_MPICH_VERSION" in macros:
-        return MpiIdentity(MpiFlavour.CRAY, macros["CRAY_MPICH_VERSION"])
+        return _MpiIdentity(MpiFlavour.CRAY, macros["CRAY_MPICH_VERSION"])
     if "MPICH_VERSION" in macros:
-        return MpiIdentity(MpiFlavour.MPICH, macros["MPICH_VERSION"])
+        return _MpiIdentity(MpiFlavour.MPICH, macros["MPICH_VERSION"])
     parts = [macros.get(f"OMPI_{part}_VERSION") for part in ("MAJOR", "MINOR", "RELEASE")]
     if all(parts):
-        return MpiIdentity(MpiFlavour.OPENMPI, ".".join(part for part in parts if part))
+        return _MpiIdentity(MpiFlavour.OPENMPI, ".".join(part for part in parts if part))
     return None
 
 
@@ -174,7 +174,7 @@ def _launcher_on_path() -> MpiInstallation | None:
     return None
 
 
-def identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
+def _identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
     """Says what the MPI of a C++ compiler wrapper is, and finds its launcher.
 
     Raises:
@@ -204,7 +204,7 @@ def install_wheel(name: str, root: Path) -> MpiInstallation:
         EnvironmentFault: the folder can't be written, or pip failed (transient: the network).
     """
     prefix = install_prefix(name, root)
-    return identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
+    return _identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
 
 
 def _wheel_roots(project_mpi: Sequence[Path] = ()) -> list[Path]:
@@ -242,7 +242,7 @@ def _on_path(*, skip_own: bool) -> MpiInstallation:
     cray = (_CRAY_COMPILER,) if _CRAY_PREFIX in os.environ else ()
     for name in (*_COMPILERS, *cray):
         if found := shutil.which(name, path=os.pathsep.join(folders)):
-            return identify_mpi(Path(found).absolute(), "path")
+            return _identify_mpi(Path(found).absolute(), "path")
     raise MissingComponent(
         "no MPI C++ compiler (mpicxx) on PATH",
         hint="load your MPI's module, or sudo apt-get install libopenmpi-dev openmpi-bin",
@@ -264,7 +264,7 @@ def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
     for prefix in (p for root in roots for p in (root / f"{name}-{version}", root / name, root)):
         compiler = prefix / "bin" / "mpicxx"
         if compiler.is_file():
-            found = identify_mpi(compiler, f"wheel:{name}")
+            found = _identify_mpi(compiler, f"wheel:{name}")
             if found.flavour is _WHEEL_FLAVOURS[name]:
                 return found
     raise MissingComponent(
@@ -275,17 +275,17 @@ def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
 
 def _by_name(path: Path) -> MpiInstallation:
     if path.is_file():
-        return identify_mpi(path, "prefix")
+        return _identify_mpi(path, "prefix")
     for name in _COMPILERS:
         if (path / "bin" / name).is_file():
-            return identify_mpi(path / "bin" / name, "prefix")
+            return _identify_mpi(path / "bin" / name, "prefix")
     raise MissingComponent(
         f"no MPI C++ compiler in {path / 'bin'}",
         hint="name the prefix of an MPI, so that PREFIX/bin/mpicxx exists",
     )
 
 
-def _header_identity(compiler: Path, environment: Mapping[str, str]) -> MpiIdentity | None:
+def _header_identity(compiler: Path, environment: Mapping[str, str]) -> _MpiIdentity | None:
     """From the mpi.h that the wrapper compiles with; ``None`` where the wrapper doesn't say."""
     for folder in _header_folders(compiler, environment):
         header = folder / "mpi.h"
@@ -302,8 +302,8 @@ def _header_folders(compiler: Path, environment: Mapping[str, str]) -> list[Path
 
 
 def _launcher_of(
-    compiler: Path, wanted: MpiIdentity | None, environment: Mapping[str, str]
-) -> tuple[Path, MpiIdentity]:
+    compiler: Path, wanted: _MpiIdentity | None, environment: Mapping[str, str]
+) -> tuple[Path, _MpiIdentity]:
     """The launcher beside a compiler that belongs to the same MPI."""
     if wanted is not None and wanted.flavour is MpiFlavour.CRAY:
         return _launcher_of_cray(wanted), wanted
@@ -322,7 +322,7 @@ def _launcher_of(
     )
 
 
-def _launcher_of_cray(identity: MpiIdentity) -> Path:
+def _launcher_of_cray(identity: _MpiIdentity) -> Path:
     """Cray MPICH comes without a launcher: ranks are started by the batch system's."""
     if found := shutil.which("srun"):
         return Path(found).absolute()

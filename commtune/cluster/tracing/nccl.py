@@ -55,7 +55,7 @@ _FUNCTIONS = {
 
 
 @dataclass(frozen=True)
-class NcclLog:
+class _NcclLog:
     """What a log says.
 
     Attributes:
@@ -81,7 +81,7 @@ class NcclLog:
     warnings: tuple[str, ...] = ()
 
 
-def parse_log(text: str) -> NcclLog:
+def _parse_log(text: str) -> _NcclLog:
     """Reads a log, of one process or of several; lines that say nothing of use are passed over."""
     rows = [row.rstrip() for row in text.splitlines()]
     lines = _matches(_LINE, rows)
@@ -91,7 +91,7 @@ def parse_log(text: str) -> NcclLog:
     told = [line[3].strip() for line in lines]
     versions = _matches(_VERSION, [*rows, *said])
     origin = LogOrigin(versions[0][1], versions[0][2]) if versions else LogOrigin()
-    return NcclLog(
+    return _NcclLog(
         library=origin.library,
         version=origin.version,
         read={found[1]: found[2] for found in _matches(_READ, said)},
@@ -123,8 +123,8 @@ def _transport(text: str) -> str:
     return re.sub(r"/\d+\b", "", text)
 
 
-def trace_log(
-    configuration: Configuration, operation: Operation, log: NcclLog, names: Iterable[str] = ()
+def _trace_log(
+    configuration: Configuration, operation: Operation, log: _NcclLog, names: Iterable[str] = ()
 ) -> Execution:
     """What NCCL made of a configuration, by the log of a run under it.
 
@@ -139,7 +139,7 @@ def trace_log(
     return judge_execution(configuration, str(operation), settings, did=said, notes=log.warnings)
 
 
-def _executed_by_size(operation: Operation, log: NcclLog) -> tuple[str, ...]:
+def _executed_by_size(operation: Operation, log: _NcclLog) -> tuple[str, ...]:
     """What NCCL did: algorithm, protocol and channels by size, and how it connected the ranks."""
     calls = [choice.line() for choice in log.choices]
     calls += [f"transport {transport}" for transport in log.transports]
@@ -153,7 +153,7 @@ def _executed_by_size(operation: Operation, log: NcclLog) -> tuple[str, ...]:
 
 
 def _listen(evidence: TraceEvidence) -> TraceVerdict:
-    log = parse_log(evidence.output)
+    log = _parse_log(evidence.output)
     operation = evidence.operation
     return TraceVerdict(
         settings={
@@ -165,7 +165,7 @@ def _listen(evidence: TraceEvidence) -> TraceVerdict:
     )
 
 
-def _setting(name: str, asked: str | None, operation: Operation, log: NcclLog) -> Setting:
+def _setting(name: str, asked: str | None, operation: Operation, log: _NcclLog) -> Setting:
     read = log.read.get(name)
     if asked is None or read is None:
         why = "" if asked is None else "the log does not mention it"
@@ -192,7 +192,7 @@ def _leading_number(text: str) -> str:
     return found[0] if found else ""
 
 
-def _words_of_what_ran(name: str, operation: Operation, log: NcclLog) -> set[str]:
+def _words_of_what_ran(name: str, operation: Operation, log: _NcclLog) -> set[str]:
     """Algorithms or protocols of the operation's calls.
 
     Empty where none is told of; with a word that names none where some call's isn't told.

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commtune.cluster.job_states import (
-    FOLLOWS,
+    _FOLLOWS,
     JobState,
     ObservedState,
     PendingReason,
     Policy,
+    _may_follow,
     _starts_again,
-    may_follow,
     update_state,
 )
 from commtune.cluster.slurm.states import _WORDS, classify_reason, read_state
@@ -137,8 +137,8 @@ def test_a_reason_matters_only_while_a_job_waits() -> None:
 @pytest.mark.parametrize("state", JobState)
 def test_every_state_has_a_policy_and_successors(state: JobState) -> None:
     assert isinstance(state.policy, Policy)
-    assert state in FOLLOWS[state]
-    assert {JobState.UNKNOWN, JobState.ABSENT} <= FOLLOWS[state]
+    assert state in _FOLLOWS[state]
+    assert {JobState.UNKNOWN, JobState.ABSENT} <= _FOLLOWS[state]
 
 
 def test_policies() -> None:
@@ -168,16 +168,16 @@ def test_the_transition_table(before: JobState, after: JobState) -> None:
     silent = {JobState.UNKNOWN, JobState.ABSENT}
     waiting = {JobState.PENDING, JobState.NEVER_STARTED}
     if before in waiting | silent or after in silent:
-        assert may_follow(before, after)
+        assert _may_follow(before, after)
     elif after in waiting:
-        assert not may_follow(before, after)
+        assert not _may_follow(before, after)
         assert _starts_again(before, after)
     elif before in OVER:
-        assert may_follow(before, after) == (before is after)
+        assert _may_follow(before, after) == (before is after)
     elif before is JobState.COMPLETING:
-        assert may_follow(before, after) == (after is JobState.COMPLETING or after in OVER)
+        assert _may_follow(before, after) == (after is JobState.COMPLETING or after in OVER)
     else:
-        assert may_follow(before, after)
+        assert _may_follow(before, after)
 
 
 states = st.sampled_from(JobState)

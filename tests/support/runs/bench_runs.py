@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune import process
-from commtune.cluster.local.launch import base_environment, mpi_command
+from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.model import MpiInstallation
 
 
@@ -43,7 +43,7 @@ class RunBench:
         records = self.folder / "records.jsonl"
         program = [str(self.executable), "--max-samples=20", f"--records={records}", *arguments]
         completed = process.run_process(
-            mpi_command(self.mpi, ranks, program),
+            _mpi_command(self.mpi, ranks, program),
             environment={**base_environment(os.environ, self.mpi), **(environment or {})},
             timeout_s=timeout_s,
             whole_output=True,

