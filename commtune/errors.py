@@ -33,7 +33,7 @@ def install_command(packages: str) -> str:
     """The command that adds Python packages to the environment that runs us, wherever PATH leads.
 
     Args:
-        packages: as pip takes them: ``commtune[plot]``.
+        packages: as pip takes them: ``commtune[python]``.
     """
     import shutil  # here: only the one who lacks something waits for it
 

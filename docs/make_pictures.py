@@ -5,7 +5,7 @@
 Runs ``make tune`` (with the given make variables) over an empty data folder, and writes what it
 printed to docs/images/tune.svg, and the plot of what it measured to
 docs/images/default-vs-tuned.svg. Nothing in the text is changed, but that the temporary data
-folder is shown as ~/.local/share. The plot needs matplotlib, which ``make test`` installs.
+folder is shown as ~/.local/share.
 """
 
 from __future__ import annotations

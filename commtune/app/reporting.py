@@ -62,7 +62,6 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
     Raises:
         UserError: no picture is a file of that kind.
         NoAnswer: nothing was confirmed.
-        MissingComponent: matplotlib is not installed.
     """
     if output.suffix not in _PLOT_FORMATS:
         raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_PLOT_FORMATS)}")

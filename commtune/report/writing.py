@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from commtune.errors import UserError
-from commtune.report.figures.style import require_matplotlib, write_png
+from commtune.report.figures.style import write_png
 from commtune.report.page import compose_page, render_page
 from commtune.report.record import CampaignRecord
 
@@ -17,10 +17,8 @@ def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[P
         What was written, the page first.
 
     Raises:
-        MissingComponent: matplotlib is not installed.
         UserError: a file can't be written.
     """
-    require_matplotlib()
     composed = compose_page(record)
     _make_folder(page.parent)
     try:

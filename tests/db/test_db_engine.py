@@ -17,7 +17,7 @@ from commtune.db.connection import engine
 from commtune.db.connection.engine import Database, open_database, upgrade_database
 from commtune.db.connection.location import VERSION_TABLE
 from commtune.db.storage.store import Store
-from commtune.errors import DatabaseFault
+from commtune.errors import DatabaseFault, install_command
 from commtune.model import DEFAULT
 
 OPENER = """
@@ -211,3 +211,14 @@ def test_urls_that_lead_nowhere(url: str, words: str) -> None:
     with pytest.raises(DatabaseFault, match=words) as refusal:
         open_database(url)
     assert "s3cret" not in refusal.value.message + refusal.value.hint
+
+
+def test_the_remedy_is_for_the_python_that_lacks_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    # Whatever PATH's pip belongs to: this Python is the one that lacks it.
+    wanted = f"{sys.executable} -m pip install 'commtune[postgresql]'"
+    assert install_command("commtune[postgresql]") == wanted
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert install_command("commtune[postgresql]") == wanted.replace(sys.executable, "python")

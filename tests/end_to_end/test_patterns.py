@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 
-pytest.importorskip("matplotlib")
-
 _BENCH = ("bench", "--mpi", "wheel:mpich", "--sizes", "8,64KiB", "--time-cap", "5ms")
 
 HALO = """\

@@ -19,8 +19,6 @@ from commtune.report.page import Page, compose_page, render_page
 from commtune.report.record import read_record
 from commtune.systems import FABRIC, fabric_of, load_system
 
-pytest.importorskip("matplotlib")
-
 LEONARDO = {FABRIC: fabric_of(load_system("leonardo")).plain()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from components import require_component
 from stored_campaigns import Made, nothing
 from stored_conclusions import TUNED
 
@@ -19,24 +18,13 @@ from commtune.app.reporting import write_campaign_report
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
-from commtune.errors import MissingComponent, NoAnswer, UnknownName, UserError, install_command
+from commtune.errors import NoAnswer, UnknownName, UserError
 from commtune.report.page import compose_page, render_page
 from commtune.report.points import pairs_of
 from commtune.report.record import read_record
 
 Report = Callable[[Made], str]
 _VOID = {"meta", "br"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def matplotlib_is_there() -> None:
-    try:
-        import matplotlib  # noqa: F401  # only whether it is there
-
-        found = True
-    except ImportError:
-        found = False
-    require_component("matplotlib (pip install 'commtune[plot]')", found)
 
 
 @pytest.fixture
@@ -360,14 +348,8 @@ def test_a_place_that_cant_be_written_is_said(
         write_campaign_report(stored(Made()), tmp_path / "file" / "page.html", None, url)
 
 
-def test_without_matplotlib_the_remedy_is_said(
-    url: str, stored: Callable[[Made], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingComponent) as raised:
-        write_campaign_report(stored(Made()), tmp_path / "page.html", None, url)
-    # Whatever PATH's pip belongs to: this Python is the one that lacks it.
-    assert raised.value.hint == f"{sys.executable} -m pip install 'commtune[plot]'"
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    assert install_command("commtune[plot]") == "python -m pip install 'commtune[plot]'"
+def test_drawing_needs_no_extra() -> None:
+    """What ``tune`` suggests works; the extra of before is still taken."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert any(needed.startswith("matplotlib") for needed in project["dependencies"])
+    assert project["optional-dependencies"]["plot"] == []

@@ -8,14 +8,11 @@ from html import unescape
 from pathlib import Path
 
 import database_values as given
-import pytest
 
 from commtune.app.reporting import write_campaign_report
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT
-
-pytest.importorskip("matplotlib")
 
 _SPACE = {"name": "made-up", "version": 1, "variables": {}, "pinned": {}}
 _HEADER = {"record": "header", "init_s": 0.25, "rank_info": []}

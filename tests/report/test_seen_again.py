@@ -198,7 +198,6 @@ def page_words(
 
 
 def test_a_report_has_a_section_of_it(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     words = page_words(tmp_path, confirmed(GDR, effect(1.2, 1.4)), {DESCRIBED: "alps"})
     assert "What papers found on alps, and what this campaign measured:" in words
     assert f"{NAME}: NCCL_NET_GDR_LEVEL=3 in allreduce, 3x there: seen again" in words
@@ -206,7 +205,6 @@ def test_a_report_has_a_section_of_it(tmp_path: Path) -> None:
 
 
 def test_a_report_of_a_simulation_says_so(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     conclusion = confirmed(GDR, effect(1.2, 1.4))
     words = page_words(tmp_path, conclusion, {DESCRIBED: "alps"}, simulated=True)
     assert "(simulated: this says nothing of alps)" in words
@@ -214,7 +212,6 @@ def test_a_report_of_a_simulation_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {DESCRIBED: "frontier"}])
 def test_a_report_without_any_has_none(tmp_path: Path, settings: dict[str, str]) -> None:
-    pytest.importorskip("matplotlib")
     assert "papers" not in page_words(tmp_path, confirmed(GDR, effect(1.2, 1.4)), settings).lower()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commtune.errors import MissingComponent, NoAnswer, install_command
+from commtune.errors import NoAnswer
 from commtune.formatting import format_size
 from commtune.model import Interval, Profile, Verdict
 from commtune.tuner.outcome.displayed_points import displayed_points
@@ -25,15 +25,10 @@ def draw_confirmation(campaign: str, profiles: Sequence[Profile]) -> Figure:
     """The figure: times above, speedups with intervals below, a column for each machine state.
 
     Raises:
-        MissingComponent: matplotlib is not installed.
         NoAnswer: no size has enough pairs.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingComponent(
-            "drawing needs matplotlib", hint=install_command("commtune[plot]")
-        ) from error
+    from matplotlib.figure import Figure
+
     ranged = [p for p in profiles if p.name != ALL_SIZES]
     shown = [point for profile in ranged for point in displayed_points(profile.points)]
     drawn = {speed: _rows(ranged, speed) for speed in {p.speed for p in shown}}
@@ -93,7 +88,7 @@ def _times(axes: Axes, rows: list[dict[str, Any]], title: str) -> None:
     )
     axes.loglog(
         sizes,
-        [row["point"].tuned_s * 1e6 for row in rows],
+        [row["point"].candidate_s * 1e6 for row in rows],
         "s-",
         color=_TUNED,
         ms=4,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
-from commtune.errors import MissingComponent, UserError, install_command
+from commtune.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,20 +77,6 @@ class Picture:
     draw: Callable[[Figure], None]
     width: float = 8.6
     height: float = 4.0
-
-
-def require_matplotlib() -> None:
-    """Refuses early, and with the remedy, where pictures can't be drawn.
-
-    Raises:
-        MissingComponent: matplotlib is not installed.
-    """
-    try:
-        import matplotlib  # noqa: F401  # only whether it is there
-    except ImportError as error:
-        raise MissingComponent(
-            "drawing needs matplotlib", hint=install_command("commtune[plot]")
-        ) from error
 
 
 def render_svg(picture: Picture, banner: str) -> str:
