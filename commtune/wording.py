@@ -38,15 +38,9 @@ def format_speedup(speedup: Interval) -> str:
 
 
 def format_tuned_time(point: PointEvidence) -> str:
-    """The tuned time that belongs beside the default's and the speedup: ``4.30 us``, ``~4.30 us``.
-
-    The speedup compares runs of one machine state with each other, medians mix states. Where the
-    medians say something else than the interval, the time that the speedup implies is given.
-    """
-    speedup = point.gain
-    if not point.tuned_s or speedup.low <= point.default_s / point.tuned_s <= speedup.high:
-        return format_duration(point.tuned_s)
-    return f"~{format_duration(point.default_s / speedup.ratio)}"
+    """The candidate's time beside the default's: ``4.30 us``; ``~4.30 us`` where it is derived."""
+    derived = "" if point.candidate_s == point.tuned_s else "~"
+    return f"{derived}{format_duration(point.candidate_s)}"
 
 
 def point_cells(point: PointEvidence) -> tuple[str, str, str, str, str]:

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commtune.errors import DatabaseFault
-from commtune.model import SubMeasurement, Timing, Workload
+from commtune.model import SubMeasurement
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -107,21 +107,6 @@ def _adapter(kind: type[_T]) -> TypeAdapter[_T]:
 def dump_json(value: Any) -> str:
     """JSON text, ASCII, without blanks."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
-
-
-def workload_json(workload: Workload) -> dict[str, Any]:
-    """A workload as plain data."""
-    return workload.plain()
-
-
-def workload_from(data: Mapping[str, Any]) -> Workload:
-    """Undoes ``workload_json``."""
-    return Workload.of_plain(data)
-
-
-def timing_from(data: Mapping[str, Any]) -> Timing:
-    """Timing from the plain data that ``dataclasses.asdict`` makes of it."""
-    return Timing(**data)
 
 
 def pieces_json(pieces: Sequence[SubMeasurement]) -> list[dict[str, Any]]:

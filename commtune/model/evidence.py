@@ -30,12 +30,13 @@ class Interval:
 
 @dataclass(frozen=True)
 class PointEvidence:
-    """What confirmation says of one size, at one machine speed.
+    """What confirmation says of one size, in one machine state.
 
     Attributes:
-        speed: name of the machine speed that the pairs share (``fast``, ``slow`` or ``all``).
-        default_s, tuned_s: median of run medians over the pairs.
-        share: share of the pairs of this size that had this speed, 0 to 1.
+        speed: name of the machine state that the pairs share (``fast``, ``slow`` or ``all``).
+        default_s, tuned_s: median of run medians over the pairs, each by itself: to show both
+            beside the ratio, take ``candidate_s`` for the second.
+        share: share of the pairs of this size that were in this state, 0 to 1.
     """
 
     operation: str
@@ -46,6 +47,19 @@ class PointEvidence:
     gain: Interval
     verdict: Verdict
     share: float = 1.0
+
+    @property
+    def candidate_s(self) -> float:
+        """The candidate's time to show beside ``default_s``, in seconds.
+
+        The speedup compares runs of one machine state with each other, medians mix states. Where
+        the medians say something else than the interval, it is what the ratio makes of the
+        default's.
+        """
+        gain = self.gain
+        if not self.tuned_s or gain.low <= self.default_s / self.tuned_s <= gain.high:
+            return self.tuned_s
+        return self.default_s / gain.ratio
 
 
 @dataclass(frozen=True)
@@ -78,7 +92,7 @@ class Profile:
 
     Attributes:
         bytes_low, bytes_high: the range, both ends inclusive.
-        points: evidence for the tuned operation, per size and machine speed.
+        points: evidence for the tuned operation, per size and machine state.
         guards: evidence for other operations measured under the same configuration.
         level: confidence level of every interval, after correction for all that was looked at.
         note: for a person: where the default stays, what could still be hidden.

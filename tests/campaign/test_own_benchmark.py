@@ -11,7 +11,6 @@ import pytest
 
 from commtune.campaign.file import parse_campaign
 from commtune.campaign.plan import Plan
-from commtune.db.codec import workload_from, workload_json
 from commtune.errors import CampaignError, DocumentError
 from commtune.model import Backend, Operation, Workload
 
@@ -131,7 +130,7 @@ def test_another_benchmark_is_another_question(folder: Path) -> None:
 @pytest.mark.parametrize("text", ["", "benchmark: {python: halo.py:Halo}\n", f"{_COMMAND}}}\n"])
 def test_workloads_survive_being_stored(folder: Path, text: str) -> None:
     workload = _plan(text, folder).workload
-    assert workload_from(workload_json(workload)) == workload
+    assert Workload.of_plain(workload.plain()) == workload
     assert Workload.of_plain(asdict(workload)) == workload  # as recordings keep it
 
 

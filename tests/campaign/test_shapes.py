@@ -8,7 +8,6 @@ import pytest
 
 from commtune.campaign.file import load_campaign, parse_campaign
 from commtune.campaign.plan import Plan
-from commtune.db.codec import workload_from, workload_json
 from commtune.errors import CampaignError
 from commtune.model import PatternParameters, Workload
 from commtune.tuner.execution.runner import first_limit
@@ -48,7 +47,7 @@ def workload(text: str, folder: Path | None = None) -> Workload:
 def test_shapes_as_they_are_written(text: str, shape: PatternParameters) -> None:
     found = workload(text)
     assert found.shape == shape
-    assert workload_from(workload_json(found)) == found
+    assert Workload.of_plain(found.plain()) == found
 
 
 def test_groups_are_those_of_a_node_unless_it_is_said_otherwise() -> None:
@@ -201,7 +200,7 @@ def test_a_matrix_belongs_to_the_question_by_its_messages(tmp_path: Path) -> Non
     stored = first.plain()
     assert stored["shape"] == {"matrix": content.key}
     assert str(tmp_path) not in str(stored)
-    assert workload_from(stored) == first
+    assert Workload.of_plain(stored) == first
 
     file.write_text("0 1 100\n\n1 0 50.5\n")
     assert workload(text, tmp_path) == first
@@ -246,7 +245,7 @@ def test_what_was_stored_before_there_were_patterns_reads_as_before() -> None:
         "operation": "allreduce", "sizes": [8], "ranks": 2, "nodes": 1, "backend": "mpi-host",
         "dtype": "float32", "reduction": "sum",
     }  # fmt: skip
-    assert workload_from(stored).plain() == stored
+    assert Workload.of_plain(stored).plain() == stored
 
 
 @pytest.mark.parametrize(

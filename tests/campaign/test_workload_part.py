@@ -9,7 +9,6 @@ import pytest
 from commtune.campaign.file import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.campaign.workload import rounded_words
-from commtune.db.codec import timing_from, workload_from, workload_json
 from commtune.errors import CampaignError
 from commtune.kernels.python_bench.layout import WINDOW
 from commtune.model import Backend, Operation, OwnBenchmark, Timing, Workload
@@ -135,10 +134,10 @@ def test_workload_and_timing_come_back_from_where_they_are_stored() -> None:
     workload = Workload(
         Operation.STREAM, (8, 64), 4, backend=Backend.XCCL, emulated_nodes=2, window=16
     )
-    assert workload_from(workload_json(workload)) == workload
+    assert Workload.of_plain(workload.plain()) == workload
     timing = Timing(mode="batched", operations=5, timer="device", graph=True)
-    assert timing_from(timing.plain()) == timing
-    assert timing_from(Timing().plain()) == Timing()
+    assert Timing(**timing.plain()) == timing
+    assert Timing(**Timing().plain()) == Timing()
 
 
 def test_sizes_that_are_no_whole_elements_are_said_to_be_rounded_down() -> None:

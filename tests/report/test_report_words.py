@@ -15,11 +15,12 @@ from commtune.db.codec import load_model
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
-from commtune.model import Interval
+from commtune.model import Interval, PointEvidence, Verdict
 from commtune.model.conclusion import Conclusion
 from commtune.report.figures.evidence import _ticks
 from commtune.report.method import method_paragraphs
 from commtune.report.record import read_record
+from commtune.wording import point_cells
 
 
 @pytest.mark.parametrize(
@@ -101,3 +102,10 @@ def test_what_later_phases_made_was_not_tried_by_the_search(tmp_path: Path) -> N
     said = "\n".join(method_paragraphs(read_record(store, url, describe_campaign(url, "made-up"))))
     assert "The search tried 1 configuration besides the default." in said
     database.close()
+
+
+def test_times_that_stand_beside_a_ratio_agree_with_it() -> None:
+    """Medians over two machine states: each by itself they would say the opposite."""
+    gain = Interval(1.42, 1.21, 1.66, 20)
+    point = PointEvidence("allreduce", 64, "all", 6.10e-6, 7.34e-6, gain, Verdict.FASTER)
+    assert point_cells(point) == ("64 B", "6.1 us", "4.3 us", "1.42x [1.21, 1.66]", "20")

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from commtune import model
-from commtune.db.codec import timing_from, unpack_samples, workload_from
+from commtune.db.codec import unpack_samples
 from commtune.db.locks import LockOwner, death_of, describe_holder, owner_of
 from commtune.db.storage.jobs import node_hours_by_campaign, open_jobs_by_campaign
 from commtune.db.storage.records import (
@@ -31,7 +31,16 @@ from commtune.db.tables import (
     Trial,
 )
 from commtune.errors import UnknownName
-from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, Verdict
+from commtune.model import (
+    Configuration,
+    Measurement,
+    Outcome,
+    Phase,
+    RunRequest,
+    Timing,
+    Verdict,
+    Workload,
+)
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -82,8 +91,8 @@ def open_runs(
         RunRequest(
             run_id=row.run_id,
             configuration=Configuration(row.environment),
-            workload=workload_from(row.workload),
-            timing=timing_from(row.timing),
+            workload=Workload.of_plain(row.workload),
+            timing=Timing(**row.timing),
             phase=Phase(row.phase),
             trial=row.number,
             block=row.block,

@@ -20,7 +20,8 @@ from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, as_rows
 from commtune.db.locks import STALE_AFTER_S, LockOwner
 from commtune.db.queries.profiles import list_profiles
-from commtune.db.storage import costs, decisions, reading, writing
+from commtune.db.storage import costs, reading, writing
+from commtune.db.storage.decisions import StoredCourse
 from commtune.db.storage.jobs import StoredJobs, open_jobs
 from commtune.db.storage.records import (
     CampaignHandle,
@@ -30,23 +31,19 @@ from commtune.db.storage.records import (
 )
 from commtune.db.tables import Campaign
 from commtune.model import (
-    BlockPlan,
     Configuration,
-    Execution,
     Profile,
     Run,
     RunRequest,
     RunResult,
     Trial,
 )
-from commtune.model.conclusion import Conclusion
-from commtune.model.decision import Decision
 from commtune.model.run_costs import RunCost
 
 _PAGE_RUNS = 1000
 
 
-class Store:
+class Store(StoredCourse):
     """Reads and writes campaigns in one database.
 
     Args:
@@ -199,50 +196,6 @@ class Store:
         """Gives back what was locked through this store, also by a call that was interrupted."""
         for campaign_id in list(self._owners):
             self.unlock(campaign_id)
-
-    def decide(self, campaign_id: int, decision: Decision) -> None:
-        """Stores what the campaign decided to confirm; earlier decisions are kept."""
-        with self._write() as connection:
-            decisions.add_decision(connection, campaign_id, decision)
-
-    def decision(self, campaign_id: int) -> Decision | None:
-        """What ``decide`` stored last; ``None`` before the first."""
-        with self.database.read() as connection:
-            return decisions.last_decision(connection, campaign_id)
-
-    def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
-        """Stores a block before its first run starts; the same one again is nothing new.
-
-        Raises:
-            DatabaseFault: the number belongs to another block.
-        """
-        with self._write() as connection:
-            decisions.plan_block(connection, campaign_id, plan)
-
-    def blocks(self, campaign_id: int) -> list[BlockPlan]:
-        """The campaign's blocks by number."""
-        with self.database.read() as connection:
-            return decisions.planned_blocks(connection, campaign_id)
-
-    def add_execution(self, campaign_id: int, execution: Execution) -> None:
-        """Stores what the library did under a configuration and operation; the latest holds."""
-        with self._write() as connection:
-            decisions.add_execution(connection, campaign_id, execution)
-
-    def executions(self, campaign_id: int) -> list[Execution]:
-        """What is known of the campaign's configurations, in the order it was stored."""
-        with self.database.read() as connection:
-            return decisions.stored_executions(connection, campaign_id)
-
-    def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
-        """Stores what the campaign came to; earlier conclusions are kept."""
-        with self._write() as connection:
-            decisions.add_conclusion(connection, campaign_id, conclusion)
-
-    def conclusion(self, campaign_id: int) -> Conclusion | None:
-        """What ``conclude`` stored last; ``None`` before the first."""
-        with self.database.read() as connection:
-            return decisions.last_conclusion(connection, campaign_id)
 
     def add_trial(
         self,

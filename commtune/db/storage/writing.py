@@ -17,7 +17,6 @@ from commtune.db.codec import (
     pack_samples,
     pieces_json,
     to_json_value,
-    workload_json,
 )
 from commtune.db.locks import STALE_AFTER_S
 from commtune.db.storage import restart
@@ -152,7 +151,7 @@ def start_run(connection: Connection, campaign_id: int, request: RunRequest, ses
         position=request.position,
         session=clean_text(session),
         operation=str(request.workload.operation),
-        workload=workload_json(request.workload),
+        workload=request.workload.plain(),
         timing=asdict(request.timing),
         state="running",
         started_at=time.time(),

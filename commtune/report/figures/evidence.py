@@ -123,7 +123,7 @@ def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], 
             here = [p for p in sound if p.evidence.speed == speed]
             x = [p.bytes for p in here]
             default = [busbw(p, p.evidence.default_s) / 1e9 for p in here]
-            tuned = [busbw(p, p.evidence.tuned_s) / 1e9 for p in here]
+            tuned = [busbw(p, p.evidence.candidate_s) / 1e9 for p in here]
             axis.plot(x, default, "o--", color=INK, mfc=PAPER, label="default")
             axis.plot(x, tuned, "s-", color=BLUE, ms=5, label="best candidate")
             axis.axhline(line / 1e9, color=GREEN, lw=1.2, label="nominal")
@@ -198,12 +198,12 @@ def _times(axes: Axes, points: _Points, title: str) -> None:
     x = [p.bytes for p in points]
     axes.plot(x, [p.evidence.default_s for p in points], "o--", color=INK, mfc=PAPER,
               label="default")  # fmt: skip
-    axes.plot(x, [p.evidence.tuned_s for p in points], "-", color=BLUE, lw=1.2)
+    axes.plot(x, [p.evidence.candidate_s for p in points], "-", color=BLUE, lw=1.2)
     faces = ((True, BLUE, "recommended"), (False, PAPER, "best candidate, not recommended"))
     for used, face, label in faces:
         here = [p for p in points if p.is_recommended is used]
         if here:
-            axes.plot([p.bytes for p in here], [p.evidence.tuned_s for p in here], "s",
+            axes.plot([p.bytes for p in here], [p.evidence.candidate_s for p in here], "s",
                       color=BLUE, mfc=face, ms=5, label=label)  # fmt: skip
     duration_axis(axes)
     axes.set_title(title)
