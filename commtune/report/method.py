@@ -48,16 +48,16 @@ def _candidates(record: CampaignRecord) -> str:
     tried = sum(is_searched(trial.origin) for trial in record.trials)
     said = (
         f"The search tried {tried:,} configuration{'' if tried == 1 else 's'} besides the "
-        "default. Its scores choose candidates and are reported nowhere as gains: the best of "
+        "default. Its scores choose candidates and are reported nowhere as speedups: the best of "
         "many noisy runs looks better than it is."
     )
     if not confirmed:
-        return f"{said} Gains come from fresh blocks that the search never saw."
+        return f"{said} Speedups come from fresh blocks that the search never saw."
     ends = Counter((c.blocks, _STOPPED.get(c.stopped, c.stopped or "the end")) for c in confirmed)
     blocks = [f"{number} in {made} blocks, until {why}" for (made, why), number in ends.items()]
     count = len(confirmed)
     return (
-        f"{said} Gains come from fresh blocks that the search never saw, of {count} "
+        f"{said} Speedups come from fresh blocks that the search never saw, of {count} "
         f"candidate{'s' if count != 1 else ''}: {'; '.join(blocks)}."
     )
 
@@ -108,8 +108,8 @@ def _again(record: CampaignRecord) -> str:
     return (
         f"This was confirmation number {number} of the campaign, in fresh blocks. It may spend "
         f"{formatting.format_percent(error_share(number - 1))} of the error rate, so that "
-        f"asking again until "
-        "the answer pleases finds no gains that are not there; its intervals are wider for that."
+        "asking again until the answer pleases finds no speedups that are not there; its "
+        "intervals are wider for that."
     )
 
 
@@ -119,9 +119,9 @@ def _speeds(record: CampaignRecord) -> str:
         return ""
     between = " and ".join(formatting.format_duration(limit) for limit in limits)
     return (
-        f"The machine alternated between {len(limits) + 1} speeds, told apart by a core-to-core "
+        f"The machine alternated between {len(limits) + 1} states, told apart by a core-to-core "
         f"round trip around each size (they part at {between}). No setting can change that round "
-        "trip, so comparing within a speed favours none."
+        "trip, so comparing within a state favours none."
     )
 
 
@@ -151,7 +151,7 @@ def missing_parts(record: CampaignRecord) -> list[str]:
     if not record.concluded:
         said.append(
             "No conclusion is stored: the campaign has not come to its end, or an older version "
-            "made it. So there is nothing on ablations, the gain that would have been found, and "
+            "made it. So there is nothing on ablations, the minimum detectable effect, and "
             "the trade-off between one environment and several."
         )
     if not record.profiles:

@@ -260,8 +260,8 @@ def render_page(page: Page) -> str:
 def _kept(share: float) -> str:
     """Which share of the gain a smaller configuration keeps."""
     if share > _MORE_THAN_ALL:
-        return "more than the whole gain"
-    return f"{formatting.format_percent(share)} of the gain kept"
+        return "more than the whole speedup"
+    return f"{formatting.format_percent(share)} of the speedup kept"
 
 
 def _gain(gain: Interval) -> str:
@@ -313,7 +313,7 @@ def _verdict(point: SizePoint) -> str:
     if point.evidence.verdict is Verdict.DEFAULT:
         return "not worth it"
     if point.more_pairs > _MANY_PAIRS:
-        return "undecided: thousands more pairs"
+        return "inconclusive: thousands more pairs"
     if point.more_pairs:
-        return f"undecided: about {point.more_pairs} more pairs"
-    return "undecided"
+        return f"inconclusive: about {point.more_pairs} more pairs"
+    return "inconclusive"

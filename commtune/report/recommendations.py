@@ -118,7 +118,7 @@ def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
 
 def _at(point: PointEvidence) -> str:
     gain = point.gain
-    speed = "" if point.speed == ALL else f" ({point.speed} machine speed)"
+    speed = "" if point.speed == ALL else f" ({point.speed} machine state)"
     size = formatting.format_size(point.bytes)
     return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}] at {size}{speed}"
 
@@ -132,11 +132,11 @@ def _kept(
     least = profiles[0].minimum_gain
     if ruled_out:
         said.append(
-            f"No candidate gains {formatting.format_percent(least)} or more here: that is ruled "
-            f"out."
+            f"No candidate is {formatting.format_percent(least)} or more faster here: that is "
+            "ruled out."
         )
     elif points:
-        said.append(f"No candidate was shown to gain {formatting.format_percent(least)}.")
+        said.append(f"No candidate was shown to be {formatting.format_percent(least)} faster.")
     else:
         said.append("Too few pairs of runs to say anything.")
     detectable = record.conclusion.detectable
@@ -162,9 +162,9 @@ def _above(found: Mapping[int, float]) -> str:
     """The smallest gain that would have been found; where sizes differ, the extremes."""
     least, most = min(found, key=lambda s: found[s]), max(found, key=lambda s: found[s])
     if formatting.format_percent(found[least]) == formatting.format_percent(found[most]):
-        return f"A gain above {formatting.format_percent(found[least])}"
+        return f"A speedup above {formatting.format_percent(found[least])}"
     return (
-        f"A gain above {formatting.format_percent(found[least])} (at "
+        f"A speedup above {formatting.format_percent(found[least])} (at "
         f"{formatting.format_size(least)}) to "
         f"{formatting.format_percent(found[most])} (at {formatting.format_size(most)})"
     )

@@ -13,6 +13,7 @@ from commtune.model.conclusion import Conclusion, SizeEffect
 from commtune.systems.findings import Finding, NamedFinding, all_findings
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
+from commtune.wording import format_finding
 
 
 class Replication(StrEnum):
@@ -178,7 +179,8 @@ def _line(one: ReplicatedFinding) -> str:
     setting = " ".join(f"{name}={value}" for name, value in found.setting.items())
     of = f" in {', '.join(found.operations)}" if found.operations else ""
     most = "up to " if found.expected.up_to else ""
-    said = f"{one.named.name}: {setting}{of}, {most}{found.expected.factor:g}x there: {one.again}"
+    expected = f"{most}{found.expected.factor:g}x there"
+    said = f"{one.named.name}: {setting}{of}, {expected}: {format_finding(one.again)}"
     shown = [
         f"{formatting.format_size(m.bytes)} "
         f"{formatting.format_ratio(m.gain)}{'' if m.confirmed else ' (ablation)'}"

@@ -81,7 +81,7 @@ def test_noise_on_purpose_is_said_with_what_it_was(store: Store, url: str) -> No
         what = connection.execute(select(Campaign.what)).scalar_one()
         connection.execute(update(Campaign).values(what={**what, "aggressor": plain}))
     words = "Beside an aggressor: incast of 128 KiB from 2 ranks on 2 nodes"
-    assert f"{words}. Gains are" in shown(render_page(compose_page(recorded(store, url))))
+    assert f"{words}. Speedups are" in shown(render_page(compose_page(recorded(store, url))))
     for number, rate in enumerate((11.1234, 0.9)):
         run(store, campaign_id, f"n{number}", header={"beside": {"gigabits_per_s": rate}})
     assert f"{words}; it sent 0.9 to 11.1 Gb/s during the runs" in shown(

@@ -122,7 +122,9 @@ def test_the_answer_comes_first_with_its_numbers(usual: str) -> None:
 def test_keep_the_default_says_what_would_have_been_found(report: Report) -> None:
     said = shown(report(Made(trials=5, blocks=7, effect=nothing, loaded=0.0)))
     assert "Keep the default for 8 B to 1 MiB." in said
-    assert "A gain above 3.1 % (at 8 B) to 4.4 % (at 64 KiB) would most likely have been" in said
+    assert (
+        "A speedup above 3.1 % (at 8 B) to 4.4 % (at 64 KiB) would most likely have been" in said
+    )
     assert "Use this" not in said
     assert "The search made too few runs to tell variables apart." in said
 
@@ -130,7 +132,7 @@ def test_keep_the_default_says_what_would_have_been_found(report: Report) -> Non
 def test_every_section_speaks(usual: str) -> None:
     said = shown(usual)
     for part in (
-        "3 variables down to 2, 98 % of the gain kept, in 20 blocks",
+        "3 variables down to 2, 98 % of the speedup kept, in 20 blocks",
         "64 KiB to 1 MiB: 1.25",  # where a variable helps
         "8 B: 0.91",  # where it hurts
         "One environment for all sizes is 1.17 times as fast",
@@ -159,7 +161,7 @@ def test_asking_again_weights_and_other_values_are_said(report: Report) -> None:
     assert "may spend 10 % of the error rate" in said
     assert said.count("as the default over the campaign's messages (their time in all)") == 1
     assert "on average over the sizes;" not in said
-    assert "LIB_EAGER_THRESHOLD changed from 4096 to 65536, more than the whole gain" in said
+    assert "LIB_EAGER_THRESHOLD changed from 4096 to 65536, more than the whole speedup" in said
 
 
 def test_a_page_needs_nothing_else(usual: str) -> None:
@@ -252,7 +254,7 @@ def test_a_large_campaign_with_two_speeds_stays_small_enough_to_mail(report: Rep
     assert len(page.encode()) < 2_000_000
     said = shown(page)
     assert "the first 60 blocks of" in said
-    assert "alternated between 2 speeds" in said
+    assert "alternated between 2 states" in said
     assert "95 % each" not in said, "there are no rows over all speeds"
     rows = re.findall(r'<tr><th scope="row">64 KiB</th>\s*<td>(\w+)</td>', page)
     assert {"fast", "slow"} <= set(rows)
@@ -289,7 +291,7 @@ def test_a_border_with_an_interval_that_says_nothing_has_no_number(url: str) -> 
     (border,) = page.borders
     wild = replace(border.sides[0], ratio=0.54, low=0.003, high=109.1)
     said = shown(render_page(replace(page, borders=(replace(border, sides=(wild,)),))))
-    part = said[said.index("Where the ranges part") : said.index("What could still be hidden")]
+    part = said[said.index("Where the ranges part") : said.index("Minimum detectable effect")]
     assert "too noisy" in part and "109" not in part
 
 
@@ -302,7 +304,7 @@ def test_sizes_where_any_gain_may_be_hidden_are_named(url: str) -> None:
     known = {s: g for s, g in record.conclusion.detectable.items() if s != 1024}
     conclusion = replace(record.conclusion, detectable=known)
     said = shown(render_page(compose_page(replace(record, conclusion=conclusion))))
-    part = said[said.index("What could still be hidden") :]
+    part = said[said.index("Minimum detectable effect") :]
     assert re.search(r"8 B ?3\.1 % .*1 KiB ?any: too noisy", part)
     assert said.count("any: too noisy") == 1
 

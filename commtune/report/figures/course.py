@@ -121,7 +121,7 @@ def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
 
 
 def _speed_label(speed: str) -> str:
-    return {"all": "run", "mixed": "speed changed meanwhile"}.get(speed, f"{speed} speed")
+    return {"all": "run", "mixed": "state changed meanwhile"}.get(speed, f"{speed} state")
 
 
 def _legend(axes: Iterable[Axes]) -> dict[str, Artist]:

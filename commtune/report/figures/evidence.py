@@ -98,7 +98,7 @@ def draw_pairs(points: _Points) -> Picture:
         name="runs",
         title="The runs behind each size: one dot is one pair of a block",
         alt=f"{pairs} pairs of runs as dots over the message size, with the intervals of the "
-        "gains; the table below has the numbers.",
+        "speedups; the table below has the numbers.",
         draw=draw,
         width=8.6 if len(speeds) < 3 else 11.5,
         height=3.9,
@@ -146,8 +146,8 @@ def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], 
 def _speed_title(speed: str, speeds: int) -> str:
     """Title of a column for a machine speed."""
     if speed == "all":
-        return "all machine speeds together" if speeds > 1 else ""
-    return f"{speed} machine speed"
+        return "all machine states together" if speeds > 1 else ""
+    return f"{speed} machine state"
 
 
 def ratio_axis(axes: Axes) -> None:
@@ -185,7 +185,7 @@ def _speeds(points: _Points) -> list[str]:
 def _alt(points: _Points) -> str:
     used = [p for p in points if p.is_recommended]
     if not used:
-        return "Times and gains by message size; the default is recommended at every size."
+        return "Times and speedups by message size; the default is recommended at every size."
     best = max(used, key=lambda p: p.evidence.gain.ratio)
     return (
         "Times of the default and of the best candidate over the message size, and their ratio "
