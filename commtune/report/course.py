@@ -114,12 +114,12 @@ def _budget(record: CampaignRecord, phase: Phase) -> float:
 
 
 def outside_s(record: CampaignRecord) -> float:
-    """Seconds of the sittings while no run was made: starting, deciding, storing, queueing."""
-    sittings: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    """Seconds of the sessions while no run was made: starting, deciding, storing, queueing."""
+    sessions: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for run in record.runs:
         if run.wall_s > 0:  # what never started has no place in time
-            sittings[run.session].append((run.started_at, run.started_at + run.wall_s))
-    return math.fsum(_gaps_s(spans) for spans in sittings.values())
+            sessions[run.session].append((run.started_at, run.started_at + run.wall_s))
+    return math.fsum(_gaps_s(spans) for spans in sessions.values())
 
 
 def _gaps_s(spans: Sequence[tuple[float, float]]) -> float:

@@ -42,7 +42,7 @@ class CampaignDescription:
 
     Attributes:
         what: workload, timing, space and surroundings, which make results comparable.
-        settings: budget and thresholds, as they were at the last sitting.
+        settings: budget and thresholds, as they were at the last session.
         space: the search space as plain data.
         created, finished: seconds since 1970; ``finished`` is ``None`` while it is not.
     """

@@ -260,7 +260,7 @@ class AblationPhase:
         variants = dict(lacking) if len(lacking) > 1 else {}
         said = None
         for _ in range(_MOST_BLOCKS + 1):
-            # Blocks of earlier sittings count as well.
+            # Blocks of earlier sessions count as well.
             made = max(self._effects(other, candidate).blocks for other in lacking.values())
             if made >= _FEWEST:
                 said = self._judged(candidate, lacking)
