@@ -117,6 +117,20 @@ def test_auto_without_any_says_so() -> None:
     )
 
 
+def test_keys_have_their_new_names_and_those_of_before() -> None:
+    new = campaign("reference_settings: [reference:isambard-ai]\nprotected_variables: [A_B]\n")
+    old = campaign("baselines: [baseline:isambard-ai]\nguard_variables: [A_B]\n")
+    assert new == old
+    assert new.protected_variables == ("A_B",)
+    lines = len(HEAD.splitlines())
+    for key in ("reference_settings", "baselines"):
+        with pytest.raises(CampaignError) as caught:
+            campaign(f"seed: 1\n{key}: [cscs-vetnodes]\n")
+        assert caught.value.line == lines + 2
+    with pytest.raises(CampaignError, match="baselines"):
+        campaign("reference_settings: [isambard-ai]\nbaselines: [isambard-ai]\n")
+
+
 def test_sets_that_come_to_the_same_are_tried_once() -> None:
     one = campaign("baselines: [isambard-ai]\n").plan.first
     both = campaign("baselines: [isambard-ai, hpe-shs-ccl, baseline:isambard-ai]\n").plan.first
