@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from catalogue_pages import plain
 
-from commtune.commands import text
+from commtune import formatting
 from commtune.commands.reference import system_nominal
 from commtune.commands.reference.systems import pair_lines
 from commtune.spaces.catalogue import list_libraries
@@ -114,7 +114,7 @@ def _node(system: System) -> Iterator[tuple[str, ...]]:
     yield _row(
         "processors",
         f"{node.sockets} x {node.processor}, {node.cores} cores{usable}{numa}, "
-        f"{text.format_size(node.memory)}",
+        f"{formatting.format_size(node.memory)}",
         node,
     )
     if gpus:
@@ -123,7 +123,7 @@ def _node(system: System) -> Iterator[tuple[str, ...]]:
         host = f", {format_bandwidth(gpus.host_link)} to the processor" if gpus.host_link else ""
         yield _row(
             "GPUs",
-            f"{gpus.count} x {gpus.model}, {text.format_size(gpus.memory)}{memory}{host}",
+            f"{gpus.count} x {gpus.model}, {formatting.format_size(gpus.memory)}{memory}{host}",
             gpus,
         )
     for link in system.links:
@@ -173,7 +173,7 @@ def _limits(limits: Partition | Qos) -> str:
     least = limits.least_nodes if isinstance(limits, Qos) else None
     words = [f"from {least} nodes"] if least else []
     words += [f"to {limits.most_nodes} nodes"] if limits.most_nodes else []
-    words += [f"to {text.format_wall_time(limits.longest)}"] if limits.longest else []
+    words += [f"to {formatting.format_wall_time(limits.longest)}"] if limits.longest else []
     return ", ".join(words) or "limits unknown"
 
 
