@@ -232,9 +232,8 @@ def _outlook(spec: CampaignSpec) -> str:
         f"{plan.workload.operation}, "
         f"{text.format_ranks(plan.workload.ranks, plan.workload.nodes)}, "
         f"{count} size{'s' if count > 1 else ''}, {plan.space.count():,} configurations; "
-        f"{plan.budget.search_s:g} s of search; {plan.budget.kept:.0%} of the budget is kept to "
-        f"make the best smaller ({plan.budget.ablation_s:g} s) and to confirm it "
-        f"({plan.budget.confirmation_s:g} s)"
+        f"budget: search {plan.budget.search_s:g} s, ablation {plan.budget.ablation_s:g} s, "
+        f"confirmation {plan.budget.confirmation_s:g} s"
     )
 
 
