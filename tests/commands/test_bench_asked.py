@@ -9,6 +9,7 @@ import pytest
 
 from commtune.app.benchmarking import time_limit_s
 from commtune.commands.measure.bench import BenchOptions, describe_run, request_of
+from commtune.commands.measure.trace import trace_command
 from commtune.errors import UserError
 from commtune.model import Backend, PatternParameters
 
@@ -252,3 +253,12 @@ def test_a_size_holds_an_element(dtype: str, backend: str) -> None:
 
 def test_a_byte_is_an_element_of_its_type() -> None:
     assert request_of(replace(_ASKED, sizes="1", dtype="uint8")).workload.sizes == (1,)
+
+
+@pytest.mark.parametrize("given", [{"setting": ["A"]}, {"written": ["A"]}])
+def test_trace_takes_settings_as_bench_does_and_as_it_did_before(
+    given: dict[str, list[str]],
+) -> None:
+    with pytest.raises(UserError, match="-x A: no value") as caught:
+        trace_command(**given)  # type: ignore[arg-type]
+    assert caught.value.hint == "write -x NAME=VALUE"
