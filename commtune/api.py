@@ -312,7 +312,7 @@ class Store:
         Raises:
             NoAnswer: nothing was measured there; the hint says what was.
         """
-        from commtune.app.ranking import rank_answers
+        from commtune.app.best import rank_answers
 
         size = _bytes(bytes)
         rows = best_profiles(

@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
-from commtune.app.ranking import Standing, conditions_of, find_standing, rank_answers, sure_points
+from commtune import formatting
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
 from commtune.db.queries.query_results import BestRow
 from commtune.errors import NoAnswer
-from commtune.model import Backend, Operation, Verdict
-from commtune.tuner.outcome.detectability import describe_detectability
+from commtune.model import Backend, Conditions, Operation, PointEvidence, Timing, Verdict, Workload
+from commtune.tuner.outcome.detectability import describe_detectability, is_ruled_out
+from commtune.tuner.outcome.displayed_points import overall_points
 
 if TYPE_CHECKING:
     from commtune.app.nominal_share import Share
@@ -29,6 +33,7 @@ __all__ = [
     "conditions_of",
     "find_standing",
     "nominal_share_of",
+    "rank_answers",
     "sure_points",
     "why_inconclusive",
 ]
@@ -132,3 +137,135 @@ def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
 def _factors(one: int, other: int) -> float:
     """How far two sizes are apart, as the logarithm of their ratio."""
     return abs(math.log(max(one, 1) / max(other, 1)))
+
+
+class Standing(StrEnum):
+    """What an answer shows at the measured size nearest to the one asked for."""
+
+    GAIN = "gain shown"
+    NONE = "gain ruled out"
+    OPEN = "undecided"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether more runs would change nothing."""
+        return self is not Standing.OPEN
+
+
+def find_standing(row: BestRow) -> Standing:
+    """What an answer shows: a profile may gain at some sizes of its range, not at others."""
+    if row.verdict == Verdict.FASTER:
+        shown = any(point.verdict is Verdict.FASTER for point in sure_points(row))
+        return Standing.GAIN if shown else Standing.OPEN
+    nearest = row.nearest_bytes
+    ruled_out = nearest is not None and is_ruled_out(nearest, row.points, row.minimum_gain)
+    return Standing.NONE if ruled_out or row.verdict == Verdict.DEFAULT else Standing.OPEN
+
+
+def sure_points(row: BestRow) -> Sequence[PointEvidence]:
+    """The evidence over all machine speeds; that of each speed where there is no such."""
+    return tuple(overall_points(row.points).values()) or row.points
+
+
+def rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
+    """Answers to a question, the one to give first.
+
+    Measured before simulated; by itself and between real nodes before beside an aggressor or
+    between emulated ones; the native benchmark before a user's own; decided before undecided. Of
+    answers to different questions (another machine, software, number of ranks, window, ...), for
+    which one gain says nothing of the other, the question answered last. Of answers to the same
+    one: a gain that was shown before one that was ruled out, since that was done for the
+    candidates of its own campaign only; then as ``_within`` says.
+
+    Args:
+        size: bytes that were asked for.
+    """
+    classes: defaultdict[Any, list[BestRow]] = defaultdict(list)
+    for row in rows:
+        classes[_class(row)].append(row)
+    found: list[BestRow] = []
+    for _, alike in sorted(classes.items()):
+        questions: defaultdict[Hashable, list[BestRow]] = defaultdict(list)
+        for row in alike:
+            questions[_question(row)].append(row)
+        for same in sorted(questions.values(), key=lambda same: -max(r.created for r in same)):
+            found += _within(same, size)
+    return found
+
+
+def conditions_of(row: BestRow) -> str:
+    """What was special about an answer's runs, in words."""
+    return formatting.describe_conditions(_conditions(row))
+
+
+def _conditions(row: BestRow) -> Conditions:
+    """The same as stored; what older profiles didn't tell, their campaign does."""
+    found = row.conditions
+    if not found.pattern and "operation" in row.workload:
+        found = replace(found, pattern=Workload.of_plain(row.workload).pattern)
+    if not found.timing and row.timing:
+        found = replace(found, timing=Timing(**row.timing).said)
+    return found
+
+
+def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
+    """What an answer is, before anybody looks at what it says.
+
+    What was measured beside an aggressor, or between nodes that are none, answers another question
+    than most people ask; a pattern is what they asked for, and how it was timed is said.
+    """
+    return (
+        row.simulated,
+        not row.conditions.are_usual,
+        _nativeness(row),
+        not find_standing(row).is_decided,
+    )
+
+
+def _nativeness(row: BestRow) -> int:
+    """The native benchmark, that in Python, and users' commands."""
+    own = row.workload.get("own") or {}
+    if row.backend == Backend.COMMAND or own.get("command"):
+        return 2
+    return int(row.backend in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE))
+
+
+def _question(row: BestRow) -> Hashable:
+    """What was measured where: answers with the same can be held against each other.
+
+    A pattern counts only where the workload is unknown: the name of a matrix's file is no part
+    of the question.
+    """
+    conditions = _conditions(row)
+    if row.workload:
+        conditions = replace(conditions, pattern="")
+    measured = {name: value for name, value in row.workload.items() if name != "sizes"}
+    where = (row.system_fingerprint, row.stack_fingerprint, row.backend, row.ranks, row.nodes)
+    return (*where, conditions, repr(sorted(measured.items())))
+
+
+def _within(rows: Sequence[BestRow], size: int) -> list[BestRow]:
+    """Answers to one question: campaign by campaign, of each the narrowest range first.
+
+    A profile made for a narrow range is surer at a size than one for all sizes. Of campaigns, the
+    one that measured nearest to the size that was asked for; then the surest gain, as ``status``
+    has it; then the newest.
+    """
+    campaigns: defaultdict[tuple[Standing, str], list[BestRow]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.bytes_high - row.bytes_low, -row.created)):
+        campaigns[find_standing(row), row.campaign].append(row)
+
+    def preference(same: list[BestRow]) -> tuple[bool, float, float, float]:
+        first = same[0]
+        gains = find_standing(first) is Standing.GAIN
+        surest = max((point.gain.low for point in sure_points(first)), default=0.0)
+        return (not gains, _apart(first, size), -surest if gains else 0.0, -first.created)
+
+    return [row for same in sorted(campaigns.values(), key=preference) for row in same]
+
+
+def _apart(row: BestRow, size: int) -> float:
+    """How far the measured size is from the one that was asked for, in factors of two."""
+    if row.nearest_bytes is None:
+        return math.inf
+    return abs(math.log2(max(row.nearest_bytes, 1)) - math.log2(max(size, 1)))
