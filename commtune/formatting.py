@@ -21,7 +21,7 @@ def each_by_itself(level: float | None) -> str:
         level: the campaign's; ``None`` where nobody knows it.
     """
     at = "at the campaign's confidence" if level is None else f"{100 * level:.6g} %"
-    return f"A row of one machine speed has an interval of its own, {at} each."
+    return f"A row of one machine state has an interval of its own, {at} each."
 
 
 def format_size(count: int) -> str:

@@ -163,7 +163,7 @@ def find_standing(row: BestRow) -> Standing:
 
 
 def sure_points(row: BestRow) -> Sequence[PointEvidence]:
-    """The evidence over all machine speeds; that of each speed where there is no such."""
+    """The evidence over all machine states; that of each speed where there is no such."""
     return tuple(overall_points(row.points).values()) or row.points
 
 

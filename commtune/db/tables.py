@@ -344,7 +344,7 @@ class ProfileRow(Base):
 
 
 class ProfilePoint(Base):
-    """Evidence of a profile at one size and machine speed; guards are other operations."""
+    """Evidence of a profile at one size and machine state; guards are other operations."""
 
     __tablename__ = "profile_points"
 

@@ -35,7 +35,7 @@ from commtune.spaces import Space
 __all__ = ["Grid", "RecordedRun", "ReplayBenchmark", "VirtualClock", "check_plan", "load_grid"]
 
 #: What a candidate for playback loses, in the units of a difference between log canaries: having
-#: been played lately; and lying half the recording away in time. Two runs at one machine speed
+#: been played lately; and lying half the recording away in time. Two runs at one machine state
 #: differ by about 0.03, at two speeds by 1 or more: neither outweighs another speed.
 _RECENT, _FAR = 0.3, 0.1
 #: Runs this much worse than the best one are as good, and one of them is drawn.

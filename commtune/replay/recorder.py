@@ -38,11 +38,11 @@ class Recorder:
 
     @property
     def known(self) -> Path:
-        """The file that earlier sittings left."""
+        """The file that earlier sessions left."""
         return self.part if self.part.exists() else self.out
 
     def load(self) -> Grid | None:
-        """What earlier sittings recorded, if any; a line that was cut short is dropped.
+        """What earlier sessions recorded, if any; a line that was cut short is dropped.
 
         Raises:
             UserError: there is a file that is no recording.
@@ -59,7 +59,7 @@ class Recorder:
         return load_grid(self.part)
 
     def begin(self, grid: Grid) -> None:
-        """Begins with what is known; what earlier sittings left is there until it is replaced."""
+        """Begins with what is known; what earlier sessions left is there until it is replaced."""
         self._sizes = grid.header.workload.sizes
         beside = self.part.with_name(f"{self.part.name}.new")
         with _writing(self.part):

@@ -99,7 +99,7 @@ class RecordedRun:
 
     Attributes:
         configuration: its index in the grid.
-        started_s: seconds since the recording began; time between two sittings is left out.
+        started_s: seconds since the recording began; time between two sessions is left out.
         sizes: the sizes that were finished, whatever the outcome.
         detail: why the outcome is not ok.
         other_load: as in ``model.RunResult``.
@@ -140,7 +140,7 @@ class Grid:
 
     @cached_property
     def speeds(self) -> MachineStates:
-        """The machine speeds of the whole recording."""
+        """The machine states of the whole recording."""
         sizes = (size for run in self.runs if run.outcome is Outcome.OK for size in run.sizes)
         return fit_states([size.canary_s for size in sizes if size.canary_s is not None])
 
@@ -157,7 +157,7 @@ class Grid:
         return {size: median(values) for size, values in found.items()}
 
     def truth_at_speeds(self, configuration: Configuration) -> dict[tuple[int, str], float]:
-        """Seconds by size and machine speed; sizes during which it changed are left out."""
+        """Seconds by size and machine state; sizes during which it changed are left out."""
         found: dict[tuple[int, str], list[float]] = {}
         for size in self._good(configuration):
             speed = self.speeds.name(size.canary_s, size.canary_after_s)

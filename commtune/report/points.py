@@ -37,7 +37,7 @@ _Pairs = Mapping[tuple[Configuration, Cell], tuple[Pair, ...]]
 
 @dataclass(frozen=True)
 class SizePoint:
-    """One size at one machine speed.
+    """One size at one machine state.
 
     Attributes:
         profile: the profile that holds the size.
@@ -149,7 +149,7 @@ def pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[P
 
 
 def overall_points(points: Iterable[PointEvidence]) -> list[PointEvidence]:
-    """The points over all machine speeds; where there are none, those of each speed."""
+    """The points over all machine states; where there are none, those of each speed."""
     found = list(points)
     return [p for p in found if p.speed == ALL] or found
 

@@ -35,7 +35,7 @@ class CampaignResult:
         conclusion: what is stored of it beside profiles.
         trials: configurations of the search, the default among them; not what ablation made.
         later_trials: those that ablation and confirmation made of the search's best.
-        speeds: machine speeds seen.
+        speeds: machine states seen.
         benchmark_s, wall_s: seconds inside benchmark processes, and altogether, this session.
         set_aside: variable and value pairs that failed and were left out.
         oversubscribed: more ranks than cores; then no profile is made.

@@ -273,7 +273,7 @@ class _Size(Protocol):
 
 
 def sharing(grid: Grid, runs: Sequence[Sequence[_Size]], apart: int) -> float:
-    """Share of sizes at which two runs, so many places apart, met the same machine speed."""
+    """Share of sizes at which two runs, so many places apart, met the same machine state."""
     same = both = 0
     for one, other in zip(runs, runs[apart:], strict=False):
         for a, b in zip(one, other, strict=True):

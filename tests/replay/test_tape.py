@@ -1,4 +1,4 @@
-"""A recording in progress: what was recorded stays, whatever happens to its next sitting."""
+"""A recording in progress: what was recorded stays, whatever happens to its next session."""
 
 from __future__ import annotations
 

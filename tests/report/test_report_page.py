@@ -263,7 +263,7 @@ def test_a_large_campaign_with_two_speeds_stays_small_enough_to_mail(report: Rep
 def test_rows_of_one_speed_beside_those_of_all_are_told_apart(report: Report) -> None:
     said = shown(report(Made(trials=5, blocks=20, slow_share=0.4, whole=True)))
     # Below the table, and among the words on the method.
-    assert said.count("A row of one machine speed has an interval of its own, 95 % each.") == 2
+    assert said.count("A row of one machine state has an interval of its own, 95 % each.") == 2
 
 
 @pytest.mark.parametrize("planned", [True, False])

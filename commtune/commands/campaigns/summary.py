@@ -166,7 +166,7 @@ def _is_untried(plan: Plan, report: CampaignResult) -> bool:
 
 
 def _rows(profile: Profile) -> list[tuple[str, ...]]:
-    """A row a size over all machine speeds; below it one a speed, where several are known."""
+    """A row a size over all machine states; below it one a speed, where several are known."""
     inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
     shown = sorted(displayed_points(inside), key=lambda point: (point.bytes, point.speed != ALL))
     return [_row(profile, p) if p.speed == ALL else _speed_row(p) for p in shown]

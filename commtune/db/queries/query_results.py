@@ -85,7 +85,7 @@ class BestRow:
         system, stack: name and text for people; the fingerprints beside them tell them apart.
         bytes_low, bytes_high: sizes that the answer is for, both ends inclusive.
         nearest_bytes: the measured size nearest to the one asked for; ``None`` without evidence.
-        points: evidence at that size, one for each machine speed.
+        points: evidence at that size, one for each machine state.
         level: confidence level of the intervals.
         created: seconds since 1970.
         workload, timing: what its campaign measures and how, as their ``plain`` has it; empty if

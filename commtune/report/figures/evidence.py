@@ -37,7 +37,7 @@ _BESIDE = 0.34
 
 
 def draw_speedups(points: _Points, minimum_gain: float) -> Picture:
-    """Times above, ratios with intervals below, a column for each machine speed."""
+    """Times above, ratios with intervals below, a column for each machine state."""
     sound = [p for p in points if p.is_judged]
     speeds = _speeds(sound)
 
@@ -144,7 +144,7 @@ def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], 
 
 
 def _speed_title(speed: str, speeds: int) -> str:
-    """Title of a column for a machine speed."""
+    """Title of a column for a machine state."""
     if speed == "all":
         return "all machine states together" if speeds > 1 else ""
     return f"{speed} machine state"

@@ -6,9 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, permutations
+from typing import TYPE_CHECKING
 
 from commtune.systems.nominal.fabric import Edge, Fabric, fabric_of
-from commtune.systems.schema import System
+
+if TYPE_CHECKING:
+    # The schema loads pydantic, which takes longer than all the rest.
+    from commtune.systems.schema import System
 
 #: Vertices of a node; how much goes from one GPU to another.
 _Path = tuple[int, ...]

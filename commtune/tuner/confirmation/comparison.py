@@ -35,7 +35,7 @@ class Comparison:
     """Everything that confirmation says, of one operation.
 
     Attributes:
-        points: by configuration; for each size one over all machine speeds (``all``), which has
+        points: by configuration; for each size one over all machine states (``all``), which has
             the verdict, and where the machine has several speeds one for each of these.
         estimates: what lies behind the points over all speeds, by configuration and size.
         levels: level of each interval, after correction, by configuration.
@@ -110,7 +110,7 @@ def _points(
 def _point(
     operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
 ) -> PointEvidence:
-    """What one machine speed says: an interval by itself, which no claim is made from."""
+    """What one machine state says: an interval by itself, which no claim is made from."""
     gain = _interval(combine_strata([log_ratios(found)]), found, rules.level)
     said = judge_interval(gain, rules.minimum_gain)
     return PointEvidence(operation, size, speed, *_medians(found), gain, said, share)
@@ -123,7 +123,7 @@ def _interval(found: Estimate | None, of: Pairs, level: float) -> Interval:
 
 
 def _warns(point: PointEvidence, rules: Rules) -> bool:
-    """Whether a machine speed speaks against a gain: slower there, or, with few pairs, likely.
+    """Whether a machine state speaks against a gain: slower there, or, with few pairs, likely.
 
     A single pair is easily off by more than the tolerance, and says nothing.
     """

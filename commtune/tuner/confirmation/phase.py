@@ -31,7 +31,7 @@ from commtune.tuner.statistics.blocks import (
 )
 from commtune.tuner.statistics.evidence import of_operation
 
-#: By how much of it the budget may be overdrawn for a machine speed that lacks pairs.
+#: By how much of it the budget may be overdrawn for a machine state that lacks pairs.
 _OVERDRAFT = 0.2
 
 

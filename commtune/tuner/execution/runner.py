@@ -32,7 +32,7 @@ from commtune.tuner.ports import Batches, Benchmark, Store
 from commtune.tuner.statistics.evidence import Evidence
 
 #: A run may take this many times what others took, and never less than the floor: a slow
-#: machine speed alone makes a run three times longer, a hang would eat the budget.
+#: machine state alone makes a run three times longer, a hang would eat the budget.
 _LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
 #: Before anything is known: this many times what was asked for, and never less than so long.
 _FIRST_FACTOR, _FIRST_LIMIT_S = 3.0, 60.0

@@ -209,7 +209,7 @@ def detectable_gains(
     for place, (candidate, estimates) in enumerate(comparison.estimates.items()):
         points = overall_points(comparison.points[candidate])
         made = decision.made(place)
-        # Not every block gives a pair: the two runs may have met different machine speeds.
+        # Not every block gives a pair: the two runs may have met different machine states.
         times = max(1.0, planned / made) if made else 1.0
         for size, found in estimates.items():
             if found is not None and found.pairs >= FEWEST_PAIRS:

@@ -1,4 +1,4 @@
-"""What could still be hidden where the default stays, in words. Imports nothing slow."""
+"""What a confirmation could not rule out where the default stays. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def describe_detectability(
     minimum_gain: float,
     found: Mapping[int, float],
 ) -> str:
-    """What could still be hidden at some sizes: the most at any of them, and at which.
+    """The largest speedup that is not ruled out at some sizes, and at which of them.
 
     Empty where nothing is known.
 
@@ -34,7 +34,7 @@ def describe_detectability(
     at = f"at {formatting.format_size(sizes[0])}" if len(sizes) == 1 else ""
     if not compared:
         # Fresh runs had shown nothing before.
-        return could and f"no candidate kept a gain in fresh runs{at and f' {at}'}; {could}"
+        return could and f"no candidate kept a speedup in fresh runs{at and f' {at}'}; {could}"
     if len(known) < len(sizes):
         where = at or "at some of these sizes"
         return f"too few pairs {where} to say anything{could and f'; {could}'}"
@@ -42,18 +42,14 @@ def describe_detectability(
     gain = known[most].gain.high - 1
     where = at or "here"
     if gain < minimum_gain:
-        return f"no candidate gains {minimum_gain:.0%} {where}"
+        return f"a speedup of {minimum_gain:.0%} is ruled out {where}"
     if gain > _HOPELESS:
         return (
             f"nothing is known at {formatting.format_size(most)}: too noisy; make more runs, on "
-            f"a quieter "
-            "machine"
+            "a quieter machine"
         )
     # Of what was compared only: nobody knows what a configuration does that was never tried.
-    said = (
-        f"no candidate was shown to gain {where}; one of them could still gain up to {gain:.0%}"
-        f"{_of(most, sizes)}"
-    )
+    said = f"no speedup was shown {where}; up to {gain:.0%}{_of(most, sizes)} is not ruled out"
     return f"{said}; {could}" if could else said
 
 
@@ -68,10 +64,7 @@ def _found(sizes: Sequence[int], found: Mapping[int, float]) -> str:
     if not here:
         return ""
     worst = max(here, key=lambda size: found[size])
-    return (
-        f"this confirmation would have found one of {found[worst]:.0%}{_of(worst, sizes)} in 9 of "
-        "10 cases"
-    )
+    return f"minimum detectable effect {found[worst]:.0%}{_of(worst, sizes)} (at 90% power)"
 
 
 def _of(size: int, sizes: Sequence[int]) -> str:

@@ -10,12 +10,12 @@ from commtune.tuner.statistics.machine_states import ALL
 
 
 def overall_points(points: Sequence[PointEvidence]) -> dict[int, PointEvidence]:
-    """The points over all machine speeds, by size, if they rest on enough pairs."""
+    """The points over all machine states, by size, if they rest on enough pairs."""
     return {p.bytes: p for p in points if p.speed == ALL and p.gain.pairs >= FEWEST_PAIRS}
 
 
 def displayed_points(points: Sequence[PointEvidence]) -> list[PointEvidence]:
-    """The points over all machine speeds, and beside them those of single speeds that say more.
+    """The points over all machine states, and beside them those of single speeds that say more.
 
     A single speed says more where at least two have enough pairs; where one has nearly all of
     them, it says the same again. Points of a profile without any over all speeds stay as they are.

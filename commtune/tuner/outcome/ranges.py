@@ -93,7 +93,7 @@ def is_unharmed(
 ) -> bool:
     """Whether a configuration is at each of some sizes surely not slower beyond a tolerance.
 
-    Nor may it look slower than that at a machine speed with enough pairs to say so.
+    Nor may it look slower than that at a machine state with enough pairs to say so.
     """
     known = comparison.points.get(configuration, ())
     points = overall_points(known)

@@ -52,7 +52,7 @@ class Score:
 
     @property
     def mean(self) -> float:
-        """Mean of log(default/configuration) over sizes and runs, centred by machine speed."""
+        """Mean of log(default/configuration) over sizes and runs, centred by machine state."""
         return self.total / self.runs if self.runs else 0.0
 
     def add(self, value: float) -> None:
@@ -65,7 +65,7 @@ class Score:
 class Scoreboard:
     """Scores of every configuration, by size range, from search runs only.
 
-    A gain differs between machine speeds (1.4x at one, 2.9x at the other), so that the speed a
+    A gain differs between machine states (1.4x at one, 2.9x at the other), so that the speed a
     run happened to have would outweigh its configuration. Scores are therefore centred: what
     counts is the distance to what good configurations reach at that size and that speed.
     """
@@ -141,7 +141,7 @@ class Scoreboard:
         return _best(scores, count, fewest_runs)
 
     def best_at(self, label: str, speed: str, *, fewest_runs: int = 1) -> list[Configuration]:
-        """The best configuration of a range at one machine speed, if there is one."""
+        """The best configuration of a range at one machine state, if there is one."""
         return _best(self._at_speed.get((label, speed), {}), 1, fewest_runs)
 
     def best_gain(self, evidence_run: Run) -> float:

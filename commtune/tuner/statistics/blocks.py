@@ -1,7 +1,7 @@
 """Blocks of runs, and the pairs that come from them.
 
 A block runs the default and every candidate once, close together, in random order. Candidate and
-default of one block make a pair at each size, if both had the same machine speed there.
+default of one block make a pair at each size, if both had the same machine state there.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from commtune.tuner.statistics.machine_states import MachineStates
 
 #: More blocks than this change no verdict that matters.
 _MOST_BLOCKS = 400
-#: Two machine speeds share the blocks between them, so plan for some in each.
+#: Two machine states share the blocks between them, so plan for some in each.
 FEWEST_BLOCKS = FEWEST_PAIRS + 2
-#: A machine speed with this share of the measurements has to be spoken for.
+#: A machine state with this share of the measurements has to be spoken for.
 _OFTEN = 0.15
 #: Where speeds share the blocks unevenly, up to so many times the planned blocks are made.
 MOST_EXTENSION = 2
@@ -76,7 +76,7 @@ def complete_blocks(blocks: Blocks, candidates: Sequence[Configuration]) -> int:
 def lacks_pairs(
     blocks: Blocks, candidates: Sequence[Configuration], speeds: MachineStates
 ) -> bool:
-    """Whether some candidate has too few pairs at a machine speed that comes up often.
+    """Whether some candidate has too few pairs at a machine state that comes up often.
 
     Looks at what the speeds were, never at how fast a candidate was: so going on for it is no
     peeking at results.

@@ -68,7 +68,7 @@ class Evidence:
         return math.fsum(r.wall_s for phase in phases for r in self.of(phase))
 
     def speeds(self, *, anew: bool = False) -> MachineStates:
-        """The machine speeds seen so far, while the tuned operation was measured.
+        """The machine states seen so far, while the tuned operation was measured.
 
         Guard operations come after the comparison, and must not change it when it is made again.
         Worked out again when enough runs came in since, so that the cost of a run does not grow.

@@ -68,7 +68,7 @@ def variable_importance(
     Args:
         assignments: one for each configuration that was tried.
         log_times: logarithm of the time of each, in the same order: its mean over runs and
-            sizes, the common level of a machine speed or a size taken off.
+            sizes, the common level of a machine state or a size taken off.
         seed: of the shuffles.
 
     Returns:

@@ -1,7 +1,7 @@
 """Intervals for the ratio of two run times, from pairs of runs made close together.
 
 The unit is the pair: a run of the default and a run of the candidate from one block, at the same
-machine speed, each with its median. The ratio default/candidate is log-transformed, so that twice
+machine state, each with its median. The ratio default/candidate is log-transformed, so that twice
 as fast and half as fast are the same distance from 1. Inside a block the order is random, so if
 the candidate changes nothing the log ratio is symmetric about 0, whatever the shape of the noise:
 two hidden modes, a heavy tail or a drift are in both arms alike.
@@ -10,10 +10,10 @@ Other load on a machine makes some pairs worthless: one of the two runs was dist
 ratio is a trimmed mean with Tukey and McLaughlin's interval (Student's t with the winsorized
 deviation; Sankhya A 25, 1963): a fifth of the pairs may be wild on either side. With few pairs
 nothing is trimmed, since the interval would become too wide to say anything. Pairs of several
-machine speeds are strata: each is estimated by itself, and they are put together by their shares
+machine states are strata: each is estimated by itself, and they are put together by their shares
 with Welch and Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
 
-Pairs made within seconds can't show how much a gain moves from one sitting to the next. A
+Pairs made within seconds can't show how much a gain moves from one session to the next. A
 configuration that changes nothing has no gain to move; a real gain varies by a share of itself
 (``SITTING_SPREAD``), by which every interval is widened.
 """
@@ -29,7 +29,7 @@ from commtune.model import Interval, Verdict
 
 #: Fewer pairs than this are never believed, however well they agree.
 FEWEST_PAIRS = 5
-#: Standard deviation, between sittings, of the logarithm of a gain as a share of itself: what
+#: Standard deviation, between sessions, of the logarithm of a gain as a share of itself: what
 #: reruns in later launches on a virtual machine with 2 cores differed by beyond the noise of
 #: their pairs (benchmarks/rerun.py).
 SITTING_SPREAD = 0.06

@@ -1,4 +1,4 @@
-"""Hidden machine speeds, told apart by the canary.
+"""Hidden machine states, told apart by the canary.
 
 A virtual machine whose host moves its cores about has two or three speeds, up to 3x apart, that
 alternate within seconds. The benchmark's core-to-core round trip around each size (the canary)

@@ -40,8 +40,8 @@ class Claim:
     """What a profile says that can be measured again.
 
     Attributes:
-        stated: by size (bytes) where a gain is claimed, the point over all machine speeds.
-        by_speed: the same by machine speed, where there were several with enough pairs.
+        stated: by size (bytes) where a gain is claimed, the point over all machine states.
+        by_speed: the same by machine state, where there were several with enough pairs.
         promised: sizes (bytes) of the range where no harm is promised, and no gain.
     """
 
@@ -62,9 +62,9 @@ class SizeVerification:
     """What today's blocks say of one size.
 
     Attributes:
-        stated: the gain that was claimed, as it would be with today's shares of machine speeds;
+        stated: the gain that was claimed, as it would be with today's shares of machine states;
             ``None`` where none was.
-        point: today's evidence over all machine speeds; ``None`` where there is no pair.
+        point: today's evidence over all machine states; ``None`` where there is no pair.
         more: about so many more pairs would decide it; ``None`` where nobody can tell.
     """
 
@@ -120,7 +120,7 @@ def _speeds_of(points: Sequence[PointEvidence], size: int) -> dict[str, PointEvi
 
 
 def stated_today(claim: Claim, size: int, today: Sequence[PointEvidence]) -> Interval | None:
-    """The gain claimed at a size, put together by today's shares of the machine speeds.
+    """The gain claimed at a size, put together by today's shares of the machine states.
 
     A gain of 1.4 at one speed and 2.9 at another is not weaker on a day with more of the first.
     Where a speed of today was not measured then, the claim is taken as it stands.
@@ -210,7 +210,7 @@ def _judge_size(
 
 
 def _is_hurt_at_a_speed(point: PointEvidence, rules: Rules) -> bool:
-    """Whether the comparison withheld a gain because one machine speed speaks against it."""
+    """Whether the comparison withheld a gain because one machine state speaks against it."""
     return point.gain.low > 1 + rules.minimum_gain and point.verdict is not Verdict.FASTER
 
 

@@ -57,7 +57,7 @@ class Arm(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """What the pairs say of one size, at one machine speed or over all.
+    """What the pairs say of one size, at one machine state or over all.
 
     Attributes:
         a_s, b_s: medians of run medians, seconds.
@@ -108,7 +108,7 @@ class PairwiseComparison:
 
     Attributes:
         time_s: wall seconds that may be spent.
-        level: confidence level of all intervals over all machine speeds together.
+        level: confidence level of all intervals over all machine states together.
     """
 
     benchmark: Benchmark
@@ -208,7 +208,7 @@ def _is_failing(runs: Sequence[Run]) -> bool:
 def _differences(
     blocks: Sequence[Mapping[Arm, Run]], speeds: MachineStates, level: float, alone: float
 ) -> tuple[Difference, ...]:
-    """What blocks say, by size; with several machine speeds, of each of these besides.
+    """What blocks say, by size; with several machine states, of each of these besides.
 
     Args:
         level: of each interval over all speeds.

@@ -46,7 +46,7 @@ class Verification:
     """What a profile's blocks of today say.
 
     Attributes:
-        points: today's evidence, by size and machine speed.
+        points: today's evidence, by size and machine state.
         level: level of each interval, after correction for sizes and looks.
         blocks, planned: whole blocks made, and planned at first.
         stopped: ``clear``, ``time``, ``failing`` (the configuration does not work) or
@@ -55,7 +55,7 @@ class Verification:
         lost: runs of today that were lost, by outcome; nothing is blamed for them.
         detail: of the last failure, with the end of its output.
         run_s: wall seconds of a typical run.
-        then, now: share of the measurements at each machine speed, when the campaign confirmed
+        then, now: share of the measurements at each machine state, when the campaign confirmed
             and today; empty where nothing tells.
         oversubscribed: more ranks than cores: such times say nothing.
     """
@@ -85,7 +85,7 @@ class Verification:
 
 
 class SittingTimer(Timer):
-    """Wall time of this sitting alone: another day's verification spent another day's time."""
+    """Wall time of this session alone: another day's verification spent another day's time."""
 
     def used(self) -> float:
         """Seconds spent."""
@@ -257,13 +257,13 @@ def _evidence(runs: Sequence[Run]) -> Evidence:
 
 
 def _shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, float]:
-    """The share of core-to-core round trips (seconds) at each machine speed."""
+    """The share of core-to-core round trips (seconds) at each machine state."""
     found = Counter(speeds.name(canary, canary) for canary in canaries_s)
     return {name: found[name] / len(canaries_s) for name in speeds.names if canaries_s}
 
 
 def _detail(run: Run) -> str:
-    """Why a run of this sitting failed, with the end of what it wrote."""
+    """Why a run of this session failed, with the end of what it wrote."""
     if not isinstance(run, Run):
         return ""
     return f"{run.detail}\n{run.output_tail.strip()}".strip()

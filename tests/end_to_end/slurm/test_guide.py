@@ -23,7 +23,7 @@ GUIDE = ROOT / "docs" / "slurm.md"
 PROFILE = "two-nodes/allreduce-1048576-1048576"
 _HEADING = re.compile(r"^## (.+)$")
 _FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?$')
-#: What differs between two sittings: numbers with their units of time, and keys of jobs.
+#: What differs between two sessions: numbers with their units of time, and keys of jobs.
 _VARYING = re.compile(r"\b[0-9a-f]{16}\b|\d[\d.,:]*(?: (?:us|ms|s|min|h)\b)?")
 #: ``verify`` may be kept from its answer by a busy machine; it must never say the contrary.
 _CODES = {"commtune verify": {0, 10, 13}}
@@ -84,7 +84,7 @@ def pattern(shown: str, home: Path) -> str:
 
 
 def plain(text: str, home: Path) -> str:
-    """Text without what differs between two sittings."""
+    """Text without what differs between two sessions."""
     masked = _VARYING.sub("#", text.replace(str(home), "~"))
     lines = (" ".join(line.split()) for line in masked.strip().splitlines())
     return re.sub(r"# (?=#)", "", "\n".join(lines))

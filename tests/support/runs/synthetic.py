@@ -19,7 +19,7 @@ from commtune.model import (
 )
 from commtune.tuner.effective.settings import Setting, Told, judge_execution
 
-#: Seconds for a configuration and a size, without noise, at the fast machine speed.
+#: Seconds for a configuration and a size, without noise, at the fast machine state.
 Truth = Callable[[Configuration, int], float]
 
 
@@ -38,7 +38,7 @@ class SyntheticBenchmark:
     """Implements ``tuner.ports.Benchmark`` over a formula.
 
     Attributes:
-        slow_share: share of runs that meet the slow machine speed.
+        slow_share: share of runs that meet the slow machine state.
         slow_factor: how much longer everything takes then.
         outcomes: configurations that fail, by a variable and value that they hold.
         load: gives what others used of the cores during a run.

@@ -60,7 +60,7 @@ def either(configuration: Configuration) -> float:
 
 @dataclass
 class Bench:
-    """An ablation alone, in memory, over sittings."""
+    """An ablation alone, in memory, over sessions."""
 
     effect: Effect
     seed: int = 1

@@ -37,7 +37,7 @@ def ratios(count: int, ratio: float, spread: float = 0.01, seed: int = 1) -> lis
 def blocks_of(
     found: list[float], canary_s: float | None = None, candidate: Configuration = A
 ) -> Blocks:
-    """Blocks in which a candidate is faster by these ratios, at one size and machine speed."""
+    """Blocks in which a candidate is faster by these ratios, at one size and machine state."""
     return [block({SIZE: 1.0}, {candidate: {SIZE: 1 / r}}, canary_s=canary_s) for r in found]
 
 

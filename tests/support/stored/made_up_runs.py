@@ -21,7 +21,7 @@ from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.statistics.intervals import judge_interval
 from commtune.tuner.statistics.machine_states import ALL
 
-#: Canaries (seconds) of the two machine speeds, and what tells them apart.
+#: Canaries (seconds) of the two machine states, and what tells them apart.
 FAST_S, SLOW_S, THRESHOLD_S = 80e-9, 430e-9, 200e-9
 
 
@@ -67,7 +67,7 @@ def made_up_size(
 
 
 def sizes(times_s: Mapping[int, float], canary_s: float | None = None) -> tuple[Measurement, ...]:
-    """The sizes of a run, all at one machine speed."""
+    """The sizes of a run, all at one machine state."""
     return tuple(made_up_size(size, time, canary_s) for size, time in times_s.items())
 
 
@@ -100,7 +100,7 @@ def point(
     default_s: float = 1.0,
     minimum_gain: float = 0.02,
 ) -> PointEvidence:
-    """Evidence at one size over all machine speeds, with the verdict that its interval gives."""
+    """Evidence at one size over all machine states, with the verdict that its interval gives."""
     gain = Interval(ratio, low, high, pairs)
     said = judge_interval(gain, minimum_gain)
     return PointEvidence("allreduce", size, ALL, default_s, default_s / ratio, gain, said)

@@ -71,7 +71,7 @@ class Made:
         mixed_share: share of measurements during which the machine changes its speed.
         weighted: whether gains over sizes are over the campaign's messages.
         confirmations: how many there were, this one included.
-        whole: whether points over all machine speeds are stated beside those of each.
+        whole: whether points over all machine states are stated beside those of each.
         broken: whether a block of confirmation was interrupted, and a run of another one failed
             when it was made again.
         refined: whether the ablation came to another value, and to more gain by it.
@@ -221,7 +221,7 @@ class _Maker:
             position=position,
         )
         self.runs += 1
-        self.store.start_run(self.campaign_id, request, "sitting")
+        self.store.start_run(self.campaign_id, request, "session")
         result = self._disturbed(self.benchmark.measure(request, 1.0))
         self.benchmark.clock.now += 0.01  # what a controller takes between runs
         self.store.finish_run(self.campaign_id, result, "allreduce")

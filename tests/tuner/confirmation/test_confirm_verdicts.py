@@ -1,4 +1,4 @@
-"""What pairs say of a candidate, over all machine speeds and by each."""
+"""What pairs say of a candidate, over all machine states and by each."""
 
 from __future__ import annotations
 

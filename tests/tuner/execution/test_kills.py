@@ -111,7 +111,7 @@ def unharmed() -> Ended:
 
 
 def assert_sound(found: Ended, kills: int = 1) -> None:
-    """The same answer, by blocks of one sitting each, none of them interrupted."""
+    """The same answer, by blocks of one session each, none of them interrupted."""
     expected = unharmed()
     # Where there is no gain, noise decides between "default" and "undecided".
     said, wanted = (

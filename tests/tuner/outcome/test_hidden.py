@@ -24,16 +24,16 @@ FOUND = {SMALL: 0.33, LARGE: 0.05}
 
 def test_a_range_names_the_sizes_at_which_least_is_known() -> None:
     assert describe_detectability(SIZES, POINTS, 0.02, FOUND) == (
-        "no candidate was shown to gain here; one of them could still gain up to 41% at 8 B; "
-        "this confirmation would have found one of 33% at 8 B in 9 of 10 cases"
+        "no speedup was shown here; up to 41% at 8 B is not ruled out; "
+        "minimum detectable effect 33% at 8 B (at 90% power)"
     )
 
 
 @pytest.mark.parametrize(
     ("size", "said"),
     [
-        (SMALL, "at 8 B; one of them could still gain up to 41%; .* found one of 33% in 9"),
-        (LARGE, "at 1 MiB; one of them could still gain up to 7%; .* found one of 5% in 9"),
+        (SMALL, r"at 8 B; up to 41% is not ruled out; .* effect 33% \(at 90% power"),
+        (LARGE, r"at 1 MiB; up to 7% is not ruled out; .* effect 5% \(at 90% power"),
     ],
 )
 def test_a_size_has_its_own_numbers(size: int, said: str) -> None:
@@ -48,12 +48,12 @@ def test_a_size_has_its_own_numbers(size: int, said: str) -> None:
         (
             (),
             {LARGE: 0.05},
-            "no candidate kept a gain in fresh runs at 1 MiB; this confirmation would have found "
-            "one of 5% in 9 of 10 cases",
+            "no candidate kept a speedup in fresh runs at 1 MiB; "
+            "minimum detectable effect 5% (at 90% power)",
         ),
         ((point(LARGE, 1.4, 2),), {}, "too few pairs at 1 MiB to say anything"),
         ((point(LARGE, 1.4, speed="fast"),), {}, "too few pairs at 1 MiB to say anything"),
-        ((point(LARGE, 1.01),), {}, "no candidate gains 2% at 1 MiB"),
+        ((point(LARGE, 1.01),), {}, "a speedup of 2% is ruled out at 1 MiB"),
         (
             (point(LARGE, 30.0),),
             {},
@@ -62,7 +62,7 @@ def test_a_size_has_its_own_numbers(size: int, said: str) -> None:
         (
             (point(LARGE, 1.5),),
             {},
-            "no candidate was shown to gain at 1 MiB; one of them could still gain up to 50%",
+            "no speedup was shown at 1 MiB; up to 50% is not ruled out",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Two machine speeds are told apart where there are two, and never invented."""
+"""Two machine states are told apart where there are two, and never invented."""
 
 import random
 
