@@ -37,7 +37,7 @@ def test_answers_of_sbatch_are_lost(campaign: OnSlurm) -> None:
 
 def test_a_dead_controller_on_another_node_is_followed(dying: OnSlurm) -> None:
     dying.write(ONE_CANDIDATE)
-    dying.order_deaths([Death("commtune.db.storage.store:Store.start_run")])
+    dying.order_deaths([Death("commtune.db.storage.store:Store.start_runs")])
     assert dying("submit", "campaign.yaml").code == 0
     dying.until(lambda: not dying.deaths_left() and dying.all_over(), "its death")
     # Nobody can look from another node whether the process that holds the lock lives.

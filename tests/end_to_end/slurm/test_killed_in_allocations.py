@@ -16,7 +16,7 @@ _SUBMITTING = (
 )
 #: In the order in which allocations come to them: each is the death of one controller.
 _DEATHS = (
-    Death(_STORE + "start_run"),
+    Death(_STORE + "start_runs"),
     Death(_SBATCH, "before"),
     Death(_BOOK + "put_job", holds="'prepared'"),
     Death(_SBATCH),
