@@ -6,6 +6,7 @@ from commtune.wiring.fitting import (
     fit_campaign,
     fit_to_environment,
     library_words,
+    preset_begun_with,
     preset_for,
 )
 from commtune.wiring.programs import (
@@ -49,6 +50,7 @@ __all__ = [
     "opened_database",
     "prepare_benchmark",
     "prepare_pinned",
+    "preset_begun_with",
     "preset_for",
     "program_for",
     "run_once",

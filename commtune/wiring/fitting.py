@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from commtune.campaign.file import CampaignSpec
 from commtune.campaign.protected import apply_protected, check_pins, protected_settings
-from commtune.errors import CampaignError, MissingComponent
+from commtune.db.queries.description import describe_campaign
+from commtune.errors import CampaignError, CommtuneError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
-from commtune.spaces import Space, cut_space_to_versions
+from commtune.spaces import Space, cut_space_to_versions, list_presets, load_space
 from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
 from commtune.wiring.gpus import libraries_of
 from commtune.wiring.handover import guards_here
@@ -27,6 +28,22 @@ def preset_for(mpi: MpiInstallation, operation: str, backend: str = Backend.MPI_
         MissingComponent: there is nothing to build the backend with.
     """
     return _fitting_presets(libraries_of(backend, mpi), operation, backend)[0]
+
+
+def preset_begun_with(url: str, name: str, chosen: str) -> str:
+    """The preset that the stored campaign of this name was begun with, else the one chosen now.
+
+    What fits a library may change with a version of commtune; a campaign that goes on keeps its
+    space. One that was begun with a file, or for another library, is no such campaign.
+    """
+    try:
+        stored = describe_campaign(url, name)
+    except CommtuneError:
+        return chosen  # whoever opens the database next is told
+    begun = stored.space.get("name", "")
+    if stored.simulated or begun == chosen or begun not in list_presets():
+        return chosen
+    return begun if load_space(begun).library == load_space(chosen).library else chosen
 
 
 def _fitting_presets(libraries: Mapping[str, str], operation: str, backend: str) -> list[str]:

@@ -150,7 +150,7 @@ def _campaign(
         spec = parse_campaign(grid.header.campaign, Path.cwd())
         plan = replace(spec.plan, name=f"{spec.plan.name[:55]}-replayed")
         return replace(spec, plan=plan), None
-    spec = load_campaign(file) if file is not None else _from_flags(document)
+    spec = load_campaign(file) if file is not None else _from_flags(document, url)
     return prepare_campaign(spec, url)
 
 
@@ -166,17 +166,24 @@ def _refuse_flags(flag: str, file: Path | None) -> NoReturn:
     )
 
 
-def _from_flags(document: Mapping[str, Any]) -> CampaignSpec:
+def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     mpi = wiring.find_named_mpi(document.get("mpi", "auto"))
     workload = document.get("workload", {})
     backend = workload.get("backend", Backend.MPI_HOST)
     if backend not in list(Backend):
         known = suggest(backend, list(Backend))
         raise UserError(f"--backend: {quote_value(backend)} is not known here", hint=known)
-    space = document.get("space") or wiring.preset_for(
-        mpi, workload.get("operation", "allreduce"), backend
-    )
-    return quick_campaign(document, space, f"{mpi.flavour}-{mpi.version}")
+    known = f"{mpi.flavour}-{mpi.version}"
+    if "space" in document:
+        return quick_campaign(document, document["space"], known)
+    chosen = wiring.preset_for(mpi, workload.get("operation", "allreduce"), backend)
+    spec = quick_campaign(document, chosen, known)
+    begun = wiring.preset_begun_with(url, spec.plan.name, chosen)
+    if begun == chosen:
+        return spec
+    goes_on = f"note: {spec.plan.name} goes on with space {begun}, which it was begun with"
+    again = f"a new campaign would take {chosen}"
+    return quick_campaign(document, begun, known).with_remarks([f"{goes_on}; {again}"])
 
 
 def _seen_again(spec: CampaignSpec, result: CampaignResult) -> tuple[ReplicatedFinding, ...]:

@@ -1,0 +1,30 @@
+"""Campaigns of flags go on with the space that they were begun with, whichever fits today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command_line import CommandLine
+
+_FLAGS = (
+    "tune", "--mpi", "wheel:mpich", "--ranks", "2", "--sizes", "8", "--name", "kept",
+    "--search", "1s", "--ablate", "100ms", "--confirm", "1s", "--trials", "1",
+)  # fmt: skip
+
+
+def test_a_campaign_of_flags_goes_on_with_its_space(executable: Path, tmp_path: Path) -> None:
+    assert executable.exists()
+    commtune = CommandLine(tmp_path)
+    # As if "mpich" had been what fits when it was begun.
+    begun = commtune(*_FLAGS, "--space", "mpich")
+    assert begun.code == 0, begun.err
+    again = commtune(*_FLAGS)
+    assert again.code == 0, again.err
+    assert (
+        "note: kept goes on with space mpich, which it was begun with; "
+        "a new campaign would take mpich-host-allreduce"
+    ) in again.err
+    assert commtune.query("SELECT name FROM campaigns") == [("kept",)]
+    other = commtune(*_FLAGS, "--space", "mpich-host")
+    assert other.code == 2
+    assert "mpich-host" in other.err
