@@ -21,6 +21,7 @@ from commtune.tuner.campaign import Campaign
 from commtune.tuner.campaign import CampaignResult as CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
+from commtune.tuner.search.strategies import check_strategy
 from commtune.wiring.control import controlled_campaign
 from commtune.wiring.fitting import cut_to_versions, fit_campaign
 from commtune.wiring.on_slurm import OnSlurm
@@ -50,6 +51,7 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
     Raises:
         CampaignError: with the line of what is wrong.
     """
+    _check_strategy(spec)
     try:
         mpi = find_named_mpi(spec.mpi, spec.plan.workload)
     except UserError as error:
@@ -59,6 +61,16 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
             f"mpi: {error.message}", file=spec.file, line=spec.mpi_line, hint=error.hint
         ) from error
     return fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name)), mpi
+
+
+def _check_strategy(spec: CampaignSpec) -> None:
+    """Refuses a strategy that can't be had, before anything is built or measured."""
+    try:
+        check_strategy(spec.plan.strategy)
+    except UserError as error:
+        raise CampaignError(
+            error.message, file=spec.file, line=spec.strategy_line, hint=error.hint
+        ) from error
 
 
 def tune_campaign(
@@ -168,6 +180,7 @@ def replay_campaign(
         CampaignError: the recording lacks something that the campaign could ask for.
         CampaignChanged, CampaignLocked: as for ``tune``.
     """
+    _check_strategy(spec)
     spec = _as_recorded(spec, grid)
     plan = spec.plan
     for remark in spec.remarks:

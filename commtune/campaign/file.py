@@ -37,8 +37,8 @@ class CampaignSpec:
         slurm: what is asked of Slurm; ``None`` for a campaign on this machine.
         system: the description of the system that it runs on.
         file: the file itself.
-        mpi_line, space_line, slurm_line: where the file says which MPI and space, and what of
-            Slurm.
+        mpi_line, space_line, slurm_line, strategy_line: where the file says which MPI, space and
+            strategy, and what of Slurm.
         reference_settings: as far as they are tried first; the plan has them too.
         remarks: what is to be said of it before it runs.
         versions: of libraries that MPI loads by itself, which its space was cut to; ``None``
@@ -55,6 +55,7 @@ class CampaignSpec:
     file: Path | None = None
     space_line: int | None = None
     slurm_line: int | None = None
+    strategy_line: int | None = None
     reference_settings: tuple[TriedFirst, ...] = ()
     remarks: tuple[str, ...] = ()
     versions: Mapping[str, str] | None = None
@@ -122,6 +123,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         file=document.file,
         space_line=document.line_of(("space",)),
         slurm_line=document.line_of(("slurm",)),
+        strategy_line=document.line_of(("strategy",)),
         reference_settings=built.reference_settings,
         remarks=(*built.remarks, *(f"note: {words}" for words in (rounded, ran) if words)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 
 import pytest
@@ -10,7 +11,8 @@ from commtune.errors import UserError
 from commtune.model import Configuration
 from commtune.spaces import build_space, parse_document
 from commtune.tuner.search.scores import Scoreboard, split_ranges
-from commtune.tuner.search.strategies import DEFAULT_STRATEGY, make_strategy
+from commtune.tuner.search.strategies import DEFAULT_STRATEGY, check_strategy, make_strategy
+from commtune.tuner.search.strategies.optuna_samplers import SHORT_NAMES, list_samplers
 from commtune.tuner.search.strategies.strategy import Strategy
 
 SPACE = build_space(
@@ -97,11 +99,48 @@ def test_what_is_under_way_may_end_after_a_rebuild(name: str) -> None:
     assert strategy.ask(lambda one: one != proposal.configuration) is not None
 
 
-@pytest.mark.parametrize("name", ["tpee", "BruteForceSampler", "create_study", ""])
+@pytest.mark.parametrize("name", ["tpee", "create_study", "BaseTrial", ""])
 def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(UserError) as refused:
         made(name)
-    assert "random" in (refused.value.hint or "")
+    assert "random" in refused.value.hint
+    with pytest.raises(UserError) as before:
+        check_strategy(name)
+    assert (before.value.message, before.value.hint) == (
+        refused.value.message,
+        refused.value.hint,
+    )
+
+
+def test_the_nearest_name_is_said() -> None:
+    for name, nearest in (("tpee", "tpe"), ("randm", "random"), ("TPESampler2", "TPESampler")):
+        with pytest.raises(UserError) as refused:
+            check_strategy(name)
+        assert refused.value.hint.startswith(f"nearest: {nearest}\nknown: tpe-by-range, ")
+
+
+@pytest.mark.parametrize("name", ["BruteForceSampler", "GridSampler", "PartialFixedSampler"])
+def test_samplers_that_cannot_be_used_are_refused_before_the_search(name: str) -> None:
+    with pytest.raises(UserError, match=f"strategy: {name}"):
+        check_strategy(name)
+    assert name not in list_samplers()
+
+
+@pytest.mark.parametrize("name", [*NAMES, *list_samplers(), *SHORT_NAMES])
+def test_what_passes_the_check_can_be_asked(name: str) -> None:
+    with contextlib.suppress(UserError):  # a package that is not here
+        check_strategy(name)
+        assert len(proposals(made(name), 20)) == 20
+
+
+@pytest.mark.parametrize(("name", "package"), [("gp", "torch"), ("CmaEsSampler", "cmaes")])
+def test_a_missing_package_is_said_with_its_command(
+    name: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(UserError, match=f"needs the package {package}") as refused:
+        check_strategy(name)
+    assert refused.value.hint.endswith(f"-m pip install {package}")
 
 
 @pytest.mark.parametrize(("name", "package"), [("gp", "torch"), ("cma-es", "cmaes")])

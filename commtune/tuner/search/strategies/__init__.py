@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from commtune.documents.nearest import find_nearest, quote_value
 from commtune.errors import UserError
 from commtune.spaces import Space
 from commtune.tuner.search.scores import SizeRange
@@ -12,6 +13,7 @@ from commtune.tuner.search.strategies.exhaustive import Exhaustive
 from commtune.tuner.search.strategies.optuna_samplers import (
     SHORT_NAMES,
     OptunaStrategy,
+    list_samplers,
     sampler_of,
 )
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
@@ -19,6 +21,7 @@ from commtune.tuner.search.strategies.strategy import Strategy
 
 #: Enumerates a space that fits the budget; else a TPE for each size range, on shared evidence.
 DEFAULT_STRATEGY = "tpe-by-range"
+_OWN = (DEFAULT_STRATEGY, "exhaustive", "random")
 
 
 def make_strategy(
@@ -41,9 +44,27 @@ def make_strategy(
         return RandomSampling(space, rng)
     make_sampler = sampler_of(name)
     if make_sampler is None:
-        known = ", ".join([DEFAULT_STRATEGY, "exhaustive", "random", *sorted(SHORT_NAMES)])
-        raise UserError(
-            f"no search strategy is called {name!r}",
-            hint=f"take one of {known}, or a class of optuna.samplers",
-        )
+        raise _unknown(name)
     return OptunaStrategy(space, ranges, rng, make_sampler)
+
+
+def check_strategy(name: str) -> None:
+    """Refuses at once what ``make_strategy`` would refuse when the search begins.
+
+    Raises:
+        UserError: no strategy has this name, it lacks a package, or can't be made.
+    """
+    if name in _OWN:
+        return
+    make_sampler = sampler_of(name)
+    if make_sampler is None:
+        raise _unknown(name)
+    make_sampler(0)
+
+
+def _unknown(name: str) -> UserError:
+    known = [*_OWN, *sorted(SHORT_NAMES)]
+    nearest = find_nearest(name, [*known, *list_samplers()])
+    all_of_them = f"known: {', '.join(known)}, or a class of optuna.samplers"
+    hint = f"nearest: {nearest}\n{all_of_them}" if nearest else all_of_them
+    return UserError(f"strategy: no search strategy is called {quote_value(name)}", hint=hint)

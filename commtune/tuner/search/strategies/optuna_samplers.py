@@ -9,16 +9,18 @@ become known better with time).
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import Trial, TrialState, create_trial
 
-from commtune.errors import UserError
+from commtune.errors import UserError, install_command
 from commtune.model import Configuration
 from commtune.spaces import Parameter, Space
 from commtune.tuner.search.scores import Scoreboard, SizeRange
@@ -54,8 +56,18 @@ SHORT_NAMES = {
 #: Packages that Optuna imports only when it is first asked, deep inside of a campaign.
 _NEEDED = {"GPSampler": "torch", "CmaEsSampler": "cmaes"}
 
+#: It stops its study when it is through, which only Study.optimize allows.
+_ENUMERATING = optuna.samplers.BruteForceSampler
+
 #: Makes the sampler of a study from a seed.
 MakeSampler = Callable[[int], BaseSampler]
+
+
+@contextmanager
+def _experiments_allowed() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        yield
 
 
 def make_grouped_tpe(seed: int) -> BaseSampler:
@@ -69,32 +81,57 @@ def make_grouped_tpe(seed: int) -> BaseSampler:
     )
 
 
+def _samplers() -> dict[str, type[BaseSampler]]:
+    """The samplers of Optuna, by the names of their classes."""
+    return {
+        name: made
+        for name, made in vars(optuna.samplers).items()
+        if isinstance(made, type) and issubclass(made, BaseSampler)
+    }
+
+
+def list_samplers() -> list[str]:
+    """The names of Optuna's samplers that need nothing but a seed, sorted."""
+    return sorted(
+        name for name, made in _samplers().items() if made is not _ENUMERATING and _is_plain(made)
+    )
+
+
+def _is_plain(made: type[BaseSampler]) -> bool:
+    taken = inspect.signature(made).parameters
+    needed = [name for name, one in taken.items() if one.default is inspect.Parameter.empty]
+    return "seed" in taken and needed in ([], ["seed"]) and not inspect.isabstract(made)
+
+
 def sampler_of(name: str) -> MakeSampler | None:
     """The sampler of Optuna that goes by a name, with Optuna's own settings; if there is one.
 
     Raises:
-        UserError: it needs a package that is not there.
+        UserError: it needs a package that is not there, or only Optuna itself can use it.
     """
-    found = getattr(optuna.samplers, SHORT_NAMES.get(name, name), None)
-    if not isinstance(found, type) or not issubclass(found, BaseSampler):
+    made = _samplers().get(SHORT_NAMES.get(name, name))
+    if made is None:
         return None
-    if found is optuna.samplers.BruteForceSampler:
-        return None  # it stops its study when it is through, which only Study.optimize allows
-    made = found
+    if made is _ENUMERATING:
+        raise UserError(
+            f"strategy: {name} can't be asked for one proposal after the other",
+            hint="nearest: exhaustive, which tries every configuration as well",
+        )
     needed = _NEEDED.get(made.__name__)
     if needed and importlib.util.find_spec(needed) is None:
         raise UserError(
-            f"strategy {name}: Optuna needs the package {needed} for it, which is not installed",
-            hint=f"pip install {needed}",
+            f"strategy: {name}: Optuna needs the package {needed} for it, which is not installed",
+            hint=install_command(needed),
         )
 
     def make(seed: int) -> BaseSampler:
         try:
-            return made(seed=seed)  # type: ignore[call-arg]  # those that take none are refused
+            with _experiments_allowed():
+                return made(seed=seed)  # type: ignore[call-arg]  # those that take none are refused
         except (TypeError, ImportError) as error:
             raise UserError(
-                f"strategy {name}: Optuna can't make this sampler here: {error}",
-                hint="leave 'strategy' out, or name one of tpe, gp, cma-es, nsga-ii, random",
+                f"strategy: {name}: Optuna can't make this sampler here: {error}",
+                hint="leave 'strategy' out, or name one of tpe, nsga-ii, random",
             ) from error
 
     return make
@@ -249,8 +286,7 @@ class OptunaStrategy:
         )
 
     def _new_study(self) -> optuna.Study:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        with _experiments_allowed():
             sampler = self._make_sampler(self._rng.randrange(2**32))
         return optuna.create_study(direction="maximize", sampler=sampler)
 
