@@ -40,8 +40,8 @@ SAMPLES = pack_samples([1e-6 + index * 1e-9 for index in range(100)])
 OPERATIONS = ("allreduce", "alltoall", "allgather", "broadcast")
 
 IN_PROCESS = (
-    "import sys; from commtune.db.queries import best; "
-    "row = best(sys.argv[1], 'allreduce', 1 << 20)[0]; print(row.name, row.configuration)"
+    "import sys; from commtune.db.queries.profiles import best_profiles; "
+    "row = best_profiles(sys.argv[1], 'allreduce', 1 << 20)[0]; print(row.name, row.configuration)"
 )
 
 

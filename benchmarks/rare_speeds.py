@@ -2,8 +2,8 @@
 
 Log ratios of pairs are drawn from a normal distribution around nothing, many at one machine speed
 and few at another, whose noise is a multiple of the first one's. The interval is the one that
-campaigns use (``commtune.tuner.stats.combined``). Printed is the share of intervals that miss the
-truth, over the share that their level allows: 1 is as promised.
+campaigns use (``combine_strata`` in ``commtune.tuner.statistics.intervals``). Printed is the share
+of intervals that miss the truth, over the share that their level allows: 1 is as promised.
 
     python benchmarks/rare_speeds.py
 """

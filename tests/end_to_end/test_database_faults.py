@@ -13,7 +13,7 @@ from pathlib import Path
 from command_line import SMALL, CommandLine, has_footer, wait_until
 from components import require_component
 
-_KEPT = "  runs keep their record files; once that is mended, the same command goes on\n"
+_KEPT = "  runs keep their record files; once that is mended, the same command continues\n"
 
 
 def _all_is_stored(commtune: CommandLine) -> None:
@@ -26,7 +26,8 @@ def _all_is_stored(commtune: CommandLine) -> None:
 
 #: SQLite itself waits ten seconds in each attempt to write: here half a second.
 _IMPATIENT = (
-    "from commtune.db import engine; engine._BUSY_S = 0.5; from commtune.cli import main; main()"
+    "from commtune.db.connection import engine; engine._BUSY_S = 0.5; "
+    "from commtune.cli import main; main()"
 )
 
 

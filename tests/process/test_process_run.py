@@ -163,7 +163,8 @@ def test_no_file_of_ours_stays_open() -> None:
 def test_replace_becomes_the_program_or_says_that_it_is_missing() -> None:
     code = (
         "from commtune import process;"
-        "process.replace(['sh', '-c', 'echo $A; exit 7'], {'A': 'b', 'PATH': '/usr/bin:/bin'})"
+        "process.replace_process("
+        "['sh', '-c', 'echo $A; exit 7'], {'A': 'b', 'PATH': '/usr/bin:/bin'})"
     )
     root = str(Path(process.__file__).parent.parent)
     done = process.run_process(

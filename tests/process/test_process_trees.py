@@ -162,7 +162,7 @@ def interrupt(*_):
 signal.signal(signal.SIGTERM, interrupt)
 print("ready", flush=True)
 try:
-    process.run(
+    process.run_process(
         [sys.executable, "-S", "-c", sys.argv[1], *sys.argv[2:]],
         environment={}, timeout_s=600, marker=sys.argv[2],
     )

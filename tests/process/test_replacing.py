@@ -15,7 +15,7 @@ from commtune.errors import MissingComponent
 _ROOT = Path(__file__).parents[2]
 _BECOME = (
     "import os; from commtune import process; "
-    "process.replace(['grep', 'SigIgn', '/proc/self/status'], os.environ)"
+    "process.replace_process(['grep', 'SigIgn', '/proc/self/status'], os.environ)"
 )
 
 

@@ -39,7 +39,13 @@ from commtune.replay.recording import pack_lines, parse_grid
 from commtune.spaces.customizing import customize_space
 from commtune.tuner.statistics.machine_states import MIXED
 
-COMMITTED = ("mpich-allreduce", "openmpi-broadcast", "mpich-allreduce-default", "nccl-sockets")
+COMMITTED = (
+    "mpich-allreduce",
+    "openmpi-broadcast",
+    "mpich-allreduce-default",
+    "nccl-sockets",
+    "nccl-sockets-dense",
+)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from commtune.cluster.jobs.tracked_job import TrackedJob
 from commtune.cluster.scheduler import Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 
-_GOES_ON = "what was measured is kept; the same command goes on"
+_GOES_ON = "what was measured is kept; the same command continues"
 
 
 @dataclass

@@ -103,7 +103,7 @@ class Submitter:
             raise EnvironmentFault(
                 f"{self.scheduler.name} does not take the job: {fault.message}",
                 hint=f"the script is {tracked.folder.script}\n"
-                "correct 'slurm:' in the campaign file; the same command goes on",
+                "correct 'slurm:' in the campaign file; the same command continues",
             ) from fault
         if self._failing_since is None:
             self._failing_since = now
@@ -111,7 +111,7 @@ class Submitter:
         if now - self._failing_since > _GIVE_UP_S:
             raise EnvironmentFault(
                 f"for a day no job could be submitted: {fault.message}",
-                hint="what was measured is kept; the same command goes on",
+                hint="what was measured is kept; the same command continues",
             ) from fault
         tracked.next_attempt_at = now + self.backoff.wait_s(tracked.attempts, tracked.attempts)
         tracked.attempts += 1

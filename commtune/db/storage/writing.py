@@ -38,6 +38,7 @@ from commtune.errors import CampaignChanged, DatabaseFault
 from commtune.model import (
     Configuration,
     Measurement,
+    Outcome,
     PointEvidence,
     Profile,
     RunRequest,
@@ -313,10 +314,11 @@ def _store(
 
 
 def _outcome_values(result: RunResult) -> dict[str, Any]:
+    # A run that left nothing has no start of its own; it keeps the time it was registered.
+    has_started = result.started_at > 0 or result.outcome is Outcome.OK
     return {
         "outcome": str(result.outcome),
-        # 0 of a run that left nothing: it was registered when it started.
-        **({"started_at": result.started_at} if result.started_at else {}),
+        **({"started_at": result.started_at} if has_started else {}),
         "wall_s": result.wall_s,
         "exit_code": result.exit_code,
         "detail": clean_text(result.detail),

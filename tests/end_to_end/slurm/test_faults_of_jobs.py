@@ -122,7 +122,7 @@ def test_a_job_that_somebody_cancels_stops_the_campaign_with_a_word(campaign: On
         err = tuning.ended(3)
     assert err[err.index("commtune: ") :] == (
         f"commtune: the campaign stops: job {number}: CANCELLED by user 0\n"
-        "  what was measured is kept; the same command goes on\n"
+        "  what was measured is kept; the same command continues\n"
         "  'commtune cancel' ends jobs that are still there\n"
     )
     with campaign.tuning() as tuning:
@@ -143,7 +143,7 @@ def test_a_database_out_of_reach_while_a_job_is_in_flight(campaign: OnSlurm) -> 
             file.rename(elsewhere / file.name)
         err = tuning.ended(3)
     assert f"the database sqlite:///{campaign.database} is gone" in err
-    assert "runs keep their record files; once that is mended, the same command goes on" in err
+    assert "runs keep their record files; once that is mended, the same command continues" in err
     campaign.until_over()
     for file in elsewhere.iterdir():
         file.rename(campaign.database.parent / file.name)
