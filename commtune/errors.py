@@ -7,6 +7,7 @@ The tree says whose turn it is::
     │   ├── DocumentError      a YAML file is wrong at a known place (file, line)
     │   │   ├── SpaceError     ... a search-space file
     │   │   └── CampaignError  ... a campaign file
+    │   ├── InvalidKey         a key of what is asked for, in a file, by a flag or in Python
     │   ├── CampaignChanged    a stored campaign was edited so that results no longer compare
     │   ├── UnknownName        no such space, campaign, profile, format ...
     │   └── ExportRefused      the profile must not be written in that form
@@ -26,7 +27,11 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+#: Writes a key with its value: ``mode: batched``, or ``--mode batched``.
+WriteKey = Callable[[str, str], str]
 
 
 def install_command(packages: str) -> str:
@@ -64,6 +69,27 @@ class UserError(CommtuneError):
     exit_code = 2
 
 
+class InvalidKey(UserError):
+    """What a key asks for can't be had; files, flags and Python have the same keys.
+
+    Args:
+        key: the key that is wrong, as campaign files have it.
+        problem: what is wrong with it.
+        hint: what to write in its place; from how a key and its value are written, if it has any.
+
+    Attributes:
+        key, problem: these.
+    """
+
+    def __init__(self, key: str, problem: str, hint: str | Callable[[WriteKey], str]) -> None:
+        self.key, self.problem, self._hint = key, problem, hint
+        super().__init__(f"{key}: {problem}", hint=self.hint_in("{}: {}".format))
+
+    def hint_in(self, write: WriteKey) -> str:
+        """The hint, with keys written otherwise: as flags."""
+        return self._hint if isinstance(self._hint, str) else self._hint(write)
+
+
 class DocumentError(UserError):
     """A YAML document is wrong at a known place.
 
@@ -72,16 +98,28 @@ class DocumentError(UserError):
         file: the document; ``None`` for text that came from elsewhere (a flag).
         line: 1-based line in the file, where it is known.
         hint: the nearest legal value, or what is allowed there.
+        where: keys and list indices down to the place, where they are known.
+        named: the same in words, if the message has to begin with them.
+
+    Attributes:
+        problem: the message without any place.
     """
 
     def __init__(
-        self, message: str, *, file: Path | None = None, line: int | None = None, hint: str = ""
+        self,
+        message: str,
+        *,
+        file: Path | None = None,
+        line: int | None = None,
+        hint: str = "",
+        where: tuple[str | int, ...] = (),
+        named: str = "",
     ) -> None:
         self.file = file
         self.line = line
-        self.problem = message
+        self.problem, self.where, self.named = message, where, named
         place = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
-        super().__init__(place + message, hint=hint)
+        super().__init__(f"{place}{named}: {message}" if named else place + message, hint=hint)
 
 
 class SpaceError(DocumentError):

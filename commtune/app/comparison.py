@@ -16,7 +16,7 @@ from commtune.app.stored import checked_shape, on_slurm_again, timing_of, worklo
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.db.queries.description import CampaignDescription
 from commtune.documents.quantities import QuantityError
-from commtune.errors import EnvironmentFault, UserError
+from commtune.errors import EnvironmentFault, InvalidKey, UserError
 from commtune.formatting import format_ranks
 from commtune.model import Backend, Configuration, MpiInstallation, Operation, Timing, Workload
 from commtune.tuner.ports import Benchmark, Reporter
@@ -171,7 +171,7 @@ def merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None)
         stored: the profile's campaign, if one of the two is a profile.
 
     Raises:
-        UserError: changes that don't go together, or with the rest.
+        InvalidKey: changes that don't go together, or with the rest.
     """
     workload = workload_of(stored) if stored else Workload(Operation.ALLREDUCE, DEFAULT_SIZES)
     given = {
@@ -192,12 +192,12 @@ def merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None)
     try:
         check_elements(workload.sizes, workload.dtype, Backend(workload.backend))
     except QuantityError as error:
-        raise UserError(f"--sizes: {error.message}", hint=error.hint) from error
+        raise InvalidKey("sizes", error.message, error.hint) from error
     workload = checked_shape(workload, stored)
     # One process of a user's own program may well be what is to be compared.
     least = 2 if workload.own is None else 1
     if workload.ranks < least:
-        raise UserError(f"--ranks: {workload.ranks} is out of range", hint=f"from {least}")
+        raise InvalidKey("ranks", f"{workload.ranks} is out of range", f"from {least}")
     return workload
 
 
@@ -205,14 +205,15 @@ def emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:
     """The number of nodes that one machine is to be; 0 for none.
 
     Raises:
-        UserError: the backend can't, or ranks can't be shared evenly.
+        InvalidKey: the backend can't, or ranks can't be shared evenly.
     """
     if nodes and backend is not Backend.XCCL:
-        raise UserError("--emulate-nodes is for --backend xccl only", hint="leave it out")
+        raise InvalidKey("emulate_nodes", "only the backend xccl can do that", "leave it out")
     if nodes and (nodes < 2 or ranks % nodes):
-        raise UserError(
-            f"--emulate-nodes: {ranks} ranks can't be shared evenly by {nodes} nodes",
-            hint="give each of two nodes or more as many ranks as the others",
+        raise InvalidKey(
+            "emulate_nodes",
+            f"{ranks} ranks can't be shared evenly by {nodes} nodes",
+            "give each of two nodes or more as many ranks as the others",
         )
     return nodes
 
@@ -223,10 +224,11 @@ def _refuse_outside(task: _Task, command: list[str]) -> None:
     if on is None:
         return
     if workload.ranks != on.request.nodes * on.request.ranks_per_node:
-        raise UserError(
-            f"--ranks {workload.ranks}: the campaign on Slurm is about "
+        raise InvalidKey(
+            "ranks",
+            f"{workload.ranks}, and the campaign on Slurm is about "
             f"{format_ranks(on.request.nodes * on.request.ranks_per_node, on.request.nodes)}",
-            hint="leave --ranks out",
+            "leave it out",
         )
     if on.allocation is None:
         asked = [f"--nodes={on.request.nodes}", f"--ntasks-per-node={on.request.ranks_per_node}"]

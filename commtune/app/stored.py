@@ -9,7 +9,6 @@ from typing import Any
 
 from commtune import wiring
 from commtune.campaign.file import CampaignSpec, load_campaign
-from commtune.campaign.invalid_key import InvalidKey
 from commtune.campaign.patterns import PatternFields, pattern_of
 from commtune.campaign.plan import Plan
 from commtune.campaign.protected import apply_protected
@@ -17,7 +16,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries.description import CampaignDescription, describe_campaign
 from commtune.db.queries.profiles import load_profile
 from commtune.db.queries.query_results import LIBRARIES, ProfileAnswer
-from commtune.errors import UserError
+from commtune.errors import InvalidKey, UserError
 from commtune.model import MpiInstallation, Operation, Timing, Workload
 from commtune.spaces import Space
 from commtune.wiring.handover import CUT_TO
@@ -47,15 +46,16 @@ def checked_shape(workload: Workload, stored: CampaignDescription | None) -> Wor
         stored: the campaign that it is of; ``None`` where flags say all.
 
     Raises:
-        UserError: they don't say which messages there are, or ranks are left over.
+        InvalidKey: they don't say which messages there are, or ranks are left over.
     """
     operation = workload.operation
     if not operation.is_pattern:
         return workload
     if stored is None or operation != stored.what["workload"]["operation"]:
-        raise UserError(
-            f"--op {operation}: only a profile of such a campaign says which messages it has",
-            hint="name a profile of it, or try both by 'commtune bench'",
+        raise InvalidKey(
+            "operation",
+            f"only a profile of a campaign on {operation} says which messages it has",
+            "name a profile of it, or try both by 'commtune bench'",
         )
     if operation is not Operation.MATRIX:
         nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
@@ -63,10 +63,10 @@ def checked_shape(workload: Workload, stored: CampaignDescription | None) -> Wor
             pattern_of(PatternFields(operation, workload.ranks, nodes, group_size=size))
         except InvalidKey as refused:
             is_same = workload.ranks == stored.what["workload"]["ranks"]
-            flag = "--emulate-nodes" if is_same else "--ranks"
-            raise UserError(f"{flag}: {refused.message}", hint=f"leave {flag} out") from refused
+            key = "emulate_nodes" if is_same else "ranks"
+            raise InvalidKey(key, refused.problem, "leave it out") from refused
     elif workload.ranks < stored.what["workload"]["ranks"]:
-        raise UserError(f"--ranks {workload.ranks}: the matrix has more", hint="leave it out")
+        raise InvalidKey("ranks", f"the matrix has more than {workload.ranks}", "leave it out")
     return workload
 
 

@@ -214,9 +214,10 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
     is_command = file.benchmark is not None and bool(file.benchmark.command)
     if workload.ranks < 2 and not is_command:
         raise document.error(
-            f"workload.ranks: {workload.ranks} is out of range",
+            f"{workload.ranks} is out of range",
             ("workload", "ranks"),
             hint=RANKS_WORDS,
+            named="workload.ranks",
         )
     if workload.backend.is_native and not is_command:
         return

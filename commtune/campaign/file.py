@@ -8,7 +8,6 @@ from pathlib import Path
 
 from commtune.campaign.benchmark import found_words, own_benchmark, with_benchmark
 from commtune.campaign.budget import budget_of
-from commtune.campaign.invalid_key import InvalidKey
 from commtune.campaign.patterns import check_operation
 from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import TriedFirst, first_within
@@ -19,7 +18,7 @@ from commtune.campaign.timing import timing_of
 from commtune.campaign.workload import rounded_words, workload_of
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, load_document, parse_document
-from commtune.errors import CampaignError
+from commtune.errors import CampaignError, InvalidKey
 from commtune.model import Aggressor, Operation
 from commtune.slurm_templates import JobRequest
 from commtune.spaces import Space
@@ -168,7 +167,7 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
             check_operation(guard, file.workload.backend, "guard_operations")
         except InvalidKey as refused:
             at = ("guard_operations", index)
-            raise document.error(refused.message, at, hint=refused.hint) from refused
+            raise document.error(refused.problem, at, hint=refused.hint) from refused
     return tuple(dict.fromkeys(file.guard_operations))
 
 

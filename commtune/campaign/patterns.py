@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import stat
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from commtune.campaign.invalid_key import InvalidKey
 from commtune.documents.nearest import quote_value
-from commtune.errors import CampaignError
+from commtune.errors import CampaignError, InvalidKey, WriteKey
 from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters
 from commtune.model.operations import IN_PYTHON
 from commtune.model.patterns import ACTIVE, GROUPED, MIXED
@@ -66,7 +66,7 @@ def matrix_path(written: str | None, folder: Path) -> Path | None:
         folder: where a relative path starts.
 
     Raises:
-        KeyRefused: nobody has that home.
+        InvalidKey: nobody has that home.
     """
     if not written:
         return None
@@ -83,7 +83,7 @@ def pattern_of(asked: PatternFields) -> PatternParameters:
     """The shape that is asked for.
 
     Raises:
-        KeyRefused: keys that the operation has not, or values that don't go together.
+        InvalidKey: keys that the operation has not, or values that don't go together.
         CampaignError: what is wrong in a matrix file, with its line.
     """
     _check_keys(asked)
@@ -104,7 +104,7 @@ def backend_of(asked: PatternFields) -> Backend:
     """The backend of the workload: as written, else one that keys of some messages name.
 
     Raises:
-        KeyRefused: they work on other memory, or another build is needed for them; or the
+        InvalidKey: they work on other memory, or another build is needed for them; or the
             backend has not the operation.
     """
     named = {key: value for key in _MECHANISMS if (value := getattr(asked, key))}
@@ -126,7 +126,7 @@ def check_operation(operation: Operation, backend: Backend, key: str) -> None:
         key: what is at fault if it has not.
 
     Raises:
-        KeyRefused: with those that it has.
+        InvalidKey: with those that it has.
     """
     if not operation.is_own and not backend.does(operation):
         raise InvalidKey(
@@ -147,17 +147,21 @@ def _check_mechanism(asked: PatternFields, key: str, value: Backend, backend: Ba
             key,
             f"{value} works on {value.memory} memory, and the backend {backend} on "
             f"{backend.memory} memory",
-            f"write backend: {value}, or name backends for {backend.memory} memory",
+            lambda write: (
+                f"write {write('backend', value)}, or name backends for {backend.memory} memory"
+            ),
         )
     if value is Backend.XCCL and backend is not Backend.XCCL:
         raise InvalidKey(
             key,
             f"results with xccl are bound to its version, and the backend is {backend}",
-            "write backend: xccl",
+            lambda write: f"write {write('backend', Backend.XCCL)}",
         )
     if key == "between" and asked.nodes > 1 and value in (Backend.IPC_PUT, Backend.IPC_GET):
         raise InvalidKey(
-            key, f"{value} can't reach another node", "write between: xccl or mpi-device"
+            key,
+            f"{value} can't reach another node",
+            lambda write: f"write {write('between', 'xccl or mpi-device')}",
         )
 
 
@@ -169,14 +173,20 @@ def _check_keys(asked: PatternFields) -> None:
             raise InvalidKey(
                 key,
                 f"{operation} has no {word}",
-                f"take it out, or write operation: {' or '.join(takers)}",
+                partial(_other_operation, " or ".join(takers)),
             )
     if operation is Operation.MATRIX and asked.matrix is None:
         raise InvalidKey(
             "matrix",
             "a matrix needs its file",
-            "write matrix: FILE, with a line 'FROM TO BYTES' for each message",
+            lambda write: (
+                f"write {write('matrix', 'FILE')}, with a line 'FROM TO BYTES' for each message"
+            ),
         )
+
+
+def _other_operation(takers: str, write: WriteKey) -> str:
+    return f"take it out, or write {write('operation', takers)}"
 
 
 def _group_size(asked: PatternFields) -> int:

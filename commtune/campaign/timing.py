@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from commtune.campaign.invalid_key import InvalidKey
 from commtune.campaign.values import Part, Seconds, Share, require_within
+from commtune.errors import InvalidKey, WriteKey
 from commtune.model import BATCHED, BLOCKING, DEVICE, WALL, Backend, Timing, Workload
 from commtune.spaces import Document, Truth, Whole
 
@@ -61,7 +61,7 @@ def timing_of(document: Document, part: TimingPart, workload: Workload) -> Timin
         check_timing(found, workload, is_counted="operations" in part.model_fields_set)
     except InvalidKey as refused:
         at = ("timing", refused.key)
-        raise document.error(refused.message, at, hint=refused.hint) from refused
+        raise document.error(refused.problem, at, hint=refused.hint) from refused
     return found
 
 
@@ -72,14 +72,14 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
         is_counted: whether somebody wrote how many operations make a batch.
 
     Raises:
-        KeyRefused: it can't; with the key, and what to write.
+        InvalidKey: it can't; with the key, and what to write.
     """
     is_batched = timing.mode == BATCHED
     if not is_batched and is_counted:
         raise InvalidKey(
             "operations",
             "operations are counted for batches only",
-            "add `mode: batched`, or take it out",
+            lambda write: f"add `{write('mode', BATCHED)}`, or take it out",
         )
     if (is_batched or timing.timer == DEVICE) and workload.shape.backends:
         raise InvalidKey(
@@ -93,7 +93,7 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
         raise InvalidKey(
             "graph",
             "a graph is a recorded batch, and each operation is waited for",
-            "add `mode: batched`, or take it out",
+            lambda write: f"add `{write('mode', BATCHED)}`, or take it out",
         )
 
 
@@ -103,17 +103,21 @@ def _check_plain(timing: Timing, backend: str) -> None:
         raise InvalidKey(
             "timer",
             f"the backend {backend} has no clock on the device",
-            "write timer: wall, or measure with backend: xccl",
+            lambda write: f"write {write('timer', WALL)}, or {_measure_with_xccl(write)}",
         )
     if timing.graph:
         raise InvalidKey(
             "graph",
             f"the backend {backend} can't be recorded as a graph",
-            "take it out, or measure with backend: xccl",
+            lambda write: f"take it out, or {_measure_with_xccl(write)}",
         )
     if timing.mode == BATCHED:
         raise InvalidKey(
             "mode",
             f"the backend {backend} enqueues nothing, so there are no batches",
-            "take it out, or measure with backend: xccl",
+            lambda write: f"take it out, or {_measure_with_xccl(write)}",
         )
+
+
+def _measure_with_xccl(write: WriteKey) -> str:
+    return f"measure with {write('backend', Backend.XCCL)}"

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from commtune.campaign.invalid_key import InvalidKey
 from commtune.campaign.patterns import PatternFields, backend_of, matrix_path, pattern_of
 from commtune.campaign.values import Part, require_within
 from commtune.documents.nearest import quote_value
+from commtune.errors import InvalidKey
 from commtune.formatting import format_size
 from commtune.model import Backend, Direction, Operation, Workload
 from commtune.spaces import Document, QuantityError, Text, Truth, Whole, parse_bytes
@@ -173,8 +173,8 @@ def workload_of(
     try:
         check_elements(part.sizes, part.dtype, part.backend)
     except QuantityError as error:
-        message = f"workload.sizes: {error.message}"
-        raise document.error(message, ("workload", "sizes"), hint=error.hint) from error
+        at = ("workload", "sizes")
+        raise document.error(error.message, at, hint=error.hint, named="workload.sizes") from error
     if part.rotate and not part.backend.is_native:
         raise document.error(
             f"the backend {part.backend} does not rotate through its buffers",
@@ -187,7 +187,7 @@ def workload_of(
         backend, shape = backend_of(asked), pattern_of(asked)
     except InvalidKey as refused:
         raise document.error(
-            refused.message, ("workload", refused.key), hint=refused.hint
+            refused.problem, ("workload", refused.key), hint=refused.hint
         ) from refused
     return Workload(
         operation=part.operation,

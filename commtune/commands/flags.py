@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from commtune.db.connection.location import shown_url
 from commtune.documents.habits import read_operation, read_sizes
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
-from commtune.errors import UserError
+from commtune.errors import InvalidKey, UserError
 from commtune.formatting import without_infinities
 from commtune.model import Configuration, Operation
 
@@ -23,6 +24,34 @@ def database_flag(db: str | None) -> str:
     Without its password, which is for the one who types it.
     """
     return f" --db {shlex.quote(shown_url(db))}" if db else ""
+
+
+#: Keys of a campaign file by the flags that are called otherwise.
+_FLAGS = {
+    "operation": "op",
+    "ablation": "ablate",
+    "confirmation": "confirm",
+    "guard_operations": "guard",
+}
+
+
+def flag_of(key: str) -> str:
+    """How a key of a campaign file is written on the command line: ``--minimum-gain``."""
+    return f"--{_FLAGS.get(key, key).replace('_', '-')}"
+
+
+@contextmanager
+def keys_are_flags() -> Iterator[None]:
+    """What is wrong with a key is said of its flag.
+
+    Raises:
+        UserError: in the place of ``InvalidKey``.
+    """
+    try:
+        yield
+    except InvalidKey as refused:
+        hint = refused.hint_in(lambda key, value: f"{flag_of(key)} {value}")
+        raise UserError(f"{flag_of(refused.key)}: {refused.problem}", hint=hint) from refused
 
 
 def word_flag(flag: str, word: str, known: Sequence[str]) -> str:

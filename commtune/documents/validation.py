@@ -59,22 +59,19 @@ def _explain_errors(
     found = [_Finding(dict(e), data, schema) for e in error.errors(include_url=False)]
     found.sort(key=lambda f: document.line_of((*at, *f.where)) or 0)
     first = found[0]
-    message = first.message
+    message = first.problem
     if len(found) > 1:
         message += f" ({len(found)} problems in all)"
-    built = document.error(message, (*at, *first.where), hint=first.hint)
-    if len(found) == 1:
-        return built
     others = [_further(f, document, (*at, *f.where)) for f in found[1:_SHOWN]]
-    return document.error(
-        message, (*at, *first.where), hint="\n".join([first.hint, *others]).strip()
-    )
+    hint = "\n".join([first.hint, *others]).strip() if others else first.hint
+    return document.error(message, (*at, *first.where), hint=hint, named=first.named)
 
 
 def _further(finding: _Finding, document: Document, where: Where) -> str:
     line = getattr(document.error("", where), "line", None)
     place = f"line {line}: " if line else ""
-    return f"{place}{finding.message}" + (f" ({finding.hint})" if finding.hint else "")
+    named = f"{finding.named}: " if finding.named else ""
+    return f"{place}{named}{finding.problem}" + (f" ({finding.hint})" if finding.hint else "")
 
 
 def _first_keys(model: type[BaseModel]) -> str:
@@ -101,7 +98,7 @@ def _below(data: Any, step: str | int) -> Any:
 
 
 class _Finding:
-    """One problem, in words."""
+    """One problem, in words; ``named`` is the value that it is about, if it is about one."""
 
     def __init__(self, error: dict[str, Any], data: Any, schema: Mapping[str, Any]) -> None:
         self.error = error
@@ -110,8 +107,8 @@ class _Finding:
         self.where = _real_place(tuple(error["loc"]), data)
         self.schema = schema
         self._data = data
-        self.hint = ""
-        self.message = self._explained()
+        self.hint = self.named = ""
+        self.problem = self._explained()
 
     def _explained(self) -> str:
         handlers = {
@@ -156,23 +153,28 @@ class _Finding:
             self.where = (*self.where, key)
             self.value = context["tag"]
         self.hint = suggest(str(self.value), options) or f"known: {context.get('expected')}"
-        return f"{self._place()}: {quote_value(self.value)} is not known here"
+        self.named = self._place()
+        return f"{quote_value(self.value)} is not known here"
 
     def _own(self) -> str:
         cause = self.error["ctx"]["error"]
         self.hint = getattr(cause, "hint", "")
-        return f"{self._place()}: {cause}"
+        self.named = self._place()
+        return str(cause)
 
     def _pattern(self) -> str:
         self.hint = "use letters, digits and _; begin with a letter"
-        return f"{self._place()}: {quote_value(self.value)} is not a name"
+        self.named = self._place()
+        return f"{quote_value(self.value)} is not a name"
 
     def _other(self) -> str:
         text = str(self.error["msg"])
         said, self.hint = _PLAIN.get(self.kind, (text[:1].lower() + text[1:], ""))
-        if isinstance(self.value, dict | list) or self.value is None:
-            return f"{self._place()} {said}" if self.hint else f"{self._place()}: {said}"
-        return f"{self._place()}: {quote_value(self.value)} {said}"
+        has_value = not isinstance(self.value, dict | list) and self.value is not None
+        if self.hint and not has_value:
+            return f"{self._place()} {said}"
+        self.named = self._place()
+        return f"{quote_value(self.value)} {said}" if has_value else said
 
 
 def _real_place(location: tuple[str | int, ...], data: Any) -> Where:

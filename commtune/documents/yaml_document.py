@@ -164,12 +164,21 @@ class Document:
         """Which of a key's names stands at the top of the document; the first if none does."""
         return next((name for name in names if (name,) in self.lines), names[0])
 
-    def error(self, message: str, where: Where = (), *, hint: str = "") -> DocumentError:
-        """An error at a place, or at the nearest thing around it that has a line."""
-        while where and where not in self.lines:
-            where = where[:-1]
-        line = self.lines.get(where)
-        return self.error_class(message, file=self.file, line=line, hint=hint)
+    def error(
+        self, message: str, where: Where = (), *, hint: str = "", named: str = ""
+    ) -> DocumentError:
+        """An error at a place, or at the nearest thing around it that has a line.
+
+        Args:
+            named: the place in words, if the message has to begin with them.
+        """
+        seen = where
+        while seen and seen not in self.lines:
+            seen = seen[:-1]
+        line = self.lines.get(seen)
+        return self.error_class(
+            message, file=self.file, line=line, hint=hint, where=where, named=named
+        )
 
 
 def is_path(name: str | Path) -> bool:

@@ -41,10 +41,10 @@ def stored(workload: Workload) -> CampaignDescription:
         (
             2,
             WorkloadChanges(ranks=12),
-            "--ranks: groups of 4 lie across the borders of nodes with 6 ranks",
+            "ranks: groups of 4 lie across the borders of nodes with 6 ranks",
         ),
-        (2, WorkloadChanges(ranks=10), "--ranks: 10 ranks don't make groups of 4"),
-        (0, WorkloadChanges(ranks=10), "--ranks: 10 ranks don't make groups of 4"),
+        (2, WorkloadChanges(ranks=10), "ranks: 10 ranks don't make groups of 4"),
+        (0, WorkloadChanges(ranks=10), "ranks: 10 ranks don't make groups of 4"),
     ],
 )
 def test_groups_of_a_profile_lie_within_emulated_nodes(
@@ -61,16 +61,16 @@ def test_groups_of_a_profile_lie_within_emulated_nodes(
     with pytest.raises(UserError) as caught:
         merge_workload(changes, stored(rail))
     assert caught.value.message.startswith(message)
-    assert caught.value.hint == "leave --ranks out"
+    assert caught.value.hint == "leave it out"
     assert merge_workload(WorkloadChanges(ranks=16), stored(rail)).shape.group_size == 4
 
 
 def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
     rail = Workload(Operation.RAIL, (8,), 24, backend=Backend.XCCL, shape=PatternParameters(3))
     assert merge_workload(WorkloadChanges(emulate_nodes=4), stored(rail)).emulated_nodes == 4
-    with pytest.raises(UserError, match="--emulate-nodes: groups of 3 lie across") as caught:
+    with pytest.raises(UserError, match="emulate_nodes: groups of 3 lie across") as caught:
         merge_workload(WorkloadChanges(emulate_nodes=3), stored(rail))
-    assert caught.value.hint == "leave --emulate-nodes out"
+    assert caught.value.hint == "leave it out"
 
 
 @pytest.mark.parametrize(
@@ -79,19 +79,19 @@ def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
         ({"op": "allredcue"}, "--op: 'allredcue' is not known here", "allreduce"),
         ({"backend": "nccl"}, "--backend: 'nccl' is not known here", "xccl"),
         ({"backend": "command"}, "--backend: 'command' is not known here", ""),
-        ({"emulate_nodes": 2}, "--emulate-nodes is for --backend xccl only", "leave it out"),
+        ({"emulate_nodes": 2}, "emulate_nodes: only the backend xccl can do that", "leave it out"),
         (
             {"backend": "xccl", "ranks": 3, "emulate_nodes": 2},
-            "--emulate-nodes: 3 ranks can't be shared evenly by 2 nodes",
+            "emulate_nodes: 3 ranks can't be shared evenly by 2 nodes",
             "as many ranks as the others",
         ),
         ({"sizes": "8,64KB"}, "--sizes: ", "64KiB"),
         (
             {"sizes": "3,8"},
-            "--sizes: 3 B is less than one element of float32 (4 bytes)",
+            "sizes: 3 B is less than one element of float32 (4 bytes)",
             "write sizes of 4 B or more",
         ),
-        ({"ranks": 1}, "--ranks: 1 is out of range", "from 2"),
+        ({"ranks": 1}, "ranks: 1 is out of range", "from 2"),
     ],
 )
 def test_what_is_wrong_is_named(flags: dict[str, Any], message: str, hint: str) -> None:
@@ -105,7 +105,7 @@ def test_one_process_of_a_users_own_program_can_be_compared() -> None:
     own = OwnBenchmark(command=("./program",), output="osu", folder="/home/ann")
     workload = Workload(Operation("own:program"), (8,), 1, backend=Backend.COMMAND, own=own)
     assert merge_workload(WorkloadChanges(), stored(workload)).ranks == 1
-    with pytest.raises(UserError, match="--ranks: 0 is out of range") as caught:
+    with pytest.raises(UserError, match="ranks: 0 is out of range") as caught:
         merge_workload(WorkloadChanges(ranks=0), stored(workload))
     assert caught.value.hint == "from 1"
 

@@ -313,13 +313,17 @@ def test_a_space_for_another_library_names_the_one_that_fits(quick: OwnProcess) 
     message = refused(quick("tune", "wrong.yaml"))
     said = "wrong.yaml:3: space openmpi-host is for openmpi, but the MPI found is mpich 5."
     assert message.startswith(f"commtune: {said}")
-    assert message.endswith("  use 'space: mpich-host', or name another MPI with 'mpi:'\n")
+    assert message.endswith(
+        "  use 'space: mpich-host-allreduce', or name another MPI with 'mpi:'\n"
+    )
 
 
 def test_flags_are_answered_with_flags(quick: OwnProcess) -> None:
     message = refused(quick("tune", "--space", "openmpi-host", "--mpi", "wheel:mpich"))
     assert "space openmpi-host is for openmpi, but the MPI found is mpich 5." in message
-    assert message.endswith("  use '--space mpich-host', or name another MPI with '--mpi'\n")
+    assert message.endswith(
+        "  use '--space mpich-host-allreduce', or name another MPI with '--mpi'\n"
+    )
 
 
 def test_a_system_without_its_slurm_is_said_in_words(
@@ -368,6 +372,18 @@ _FLAGS = {
     "bench --dtype float16": "--dtype: 'float16' is not known here\n  nearest: float64\n",
     "bench --ranks 0": "--ranks: 0 is out of range\n  from 1 to 4096\n",
     "bench --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
+    "bench --op ring --mode batched": "--mode: the backend mpi-host enqueues nothing, so there "
+    "are no batches\n  take it out, or measure with --backend xccl\n",
+    "bench --window 2": "--window: allreduce has no window of messages\n"
+    "  take it out, or write --op stream\n",
+    "bench --emulate-nodes 2": "--emulate-nodes: only the backend xccl can do that\n"
+    "  leave it out\n",
+    "compare default default --emulate-nodes 2": "--emulate-nodes: only the backend xccl can do "
+    "that\n  leave it out\n",
+    "compare default default --ranks 1": "--ranks: 1 is out of range\n  from 2\n",
+    "compare default default --op rail": "--op: only a profile of a campaign on rail says which "
+    "messages it has\n  name a profile of it, or try both by 'commtune bench'\n",
+    "tune --guard broadcst": "--guard: 'broadcst' is not known here\n  nearest: broadcast\n",
     "bench -x NAME": "-x NAME: no value\n  write -x NAME=VALUE\n",
     "best --op allreduce --bytes 64KB": "--bytes 64KB: '64KB' has no known unit of bytes\n"
     "  write 8, 64KiB or 1MiB\n",

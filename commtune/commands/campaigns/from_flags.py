@@ -8,23 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.commands.flags import flag_of
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation, content_key
 
-#: Keys of a campaign file by the flags that are called otherwise.
-_FLAGS = {
-    "operation": "op",
-    "ablation": "ablate",
-    "confirmation": "confirm",
-    "guard_operations": "guard",
-}
 #: Keys of a campaign file that have no flag.
 _WITHOUT_FLAG = ("campaign", "workload", "budget")
-
-
-def flag_name(key: str) -> str:
-    """How a key of a campaign file is written on the command line: ``--minimum-gain``."""
-    return f"--{_FLAGS.get(key, key).replace('_', '-')}"
 
 
 def given_keys(**values: Any) -> dict[str, Any]:
@@ -35,7 +24,7 @@ def given_keys(**values: Any) -> dict[str, Any]:
 def first_flag(document: Mapping[str, Any]) -> str:
     """The first flag that was given; empty where none was."""
     for key, value in document.items():
-        return first_flag(value) if isinstance(value, dict) else flag_name(key)
+        return first_flag(value) if isinstance(value, dict) else flag_of(key)
     return ""
 
 
@@ -61,25 +50,18 @@ def quick_campaign(document: Mapping[str, Any], space: str, mpi: str) -> Campaig
         workload["sizes"] = [part.strip() for part in sizes.split(",") if part.strip()]
     default = {"campaign": 1, "name": _name(document, workload, mpi), "space": space}
     whole = {**default, **document, "workload": workload}
-    known = {flag_key for flag_key in _keys(whole) if flag_key not in _WITHOUT_FLAG}
     try:
         # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
         return parse_campaign(json.dumps(whole), Path.cwd())
     except CampaignError as error:
-        raise UserError(_by_flag(error.message, known), hint=error.hint) from error
+        raise UserError(_by_flag(error), hint=error.hint) from error
 
 
-def _keys(document: Mapping[str, Any]) -> set[str]:
-    nested = [_keys(value) for value in document.values() if isinstance(value, dict)]
-    return set(document).union(*nested)
-
-
-def _by_flag(message: str, known: set[str]) -> str:
+def _by_flag(error: CampaignError) -> str:
     """The message with the flag's name in the place of the key's in a file."""
-    key, separator, rest = message.partition(": ")
-    name = key.removeprefix("workload.").removeprefix("budget.")
-    is_flag = separator and name.partition("[")[0] in known
-    return f"{flag_name(name)}: {rest}" if is_flag else message
+    keys = [step for step in error.where if isinstance(step, str)]
+    is_flag = error.named and keys and keys[-1] not in _WITHOUT_FLAG
+    return f"{flag_of(keys[-1])}: {error.problem}" if is_flag else error.message
 
 
 def _name(document: Mapping[str, Any], workload: Mapping[str, Any], mpi: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from commtune import formatting as text
 from commtune.app import nominal_share
 from commtune.app.benchmarking import run_benchmark
 from commtune.app.comparison import emulated_nodes
-from commtune.campaign.invalid_key import InvalidKey
 from commtune.campaign.patterns import PatternFields, backend_of, matrix_path, pattern_of
 from commtune.campaign.timing import (
     DEFAULT_BATCH,
@@ -30,6 +28,7 @@ from commtune.campaign.workload import (
     check_elements,
 )
 from commtune.commands.flags import (
+    keys_are_flags,
     operation_flag,
     print_json,
     settings_flag,
@@ -38,7 +37,7 @@ from commtune.commands.flags import (
 )
 from commtune.commands.measure import bench_data, bench_remarks, bench_tables
 from commtune.commands.options import BackendOption, EmulateOption, JsonOption
-from commtune.errors import EnvironmentFault, UserError
+from commtune.errors import EnvironmentFault, InvalidKey, UserError
 from commtune.model import (
     BATCHED,
     BLOCKING,
@@ -64,7 +63,6 @@ _MOST_PAIRS = 40_000
 _MOST = MOST_RANKS
 #: Samples of a size, and those of a pair, of which there are many.
 _MOST_SAMPLES, _MOST_OF_PAIRS = 1000, 50
-_KEYS = re.compile(r"\b(operation|matrix|backend|between|mode|timer): ")
 _T = TypeVar("_T")
 
 
@@ -211,6 +209,7 @@ def _nominal(workload: Workload, result: RunResult) -> dict[tuple[int, int], flo
     )
 
 
+@keys_are_flags()
 def request_of(options: BenchOptions) -> RunRequest:
     """The run that the command line describes.
 
@@ -278,32 +277,19 @@ def _shape(options: BenchOptions, operation: Operation) -> tuple[Backend, Patter
     for name in ("window", "group_size", "active"):
         number = getattr(options, name)
         if number is not None and not 1 <= number <= _MOST:
-            raise UserError(f"{_flag(name)}: {number} is out of range", hint=f"from 1 to {_MOST}")
-    try:
-        asked = PatternFields(
-            operation,
-            options.ranks,
-            nodes=options.emulate_nodes or 1,
-            window=options.window,
-            group_size=options.group_size,
-            active=options.active,
-            direction=Direction(way) if way else None,
-            matrix=matrix_path(options.matrix, Path()),
-            **named,
-        )
-        return backend_of(asked), pattern_of(asked)
-    except InvalidKey as refused:
-        hint = _as_flags(refused.hint)
-        raise UserError(f"{_flag(refused.key)}: {refused.message}", hint=hint) from refused
-
-
-def _as_flags(hint: str) -> str:
-    """Campaign files and the command line call the keys alike."""
-    return _KEYS.sub(lambda key: f"{_flag(key[1])} ", hint)
-
-
-def _flag(key: str) -> str:
-    return "--op" if key == "operation" else f"--{key.replace('_', '-')}"
+            raise InvalidKey(name, f"{number} is out of range", f"from 1 to {_MOST}")
+    asked = PatternFields(
+        operation,
+        options.ranks,
+        nodes=options.emulate_nodes or 1,
+        window=options.window,
+        group_size=options.group_size,
+        active=options.active,
+        direction=Direction(way) if way else None,
+        matrix=matrix_path(options.matrix, Path()),
+        **named,
+    )
+    return backend_of(asked), pattern_of(asked)
 
 
 def _rotate(word: str, backend: Backend) -> bool:
@@ -333,11 +319,7 @@ def _timing(options: BenchOptions, workload: Workload, time_cap_s: float) -> Tim
         timer=word_flag("--timer", options.timer or WALL, TIMERS),
         graph=_yes("--graph", options.graph),
     )
-    try:
-        check_timing(timing, workload, is_counted=counted is not None)
-    except InvalidKey as refused:
-        hint = _as_flags(refused.hint)
-        raise UserError(f"{_flag(refused.key)}: {refused.message}", hint=hint) from refused
+    check_timing(timing, workload, is_counted=counted is not None)
     return timing
 
 

@@ -20,6 +20,7 @@ from commtune.app.comparison import (
 )
 from commtune.commands.campaigns.progress import make_reporter
 from commtune.commands.flags import (
+    keys_are_flags,
     operation_flag,
     print_json,
     seconds_flag,
@@ -63,7 +64,7 @@ def compare_command(
     time_s = seconds_flag("--time", time)
     reporter = make_reporter()
     try:
-        with signals_interrupt():
+        with signals_interrupt(), keys_are_flags():
             result = compare(
                 a, b, changes=changes, mpi=mpi, time_s=time_s, db=db, reporter=reporter
             )
