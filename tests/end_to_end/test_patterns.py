@@ -133,7 +133,7 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     assert said.code == 0, said.err
     said = commtune("compare", "default", "MPIR_CVAR_NOLOCAL=1", "--op", "matrix")
     assert said.code == 2
-    assert "only a profile of such a campaign says which messages" in said.err
+    assert "only a profile of a campaign on matrix says which messages" in said.err
     (folder / "halo.txt").write_text("# the same\n0 1 100\n1 0 50.0\n")
     assert commtune("tune", "halo.yaml").code == 0
     (folder / "halo.txt").write_text("0 1 100\n1 0 51\n")
