@@ -107,14 +107,9 @@ struct ThreePlaces {
   Tape tape;
   Backends backends{std::make_unique<PaperBackend>(tape), nullptr, nullptr, nullptr};
   std::array<std::byte, 24> memory{};
-  Work work{backends,
-            world(),
-            {0},
-            plan_of(Operation::allreduce, DataType::float32, 8, 1),
-            Reduction::sum,
-            Shape{},
-            Part::whole,
-            {place(0), place(8), place(16)}};
+  Work work{
+      backends,       world(), {0},         plan_of(Operation::allreduce, DataType::float32, 8, 1),
+      Reduction::sum, Shape{}, Part::whole, {place(0), place(8), place(16)}};
 
   Buffers place(std::size_t offset) { return {memory.data() + offset, memory.data() + offset}; }
 };
@@ -126,7 +121,8 @@ Tape striped(Tape& tape, const Backends& backends, Part part = Part::whole, int 
   options.shape.group_size = 2;
   std::array<std::byte, 64> memory{};
   const Plan plan = plan_of(Operation::striping, DataType::float32, 32, 4, options.shape);
-  Work work{backends, world(), {0, 0, 1, 1}, plan, options.reduction, options.shape, part, {{memory.data(), memory.data()}}};
+  Work work{backends,          world(),       {0, 0, 1, 1}, plan,
+            options.reduction, options.shape, part,         {{memory.data(), memory.data()}}};
   tape_of_barriers() = &tape;
   work.one_by_one(times);
   tape_of_barriers() = nullptr;
