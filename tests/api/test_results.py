@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pandas  # type: ignore[import-untyped,unused-ignore]
 import pytest
 
 import commtune as ct
@@ -50,7 +51,6 @@ def test_a_frame_has_the_same_rows_or_says_how_to_get_pandas(
         result.to_frame()
     assert "pip install pandas" in raised.value.hint
     monkeypatch.undo()
-    pandas = pytest.importorskip("pandas")
     frame = result.to_frame()
     assert isinstance(frame, pandas.DataFrame)
     assert frame.to_dict("records") == result.rows()
