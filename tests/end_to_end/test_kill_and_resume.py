@@ -156,7 +156,7 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
     assert out == ""
     assert err.splitlines()[-2:] == [
         "commtune: interrupted; everything measured is kept",
-        "  the same command continues with small; 'commtune status' shows it",
+        "  the same command continues small; 'commtune status' shows it",
     ]
     assert "Traceback" not in err
     assert commtune.left_over() == {}
