@@ -13,7 +13,7 @@ import pytest
 from components import require_component
 from slurm_cluster import has_slurm
 
-DEMO = Path(__file__).parents[2] / "slurm_demo.py"
+DEMO = Path(__file__).parents[2] / "support" / "slurm" / "slurm_demo.py"
 
 
 @pytest.mark.component("slurm")
