@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from fake_slurm.driver import UNREACHABLE, FakeSlurm, Fate
@@ -127,11 +128,13 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
 
 
 def test_a_submitted_job_is_in_the_queue_by_number_and_name(site: Site) -> None:
-    job = site.submit("ours-1a2b")
+    # Other tests of the same Slurm leave ended jobs in its queue for a while.
+    name = f"ours-{uuid4().hex[:8]}"
+    job = site.submit(name)
     answer = site.scheduler.poll([job])
     assert answer.complete
     assert answer.state_of(job).state.is_known
-    assert [one.number for one in site.scheduler.poll().jobs if one.name == "ours-1a2b"] == [job]
+    assert [one.number for one in site.scheduler.poll().jobs if one.name == name] == [job]
     (running,) = site.until(job, JobState.RUNNING).parts(job)
     assert running.observed.started_at
     assert running.node_list

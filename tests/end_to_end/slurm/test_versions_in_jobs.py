@@ -36,7 +36,7 @@ def test_a_job_searches_what_was_submitted(campaign: OnSlurm) -> None:
     campaign.extra["COMMTUNE_LIBRARY_VERSIONS"] = "ucx=1.13.1"
     said = campaign("submit", "campaign.yaml")
     assert said.code == 0, said.err
-    assert "UCX_MIN_RNDV_CHUNK_SIZE (since 1.14.0)" in said.out
+    assert "UCX_MIN_RNDV_CHUNK_SIZE (since 1.14.0)" in said.err
     del campaign.extra["COMMTUNE_LIBRARY_VERSIONS"]
     campaign.until_over()
     assert "asks another question" not in campaign.printed()
@@ -53,7 +53,7 @@ def test_a_login_node_is_asked(campaign: OnSlurm) -> None:
     campaign.write(_ASKED)
     said = campaign("submit", "--dry-run", "campaign.yaml")
     assert said.code == 0, said.err
-    assert "note: not searched, since ucx 1.20.1 does not read it: UCX_MAX_HCA_PER_GPU" in said.out
+    assert "note: not searched, since ucx 1.20.1 does not read it: UCX_MAX_HCA_PER_GPU" in said.err
     assert "COMMTUNE_LIBRARY_VERSIONS=ucx=1.20.1" in said.out.replace("'", "")
 
 
