@@ -8,30 +8,14 @@ they start the command, and note at the end how it ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from commtune.kernels.adapters.imb import read_imb
-from commtune.kernels.adapters.json_line import read_json_lines
-from commtune.kernels.adapters.nccl_tests import read_json, read_table
-from commtune.kernels.adapters.osu import read_osu
-from commtune.kernels.adapters.readings import Read, Reading
+from commtune.kernels.adapters.formats import OUTPUTS, Reading, read_json
 from commtune.kernels.records import Records
 from commtune.model import RunRequest
-
-#: Words of ``benchmark: output:``, and what reads them.
-OUTPUTS: Mapping[str, Read] = {
-    "nccl-tests": read_table,
-    "nccl-tests-in-place": partial(read_table, in_place=True),
-    "osu": read_osu,
-    "imb": read_imb,
-    "json-line": read_json_lines,
-}
-#: Words in a command that are replaced.
-_PLACEHOLDERS = ("{sizes}", "{smallest}", "{largest}", "{ranks}", "{run_id}", "{json}")
 
 _LARGEST_FILE = 64 * 2**20
 _END = re.compile(r"^#commtune: ended (\d+) after (\S*) (\S*)$", re.MULTILINE)
@@ -66,7 +50,7 @@ class CommandProgram:
     """The command; implements ``tuner.ports.Program``.
 
     Attributes:
-        command: its words; ``PLACEHOLDERS`` in them are replaced.
+        command: its words; ``{sizes}`` and the like in them are replaced.
         output: one of ``OUTPUTS``.
         folder: where it is started.
         path: PATH of the command, in the place of its launcher's; empty to leave that.
@@ -98,7 +82,8 @@ class CommandProgram:
             "{run_id}": request.run_id,
             "{json}": str(_json_of(records)),
         }
-        return [_replaced(word, values) for word in self.command]
+        placeholder = re.compile("|".join(map(re.escape, values)))
+        return [placeholder.sub(lambda match: values[match[0]], word) for word in self.command]
 
     def read(self, records: Path, request: RunRequest) -> Records:
         """Reads what the command printed; sizes that nobody asked for are left out."""
@@ -135,12 +120,6 @@ class CommandProgram:
             "operation": str(workload.operation),
             "ranks": workload.ranks,
         }
-
-
-def _replaced(word: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        word = word.replace(name, value)
-    return word
 
 
 def _json_of(records: Path) -> Path:

@@ -11,16 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 
-from commtune.kernels.adapters import json_line
-from commtune.kernels.adapters.imb import read_imb
-from commtune.kernels.adapters.json_line import read_json_lines
-from commtune.kernels.adapters.nccl_tests import read_json, read_table
-from commtune.kernels.adapters.osu import read_osu
-from commtune.kernels.adapters.program import OUTPUTS
-from commtune.kernels.adapters.readings import Reading
+from commtune.kernels.adapters import formats
+from commtune.kernels.adapters.formats import (
+    OUTPUTS,
+    Reading,
+    read_imb,
+    read_json,
+    read_json_lines,
+    read_osu,
+    read_table,
+)
 
 _RECORDED = Path(__file__).parent / "recorded"
-_SCHEMA = json.loads((Path(json_line.__file__).parent / "line.schema.json").read_text())
+_SCHEMA = json.loads((Path(formats.__file__).parent / "line.schema.json").read_text())
 
 
 def _recorded(name: str) -> str:

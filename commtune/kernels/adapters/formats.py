@@ -1,0 +1,370 @@
+"""What other programs print, read as measurements: nccl-tests, OSU, IMB, lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from commtune.kernels.python_bench.sampling import summarise_samples
+from commtune.model import Measurement
+
+#: What mpirun --tag-output and srun --label put in front of a line.
+_LABEL = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:\s?|\d+: )")
+_MOST_DIGITS = 15
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a program's output says.
+
+    Attributes:
+        measurements: one for each size, in the order printed.
+        problems: what could not be understood, for a person.
+        ended: whether the output says of itself that it is whole; ``None`` where its format has
+            no such mark.
+        is_wrong: it says that results were wrong, if not at which size.
+    """
+
+    measurements: tuple[Measurement, ...] = ()
+    problems: tuple[str, ...] = ()
+    ended: bool | None = None
+    is_wrong: bool = False
+
+
+def read_table(text: str, *, in_place: bool = False) -> Reading:
+    """Reads the table of nccl-tests or rccl-tests: out of place, or in place.
+
+    Where the output has no times of the one kind, those of the other are taken.
+    """
+    columns: list[str] = []
+    found: list[Measurement] = []
+    problems: list[str] = []
+    out_of_bounds: int | None = None
+    factor = 1.0
+    for line in (line.strip() for line in _lines(text)):
+        words = line.lstrip("#").split()
+        if line.startswith("#"):
+            # Versions differ: ``root`` is missing in old ones, ``#wrong`` was ``error``, and
+            # ``-I`` adds columns of single iterations. So the header says what they are.
+            if words[:2] == ["size", "count"]:
+                columns = words
+            elif bounds := _OUT_OF_BOUNDS.match(line):
+                out_of_bounds = int(bounds[1])
+        elif columns and words and (size := _whole(words[0])):
+            row = _table_row(columns, words, in_place=in_place)
+            if row is None:
+                problems.append(_not_understood(line))
+                continue
+            factor = _bus_factor(row) or factor
+            found.append(_of_range(size, row["time_us"], row, "i_min", "i_max", row["wrong"]))
+    # Small sizes print bandwidths that are rounded to nothing, so large ones say the factor.
+    found = [replace(m, busbw=m.algbw * factor) for m in found]
+    reading = _reading(found, problems, "there is no table of nccl-tests in the output")
+    return replace(reading, ended=out_of_bounds is not None, is_wrong=bool(out_of_bounds))
+
+
+_TIMES = ("time", "cputime")
+_OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*(\d+)")
+
+
+def _table_row(
+    columns: Sequence[str], words: Sequence[str], *, in_place: bool
+) -> dict[str, Any] | None:
+    """The columns of one placement by name, and ``wrong`` of both; nothing if they don't fit."""
+    starts = [at for at, name in enumerate(columns) if name in _TIMES]
+    ends = [*starts[1:], len(columns)]
+    # A timestamp, the last column of -S, is of two words.
+    if not starts or not 0 <= len(words) - len(columns) <= 1:
+        return None
+    blocks = [
+        dict(zip(columns[start:end], words[start:end], strict=False))
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    for block in reversed(blocks) if in_place else blocks:
+        time_us = next((_number(block[name]) for name in _TIMES if name in block), None)
+        if time_us:
+            wrong = sum(_number(b.get("#wrong", "0")) or 0 for b in blocks)
+            return {**block, "time_us": time_us, "wrong": int(wrong)}
+    return None
+
+
+def _bus_factor(row: Mapping[str, Any]) -> float | None:
+    """Bus bandwidth / algorithm bandwidth, where both are printed with some digits."""
+    algorithm, bus = _number(row.get("algbw", "")), _number(row.get("busbw", ""))
+    return bus / algorithm if algorithm and bus and min(algorithm, bus) >= 1 else None
+
+
+def read_json(text: str, *, in_place: bool = False) -> Reading:
+    """Reads what ``-J`` of nccl-tests writes."""
+    try:
+        report = json.loads(text)
+        found = [_of_result(result, in_place=in_place) for result in report["results"]]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return Reading(problems=(f"the JSON of nccl-tests is not understood: {error!r}",))
+    bounds = report.get("out_of_bounds")
+    wrong = isinstance(bounds, dict) and bool(bounds.get("count"))
+    return replace(_reading(filter(None, found)), ended="end_time" in report, is_wrong=wrong)
+
+
+def _of_result(result: Mapping[str, Any], *, in_place: bool) -> Measurement | None:
+    names = ("in_place", "out_of_place") if in_place else ("out_of_place", "in_place")
+    placed = [(name, result[name]) for name in names if isinstance(result.get(name), dict)]
+    wrong = int(sum(block.get("nwrong") or 0 for _, block in placed))
+    size = int(result["size"])
+    for name, block in placed:
+        time_us = float(block.get("time", block.get("cpu_time")))
+        if time_us <= 0:
+            continue
+        factor = block["bus_bw"] / block["alg_bw"] if block["alg_bw"] else 1.0
+        iterations = (result.get(f"{name}_per_iter") or {}).get("times_us")
+        if iterations:
+            samples_s = [float(t) * 1e-6 for t in iterations]
+            return _of_samples(size, samples_s, bus_factor=factor, wrong=wrong)
+        return _of_one_time(size, time_us * 1e-6, bus_factor=factor, wrong=wrong)
+    return None
+
+
+def read_osu(text: str) -> Reading:
+    """Reads a table of the OSU micro-benchmarks. A bandwidth becomes the time of one message.
+
+    The time is the average over ranks, as OSU prints it always; ``-f`` adds the shortest and the
+    longest over ranks.
+    """
+    columns: list[str] = []
+    title = ""
+    found: list[Measurement] = []
+    problems: list[str] = []
+    for line in _lines(text):
+        if line.startswith("# OSU"):
+            title, columns = line, []
+        elif line.startswith("# Size"):
+            columns = _OSU_COLUMNS.split(line.removeprefix("#").strip())
+        elif columns and line[:1].isdigit():
+            row = dict(zip(columns, line.split(), strict=False))
+            size = _whole(row["Size"])
+            if size == 0:
+                # A message of nothing has no bandwidth, and no size of a campaign is 0.
+                continue
+            time_us = _osu_time_us(row, size, both_ways="Bi-Directional" in title) if size else 0
+            if size and time_us:
+                wrong = int(row.get("Validation", "").casefold() == "fail")
+                ends = ("Min Latency(us)", "Max Latency(us)")
+                found.append(_of_range(size, time_us, row, *ends, wrong))
+            else:
+                problems.append(_not_understood(line))
+    return _reading(found, problems, "there is no table of OSU's in the output")
+
+
+#: Names of columns have single blanks inside, and two or more between them.
+_OSU_COLUMNS = re.compile(r"\s{2,}")
+_LATENCIES = ("Avg Latency(us)", "Latency (us)")
+_BANDWIDTHS = ("Bandwidth (MB/s)", "MB/s")
+
+
+def _osu_time_us(row: Mapping[str, str], size: int, *, both_ways: bool) -> float | None:
+    for name in _LATENCIES:
+        if name in row:
+            return _number(row[name])
+    for name in _BANDWIDTHS:
+        if name in row:
+            megabytes = _number(row[name])
+            return (2 if both_ways else 1) * size / megabytes if megabytes else None
+    return None
+
+
+def read_imb(text: str) -> Reading:
+    """Reads a table of IMB-MPI1 or its kin.
+
+    The time is that of the slowest rank, from which IMB gets its bandwidths.
+    """
+    columns: list[str] = []
+    found: list[Measurement] = []
+    problems: list[str] = []
+    ended = False
+    for line in _lines(text):
+        words = line.split()
+        if words[:1] == ["#bytes"]:
+            columns = words
+        elif line.startswith("#"):
+            columns = []  # a table ends where the next one is announced
+            ended = ended or line.strip() == "# All processes entering MPI_Finalize"
+        elif columns and words and (size := _whole(words[0])):  # nothing of a size of 0
+            row = dict(zip(columns, words, strict=False))
+            longest = "t_max[usec]" if "t_max[usec]" in row else "t[usec]"
+            if time_us := _number(row.get(longest, "")):
+                wrong = int((_number(row.get("defects", "0")) or 0) > 0)
+                found.append(_of_range(size, time_us, row, "t_min[usec]", longest, wrong))
+            else:
+                problems.append(_not_understood(line))
+    reading = _reading(found, problems, "there is no table of IMB's in the output")
+    return replace(reading, ended=ended)
+
+
+def read_json_lines(text: str) -> Reading:
+    """Reads a line of JSON for each size (line.schema.json); all others are the program's own.
+
+    ``{"bytes": 65536, "time_s": 1.2e-5}`` or ``{"bytes": 65536, "times_s": [1.2e-5, 1.3e-5]}``,
+    with ``"wrong": 3`` where results were wrong.
+    """
+    found: list[Measurement] = []
+    problems: list[str] = []
+    for line in _lines(text):
+        record = _object(line)
+        if record is None or "bytes" not in record:
+            continue
+        try:
+            found.append(_of_record(record))
+        except ValueError as error:
+            problems.append(f"{line.strip()[:80]}: {error}")
+    nothing = 'there is no line like {"bytes": 8, "time_s": 1e-6} in the output'
+    return _reading(found, problems, nothing)
+
+
+_BEYOND_ANY_TIME = 1e9
+_LARGEST_BYTES = 2**63 - 1
+_KEYS = frozenset({"bytes", "time_s", "times_s", "wrong", "bus_factor"})
+
+
+def _object(line: str) -> Mapping[str, Any] | None:
+    if not line.lstrip().startswith("{"):
+        return None
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _of_record(record: Mapping[str, Any]) -> Measurement:
+    if unknown := sorted(record.keys() - _KEYS):
+        raise ValueError(f"unknown member {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
+    size, wrong = _member(record, "bytes", 1), _member({"wrong": 0, **record}, "wrong", 0)
+    factor = record.get("bus_factor", 1.0)
+    if not _is_number(factor):
+        raise ValueError("bus_factor is not a number from 0")
+    if ("time_s" in record) == ("times_s" in record):
+        raise ValueError("needs either time_s or times_s")
+    if "time_s" in record:
+        return _of_one_time(size, _time_s(record["time_s"]), bus_factor=factor, wrong=wrong)
+    times = record["times_s"]
+    if not isinstance(times, list) or not times:
+        raise ValueError("times_s is not a list of seconds")
+    return _of_samples(size, [_time_s(t) for t in times], bus_factor=factor, wrong=wrong)
+
+
+def _member(record: Mapping[str, Any], name: str, low: int) -> int:
+    value = record[name]
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= _LARGEST_BYTES:
+        raise ValueError(f"{name} is not a whole number from {low}")
+    return value
+
+
+def _time_s(value: Any) -> float:
+    if not _is_number(value) or value == 0:
+        raise ValueError(f"{str(value)[:20]!r} is not a time in seconds above 0")
+    return float(value)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value < _BEYOND_ANY_TIME
+
+
+def _lines(text: str) -> list[str]:
+    """The lines, without what a launcher put in front of them."""
+    return [_LABEL.sub("", line.rstrip()) for line in text.splitlines()]
+
+
+def _number(word: str) -> float | None:
+    """A number from 0, or nothing."""
+    try:
+        value = float(word)
+    except ValueError:
+        return None
+    return value if 0 <= value < float("inf") else None
+
+
+def _whole(word: str) -> int | None:
+    """A whole number from 0 that a size can be, or nothing."""
+    return int(word) if word.isdecimal() and len(word) <= _MOST_DIGITS else None
+
+
+def _not_understood(line: str) -> str:
+    return f"not understood: {line.strip()[:80]!r}"
+
+
+def _of_range(
+    size: int, time_us: float, row: Mapping[str, str], low: str, high: str, wrong: int
+) -> Measurement:
+    """A row of a table: its time, and the shortest and longest of ranks or of iterations.
+
+    Args:
+        low, high: columns of them; the time stands for those that are not there.
+    """
+    measurement = _of_one_time(size, time_us * 1e-6, wrong=wrong)
+    low_us, high_us = _number(row.get(low, "")), _number(row.get(high, ""))
+    low_s, high_s = (low_us or time_us) * 1e-6, (high_us or time_us) * 1e-6
+    return replace(measurement, min_s=low_s, p95_s=high_s, max_s=high_s)
+
+
+def _of_one_time(
+    size: int, time_s: float, *, bus_factor: float = 1.0, wrong: int = 0
+) -> Measurement:
+    """A size of which a program says one time, an average as a rule; samples are not known."""
+    measurement = _of_samples(size, [time_s], bus_factor=bus_factor, wrong=wrong)
+    return replace(measurement, samples_s=())
+
+
+def _of_samples(
+    size: int, samples_s: Sequence[float], *, bus_factor: float = 1.0, wrong: int = 0
+) -> Measurement:
+    """A size of which a program says the time of every iteration."""
+    times = summarise_samples(samples_s).times
+    bandwidth = size / times["median"]
+    return Measurement(
+        bytes=size,
+        median_s=times["median"],
+        min_s=times["min"],
+        mean_s=times["mean"],
+        p95_s=times["p95"],
+        max_s=times["max"],
+        algbw=bandwidth,
+        busbw=bandwidth * bus_factor,
+        samples_s=tuple(samples_s),
+        wrong=wrong,
+    )
+
+
+def _reading(
+    found: Iterable[Measurement], problems: Sequence[str] = (), nothing: str = ""
+) -> Reading:
+    """Each size once; more is a problem, as nobody knows which is meant.
+
+    Args:
+        nothing: the problem where there is neither a measurement nor a problem.
+    """
+    by_size: dict[int, Measurement] = {}
+    sizes = []
+    for measurement in found:
+        by_size.setdefault(measurement.bytes, measurement)
+        sizes.append(measurement.bytes)
+    said = list(problems) if sizes or problems or not nothing else [nothing]
+    if twice := sorted(size for size in by_size if sizes.count(size) > 1):
+        times = sizes.count(twice[0])
+        said.append(f"{twice[0]} bytes are printed {times} times; run one benchmark, once")
+    return Reading(tuple(by_size.values()), tuple(said))
+
+
+#: Words of ``benchmark: output:``, and what reads them.
+OUTPUTS: Mapping[str, Callable[[str], Reading]] = {
+    "nccl-tests": read_table,
+    "nccl-tests-in-place": partial(read_table, in_place=True),
+    "osu": read_osu,
+    "imb": read_imb,
+    "json-line": read_json_lines,
+}
