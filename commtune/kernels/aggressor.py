@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.kernels.records import Records, read_records
+from commtune.kernels.records import read_records
 from commtune.model import AggressorPattern
 
 
@@ -58,7 +58,7 @@ def read_aggressor(path: Path) -> AggressorReport:
         pattern=AggressorPattern(header["pattern"]),
         message_bytes=header["message_bytes"],
         ranks=header["ranks"],
-        hosts=_hosts(records),
+        hosts=tuple(dict.fromkeys(str(rank.get("host", "")) for rank in header["rank_info"])),
         bytes_moved=traffic.get("bytes_moved", 0),
         bytes_between_nodes=traffic.get("bytes_between_nodes", 0),
         traffic_s=traffic.get("traffic_s", 0.0),
@@ -66,8 +66,3 @@ def read_aggressor(path: Path) -> AggressorReport:
         ended_by=str((records.footer or {}).get("ended_by", "")),
         problems=records.problems,
     )
-
-
-def _hosts(records: Records) -> tuple[str, ...]:
-    ranks = records.header["rank_info"] if records.header else []
-    return tuple(dict.fromkeys(str(rank.get("host", "")) for rank in ranks))

@@ -6,30 +6,23 @@ answer is what could be read and a list of problems in words, never an exception
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeGuard
 
-from commtune.kernels.record_values import (
-    InvalidRecord,
-    optional_ns,
-    optional_positive,
-    parse_record,
-    read_number,
-    read_object,
-    read_positive,
-    read_samples,
-    read_whole,
-)
-from commtune.model import AggressorPattern, Measurement, RunRequest, SubMeasurement, Workload
+from commtune.model import AggressorPattern, Measurement, RunRequest, SubMeasurement
 
 #: The version of the contract that this module reads; see contract/v1.schema.json.
 CONTRACT = 1
 
 _PARTS = ("inside", "between", "split", "translate", "assemble", "kept-apart")
+_SHAPE = ("group_size", "active", "direction", "inside", "between", "assemble")
 _LARGEST_FILE = 64 * 2**20
 _MOST_PROBLEMS = 10
+_BEYOND_ANY_AMOUNT = 1e30
+_Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -63,12 +56,12 @@ class Records:
         mismatch: that another library was at work than the one that it was for; else empty.
     """
 
-    header: Mapping[str, Any] | None = None
+    header: _Record | None = None
     measurements: tuple[Measurement, ...] = ()
-    footer: Mapping[str, Any] | None = None
+    footer: _Record | None = None
     problems: tuple[str, ...] = ()
     traces: tuple[SizeTrace, ...] = ()
-    traffic: Mapping[str, Any] | None = None
+    traffic: _Record | None = None
     pieces: tuple[SubMeasurement, ...] = ()
     mismatch: str = ""
 
@@ -88,141 +81,140 @@ def read_records(path: Path, request: RunRequest | None = None) -> Records:
         return Records(problems=(f"{path} can't be read: {error.strerror}",))
     reader = _Reader(request)
     reader.read(content)
-    return Records(
-        reader.header,
-        tuple(reader.measurements),
-        reader.footer,
-        tuple(reader.problems),
-        tuple(reader.traces),
-        reader.traffic,
-        tuple(reader.pieces),
-    )
+    return reader.records()
+
+
+class _Invalid(Exception):
+    """A record that doesn't follow the contract."""
 
 
 @dataclass
 class _Reader:
     request: RunRequest | None
-    header: Mapping[str, Any] | None = None
+    header: _Record | None = None
     measurements: list[Measurement] = field(default_factory=list)
-    footer: Mapping[str, Any] | None = None
+    footer: _Record | None = None
     problems: list[str] = field(default_factory=list)
     traces: list[SizeTrace] = field(default_factory=list)
-    traffic: Mapping[str, Any] | None = None
+    traffic: _Record | None = None
     pieces: list[SubMeasurement] = field(default_factory=list)
     _seen: set[tuple[str, int]] = field(default_factory=set)
 
+    def records(self) -> Records:
+        return Records(
+            self.header,
+            tuple(self.measurements),
+            self.footer,
+            tuple(self.problems),
+            tuple(self.traces),
+            self.traffic,
+            tuple(self.pieces),
+        )
+
     def read(self, content: bytes) -> None:
-        too_long = len(content) > _LARGEST_FILE
         *lines, rest = content.split(b"\n")
         for place, line in enumerate(lines, start=1):
-            self._line(place, line)
+            try:
+                self._record(_parse(line))
+            except _Invalid as error:
+                self.problems.append(f"line {place}: {error}")
             if len(self.problems) >= _MOST_PROBLEMS:
                 self.problems.append("reading stopped here")
                 return
-        if too_long:
+        if len(content) > _LARGEST_FILE:
             self.problems.append(f"longer than {_LARGEST_FILE} bytes; the rest was not read")
         elif rest:
             self.problems.append(f"line {len(lines) + 1} is cut short")
 
-    def _line(self, place: int, line: bytes) -> None:
-        try:
-            self._record(parse_record(line))
-        except InvalidRecord as error:
-            self.problems.append(f"line {place}: {error}")
-
-    def _record(self, record: Mapping[str, Any]) -> None:
+    def _record(self, record: _Record) -> None:
         kind = record.get("record")
         if self.footer is not None:
-            raise InvalidRecord("a record after the footer")
+            raise _Invalid("a record after the footer")
         if kind == "header":
             self._header(record)
         elif self.header is None:
-            raise InvalidRecord("no header before this record")
+            raise _Invalid("no header before this record")
         elif kind == "measurement":
             self._measurement(record)
         elif kind == "trace":
-            self._trace(record)
+            trace = _traced(record)
+            self._expect_new("trace", trace.bytes)
+            self.traces.append(trace)
         elif kind == "traffic":
-            self._traffic(record)
+            self._traffic(record, self.header)
         elif kind == "footer":
-            self._footer(record)
+            self._footer(record, self.header)
         else:
-            raise InvalidRecord(f"unknown kind of record: {str(kind)[:40]!r}")
+            raise _Invalid(f"unknown kind of record: {_shown(kind)}")
 
-    def _header(self, record: Mapping[str, Any]) -> None:
+    def _header(self, record: _Record) -> None:
         if self.header is not None:
-            raise InvalidRecord("a second header")
-        contract = read_whole(record, "contract")
+            raise _Invalid("a second header")
+        contract = _whole(record, "contract")
         if contract != CONTRACT:
-            raise InvalidRecord(
-                f"contract version {contract}; this commtune reads version {CONTRACT}"
-            )
+            raise _Invalid(f"contract version {contract}; this commtune reads version {CONTRACT}")
         ranks = record.get("rank_info")
         if not isinstance(ranks, list) or not all(_is_rank(rank) for rank in ranks):
-            raise InvalidRecord("rank_info is not a list of ranks with their environments")
+            raise _Invalid("rank_info is not a list of ranks with their environments")
         if not isinstance(record.get("oversubscribed"), bool):
-            raise InvalidRecord("oversubscribed is not a bool")
+            raise _Invalid("oversubscribed is not a bool")
         if self.request is not None:
             _compare(record, self.request)
         if _is_aggressors(record):
-            _check_aggressor(record)
+            if record.get("pattern") not in list(AggressorPattern):
+                raise _Invalid(f"unknown pattern: {_shown(record.get('pattern'))}")
+            for name in ("message_bytes", "ranks", "nodes"):
+                _whole(record, name)
         self.header = record
 
-    def _measurement(self, record: Mapping[str, Any]) -> None:
+    def _measurement(self, record: _Record) -> None:
         measurement = replace(_measured(record), operation=self._later(record))
         if "part" in record or "pair" in record:
-            self._piece(SubMeasurement(measurement, _part(record), _pair(record)))
+            piece = SubMeasurement(measurement, _part(record), _pair(record))
+            name = piece.part or "pair {} {}".format(*piece.pair or ())
+            self._expect_new(f"measurement ({name})", measurement.bytes)
+            self.pieces.append(piece)
             return
         named = f" of {measurement.operation}" if measurement.operation else ""
         self._expect_new(f"measurement{named}", measurement.bytes)
         self.measurements.append(measurement)
 
-    def _later(self, record: Mapping[str, Any]) -> str:
+    def _later(self, record: _Record) -> str:
         """The operation of a measurement, if it is one of ``Workload.then``; else empty."""
         if "operation" not in record:
             return ""
         name = str(record["operation"])[:40]
         if self.request is None or name not in self.request.workload.then:
-            raise InvalidRecord(f"a measurement of {name}, which nobody asked for")
+            raise _Invalid(f"a measurement of {name}, which nobody asked for")
         return name
 
-    def _piece(self, piece: SubMeasurement) -> None:
-        name = piece.part or "pair {} {}".format(*piece.pair or ())
-        self._expect_new(f"measurement ({name})", piece.measurement.bytes)
-        self.pieces.append(piece)
-
-    def _trace(self, record: Mapping[str, Any]) -> None:
-        trace = _traced(record)
-        self._expect_new("trace", trace.bytes)
-        self.traces.append(trace)
-
-    def _traffic(self, record: Mapping[str, Any]) -> None:
-        if self.header is None or not _is_aggressors(self.header):
-            raise InvalidRecord("traffic of a run that is no aggressor")
+    def _traffic(self, record: _Record, header: _Record) -> None:
+        if not _is_aggressors(header):
+            raise _Invalid("traffic of a run that is no aggressor")
         for name in ("bytes_moved", "bytes_between_nodes"):
-            read_whole(record, name)
+            _whole(record, name)
         for name in ("traffic_s", "active_s"):
-            read_number(record, name)
+            _number(record, name)
         self.traffic = record
 
     def _expect_new(self, kind: str, size: int) -> None:
         if (kind, size) in self._seen:
-            raise InvalidRecord(f"a second {kind} of {size} bytes")
+            raise _Invalid(f"a second {kind} of {size} bytes")
         if self.request is not None and size not in self.request.workload.sizes:
-            raise InvalidRecord(f"a {kind} of {size} bytes, which nobody asked for")
+            raise _Invalid(f"a {kind} of {size} bytes, which nobody asked for")
         self._seen.add((kind, size))
 
-    def _footer(self, record: Mapping[str, Any]) -> None:
+    def _footer(self, record: _Record, header: _Record) -> None:
         if record.get("status") not in ("ok", "wrong"):
-            raise InvalidRecord(f"unknown status: {str(record.get('status'))[:40]!r}")
-        read_number(record, "elapsed_s")
-        count = read_whole(record, "measurements")
-        if self.header is not None and _is_aggressors(self.header):
-            self._traffic(record)
+            raise _Invalid(f"unknown status: {_shown(record.get('status'))}")
+        _number(record, "elapsed_s")
+        count = _whole(record, "measurements")
+        if _is_aggressors(header):
+            self._traffic(record, header)
         self.footer = record
         found = len(self.measurements) + len(self.pieces)
         if count != found:
-            raise InvalidRecord(f"the footer counts {count} measurements, not {found}")
+            raise _Invalid(f"the footer counts {count} measurements, not {found}")
 
 
 def _is_rank(rank: object) -> bool:
@@ -235,94 +227,144 @@ def _is_rank(rank: object) -> bool:
     )
 
 
-def _is_aggressors(header: Mapping[str, Any]) -> bool:
+def _is_aggressors(header: _Record) -> bool:
     return header.get("mode") == "aggress"
 
 
-def _check_aggressor(header: Mapping[str, Any]) -> None:
-    if header.get("pattern") not in list(AggressorPattern):
-        raise InvalidRecord(f"unknown pattern: {str(header.get('pattern'))[:40]!r}")
-    for name in ("message_bytes", "ranks", "nodes"):
-        read_whole(header, name)
-
-
-def _compare(header: Mapping[str, Any], request: RunRequest) -> None:
+def _compare(header: _Record, request: RunRequest) -> None:
     workload = request.workload
-    asked = {
-        "run_id": request.run_id,
-        "operation": str(workload.operation),
-        "backend": workload.backend,
-        "dtype": workload.dtype,
-        "reduction": workload.reduction,
-        "ranks": workload.ranks,
-    }
-    for name, value in asked.items():
-        if header.get(name) != value:
-            raise InvalidRecord(
-                f"{name} is {str(header.get(name))[:40]!r}, asked for was {value!r}"
-            )
+    asked: dict[str, object] = {"run_id": request.run_id, "operation": str(workload.operation)}
+    asked |= {n: getattr(workload, n) for n in ("backend", "dtype", "reduction", "ranks")}
+    _expect(header, asked)
     if "aggressors" in header:  # as with --aggressors: no time of a quiet network
-        raise InvalidRecord("aggressors sent beside it, which nobody asked for")
-    _compare_shape(header, workload)
-
-
-def _compare_shape(header: Mapping[str, Any], workload: Workload) -> None:
-    found, asked = header.get("shape"), workload.shape
-    names = ("group_size", "active", "direction", "inside", "between", "assemble")
-    if not workload.operation.is_pattern or not isinstance(found, dict):
-        return
-    for name in names:
-        value = getattr(asked, name)
+        raise _Invalid("aggressors sent beside it, which nobody asked for")
+    shape = header.get("shape")
+    if workload.operation.is_pattern and isinstance(shape, dict):
         # Only what the operation uses is there.
-        if name in found and found[name] != value:
-            raise InvalidRecord(f"{name} is {str(found[name])[:40]!r}, asked for was {value!r}")
+        _expect(shape, {n: getattr(workload.shape, n) for n in _SHAPE if n in shape})
 
 
-def _measured(record: Mapping[str, Any]) -> Measurement:
-    times = read_object(record, "time_s")
-    canary = read_object(record, "canary_ns")
+def _expect(found: _Record, asked: _Record) -> None:
+    for name, value in asked.items():
+        if found.get(name) != value:
+            raise _Invalid(f"{name} is {_shown(found.get(name))}, asked for was {value!r}")
+
+
+def _measured(record: _Record) -> Measurement:
+    times = _object(record, "time_s")
+    canary = _object(record, "canary_ns")
     return Measurement(
-        bytes=read_whole(record, "bytes"),
-        median_s=read_positive(times, "median"),
-        min_s=read_positive(times, "min"),
-        mean_s=read_positive(times, "mean"),
-        p95_s=read_positive(times, "p95"),
-        max_s=read_positive(times, "max"),
-        algbw=read_number(record, "algbw_Bps"),
-        busbw=read_number(record, "busbw_Bps"),
-        samples_s=read_samples(record),
-        batch=read_whole(record, "batch"),
-        canary_s=optional_ns(canary, "before"),
-        canary_after_s=optional_ns(canary, "after"),
-        wrong=read_whole(record, "wrong"),
-        first_call_s=optional_positive(record, "first_call_s"),
-        rank_skew=optional_positive(record, "rank_skew"),
-        bytes_total=read_whole(record, "bytes_total") if "bytes_total" in record else None,
+        bytes=_whole(record, "bytes"),
+        median_s=_positive(times, "median"),
+        min_s=_positive(times, "min"),
+        mean_s=_positive(times, "mean"),
+        p95_s=_positive(times, "p95"),
+        max_s=_positive(times, "max"),
+        algbw=_number(record, "algbw_Bps"),
+        busbw=_number(record, "busbw_Bps"),
+        samples_s=_samples(record),
+        batch=_whole(record, "batch"),
+        canary_s=_if_there(canary, "before", 1e-9),
+        canary_after_s=_if_there(canary, "after", 1e-9),
+        wrong=_whole(record, "wrong"),
+        first_call_s=_if_there(record, "first_call_s"),
+        rank_skew=_if_there(record, "rank_skew"),
+        bytes_total=_whole(record, "bytes_total") if "bytes_total" in record else None,
     )
 
 
-def _part(record: Mapping[str, Any]) -> str:
+def _part(record: _Record) -> str:
     if "part" not in record:
         return ""
     part = record["part"]
     if part not in _PARTS:
-        raise InvalidRecord(f"unknown part: {str(part)[:40]!r}")
+        raise _Invalid(f"unknown part: {_shown(part)}")
     return str(part)
 
 
-def _pair(record: Mapping[str, Any]) -> tuple[int, int] | None:
+def _pair(record: _Record) -> tuple[int, int] | None:
     if "pair" not in record:
         return None
     pair = record["pair"]
     if not isinstance(pair, list) or len(pair) != 2 or not all(type(rank) is int for rank in pair):
-        raise InvalidRecord(f"pair is not two ranks: {str(pair)[:40]!r}")
+        raise _Invalid(f"pair is not two ranks: {_shown(pair)}")
     return pair[0], pair[1]
 
 
-def _traced(record: Mapping[str, Any]) -> SizeTrace:
+def _traced(record: _Record) -> SizeTrace:
     digest, agree = record.get("digest"), record.get("agree")
     if digest is not None and not isinstance(digest, str):
-        raise InvalidRecord("digest is not a text")
+        raise _Invalid("digest is not a text")
     if agree is not None and not isinstance(agree, bool):
-        raise InvalidRecord("agree is not a bool")
-    return SizeTrace(read_whole(record, "bytes"), read_whole(record, "operations"), digest, agree)
+        raise _Invalid("agree is not a bool")
+    return SizeTrace(_whole(record, "bytes"), _whole(record, "operations"), digest, agree)
+
+
+def _parse(line: bytes) -> _Record:
+    try:
+        record = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:  # ValueError: no JSON, or no UTF-8
+        raise _Invalid("not JSON") from error
+    if not isinstance(record, dict):
+        raise _Invalid("not a JSON object")
+    return record
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    # Python's JSON knows NaN and Infinity; the contract does not.
+    raise _Invalid(f"{name} is no number")
+
+
+def _samples(record: _Record) -> tuple[float, ...]:
+    """Seconds."""
+    found = record.get("samples_ns")
+    if not isinstance(found, list) or not found or not all(_is_amount(s) for s in found):
+        raise _Invalid("samples_ns is not a list of times")
+    if len(found) != record.get("samples"):
+        raise _Invalid(f"samples says {record.get('samples')}, but there are {len(found)}")
+    return tuple(sample * 1e-9 for sample in found)
+
+
+def _number(record: _Record, name: str) -> float:
+    value = record.get(name)
+    if not _is_amount(value):
+        raise _Invalid(f"{name} is not a number from 0: {_shown(value)}")
+    return float(value)
+
+
+def _is_amount(value: object) -> TypeGuard[int | float]:
+    # bool is an int to Python; 1e999 is infinity to its JSON; and isfinite(10**400) overflows.
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return 0 <= value < _BEYOND_ANY_AMOUNT
+
+
+def _positive(record: _Record, name: str) -> float:
+    value = _number(record, name)
+    if value == 0:
+        raise _Invalid(f"{name} is 0")
+    return value
+
+
+def _if_there(record: _Record, name: str, unit: float = 1.0) -> float | None:
+    """A number above 0 in a unit; null where nobody could measure it."""
+    return None if record.get(name) is None else _positive(record, name) * unit
+
+
+def _whole(record: _Record, name: str) -> int:
+    value = record.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _Invalid(f"{name} is not a whole number from 0: {_shown(value)}")
+    return value
+
+
+def _object(record: _Record, name: str) -> _Record:
+    value = record.get(name)
+    if not isinstance(value, dict):
+        raise _Invalid(f"{name} is not an object")
+    return value
+
+
+def _shown(value: object) -> str:
+    """A value of a file that went mad may be long."""
+    return repr(str(value)[:40])
