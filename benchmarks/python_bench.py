@@ -44,7 +44,7 @@ class Contest:
         self.mpi = mpi
         self.loads: list[float] = []
         environment = base_environment(os.environ, mpi)
-        executable = build_benchmark(mpi, _ROOT / "build" / "benchmark")
+        executable = build_benchmark(mpi, _ROOT / "build" / "benchmark").executable
         native = LocalBenchmark(mpi, NativeProgram(executable), environment, (), folder)
         self._benchmarks = {
             Backend.MPI_HOST: native,

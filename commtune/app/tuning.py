@@ -13,7 +13,7 @@ from commtune.db.connection.engine import Database
 from commtune.db.connection.location import shown_url
 from commtune.db.queries.description import describe_campaign
 from commtune.errors import CampaignError, EnvironmentFault, NoAnswer, UnknownName, UserError
-from commtune.kernels.asking import versions_in
+from commtune.kernels.library_versions import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
 from commtune.replay.recording import Grid

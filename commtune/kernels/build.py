@@ -1,8 +1,6 @@
 """Building the native benchmark for an MPI, once: a cache by content.
 
-The key (``build_key``) covers sources, compiler, its flags, the MPI, and for GPUs the toolkit,
-NCCL or RCCL and the architectures, so that the executable is made again when one of them changes,
-and found again when nothing did.
+The executable is made again when something of its key (``build_key``) changes, else found again.
 """
 
 from __future__ import annotations
@@ -43,12 +41,7 @@ _LEFT_OVER_S = 24 * 3600.0
 
 @dataclass(frozen=True)
 class BuiltBenchmark:
-    """A benchmark that can be started.
-
-    Attributes:
-        executable: the program.
-        is_new: it was compiled now, and not found from before.
-    """
+    """A benchmark that can be started, compiled now (``is_new``) or found from before."""
 
     executable: Path
     is_new: bool
@@ -60,13 +53,6 @@ class BuiltBenchmark:
 
 
 def build_benchmark(
-    mpi: MpiInstallation, cache: Path, *, toolchain: Toolchain | None = None
-) -> Path:
-    """The benchmark's executable for an MPI; see ``provide``."""
-    return provide_benchmark(mpi, cache, toolchain=toolchain).executable
-
-
-def provide_benchmark(
     mpi: MpiInstallation,
     cache: Path,
     *,
@@ -123,7 +109,9 @@ def provide_benchmark(
 
 
 def _as_it_is(kept: BuiltBenchmark, log: Path | None) -> BuiltBenchmark:
-    said = _text_of(kept.log)  # before the log is opened: it may be the same file
+    said = ""
+    with suppress(OSError):
+        said = kept.log.read_text(encoding="utf-8")  # first: it may be the same file
     _Log(log).add(said or "It was built before, and what was said is not kept.\n")
     return kept
 
@@ -153,11 +141,7 @@ def _is_mended(
 
 
 def backends_of(executable: Path) -> dict[str, str]:
-    """The backends that a built benchmark has, and for the others why it lacks them.
-
-    Returns:
-        By name: empty for a backend that is there, else the reason.
-    """
+    """All backends by name: empty for one that a build has, else the reason why it lacks it."""
     try:
         lines = (executable.parent / _BACKENDS).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -172,6 +156,7 @@ def _source_folder() -> Path:
 
 
 def digest_of_sources() -> str:
+    """A key of all sources of the native benchmark."""
     digest = hashlib.sha256()
     folders = (_source_folder() / name for name in ("cmake", "src"))
     files = [path for folder in folders for path in sorted(folder.rglob("*"))]
@@ -197,7 +182,7 @@ def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> s
     if not any(shutil.which(name, path=environment.get("PATH")) for name in ("c++", "g++")):
         raise MissingComponent("there is no C++ compiler", hint="sudo apt-get install g++")
     raise BuildFailed(
-        f"{mpi.compiler} --version fails:\n{_tail(done.output)}",
+        f"{mpi.compiler} --version fails:\n{_last_lines(done.output)}",
         hint="name another MPI, or mend this one's compiler wrapper",
     )
 
@@ -211,7 +196,7 @@ def _configuring(
         "-S", str(_source_folder()), "-B", str(folder), "-G", "Ninja",
         f"-DCMAKE_MAKE_PROGRAM={_tool('ninja', 'BIN_DIR')}",
         f"-DCMAKE_CXX_COMPILER={mpi.compiler}",
-        f"-DCMAKE_BUILD_RPATH={';'.join(_library_folders(mpi.prefix))}",
+        f"-DCMAKE_BUILD_RPATH={';'.join(library_folders(mpi.prefix))}",
         f"-DCOMMTUNE_VERSION={commtune.__version__}",
         f"-DCOMMTUNE_BUILD_ID={key}",
         *_gpu_options(toolchain),
@@ -234,13 +219,12 @@ def _gpu_options(toolchain: Toolchain | None) -> list[str]:
         f"-DCMAKE_{kind.upper()}_COMPILER={toolchain.compiler}",
         f"-DCOMMTUNE_GPU_ROOT={toolchain.root}",
         f"-DCOMMTUNE_GPU_ARCHITECTURES={';'.join(toolchain.architectures)}",
-        *(["-DCOMMTUNE_XCCL=off"] if xccl is None else []),
-        *([f"-DCOMMTUNE_XCCL_ROOT={xccl.root}"] if xccl else []),
+        f"-DCOMMTUNE_XCCL_ROOT={xccl.root}" if xccl else "-DCOMMTUNE_XCCL=off",
     ]
 
 
 class _Log:
-    """A text that is written to files as it comes: one that a user named, and one that is kept.
+    """A text that is written as it comes: to a file that a user named, and to one that is kept.
 
     Raises:
         UserError: the former can't be written.
@@ -249,28 +233,20 @@ class _Log:
 
     def __init__(self, named: Path | None, kept: Path | None = None) -> None:
         self._named, self._kept = named, kept
-        self._write("", "w")
+        self.add("", "w")
 
-    def add(self, text: str) -> None:
-        self._write(text, "a")
-
-    def _write(self, text: str, mode: str) -> None:
-        if self._kept is not None:
-            _write(self._kept, text, mode)
-        if self._named is None:
-            return
-        try:
-            _write(self._named, text, mode)
-        except OSError as error:
-            raise UserError(
-                f"the log can't be written: {self._named}: {error.strerror}",
-                hint="name a file in a folder that is there and yours",
-            ) from error
-
-
-def _write(file: Path, text: str, mode: str) -> None:
-    with file.open(mode, encoding="utf-8") as opened:
-        opened.write(text)
+    def add(self, text: str, mode: str = "a") -> None:
+        for file in filter(None, (self._kept, self._named)):
+            try:
+                with file.open(mode, encoding="utf-8") as opened:
+                    opened.write(text)
+            except OSError as error:
+                if file == self._kept:
+                    raise
+                raise UserError(
+                    f"the log can't be written: {file}: {error.strerror}",
+                    hint="name a file in a folder that is there and yours",
+                ) from error
 
 
 @dataclass(frozen=True)
@@ -295,7 +271,7 @@ class _Steps:
             return
         why = f"took more than {_BUILD_LIMIT_S:.0f} s" if done.timed_out else "failed"
         raise BuildFailed(
-            f"building the benchmark: {Path(step[0]).name} {why}:\n{_tail(done.output)}",
+            f"building the benchmark: {Path(step[0]).name} {why}:\n{_last_lines(done.output)}",
             hint="check the compiler and the MPI with 'commtune doctor'; "
             "'commtune build --log FILE' keeps all that they say",
         )
@@ -320,11 +296,8 @@ def _tool(name: str, folder_constant: str) -> str:
     raise MissingComponent(f"there is no {name}", hint=f"python -m pip install {name}")
 
 
-def _library_folders(prefix: Path) -> list[str]:
-    """Where an MPI's libraries are, for wrappers that don't say so to the linker.
-
-    The system's own folders are searched anyway.
-    """
+def library_folders(prefix: Path) -> list[str]:
+    """Where an MPI's libraries are; none for the system's, which are found without being named."""
     if prefix in (Path("/"), Path("/usr")):
         return []
     folders = [prefix / "lib", prefix / "lib64", prefix / "lib" / "release"]
@@ -385,12 +358,5 @@ def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
                 (result / name).replace(kept / name)
 
 
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
-def _tail(text: str, lines: int = 15) -> str:
-    return "\n".join(text.strip().splitlines()[-lines:])
+def _last_lines(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-15:])

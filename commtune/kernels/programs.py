@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from commtune.errors import MissingComponent, UserError, install_command
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import digest_of_sources
+from commtune.kernels.build import digest_of_sources, library_folders
 from commtune.kernels.python_bench.layout import OPERATIONS
 from commtune.kernels.records import Records, read_records
 from commtune.model import (
@@ -123,9 +124,8 @@ def other_program(
 
 def watching_program(program: Any, names: Sequence[str]) -> Any:
     """The same program, with the values of other variables reported, if it can tell them."""
-    if isinstance(program, NativeProgram | PythonProgram):
-        return replace(program, env_names=tuple(names))
-    return program
+    is_ours = isinstance(program, NativeProgram | PythonProgram)
+    return replace(program, env_names=tuple(names)) if is_ours else program
 
 
 def sources_of(workload: Workload) -> str:
@@ -135,8 +135,9 @@ def sources_of(workload: Workload) -> str:
         return digest_of_sources()[:16]
     from commtune.kernels.python_bench.records import digest_python_bench
 
-    file = Path(_file_of(own.pattern))
-    return digest_python_bench(file) if own.pattern and file.is_file() else digest_python_bench()
+    path, colon, _ = own.pattern.partition(".py:")
+    file = Path(path + ".py" if colon else path)
+    return digest_python_bench(*([file] if file.is_file() else []))
 
 
 def files_of(workload: Workload) -> dict[str, str]:
@@ -157,20 +158,13 @@ def files_of(workload: Workload) -> dict[str, str]:
 
 def _key(file: Path) -> str:
     """Of what is in a file; empty where there is none that can be read."""
-    try:
-        if not file.is_file():
-            return ""
-        length = file.stat().st_size
-        if length > _LONGEST_READ:
-            return f"{length} bytes"
-        return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    except (OSError, ValueError):  # a name that is too long, or no name of a file
-        return ""
-
-
-def _file_of(pattern: str) -> str:
-    path, colon, _ = pattern.partition(".py:")
-    return path + ".py" if colon else path
+    with suppress(OSError, ValueError):  # a name that is too long, or no name of a file
+        if file.is_file():
+            length = file.stat().st_size
+            if length > _LONGEST_READ:
+                return f"{length} bytes"
+            return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    return ""
 
 
 def libmpi_of(mpi: MpiInstallation) -> str:
@@ -178,9 +172,5 @@ def libmpi_of(mpi: MpiInstallation) -> str:
 
     An mpi4py that was built for one MPI has its library already, and pays no attention.
     """
-    prefix = mpi.prefix
-    if prefix in (Path("/"), Path("/usr")):
-        return os.pathsep.join(_SYSTEM_NAMES.get(mpi.flavour, ()))
-    folders = [prefix / "lib", prefix / "lib64", prefix / "lib" / "release"]
-    there = [str(folder) for folder in folders if any(folder.glob("libmpi*.so*"))]
-    return os.pathsep.join(there or _SYSTEM_NAMES[mpi.flavour])
+    names = _SYSTEM_NAMES.get(mpi.flavour, ())
+    return os.pathsep.join(library_folders(mpi.prefix) or names)

@@ -1,7 +1,6 @@
 """Finding what the benchmark's GPU code is built with: CUDA or HIP, and NCCL or RCCL.
 
-Everything is looked for in the environment that is given, so that what a module system loaded
-counts. Only version numbers, Python's folders and the GPUs' architectures are asked of programs.
+Everything is looked for in the environment that is given, so what a module system loaded counts.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,10 +45,8 @@ class Xccl:
     """NCCL or RCCL, to compile and link with.
 
     Attributes:
-        name: ``NCCL`` or ``RCCL``.
         version: of the header, ``2.28.9``.
         root: the folder above ``include`` and ``lib``.
-        header, library: the files.
     """
 
     name: str
@@ -65,10 +62,8 @@ class Toolchain:
 
     Attributes:
         root: the folder above ``bin`` of CUDA or ROCm.
-        compiler: nvcc or hipcc.
         version: of the toolkit, ``13.0``.
         architectures: to build for: ``90``, ``gfx90a``.
-        xccl: ``None`` where there is none; then the backend xccl is left out.
     """
 
     kind: GpuKind
@@ -159,7 +154,7 @@ def find_toolchain(
         kind=kind,
         root=root,
         compiler=compiler,
-        version=_version(kind, compiler, environment),
+        version=parse_version(kind, _ask([str(compiler), "--version"], environment)),
         architectures=named or _architectures(kind, root, environment),
         xccl=_xccl(family, root, environment, packages),
     )
@@ -262,7 +257,7 @@ def parse_version(kind: GpuKind, text: str) -> str:
     """The toolkit's version in what ``nvcc --version`` or ``hipcc --version`` prints."""
     pattern = r"release [\d.]+, V([\d.]+)" if kind is GpuKind.CUDA else r"HIP version: (\S+)"
     found = re.search(pattern, text)
-    return found[1] if found else "unknown"
+    return found[1] if found else UNKNOWN
 
 
 def parse_compute_capabilities(text: str) -> list[str]:
@@ -276,12 +271,16 @@ def parse_agents(text: str) -> list[str]:
     return sorted(set(re.findall(r"\bgfx[0-9a-f]+\b", text)) - {"gfx000"})
 
 
-def _version(kind: GpuKind, compiler: Path, environment: Mapping[str, str]) -> str:
-    return parse_version(kind, _ask([str(compiler), "--version"], environment))
-
-
 def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
-    found = list(_detected(kind, root, environment))
+    """Those of this machine's GPUs."""
+    if kind is GpuKind.CUDA:
+        query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+        found = parse_compute_capabilities(_ask(query, environment))
+    else:
+        own = [root / "bin" / name for name in ("rocm_agent_enumerator", "rocminfo")]
+        programs = (str(path) if _is_program(path) else path.name for path in own)
+        said = (parse_agents(_ask([program], environment)) for program in programs)
+        found = next(filter(None, said), [])
     if not found:
         raise MissingComponent(
             "no GPU is found on this machine, so nothing tells which architecture to build for",
@@ -289,18 +288,6 @@ def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) ->
             f"commands; {_FAMILIES[kind].example}",
         )
     return tuple(found)
-
-
-def _detected(kind: GpuKind, root: Path, environment: Mapping[str, str]) -> list[str]:
-    if kind is GpuKind.CUDA:
-        query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-        return parse_compute_capabilities(_ask(query, environment))
-    for name in ("rocm_agent_enumerator", "rocminfo"):
-        own = root / "bin" / name
-        program = str(own) if _is_program(own) else name
-        if found := parse_agents(_ask([program], environment)):
-            return found
-    return []
 
 
 def _ask(words: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -319,15 +306,11 @@ def _ask(words: Sequence[str], environment: Mapping[str, str]) -> str:
 
 def _package_folders(environment: Mapping[str, str]) -> list[Path]:
     """Where packages of this Python are, then those of the Pythons below it and on PATH."""
-    return list(dict.fromkeys(_all_package_folders(environment)))
-
-
-def _all_package_folders(environment: Mapping[str, str]) -> Iterator[Path]:
-    yield from (Path(folder) for folder in sys.path if folder.endswith("-packages"))
     code = "import sys; print('\\n'.join(p for p in sys.path if p.endswith('-packages')))"
+    folders = [folder for folder in sys.path if folder.endswith("-packages")]
     for program in (str(Path(sys.base_prefix) / "bin" / "python3"), "python3"):
-        for line in _ask([program, "-c", code], environment).splitlines():
-            yield Path(line)
+        folders += _ask([program, "-c", code], environment).splitlines()
+    return [Path(folder) for folder in dict.fromkeys(folders)]
 
 
 def _is_program(path: Path) -> bool:

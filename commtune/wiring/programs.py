@@ -15,7 +15,7 @@ from commtune.cluster.mpi.discovery import find_launcher, find_mpi
 from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import BuiltBenchmark, backends_of, provide_benchmark
+from commtune.kernels.build import BuiltBenchmark, backends_of, build_benchmark
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
 from commtune.model import (
@@ -46,7 +46,7 @@ def build_for(
 ) -> tuple[BuiltBenchmark, dict[str, str]]:
     """The benchmark, built if it wasn't, and its backends; see ``backends_of``."""
     cache = Folders.of_user().cache
-    found = provide_benchmark(mpi, cache, toolchain=toolchain, log=log, again=again)
+    found = build_benchmark(mpi, cache, toolchain=toolchain, log=log, again=again)
     return found, backends_of(found.executable)
 
 

@@ -25,7 +25,7 @@ from commtune.db.queries.description import (
 )
 from commtune.db.queries.query_results import LIBRARIES
 from commtune.errors import CommtuneError
-from commtune.kernels.asking import ask_alone, versions_in
+from commtune.kernels.library_versions import probe_library_versions, versions_in
 from commtune.model import (
     DEFAULT,
     Backend,
@@ -170,7 +170,7 @@ def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
     if spec.plan.workload.backend == Backend.XCCL:
         return _Answer(why="what NCCL and RCCL load can only be seen in a job", failed=True)
     environment = base_environment(os.environ, mpi, spec.protected_variables)
-    alone = ask_alone(mpi, {**environment, **spec.plan.space.pinned})
+    alone = probe_library_versions(mpi, {**environment, **spec.plan.space.pinned})
     if alone is None:
         return _Answer(why=f"{mpi.flavour} does not start outside of a job", failed=True)
     return _Answer(alone, f"{mpi.flavour} does not load it here")

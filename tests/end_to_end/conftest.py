@@ -25,7 +25,7 @@ def mpi() -> MpiInstallation:
 @pytest.fixture(scope="session")
 def executable(mpi: MpiInstallation) -> Path:
     """The native benchmark, where the command line looks for it."""
-    return build_benchmark(mpi, CACHE / "commtune")
+    return build_benchmark(mpi, CACHE / "commtune").executable
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from components import require_component
 
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
-from commtune.kernels.build import backends_of, build_benchmark, provide_benchmark
+from commtune.kernels.build import backends_of, build_benchmark
 from commtune.kernels.toolchains import find_toolchain
 from commtune.model import Backend, GpuKind, MpiInstallation
 from commtune.progress import ON_STEP
@@ -62,11 +62,11 @@ def test_two_builds_at_once_end_in_one_executable_that_is_kept(
 ) -> None:
     with ThreadPoolExecutor() as pool:
         jobs = [pool.submit(build_benchmark, mpi, tmp_path) for _ in range(2)]
-        first, second = (job.result() for job in jobs)
+        first, second = (job.result().executable for job in jobs)
     assert first == second
     assert [path.name for path in tmp_path.iterdir()] == [first.parent.name]
     made_ns = first.stat().st_mtime_ns
-    assert build_benchmark(mpi, tmp_path) == first
+    assert build_benchmark(mpi, tmp_path).executable == first
     assert first.stat().st_mtime_ns == made_ns
 
 
@@ -98,7 +98,7 @@ def test_another_version_of_the_mpi_is_built_anew(
     cache = tmp_path / "cache"
     (cache / executable.parent.name).mkdir(parents=True)
     (cache / executable.parent.name / executable.name).touch()
-    assert build_benchmark(mpi, cache).parent.name == executable.parent.name
+    assert build_benchmark(mpi, cache).executable.parent.name == executable.parent.name
     failing = dataclasses.replace(mpi, version="0.0", compiler=_wrapper(tmp_path, "echo x"))
     with pytest.raises(BuildFailed):
         build_benchmark(failing, cache)
@@ -111,7 +111,7 @@ def test_a_compiler_that_fails_is_quoted(mpi: MpiInstallation, tmp_path: Path) -
     broken = dataclasses.replace(mpi, compiler=compiler)
     log = tmp_path / "log"
     with pytest.raises(BuildFailed, match=r"building the benchmark: cmake failed") as caught:
-        provide_benchmark(broken, tmp_path / "cache", log=log)
+        build_benchmark(broken, tmp_path / "cache", log=log)
     assert caught.value.hint
     assert "mpi.h is on strike" in log.read_text()
     assert list((tmp_path / "cache").iterdir()) == []
@@ -159,23 +159,23 @@ def test_a_build_from_before_tells_what_was_said_then(
     mpi: MpiInstallation, executable: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    found = provide_benchmark(mpi, executable.parent.parent, log=log)
+    found = build_benchmark(mpi, executable.parent.parent, log=log)
     assert (found.executable, found.is_new) == (executable, False)
     assert found.log.parent == executable.parent
     assert log.read_text() == found.log.read_text()
     assert "commtune-bench --version" in log.read_text()
     with pytest.raises(UserError, match="the log can't be written"):
-        provide_benchmark(mpi, executable.parent.parent, log=tmp_path / "nowhere" / "log")
+        build_benchmark(mpi, executable.parent.parent, log=tmp_path / "nowhere" / "log")
 
 
 @pytest.mark.usefixtures("small")
 def test_a_build_that_is_asked_for_again_takes_the_place_of_the_one_before(
     mpi: MpiInstallation, tmp_path: Path
 ) -> None:
-    key = build_benchmark(mpi, tmp_path).parent
+    key = build_benchmark(mpi, tmp_path).executable.parent
     for name in ("commtune-bench", "backends.txt", "build.log"):
         (key / name).write_text("of old")
-    again = provide_benchmark(mpi, tmp_path, again=True)
+    again = build_benchmark(mpi, tmp_path, again=True)
     assert (again.is_new, again.executable.parent) == (True, key)
     assert process.run_process([again.executable, "--version"], environment={}, timeout_s=10).ok
     assert backends_of(again.executable)["mpi-host"] == ""
@@ -200,12 +200,12 @@ def test_cuda_and_nccl_of_python_packages(
     monkeypatch.setenv("CUDA_HOME", str(packages / "cu13"))
     monkeypatch.setenv("NCCL_HOME", str(packages / "nccl"))
     toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
-    without_gpu = build_benchmark(mpi, tmp_path)
-    made = build_benchmark(mpi, tmp_path, toolchain=toolchain)
+    without_gpu = build_benchmark(mpi, tmp_path).executable
+    made = build_benchmark(mpi, tmp_path, toolchain=toolchain).executable
     assert made.parent != without_gpu.parent
     assert backends_of(made) == {str(one): "" for one in Backend if one.is_native}
     assert process.run_process([made, "--version"], environment={}, timeout_s=30).ok
-    assert build_benchmark(mpi, tmp_path, toolchain=toolchain) == made
+    assert build_benchmark(mpi, tmp_path, toolchain=toolchain).executable == made
 
 
 def test_cuda_without_nccl(
@@ -214,7 +214,7 @@ def test_cuda_without_nccl(
     monkeypatch.setenv("CUDA_HOME", str(_packages() / "cu13"))
     toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
     alone = dataclasses.replace(toolchain, xccl=None)
-    made = build_benchmark(mpi, executable.parent.parent, toolchain=alone)
+    made = build_benchmark(mpi, executable.parent.parent, toolchain=alone).executable
     lacking = {name: why for name, why in backends_of(made).items() if why}
     assert lacking == {"xccl": "it was left out by COMMTUNE_XCCL=off"}
     done = process.run_process([made, "--backends"], environment={}, timeout_s=30)
@@ -236,7 +236,7 @@ def test_an_nccl_that_compiles_by_now_is_built_with(
     monkeypatch.setenv("NCCL_HOME", str(nccl))
     cache, log = tmp_path / "cache", tmp_path / "log"
     toolchain = find_toolchain(GpuKind.CUDA, os.environ, ["90"])
-    first = provide_benchmark(mpi, cache, toolchain=toolchain)
+    first = build_benchmark(mpi, cache, toolchain=toolchain)
     why = backends_of(first.executable)["xccl"]
     assert re.search(r"doesn't compile and link: .*nccl\.h:1:\d+: .*error: nv/target/that", why), (
         why
@@ -244,15 +244,15 @@ def test_an_nccl_that_compiles_by_now_is_built_with(
     assert f"'nvidia-cuda-cccl~={'.'.join(toolchain.version.split('.')[:2])}.0'" in why
     assert "nv/target/that" in first.log.read_text()
 
-    second = provide_benchmark(mpi, cache, toolchain=toolchain, log=log)
+    second = build_benchmark(mpi, cache, toolchain=toolchain, log=log)
     assert (second.executable, second.is_new) == (first.executable, False)
     assert "nv/target/that" in log.read_text()
 
     header.write_text(whole)
-    third = provide_benchmark(mpi, cache, toolchain=toolchain)
+    third = build_benchmark(mpi, cache, toolchain=toolchain)
     assert (third.executable, third.is_new) == (first.executable, True)
     assert not any(backends_of(third.executable).values())
-    assert not provide_benchmark(mpi, cache, toolchain=toolchain).is_new
+    assert not build_benchmark(mpi, cache, toolchain=toolchain).is_new
 
 
 @pytest.mark.parametrize(("version", "is_refused"), [("11.3.109", True), ("11.4.48", False)])

@@ -13,7 +13,7 @@ from components import require_component
 
 from commtune import process
 from commtune.errors import EnvironmentFault
-from commtune.kernels.build import _put_in_place, _scratch, digest_of_sources, provide_benchmark
+from commtune.kernels.build import _put_in_place, _scratch, build_benchmark, digest_of_sources
 from commtune.kernels.build_key import build_key
 from commtune.kernels.toolchains import Toolchain, Xccl
 from commtune.model import GpuKind, MpiInstallation
@@ -46,11 +46,11 @@ def test_a_build_that_lacks_something_will_do_where_none_can_be_made(
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(tempfile, "mkdtemp", refuse)
-    found = provide_benchmark(mpi, cache, toolchain=toolchain, log=log)
+    found = build_benchmark(mpi, cache, toolchain=toolchain, log=log)
     assert (found.executable.parent, found.is_new) == (folder, False)
     assert log.read_text() == "it failed\n"
     with pytest.raises(EnvironmentFault, match=f"can't build in {cache}: Read-only file system"):
-        provide_benchmark(mpi, cache, toolchain=toolchain, again=True)
+        build_benchmark(mpi, cache, toolchain=toolchain, again=True)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,9 @@ def test_loaded_libraries_say_their_versions(
 def test_the_version_is_that_of_the_copy_that_is_loaded(tmp_path: Path) -> None:
     # The wheels bring a newer UCX along; the system's MPICH has the system's.
     mpich = of_system("mpicxx.mpich")
-    run = RunBench(mpich, build_benchmark(mpich, BUILT), tmp_path)("--op=allreduce", "--sizes=8")
+    run = RunBench(mpich, build_benchmark(mpich, BUILT).executable, tmp_path)(
+        "--op=allreduce", "--sizes=8"
+    )
     assert header_of(run.records)["versions"]["ucx"] == system_ucx()
 
 

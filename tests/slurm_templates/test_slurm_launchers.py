@@ -156,7 +156,7 @@ def test_ranks_that_came_up_alone_are_noticed_and_named(cluster: Cluster) -> Non
     assert mpi
     place = cluster.folder / "alone"
     place.mkdir()
-    executable = build_benchmark(mpi, BUILT)
+    executable = build_benchmark(mpi, BUILT).executable
     workload = Workload(Operation.ALLREDUCE, (8,), ranks=2, nodes=2)
     request = RunRequest("alone", DEFAULT, workload, Timing())
     command = NativeProgram(executable).arguments(request, place / "records.jsonl")

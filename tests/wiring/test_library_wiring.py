@@ -24,7 +24,7 @@ from commtune.commands.setup.environment_check import check_environment, version
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, CommtuneError, UserError
-from commtune.kernels.asking import ask_alone, versions_in
+from commtune.kernels.library_versions import probe_library_versions, versions_in
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
 from commtune.spaces import cut_space_to_versions, load_space
 from commtune.wiring.handover import _GIVEN_VARIABLE, given_versions, hand_over_versions
@@ -65,7 +65,7 @@ def mpi(monkeypatch: pytest.MonkeyPatch) -> MpiInstallation:
 
 def loaded(mpi: MpiInstallation) -> dict[str, str]:
     """UCX's version, where the MPI loads it; the project's MPICH does."""
-    alone = ask_alone(mpi, base_environment(os.environ, mpi)) or {}
+    alone = probe_library_versions(mpi, base_environment(os.environ, mpi)) or {}
     assert mpi.origin != "wheel:mpich" or alone["ucx"] == "1.20.1"
     return {name: alone[name] for name in ("ucx",) if name in alone}
 
@@ -321,7 +321,7 @@ def test_intel_mpi_is_asked_for_what_it_uses_between_nodes() -> None:
     except CommtuneError:
         require_component("Intel MPI's wheel (make test-wheels)", found=False)
         raise
-    alone = ask_alone(intel, base_environment(os.environ, intel))
+    alone = probe_library_versions(intel, base_environment(os.environ, intel))
     assert alone is not None and set(alone) == {"libfabric"}
     inside = {**base_environment(os.environ, intel), "I_MPI_FABRICS": "shm"}
-    assert ask_alone(intel, inside) == {}
+    assert probe_library_versions(intel, inside) == {}

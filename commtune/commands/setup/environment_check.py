@@ -7,7 +7,7 @@ from pathlib import Path
 
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.doctor import Check, Status
-from commtune.kernels.asking import ask_alone
+from commtune.kernels.library_versions import probe_library_versions
 from commtune.model import MpiInstallation
 from commtune.spaces.catalogue.checking import (
     EnvironmentSetting,
@@ -55,7 +55,9 @@ def versions_below(mpi: MpiInstallation | None, environment: Mapping[str, str]) 
     found = given_versions(environment)
     if found is None:
         # Where a setting keeps it from starting, or a library from being loaded: without them.
-        found = ask_alone(mpi, environment) or ask_alone(mpi, base_environment(environment, mpi))
+        found = probe_library_versions(mpi, environment) or probe_library_versions(
+            mpi, base_environment(environment, mpi)
+        )
     return {name: version for name, version in (found or {}).items() if name in wanted}
 
 

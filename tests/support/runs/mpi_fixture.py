@@ -36,4 +36,4 @@ def session_benchmark() -> Path | None:
     The cache goes by content, so that an old executable is never taken for a new one.
     """
     mpi = session_mpi()
-    return build_benchmark(mpi, BUILT) if mpi else None
+    return build_benchmark(mpi, BUILT).executable if mpi else None

@@ -87,4 +87,4 @@ def _built(wheel: str) -> tuple[MpiInstallation, Path] | None:
         mpi = find_mpi(f"wheel:{wheel}", project_mpi=[_ROOT / ".mpi"])
     except MissingComponent:
         return None
-    return mpi, build_benchmark(mpi, BUILT)
+    return mpi, build_benchmark(mpi, BUILT).executable

@@ -13,38 +13,29 @@ from commtune.kernels.programs import libmpi_of
 from commtune.kernels.python_bench.libraries import VERSIONS_SIGN
 from commtune.model import MpiFlavour, MpiInstallation
 
-#: Of ``python_bench.libraries``, which is not imported here: nothing of a run is.
-_SIGN = "commtune-versions: "
 _LIMIT_S = 30.0
 #: What is loaded only for ranks on several nodes; what the user says of it comes first.
 _BETWEEN_NODES = {MpiFlavour.INTEL: {"I_MPI_FABRICS": "shm:ofi"}}
 
 
-def ask_alone(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str, str] | None:
-    """What a process of its own that starts the MPI says of the libraries loaded then.
+def probe_library_versions(
+    mpi: MpiInstallation, environment: Mapping[str, str]
+) -> dict[str, str] | None:
+    """Versions, by the catalogue's names, of what a process of its own loads with the MPI.
 
     Args:
         environment: of that process; what the MPI needs is added.
 
     Returns:
-        Versions by the catalogue's names; ``None`` where the MPI does not start like that, as on
-        a login node from which only jobs may.
+        ``None`` where the MPI does not start like that, as on a login node from which only jobs
+        may.
     """
-    program = [
-        sys.executable,
-        "-P",
-        "-m",
-        "commtune.kernels.python_bench.libraries",
-        libmpi_of(mpi),
-    ]
+    module = "commtune.kernels.python_bench.libraries"
+    between = _BETWEEN_NODES.get(mpi.flavour, {})
     try:
         done = process.run_process(
-            program,
-            environment={
-                **_BETWEEN_NODES.get(mpi.flavour, {}),
-                **environment,
-                **mpi.environment,
-            },
+            [sys.executable, "-P", "-m", module, libmpi_of(mpi)],
+            environment={**between, **environment, **mpi.environment},
             timeout_s=_LIMIT_S,
             whole_output=True,
         )
@@ -52,7 +43,10 @@ def ask_alone(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str,
         return None
     for line in done.output.splitlines():
         if line.startswith(VERSIONS_SIGN):
-            return versions_in({"versions": _parsed(line.removeprefix(VERSIONS_SIGN))})
+            try:
+                return versions_in({"versions": json.loads(line.removeprefix(VERSIONS_SIGN))})
+            except ValueError:
+                return {}
     return None
 
 
@@ -62,10 +56,3 @@ def versions_in(header: Mapping[str, Any] | None) -> dict[str, str]:
     if not isinstance(said, Mapping):
         return {}
     return {n: v for n, v in said.items() if isinstance(n, str) and isinstance(v, str)}
-
-
-def _parsed(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
