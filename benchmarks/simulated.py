@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from quiet import QuietReporter
 
 from commtune.campaign.plan import Budget, Plan
+from commtune.documents.yaml_document import parse_document
 from commtune.model import (
     Configuration,
     Execution,
@@ -25,7 +26,8 @@ from commtune.model import (
     Workload,
 )
 from commtune.replay.benchmark import Grid
-from commtune.spaces import Space, build_space, parse_document
+from commtune.spaces.loading import build_space
+from commtune.spaces.space import Space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner

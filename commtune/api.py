@@ -22,7 +22,8 @@ from commtune.documents.quantities import QuantityError, parse_bytes, parse_seco
 from commtune.errors import MissingComponent, UserError, install_command
 from commtune.kernels.python_bench import Pattern
 from commtune.model import Configuration, PointEvidence, Verdict
-from commtune.spaces import Space, load_space
+from commtune.spaces.loading import load_space
+from commtune.spaces.space import Space
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.outcome.displayed_points import displayed_points
 

@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from commtune.spaces import list_presets, load_space
-from commtune.spaces.catalogue import Catalogue, Variable, list_libraries, load_catalogue
+from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
+from commtune.spaces.catalogue.schema import Catalogue, Variable
 from commtune.spaces.catalogue.wording import (
     brief_text,
     by_version,
@@ -29,6 +29,7 @@ from commtune.spaces.catalogue.wording import (
     values_text,
     versions_text,
 )
+from commtune.spaces.loading import list_presets, load_space
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -138,7 +139,7 @@ def _rows(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]
     yield "replaced by", ", ".join(variable.replaced_by)
     yield "has an effect", variable.condition
     yield "needs", needs_text(variable)
-    yield "for", f"{', '.join(variable.operations)}; {variable.scope.words}"
+    yield "for", f"{', '.join(variable.operations)}; {variable.scope.meaning}"
     yield "dangers", danger_text(variable)
     yield "care", care_text(variable)
     yield "caution", variable.caution

@@ -15,7 +15,7 @@ from catalogue_pages import plain
 from commtune import formatting
 from commtune.commands.reference import system_nominal
 from commtune.commands.reference.systems import pair_lines
-from commtune.spaces.catalogue import list_libraries
+from commtune.spaces.catalogue.loading import list_libraries
 from commtune.systems import System, fabric_of, format_bandwidth, list_systems, load_system
 from commtune.systems.findings import NamedFinding, all_findings
 from commtune.systems.reference_settings import ReferenceSettings, all_reference_settings

@@ -18,7 +18,7 @@ from commtune.db.queries.profiles import load_profile
 from commtune.db.queries.query_results import LIBRARIES, ProfileAnswer
 from commtune.errors import InvalidKey, UserError
 from commtune.model import MpiInstallation, Operation, Timing, Workload
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.wiring.handover import CUT_TO
 from commtune.wiring.on_slurm import OnSlurm
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from commtune.campaign.schema import BenchmarkPart, CampaignFile
 from commtune.campaign.workload import RANKS_WORDS
 from commtune.documents.nearest import find_nearest, quote_value
+from commtune.documents.yaml_document import Document
 from commtune.errors import CampaignError
 from commtune.model import BATCHED, Backend, Operation, OwnBenchmark
-from commtune.spaces import Document
 
 #: Words in a command that are replaced for each run; see ``kernels.adapters.program``.
 _PLACEHOLDER = re.compile(r"\{[a-z_]*\}")

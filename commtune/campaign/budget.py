@@ -6,7 +6,9 @@ from typing import Annotated
 
 from commtune.campaign.plan import Budget
 from commtune.campaign.values import Amount, Part, Seconds, require_within
-from commtune.spaces import Document, Whole, format_seconds
+from commtune.documents.quantities import format_seconds
+from commtune.documents.yaml_document import Document
+from commtune.spaces.schema import Whole
 
 #: The phases, and how they share what nobody divided otherwise.
 _SHARES = {"search": 0.5, "ablation": 0.2, "confirmation": 0.3}

@@ -21,7 +21,7 @@ from commtune.documents.yaml_document import Document, load_document, parse_docu
 from commtune.errors import CampaignError, InvalidKey
 from commtune.model import Aggressor, Operation
 from commtune.slurm_templates import JobRequest
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.systems import System
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from commtune import formatting
 from commtune.model import Aggressor, Configuration, Operation, Timing, Workload
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
     from pathlib import Path
 
     from commtune.campaign.file import CampaignSpec
-    from commtune.spaces import Space
+    from commtune.spaces.space import Space
 
 #: Values that need what a guard switches off, or are about nothing else: for a guard and its
 #: value, the parameter and the word in its values, in lower case. Of whole variables, their
@@ -102,7 +102,8 @@ def _without_values(space: Space, name: str, word: str, guard: str, said: list[s
 
 def _without_idle(space: Space, guard: str, value: str, said: list[str]) -> Space:
     """The space without what a guard leaves without effect, by the catalogue."""
-    from commtune.spaces import idle_under, remove_parameters  # needed only where a guard is set
+    from commtune.spaces.conditions import idle_under  # needed only where a guard is set
+    from commtune.spaces.cutting import remove_parameters
 
     idle = idle_under(space, guard, value) if value else ()  # empty: as if it were not set
     smaller = remove_parameters(space, idle) if idle else space

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError
-from commtune.documents.yaml_document import Where
+from commtune.documents.yaml_document import Document, Where
 from commtune.errors import UnknownName
 from commtune.model import PROTECTED_NAMES, Configuration
 from commtune.slurm_templates.job_planning import pinned_variables
-from commtune.spaces import Document, Parameter, Space, Value, condition_text
 from commtune.spaces.building import as_value
 from commtune.spaces.growing import GrownSpace, LeftOut, grow_space
+from commtune.spaces.parameter import Parameter, Value
+from commtune.spaces.space import Space, condition_text
 from commtune.systems import System
 from commtune.systems.reference_settings import (
     REFERENCE,

@@ -17,7 +17,7 @@ from commtune.campaign.workload import WorkloadPart, parse_sizes
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError
 from commtune.model import Operation
-from commtune.spaces import CustomizationDocument, Text, VersionOne, Whole
+from commtune.spaces.schema import CustomizationDocument, Text, VersionOne, Whole
 
 #: Keys with the names that they had before, which files still may have.
 REFERENCE_KEYS = ("reference_settings", "baselines")

@@ -18,7 +18,7 @@ from commtune.campaign.values import (
     Words,
     require_within,
 )
-from commtune.documents.yaml_document import is_path
+from commtune.documents.yaml_document import Document, is_path
 from commtune.errors import DocumentError, UnknownName
 from commtune.formatting import format_size
 from commtune.model import Aggressor, AggressorPattern
@@ -26,7 +26,8 @@ from commtune.slurm_templates import JobRequest, Placement, ShellCode
 from commtune.slurm_templates.job_planning import check_request, pinned_variables
 from commtune.slurm_templates.job_request import InvalidRequest, Launcher, Mpi
 from commtune.slurm_templates.launch_command import launch_words
-from commtune.spaces import Document, Space, Text, Truth, Whole
+from commtune.spaces.schema import Text, Truth, Whole
+from commtune.spaces.space import Space
 from commtune.systems import System, load_system
 
 #: Fields of a request that are called otherwise in the file.

@@ -23,9 +23,10 @@ from commtune.campaign.slurm import pin_by_system
 from commtune.documents.yaml_document import Document, is_path
 from commtune.errors import UnknownName
 from commtune.model import Configuration
-from commtune.spaces import Space, load_space
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.growing import GrownSpace
+from commtune.spaces.loading import load_space
+from commtune.spaces.space import Space
 from commtune.systems import System
 from commtune.systems.reference_settings import ReferenceSettings
 

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from commtune.campaign.values import Part, Seconds, Share, require_within
+from commtune.documents.yaml_document import Document
 from commtune.errors import InvalidKey, WriteKey
 from commtune.model import BATCHED, BLOCKING, DEVICE, WALL, Backend, Timing, Workload
-from commtune.spaces import Document, Truth, Whole
+from commtune.spaces.schema import Truth, Whole
 
 #: Operations of a batch, as in nccl-tests; and the most of one.
 DEFAULT_BATCH, LARGEST_BATCH = 20, 100_000

@@ -10,16 +10,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from commtune.documents.nearest import quote_value
+from commtune.documents.quantities import QuantityError, parse_bytes, parse_percent, parse_seconds
+from commtune.documents.yaml_document import exact_text
 from commtune.errors import UserError
 from commtune.slurm_templates.quoting import quote_directive
-from commtune.spaces import (
-    QuantityError,
-    Text,
-    exact_text,
-    parse_bytes,
-    parse_percent,
-    parse_seconds,
-)
+from commtune.spaces.schema import Text
 
 #: A comma that doesn't stand in brackets: n[1,3],n7 are two words.
 _BETWEEN_NODES = re.compile(r",(?![^\[]*\])")

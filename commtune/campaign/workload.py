@@ -12,10 +12,12 @@ from pydantic import BeforeValidator, Field
 from commtune.campaign.patterns import PatternFields, backend_of, matrix_path, pattern_of
 from commtune.campaign.values import Part, require_within
 from commtune.documents.nearest import quote_value
+from commtune.documents.quantities import QuantityError, parse_bytes
+from commtune.documents.yaml_document import Document
 from commtune.errors import InvalidKey
 from commtune.formatting import format_size
 from commtune.model import Backend, Direction, Operation, Workload
-from commtune.spaces import Document, QuantityError, Text, Truth, Whole, parse_bytes
+from commtune.spaces.schema import Text, Truth, Whole
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from commtune.documents.yaml_document import Document, parse_document
 from commtune.errors import DocumentError
@@ -27,9 +24,3 @@ def load_shipped(
     file = Path(str(resources.files("commtune").joinpath(folder, f"{name}.yaml")))
     # Long files of our own: libyaml reads them ten times as fast.
     return parse_document(file.read_text(encoding="utf-8"), file, error_class, quick=True)
-
-
-def schema_text(schema: Mapping[str, Any]) -> str:
-    """A JSON Schema as text, as it stands in the package."""
-    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-    return json.dumps(whole, indent=2) + "\n"

@@ -30,7 +30,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.replay.recording import Grid, RecordedRun, RecordedSize, load_grid
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 
 __all__ = ["Grid", "RecordedRun", "ReplayBenchmark", "VirtualClock", "check_plan", "load_grid"]
 

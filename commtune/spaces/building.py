@@ -253,7 +253,7 @@ def _read_as(parameter: Parameter, written: str) -> str:
     Empty where the catalogues know none.
     """
     # Only here, where something is wrong: catalogues are long.
-    from commtune.spaces.catalogue import look_up
+    from commtune.spaces.catalogue.lookup import look_up
 
     if len(parameter.variables) > 1:
         return ""

@@ -49,7 +49,7 @@ def facts_of(document: Document) -> dict[str, CatalogueFact]:
     facts: dict[str, CatalogueFact] = {}
     for i, library in enumerate(named if isinstance(named, list) else []):
         # Read only where a space asks for it: catalogues are long.
-        from commtune.spaces.catalogue import load_catalogue
+        from commtune.spaces.catalogue.loading import load_catalogue
 
         try:
             catalogue = load_catalogue(str(library))

@@ -68,7 +68,7 @@ def idle_under(space: Space, name: str, value: str) -> tuple[str, ...]:
 
     Those that need an opt-in are among them.
     """
-    from commtune.spaces.catalogue import look_up  # reads files
+    from commtune.spaces.catalogue.lookup import look_up  # reads files
 
     catalogues = sorted(
         (known.catalogue for known in look_up(name).known),

@@ -10,17 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from commtune.documents.quantities import QuantityError, parse_bytes
+from commtune.documents.yaml_document import Document
 from commtune.errors import DocumentError, SpaceError
-from commtune.spaces import Document, Kind, Parameter, Risk, Space
 from commtune.spaces.building import as_value
 from commtune.spaces.catalogue_facts import CatalogueFact, complete_document
 from commtune.spaces.conditions import KnownParameters, with_needs
 from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
 from commtune.spaces.customizing import customize_space, in_order
-from commtune.spaces.parameter import Clause, Restricted, Value
+from commtune.spaces.parameter import Clause, Kind, Parameter, Restricted, Risk, Value
+from commtune.spaces.space import Space
 
 if TYPE_CHECKING:
-    from commtune.spaces.catalogue import Variable
+    from commtune.spaces.catalogue.schema import Variable
 
 #: Libraries whose variables act on what another one does, since it sends its messages by them.
 _BELOW = {
@@ -182,7 +183,7 @@ class _Growth:
 
 def _facts(library: str) -> dict[str, CatalogueFact]:
     """What the catalogues of a library, and of what it sends by, say of variables."""
-    from commtune.spaces.catalogue import list_libraries, load_catalogue  # long files
+    from commtune.spaces.catalogue.loading import list_libraries, load_catalogue  # long files
 
     facts: dict[str, CatalogueFact] = {}
     for one in (library, *_BELOW.get(library, ())):
@@ -233,7 +234,7 @@ def _takes_values(space: Space, owner: Parameter) -> bool:
 
 
 def _unread(name: str, library: str) -> LeftOut:
-    from commtune.spaces.catalogue import look_up
+    from commtune.spaces.catalogue.lookup import look_up
 
     answer = look_up(name)
     if library in {catalogue.library for catalogue in answer.undescribed}:
@@ -247,7 +248,7 @@ def _unread(name: str, library: str) -> LeftOut:
 
 def _unfit(variable: Variable, *, one_node: bool) -> LeftOut | None:
     """Why a variable that the space lacks stays out, whatever its value."""
-    from commtune.spaces.catalogue import Danger, Level, Role, Scope
+    from commtune.spaces.catalogue.schema import Danger, Level, Role, Scope
 
     if Danger.HARM_TO_OTHERS in variable.dangers or variable.level is Level.FORBIDDEN:
         return LeftOut("may harm others on the machine; only your own `extend` brings it in")

@@ -13,15 +13,14 @@ from pydantic import (
 )
 
 from commtune.documents.quantities import parse_bytes
-from commtune.documents.shipped import schema_text
 from commtune.documents.yaml_document import exact_number, exact_text, exact_truth
 from commtune.model import Operation
 from commtune.spaces.parameter import Risk, Size
 
-_WORDS = {"type": ["string", "number"]}
+WORDS: dict[str, Any] = {"type": ["string", "number"]}
 
 #: Text exactly as written; a number is taken as its text, an unquoted yes or no is refused.
-Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(_WORDS)]
+Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(WORDS)]
 
 #: Numbers: true is none. With limits it stands last, or else editors don't see them.
 IN_DIGITS = BeforeValidator(exact_number)
@@ -38,7 +37,7 @@ _Bytes = Annotated[
 ]
 
 
-def _as_list(value: object) -> object:
+def as_list(value: object) -> object:
     return value if isinstance(value, list | dict) else [value]
 
 
@@ -46,41 +45,45 @@ def _as_clauses(value: object) -> object:
     return [value] if isinstance(value, dict) else value
 
 
-def _one_or_list(item: dict[str, Any]) -> dict[str, Any]:
+def one_or_list(item: dict[str, Any], least: int = 1) -> dict[str, Any]:
     """How editors see a list that may be written as its only entry."""
-    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}
+    return {"anyOf": [item, {"type": "array", "items": item, "minItems": least}]}
 
 
 #: One value or several: legal values, or the words `set` and `unset`.
 _Values = Annotated[
     list[Text],
-    BeforeValidator(_as_list),
+    BeforeValidator(as_list),
     Field(min_length=1),
-    WithJsonSchema(_one_or_list(_WORDS)),
+    WithJsonSchema(one_or_list(WORDS)),
 ]
 _COMBINATION = {
     "type": "object",
-    "additionalProperties": _one_or_list(_WORDS),
+    "additionalProperties": one_or_list(WORDS),
     "minProperties": 1,
 }
 _Combination = Annotated[dict[str, _Values], Field(min_length=1)]
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 _ChoiceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-_Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 #: A condition: one combination, or a list of which any may hold.
 _Condition = Annotated[
-    list[_Combination], BeforeValidator(_as_clauses), WithJsonSchema(_one_or_list(_COMBINATION))
+    list[_Combination], BeforeValidator(_as_clauses), WithJsonSchema(one_or_list(_COMBINATION))
 ]
 _Words = Annotated[
-    list[str], BeforeValidator(_as_list), WithJsonSchema(_one_or_list({"type": "string"}))
+    list[str], BeforeValidator(as_list), WithJsonSchema(one_or_list({"type": "string"}))
 ]
+
+
+#: Unknown keys are errors, and editors show the docstrings of the keys.
+READ_ONLY = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class Model(BaseModel):
     """Base: unknown keys are errors, everything is read-only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = READ_ONLY
 
 
 class Restricted(Model):
@@ -118,7 +121,7 @@ class _Parameter(Model):
 
 
 class _VariableParameter(_Parameter):
-    name: _Variable
+    name: VariableName
     """The environment variable."""
 
 
@@ -185,7 +188,7 @@ class GroupParameter(_Parameter):
     name: _Name
     """A name for the group; not a variable."""
     choices: Annotated[
-        dict[_ChoiceName, Annotated[dict[_Variable, Text], Field(min_length=1)]],
+        dict[_ChoiceName, Annotated[dict[VariableName, Text], Field(min_length=1)]],
         Field(min_length=1),
     ]
     """For each choice, the variables that it sets."""
@@ -254,7 +257,7 @@ class SpaceDocument(Model):
     """Catalogues that say what parameters leave unsaid: kind, values, default, needs, risks."""
     include: list[str] = []
     """Other space files, whose parameters and rules are part of this one."""
-    pin: dict[_Variable, Text] = {}
+    pin: dict[VariableName, Text] = {}
     """Variables set in every run, in the baseline's too; not searched, not part of a profile."""
     parameters: Annotated[list[ParameterDocument], Field(min_length=1)]
     """The dimensions of the space."""
@@ -275,37 +278,3 @@ class CustomizationDocument(Model):
     """Further parameters."""
     opt_in: list[Text] = []
     """Parameters, or values as NAME=VALUE, that are searched only if a site asks for them."""
-
-
-def _json_schema() -> dict[str, Any]:
-    """The JSON Schema of a space file."""
-    schema = SpaceDocument.model_json_schema()
-    parameters = schema["properties"]["parameters"]
-    schema["$defs"]["ByFacts"] = _by_facts(schema["$defs"])
-    parameters["items"] = {"anyOf": [parameters["items"], {"$ref": "#/$defs/ByFacts"}]}
-    return schema
-
-
-def _by_facts(definitions: dict[str, Any]) -> dict[str, Any]:
-    """A parameter whose kind a catalogue says, for editors: any key but `kind`."""
-    keys: dict[str, Any] = {}
-    for name, definition in definitions.items():
-        if name.endswith("Parameter") and name != "GroupParameter":
-            for key, described in definition["properties"].items():
-                known = keys.setdefault(key, {"anyOf": []})["anyOf"]
-                if described not in known:
-                    known.append(described)
-    del keys["kind"]
-    return {
-        "title": "ByFacts",
-        "description": "A variable of a catalogue under `facts`, which says what is left out.",
-        "type": "object",
-        "properties": keys,
-        "required": ["name"],
-        "additionalProperties": False,
-    }
-
-
-def json_schema_text() -> str:
-    """The JSON Schema as it is shipped."""
-    return schema_text(_json_schema())

@@ -22,7 +22,7 @@ def cut_space_to_versions(
         versions: of libraries, by name; without a catalogue or a version, one is passed over.
     """
     # Read only where a version is known: catalogues are long.
-    from commtune.spaces.catalogue import list_libraries, load_catalogue
+    from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
 
     said: list[str] = []
     for library, version in versions.items():
@@ -92,7 +92,7 @@ class _Known:
     @property
     def is_newer(self) -> bool:
         """Whether it is a newer series than any that was looked at."""
-        from commtune.spaces.catalogue import is_after_version
+        from commtune.spaces.catalogue.loading import is_after_version
 
         series = ".".join(self._catalogue.checked.newest.split(".")[:2])
         return is_after_version(self._version, series)
@@ -106,7 +106,7 @@ class _Known:
 
     def lacks_name(self, name: str) -> str:
         """Why the version doesn't read a variable; empty where it does."""
-        from commtune.spaces.catalogue import is_after_version, is_before_version
+        from commtune.spaces.catalogue.loading import is_after_version, is_before_version
 
         variable = self._catalogue.variables.get(name)
         if variable is None or self._is_of_another(variable):
@@ -119,7 +119,7 @@ class _Known:
         return ""
 
     def _lacks_value(self, name: str, value: str) -> str:
-        from commtune.spaces.catalogue import is_before_version
+        from commtune.spaces.catalogue.loading import is_before_version
 
         variable = self._catalogue.variables.get(name)
         if variable is None or self._is_of_another(variable):
@@ -131,7 +131,7 @@ class _Known:
 
     def _is_of_another(self, variable: Variable) -> bool:
         """Whether it belongs to a part with versions of its own, or of a vendor's own."""
-        from commtune.spaces.catalogue import is_of_vendor
+        from commtune.spaces.catalogue.loading import is_of_vendor
 
         if variable.part is None:
             return False

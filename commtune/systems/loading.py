@@ -8,15 +8,10 @@ from typing import Any
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.shipped import list_shipped, load_shipped
-from commtune.documents.yaml_document import is_path
+from commtune.documents.validation import validate_document
+from commtune.documents.yaml_document import Document, is_path, load_document, require_kind
 from commtune.errors import UnknownName
-from commtune.spaces import (
-    Document,
-    list_presets,
-    load_document,
-    require_kind,
-    validate_document,
-)
+from commtune.spaces.loading import list_presets
 from commtune.systems.schema import GpuLink, Slurm, System
 
 _FOLDER = "systems/descriptions"

@@ -11,8 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
-from commtune.documents.shipped import schema_text
-from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
+from commtune.spaces.schema import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.units import parse_bandwidth
 
 
@@ -368,8 +367,3 @@ class System(Model):
         """What jobs ask Slurm for; campaigns on systems without it are refused before."""
         assert self.slurm is not None, f"{self.name} has no Slurm"
         return self.slurm
-
-
-def json_schema_text() -> str:
-    """The JSON Schema as it is shipped, for editors."""
-    return schema_text(System.model_json_schema())

@@ -11,8 +11,10 @@ from commtune.campaign.protected import apply_protected, check_pins, protected_s
 from commtune.db.queries.description import describe_campaign
 from commtune.errors import CampaignError, CommtuneError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
-from commtune.spaces import Space, cut_space_to_versions, list_presets, load_space
+from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
+from commtune.spaces.space import Space
+from commtune.spaces.version_cuts import cut_space_to_versions
 from commtune.wiring.gpus import libraries_of
 from commtune.wiring.handover import guards_here
 from commtune.wiring.versions import Begun, with_versions

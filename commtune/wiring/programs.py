@@ -29,7 +29,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.wiring.gpus import check_launch, require_backend, shown_names, toolchain_for
 from commtune.wiring.records import Folders
 

@@ -24,7 +24,7 @@ from commtune.kernels.programs import files_of, sources_of
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload, content_key
 from commtune.replay.recording import Grid
 from commtune.slurm_templates import JobRequest
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.systems import FABRIC, fabric_of
 from commtune.systems.findings import DESCRIBED
 from commtune.wiring.gpus import stack_of, stack_words

@@ -11,11 +11,13 @@ import pytest
 from commtune.campaign.file import CampaignSpec, parse_campaign
 from commtune.campaign.reference_settings import TriedFirst, fit_set, fit_sets, grow_for_sets
 from commtune.campaign.slurm import pin_by_system
+from commtune.documents.yaml_document import Document
 from commtune.errors import SpaceError
 from commtune.model import Configuration
-from commtune.spaces import Document, Space, load_space
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.growing import GrownSpace, grow_space
+from commtune.spaces.loading import load_space
+from commtune.spaces.space import Space
 from commtune.systems import list_systems, load_system
 from commtune.systems.reference_settings import all_reference_settings
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from commtune.cluster.machine.inventory import collect_clues, inspect_machine
-from commtune.spaces import parse_document
+from commtune.documents.yaml_document import parse_document
 from commtune.systems import build_system
 from commtune.systems.drafting.description import draft_description
 

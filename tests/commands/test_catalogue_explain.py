@@ -10,7 +10,7 @@ from command_line import CommandLine
 
 from commtune.commands.reference import explain
 from commtune.errors import UnknownName
-from commtune.spaces.catalogue import list_libraries, load_catalogue
+from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
 
 
 def said(name: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from commtune.commands.reference import spaces as command
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces import list_presets, load_space, parse_document
+from commtune.spaces.loading import list_presets, load_space
 from commtune.systems import build_system, load_system
 
 SPACE = """\

@@ -7,9 +7,10 @@ import importlib.util
 
 import pytest
 
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
 from commtune.model import Configuration
-from commtune.spaces import build_space, parse_document
+from commtune.spaces.loading import build_space
 from commtune.tuner.search.scores import Scoreboard, split_ranges
 from commtune.tuner.search.strategies import DEFAULT_STRATEGY, check_strategy, make_strategy
 from commtune.tuner.search.strategies.optuna_samplers import SHORT_NAMES, list_samplers

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from commtune.campaign.file import load_campaign
 from commtune.campaign.schema import CampaignFile
 from commtune.cli import make_app
-from commtune.spaces import list_presets, load_space
+from commtune.spaces.loading import list_presets, load_space
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

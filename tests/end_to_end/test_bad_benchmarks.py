@@ -22,6 +22,7 @@ from commtune.cluster.local.launch import base_environment
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import EnvironmentFault
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.records import Records
@@ -35,7 +36,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.spaces import build_space, parse_document
+from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 

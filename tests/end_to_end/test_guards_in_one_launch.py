@@ -19,6 +19,7 @@ from commtune.db.connection.engine import Database, open_database
 from commtune.db.queries import profiles
 from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
+from commtune.documents.yaml_document import parse_document
 from commtune.export import render_profile
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.records import Records
@@ -32,7 +33,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.model.decision import Decision
-from commtune.spaces import build_space, parse_document
+from commtune.spaces.loading import build_space
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session

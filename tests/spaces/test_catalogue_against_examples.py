@@ -6,7 +6,8 @@ import pytest
 from asked_libraries import Answer
 from catalogue_comparing import Difference, Known, complaints, default_at, differences, lacking
 
-from commtune.spaces.catalogue import Catalogue, load_catalogue
+from commtune.spaces.catalogue.loading import load_catalogue
+from commtune.spaces.catalogue.schema import Catalogue
 
 #: Since 1.12.0, 512M by default, since 1.16.0 inf.
 NAME = "UCX_RCACHE_MAX_UNRELEASED"

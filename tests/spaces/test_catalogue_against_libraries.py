@@ -18,7 +18,7 @@ from catalogue_comparing import (
 )
 from components import require_component
 
-from commtune.spaces.catalogue import load_catalogue
+from commtune.spaces.catalogue.loading import load_catalogue
 
 
 def asked(label: str) -> Answer:

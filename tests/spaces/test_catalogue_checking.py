@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.spaces.catalogue import list_libraries, load_catalogue
-from commtune.spaces.catalogue.checking import EnvironmentSetting, SettingRemark, check_settings
-from commtune.spaces.catalogue.misspelling import is_misspelling
+from commtune.spaces.catalogue.checking import (
+    EnvironmentSetting,
+    SettingRemark,
+    check_settings,
+    is_misspelling,
+)
+from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
 
 NEWEST = {"nccl": "2.30.7", "openmpi": "5.0.11"}
 

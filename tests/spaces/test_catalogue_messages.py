@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from catalogue_checks import build_catalogue
 
+from commtune.documents.yaml_document import load_document, parse_document
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces import load_document, parse_document
-from commtune.spaces.catalogue import (
-    build_catalogue,
-    is_after_version,
-    is_before_version,
-    load_catalogue,
-    read_catalogue,
-)
+from commtune.spaces.catalogue.loading import is_after_version, is_before_version, load_catalogue
 
 HEAD = """\
 catalogue: 1
@@ -164,7 +159,7 @@ def test_what_is_wrong_is_said_with_its_line(case: str, tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(head + body)
     with pytest.raises(DocumentError) as caught:
-        read_catalogue(file)
+        build_catalogue(load_document(file))
     assert caught.value.message == f"{file}:{message}"
     assert caught.value.hint == hint
 

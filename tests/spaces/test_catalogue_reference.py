@@ -9,29 +9,30 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from catalogue_checks import build_catalogue
 from pydantic import BaseModel
 
 from commtune.commands.reference import explain
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import UnknownName
-from commtune.spaces import parse_document
-from commtune.spaces.catalogue import (
+from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
+from commtune.spaces.catalogue.schema import (
     Catalogue,
+    Checked,
     Danger,
     Interaction,
     KnownFrom,
     Level,
+    Need,
     NotVariable,
     Operations,
+    Part,
     Range,
     Role,
     Scope,
     Variable,
     Wrong,
-    build_catalogue,
-    list_libraries,
-    load_catalogue,
 )
-from commtune.spaces.catalogue.schema import Checked, Need, Part
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "catalogue.md").read_text(encoding="utf-8")

@@ -15,9 +15,11 @@ from pydantic.fields import FieldInfo
 
 from commtune.campaign.file import parse_campaign
 from commtune.campaign.schema import CampaignFile
+from commtune.documents.validation import validate_document
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import CampaignError, DocumentError, SpaceError
-from commtune.spaces import build_space, parse_document, validate_document
 from commtune.spaces.catalogue.schema import Catalogue
+from commtune.spaces.loading import build_space
 from commtune.spaces.schema import SpaceDocument
 from commtune.systems.findings.schema import FindingFile
 from commtune.systems.reference_settings.schema import BaselineFile

@@ -14,8 +14,9 @@ from functools import cache
 import pytest
 import rules_of_libraries
 
-from commtune.spaces import Space, list_presets, load_space
 from commtune.spaces.customizing import customize_space
+from commtune.spaces.loading import list_presets, load_space
+from commtune.spaces.space import Space
 
 SAMPLES = int(os.environ.get("COMMTUNE_SAMPLES", "500"))
 #: Written by hand before there were catalogues, and tried on the libraries themselves.

@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
+from commtune.documents.validation import validate_part
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import CampaignError, SpaceError
 from commtune.model import DEFAULT
-from commtune.spaces import (
-    CustomizationDocument,
-    Space,
-    build_space,
-    parse_document,
-    validate_part,
-)
 from commtune.spaces.customizing import customize_space
+from commtune.spaces.loading import build_space
+from commtune.spaces.schema import CustomizationDocument
+from commtune.spaces.space import Space
 
 TEXT = """\
 space: 1

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from commtune.documents.yaml_document import (
+    AmbiguousWord,
+    exact_text,
+    load_document,
+    parse_document,
+)
 from commtune.errors import CampaignError
-from commtune.spaces import AmbiguousWord, exact_text, load_document, parse_document
 
 TEXT = """\
 # a comment

@@ -6,18 +6,14 @@ import re
 
 import pytest
 
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import SpaceError
-from commtune.spaces import (
-    Risk,
-    Space,
-    build_space,
-    cut_space_to_versions,
-    load_space,
-    parse_document,
-)
-from commtune.spaces.catalogue import load_catalogue
+from commtune.spaces.catalogue.loading import load_catalogue
 from commtune.spaces.customizing import customize_space
-from commtune.spaces.parameter import Size
+from commtune.spaces.loading import build_space, load_space
+from commtune.spaces.parameter import Risk, Size
+from commtune.spaces.space import Space
+from commtune.spaces.version_cuts import cut_space_to_versions
 
 
 def space_of(parameters: str, more: str = "", size: Size = Size.STANDARD) -> Space:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import CommtuneError, SpaceError, UnknownName
-from commtune.spaces import build_space, load_space, parse_document
+from commtune.spaces.loading import build_space, load_space
 
 HEAD = "space: 1\nname: wrong\nlibrary: none\nparameters:\n"  # four lines
 

@@ -15,11 +15,13 @@ import jsonschema
 import pytest
 import yaml
 from components import require_component
+from json_schemas import check_shipped_schema
 
 from commtune import process
-from commtune.spaces import Kind, Risk, Space, list_presets, load_space
 from commtune.spaces.customizing import customize_space
-from commtune.spaces.schema import json_schema_text
+from commtune.spaces.loading import list_presets, load_space
+from commtune.spaces.parameter import Kind, Risk
+from commtune.spaces.space import Space
 
 PACKAGE = resources.files("commtune.spaces")
 MPIVARS = sorted((Path(__file__).parents[2] / ".mpi").glob("mpich*/bin/mpivars"))
@@ -142,11 +144,7 @@ def test_sockets_have_a_limit() -> None:
 
 
 def test_the_json_schema_is_up_to_date() -> None:
-    shipped = (PACKAGE / "space.schema.json").read_text(encoding="utf-8")
-    assert shipped == json_schema_text(), (
-        "write it again: python -c 'from commtune.spaces.schema import json_schema_text; "
-        'print(json_schema_text(), end="")\' > commtune/spaces/space.schema.json'
-    )
+    check_shipped_schema("spaces/space")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -210,7 +208,7 @@ def test_mpich_knows_the_variables_and_words_of_the_spaces_from_the_catalogue() 
 
 
 def test_importing_spaces_stays_light() -> None:
-    code = "import sys, commtune.spaces; print(*sorted(sys.modules))"
+    code = "import sys, commtune.spaces.loading; print(*sorted(sys.modules))"
     root = str(Path(__file__).parents[2])
     found = process.run_process(
         [sys.executable, "-c", code],

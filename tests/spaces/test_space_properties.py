@@ -16,10 +16,12 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import SpaceError
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces import Space, build_space, parse_document
 from commtune.spaces.customizing import customize_space
+from commtune.spaces.loading import build_space
+from commtune.spaces.space import Space
 
 Environment = frozenset[tuple[str, str]]
 

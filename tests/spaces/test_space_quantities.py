@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.formatting import format_size
-from commtune.spaces import (
+from commtune.documents.quantities import (
     QuantityError,
     format_seconds,
     parse_bytes,
     parse_percent,
     parse_seconds,
 )
+from commtune.formatting import format_size
 
 
 @pytest.mark.parametrize(

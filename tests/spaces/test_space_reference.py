@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from commtune.spaces import build_space, list_presets, load_space, parse_document, schema
+from commtune.documents.yaml_document import parse_document
+from commtune.spaces import schema
+from commtune.spaces.loading import build_space, list_presets, load_space
 
 TEXT = (Path(__file__).parents[2] / "docs" / "spaces.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", TEXT, flags=re.DOTALL)

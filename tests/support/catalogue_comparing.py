@@ -16,7 +16,8 @@ from pathlib import Path
 import yaml
 from asked_libraries import Answer
 
-from commtune.spaces.catalogue import Catalogue, Variable, is_after_version, is_before_version
+from commtune.spaces.catalogue.loading import is_after_version, is_before_version
+from commtune.spaces.catalogue.schema import Catalogue, Variable
 
 KNOWN = Path(__file__).parents[1] / "spaces" / "catalogue_known"
 

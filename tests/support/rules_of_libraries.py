@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from commtune.spaces.catalogue import Catalogue, Need, Variable, load_catalogue
+from commtune.spaces.catalogue.loading import load_catalogue
+from commtune.spaces.catalogue.schema import Catalogue, Need, Variable
 
 #: For the first part of a space's name, the catalogues of the libraries that read its variables.
 READERS = {

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seen_machines import A100_NODE, GIB, LOGIN_NODE
 
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
-from commtune.spaces import parse_document
 from commtune.systems import System, build_system, fabric_of
 from commtune.systems.detection.comparison import FactVerdict, compare_machine
 from commtune.systems.detection.recognition import recognize_system

@@ -9,13 +9,13 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from json_schemas import check_shipped_schema
 
 from commtune.commands.reference import findings as command
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces.catalogue import look_up
+from commtune.spaces.catalogue.lookup import look_up
 from commtune.systems import list_systems, load_system
 from commtune.systems.findings import all_findings, list_papers, read_findings
-from commtune.systems.findings.schema import json_schema_text
 
 FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "findings"
 
@@ -55,12 +55,7 @@ def test_how_many_there_are() -> None:
 
 
 def test_the_json_schema_is_up_to_date() -> None:
-    shipped = (FOLDER / "findings.schema.json").read_text(encoding="utf-8")
-    assert shipped == json_schema_text(), (
-        "write it again: python -c 'from commtune.systems.findings.schema import "
-        'json_schema_text; print(json_schema_text(), end="")\' '
-        "> commtune/systems/findings/findings.schema.json"
-    )
+    check_shipped_schema("systems/findings/findings")
 
 
 @pytest.mark.parametrize("paper", list_papers())

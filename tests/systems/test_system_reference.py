@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import DocumentError
-from commtune.spaces import parse_document
 from commtune.systems import build_system, schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "systems.md").read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ from synthetic import SyntheticBenchmark, VirtualClock
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.storage.store import Store
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import EnvironmentFault
 from commtune.model import (
     Configuration,
@@ -23,8 +24,9 @@ from commtune.model import (
     Verdict,
     Workload,
 )
-from commtune.spaces import Space, build_space, parse_document
 from commtune.spaces.customizing import customize_space
+from commtune.spaces.loading import build_space
+from commtune.spaces.space import Space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 

@@ -9,7 +9,7 @@ import pytest
 from commtune.campaign.file import CampaignSpec, parse_campaign
 from commtune.campaign.protected import apply_protected, protected_settings
 from commtune.errors import CampaignError
-from commtune.spaces import list_presets
+from commtune.spaces.loading import list_presets
 
 OFF = {"NCCL_NVLS_ENABLE": "0"}
 

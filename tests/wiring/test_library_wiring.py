@@ -26,7 +26,8 @@ from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, CommtuneError, UserError
 from commtune.kernels.library_versions import probe_library_versions, versions_in
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
-from commtune.spaces import cut_space_to_versions, load_space
+from commtune.spaces.loading import load_space
+from commtune.spaces.version_cuts import cut_space_to_versions
 from commtune.wiring.handover import _GIVEN_VARIABLE, given_versions, hand_over_versions
 from commtune.wiring.records import record_of
 from commtune.wiring.versions import libraries_named

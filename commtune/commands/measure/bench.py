@@ -37,6 +37,7 @@ from commtune.commands.flags import (
 )
 from commtune.commands.measure import bench_data, bench_remarks, bench_tables
 from commtune.commands.options import BackendOption, EmulateOption, JsonOption
+from commtune.documents.quantities import QuantityError, parse_seconds
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
 from commtune.model import (
     BATCHED,
@@ -53,7 +54,6 @@ from commtune.model import (
     Workload,
 )
 from commtune.model.run_costs import cost_of
-from commtune.spaces import QuantityError, parse_seconds
 
 #: Seconds that the benchmark takes for ``--time-cap``.
 _LEAST_CAP_S, _LONGEST_CAP_S = 1e-6, 1e5

@@ -13,19 +13,15 @@ from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value
 from commtune.errors import UnknownName
 from commtune.formatting import format_count, format_table, wrap_text
-from commtune.spaces import Space, list_presets, load_space
-from commtune.spaces.catalogue import (
-    Catalogue,
-    Interaction,
+from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
+from commtune.spaces.catalogue.lookup import (
     KnownVariable,
     LookupResult,
     NotRead,
-    Variable,
-    list_libraries,
-    load_catalogue,
     look_up,
     nearest_names,
 )
+from commtune.spaces.catalogue.schema import Catalogue, Interaction, Variable
 from commtune.spaces.catalogue.wording import (
     brief_text,
     by_version,
@@ -42,7 +38,8 @@ from commtune.spaces.catalogue.wording import (
     values_text,
     versions_text,
 )
-from commtune.spaces.loading import preset_text
+from commtune.spaces.loading import list_presets, load_space, preset_text
+from commtune.spaces.space import Space
 
 _HEADER = ("variable", "library", "default", "mind", "what it does")
 _LONGEST = 24  # letters of a default that a table shows
@@ -92,7 +89,7 @@ def _facts(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]
     yield from _filled("replaced by", ", ".join(variable.replaced_by))
     yield from _filled("effect", variable.condition)
     yield from _filled("needs", needs_text(variable))
-    yield "for", f"{', '.join(variable.operations)}; {variable.scope.words}"
+    yield "for", f"{', '.join(variable.operations)}; {variable.scope.meaning}"
     yield from _filled("dangers", danger_text(variable))
     yield from _filled("care", care_text(variable))
     yield from _filled("caution", variable.caution)

@@ -13,17 +13,12 @@ from commtune.campaign.file import load_campaign
 from commtune.commands.options import JsonOption
 from commtune.commands.reference.validation import validate_files
 from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.yaml_document import load_document
 from commtune.errors import SpaceError, UnknownName
 from commtune.formatting import format_table, wrap_text
-from commtune.spaces import (
-    Parameter,
-    Space,
-    condition_text,
-    list_presets,
-    load_document,
-    load_space,
-)
-from commtune.spaces.parameter import Kind, Restricted
+from commtune.spaces.loading import list_presets, load_space
+from commtune.spaces.parameter import Kind, Parameter, Restricted
+from commtune.spaces.space import Space, condition_text
 
 _MANY = 10**12
 

@@ -11,8 +11,8 @@ import typer
 
 from commtune.cluster.machine.inventory import inspect_machine
 from commtune.commands.options import called_as
+from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
-from commtune.spaces import parse_document
 from commtune.systems import build_system, list_systems
 from commtune.systems.drafting.description import check_name, draft_description
 

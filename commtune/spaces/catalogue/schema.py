@@ -5,53 +5,121 @@ A catalogue says what a library's environment variables are; a space says which 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from enum import StrEnum
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from commtune.documents.shipped import schema_text
-from commtune.spaces.catalogue.vocabulary import (
-    Danger,
-    KnownFrom,
-    Level,
-    Operations,
-    Role,
-    Scope,
-    Wrong,
+from commtune.spaces.schema import (
+    READ_ONLY,
+    WORDS,
+    Number,
+    Text,
+    Truth,
+    VariableName,
+    VersionOne,
+    as_list,
+    one_or_list,
 )
-from commtune.spaces.schema import Number, Text, Truth, VersionOne
 
-_NAME = r"^[A-Za-z][A-Za-z0-9_.-]*$"
-_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
-_PATTERN = r"^[A-Za-z_*][A-Za-z0-9_*]*$"
-_WORDS: dict[str, Any] = {"type": ["string", "number"]}
 
-_Name = Annotated[str, Field(pattern=_NAME)]
-_VariableName = Annotated[str, Field(pattern=_VARIABLE)]
+class _Word(StrEnum):
+    """A word of the format, with what it says to people."""
+
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str = "") -> _Word:
+        made = str.__new__(cls, word)
+        made._value_, made.meaning = word, meaning
+        return made
+
+
+class Danger(_Word):
+    """What can go wrong with a variable."""
+
+    HANG = "hang", "runs may stop for ever"
+    WRONG_RESULT = "wrong-result", "data may arrive wrong, without a message"
+    LOST_DATA = "lost-data", "data may be lost"
+    HARM_TO_OTHERS = "harm-to-others", "other users of the machine may suffer"
+    ABORT = "abort", "runs may end with an error"
+    FAILS_TO_START = "fails-to-start", "the library may not start"
+    IGNORED = "ignored", "values may be ignored or changed without a message"
+    ROUNDING = "rounding", "the order of summation, and so the rounding, changes"
+    MEMORY = "memory", "more memory may be taken"
+    SLOWER = "slower", "a wrong value costs time, nothing else"
+
+
+class Level(_Word):
+    """How much care a variable needs."""
+
+    SAFE = "safe", "a wrong value costs time or memory, or does nothing"
+    CAUTION = "caution", "try a value before relying on it"
+    DANGER = "danger", "a wrong value may do harm that a benchmark does not show"
+    FORBIDDEN = "forbidden", "only with the consent of those who run the machine"
+
+
+class Role(_Word):
+    """What a variable is for, seen from a search."""
+
+    TUNE = "tune", "may be searched"
+    SITE = "site", "the site fixes it for the machine"
+    GUARD = "guard", "leave it as it is"
+    DIAGNOSE = "diagnose", "shows what happens, tunes nothing"
+
+
+class KnownFrom(_Word):
+    """What an entry rests on."""
+
+    SOURCE = "source", "the library's source code"
+    DOCUMENTATION = "documentation", "documentation of the library or of a site"
+    DUMP = "dump", "what the library printed on a machine"
+
+
+class Operations(StrEnum):
+    """Kinds of operations on which a variable has an effect."""
+
+    COLLECTIVES = "collectives"
+    POINT_TO_POINT = "point-to-point"
+    ONE_SIDED = "one-sided"
+    START = "start"
+    ALL = "all"
+
+
+class Scope(_Word):
+    """Where a variable has an effect."""
+
+    INSIDE = "inside-node", "inside a node"
+    BETWEEN = "between-nodes", "between nodes"
+    BOTH = "both", "inside a node and between nodes"
+
+
+class Wrong(_Word):
+    """Why a name is not a variable of the library."""
+
+    MISSPELLED = "misspelled", "misspelled"
+    RENAMED = "renamed", "renamed"
+    REMOVED = "removed", "removed"
+    ELSEWHERE = "elsewhere", "read by something else, not by this library"
+    NEVER = "never", "never read by any release that was looked at"
+
+
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
 #: A name, or several with ``*`` for any letters.
-_Pattern = Annotated[str, Field(pattern=_PATTERN)]
-
-
-def _as_list(value: object) -> object:
-    return value if isinstance(value, list | dict) else [value]
+_Pattern = Annotated[str, Field(pattern=r"^[A-Za-z_*][A-Za-z0-9_*]*$")]
 
 
 def _as_places(value: object) -> object:
     """Sources as a mapping from key to places: ``a``, ``[a, b]`` and ``{a: file}`` are taken."""
     if isinstance(value, dict):
-        return {key: _as_list(places) for key, places in value.items()}
+        return {key: as_list(places) for key, places in value.items()}
     return {key: [] for key in value} if isinstance(value, list) else {value: []}
-
-
-def _one_or_list(item: dict[str, Any], least: int = 1) -> dict[str, Any]:
-    return {"anyOf": [item, {"type": "array", "items": item, "minItems": least}]}
 
 
 _Texts = Annotated[
     list[Text],
-    BeforeValidator(_as_list),
+    BeforeValidator(as_list),
     Field(min_length=1),
-    WithJsonSchema(_one_or_list(_WORDS)),
+    WithJsonSchema(one_or_list(WORDS)),
 ]
 
 #: Keys of ``sources``, each with the files, pages or lines in it.
@@ -62,8 +130,8 @@ _Places = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                *_one_or_list({"type": "string"})["anyOf"],
-                {"type": "object", "additionalProperties": _one_or_list({"type": "string"}, 0)},
+                *one_or_list({"type": "string"})["anyOf"],
+                {"type": "object", "additionalProperties": one_or_list({"type": "string"}, 0)},
             ]
         }
     ),
@@ -73,7 +141,7 @@ _Places = Annotated[
 class Model(BaseModel):
     """Base: unknown keys are errors, everything is read-only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = READ_ONLY
 
 
 class Range(Model):
@@ -94,7 +162,7 @@ class Range(Model):
 class Need(Model):
     """Another variable without whose value this one has no effect."""
 
-    variable: _VariableName
+    variable: VariableName
     """The other variable."""
     one_of: _Texts | None = None
     """It has one of these values; its default counts where it is unset."""
@@ -148,9 +216,9 @@ class Variable(Model):
     """The last version known to have it; left out while it is still there."""
     values_since: dict[Text, list[Text]] = {}
     """Values that came later: for a version, those that are new in it."""
-    aliases: list[_VariableName] = []
+    aliases: list[VariableName] = []
     """Other names that the library reads as well."""
-    replaced_by: list[_VariableName] = []
+    replaced_by: list[VariableName] = []
     """Variables that do the same in newer versions."""
     meaning: str
     """What it does, and what it trades."""
@@ -176,9 +244,9 @@ class Variable(Model):
     """What it is for: tune, site, guard or diagnose."""
     known_from: Annotated[
         list[KnownFrom],
-        BeforeValidator(_as_list),
+        BeforeValidator(as_list),
         Field(min_length=1),
-        WithJsonSchema(_one_or_list({"enum": list(KnownFrom)})),
+        WithJsonSchema(one_or_list({"enum": list(KnownFrom)})),
     ]
     """What the entry rests on."""
     documented: Truth
@@ -205,7 +273,7 @@ class NotVariable(Model):
     """Why it isn't one."""
     truth: str
     """What holds instead, in words."""
-    use: list[_VariableName] = []
+    use: list[VariableName] = []
     """The right names."""
 
 
@@ -240,9 +308,9 @@ class Catalogue(Model):
     """Name of the library, as people write it."""
     summary: str
     """One or two sentences on what the library is and what its variables are like."""
-    prefixes: Annotated[list[_VariableName], Field(min_length=1)]
+    prefixes: Annotated[list[VariableName], Field(min_length=1)]
     """What its variables begin with."""
-    other_prefixes: dict[_VariableName, list[_VariableName]] = {}
+    other_prefixes: dict[VariableName, list[VariableName]] = {}
     """Prefixes that the library takes for another: those in the list work as the key does."""
     numbers: str
     """How it reads numbers and sizes."""
@@ -256,21 +324,16 @@ class Catalogue(Model):
     """Where facts are from: a short key, and what and where it is, with its version."""
     parts: dict[_Name, Part] = {}
     """Parts of the library with variables of their own."""
-    variables: Annotated[dict[_VariableName, Variable], Field(min_length=1)]
+    variables: Annotated[dict[VariableName, Variable], Field(min_length=1)]
     """The variables by name."""
     interactions: dict[_Name, Interaction] = {}
     """What holds between variables, by a name of its own."""
     not_variables: dict[_Pattern, NotVariable] = {}
     """Names that people set and that aren't read."""
-    others: list[_VariableName] = []
+    others: list[VariableName] = []
     """Further names that it reads, and that have no entry."""
 
     def newest_of(self, variable: Variable) -> str:
         """The newest version that was looked at for a variable."""
         part = self.parts[variable.part].newest if variable.part is not None else None
         return part or self.checked.newest
-
-
-def json_schema_text() -> str:
-    """The JSON Schema as it is shipped, for editors."""
-    return schema_text(Catalogue.model_json_schema())

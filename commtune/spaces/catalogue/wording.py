@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from commtune.spaces.catalogue.schema import Catalogue, Range, Variable
-from commtune.spaces.catalogue.vocabulary import Level, Role
+from commtune.spaces.catalogue.schema import Catalogue, Level, Range, Role, Variable
 
 _SENTENCE = re.compile(r".*?\.(?=\s|$)")
 _BRIEF = 100  # letters of a sentence that a table takes whole

@@ -12,9 +12,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.quantities import QuantityError
-from commtune.documents.shipped import schema_text
 from commtune.model import Operation
-from commtune.spaces import IN_DIGITS, Text, Truth, VersionOne
+from commtune.spaces.schema import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.schema import Count, Model, Name, Size, Variable
 
 
@@ -84,8 +83,3 @@ class FindingFile(Model):
     """The paper: a name, and what and where it is."""
     found: Annotated[dict[Name, Finding], Field(min_length=1)]
     """The findings by name."""
-
-
-def json_schema_text() -> str:
-    """The JSON Schema as it is shipped, for editors."""
-    return schema_text(FindingFile.model_json_schema())

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.shipped import list_shipped, load_shipped
+from commtune.documents.validation import validate_document
+from commtune.documents.yaml_document import Document, load_document
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces import Document, load_document, validate_document
 from commtune.systems.reference_settings.schema import Baseline, BaselineFile, strip_prefix
 
 _FOLDER = "systems/reference_settings"

@@ -11,8 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from commtune.documents.shipped import schema_text
-from commtune.spaces import Text, Truth, VersionOne
+from commtune.spaces.schema import Text, Truth, VersionOne
 from commtune.systems.schema import Model, Name, Variable
 
 #: How a command line names a set in the place of a configuration.
@@ -108,8 +107,3 @@ class BaselineFile(Model):
     """Variables that are in no catalogue, and what reads them."""
     sets: Annotated[dict[Name, Baseline], Field(min_length=1)]
     """The sets by name."""
-
-
-def json_schema_text() -> str:
-    """The JSON Schema as it is shipped, for editors."""
-    return schema_text(BaselineFile.model_json_schema())

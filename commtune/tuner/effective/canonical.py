@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from commtune.model import DEFAULT, Configuration, Execution
 from commtune.model.conclusion import Ablation
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.spaces.variations import parameter_units, without_parameters
 from commtune.tuner.effective.settings import (
     at_default,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.tuner.search.failures import Failures, Item
 from commtune.tuner.search.scores import Scoreboard
 from commtune.tuner.search.strategies.strategy import Origin, Proposal, Strategy, active_values

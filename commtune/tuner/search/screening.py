@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from commtune.model import Configuration
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.spaces.variations import without_parameters
 from commtune.tuner.statistics.importance import design_of, drawn_in
 

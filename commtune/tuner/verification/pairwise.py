@@ -28,7 +28,7 @@ from commtune.model import (
     Workload,
     content_key,
 )
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner

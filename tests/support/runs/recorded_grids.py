@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from commtune.campaign.plan import Plan
+from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Timing, Workload
 from commtune.replay.recorder import recording_lines
 from commtune.replay.recording import Grid, GridHeader, RecordedRun, RecordedSize
-from commtune.spaces import build_space, parse_document
 from commtune.spaces.customizing import customize_space
+from commtune.spaces.loading import build_space
 
 GRIDS = Path(__file__).parents[3] / "benchmarks" / "grids"
 SIZES = (8, 65536)

@@ -14,7 +14,7 @@ from simulated import Effect, MadeUpNoise, SimulatedBenchmark
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import Configuration, Operation, Workload
 from commtune.model.conclusion import Ablation
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner

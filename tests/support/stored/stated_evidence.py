@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from made_up_runs import point
 
 from commtune.campaign.plan import Plan
+from commtune.documents.yaml_document import parse_document
 from commtune.model import Configuration, Operation, PointEvidence, Workload
-from commtune.spaces import build_space, parse_document
+from commtune.spaces.loading import build_space
 
 SPACE = build_space(
     parse_document(

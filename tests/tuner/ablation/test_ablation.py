@@ -24,8 +24,9 @@ from ablations import (
 from simulated import MadeUpNoise, run_campaign
 
 from commtune.campaign.plan import Budget
+from commtune.documents.yaml_document import parse_document
 from commtune.model import Configuration, Verdict
-from commtune.spaces import build_space, parse_document
+from commtune.spaces.loading import build_space
 from commtune.spaces.variations import parameter_units, values_of, without_parameters
 
 # What stays and what goes

@@ -11,8 +11,9 @@ from quiet import QuietReporter
 from simulated import MadeUpNoise, SimulatedBenchmark
 
 from commtune.campaign.plan import Budget, Plan
+from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Workload
-from commtune.spaces import build_space, parse_document
+from commtune.spaces.loading import build_space
 from commtune.spaces.variations import neighbour_configurations
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore

@@ -15,8 +15,9 @@ from synthetic import SyntheticBenchmark, VirtualClock
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
+from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Workload
-from commtune.spaces import build_space, parse_document
+from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.in_memory_store import InMemoryStore

@@ -18,9 +18,10 @@ from synthetic import SyntheticBenchmark, VirtualClock
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
+from commtune.documents.yaml_document import parse_document
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
 from commtune.model.decision import Decision
-from commtune.spaces import build_space, parse_document
+from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.statistics.blocks import whole_blocks

@@ -19,6 +19,7 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
+from commtune.documents.yaml_document import parse_document
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -34,7 +35,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.model.decision import LOOK_SHARES, Decision, Look, error_share
-from commtune.spaces import build_space, parse_document
+from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison, Rules, compare_one
 from commtune.tuner.execution.in_memory_store import InMemoryStore

@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
+from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces import Space, build_space, parse_document
+from commtune.spaces.loading import build_space
+from commtune.spaces.space import Space
 from commtune.tuner.search.screening import Assignment, screen_parameters
 
 SPACE = build_space(

@@ -27,7 +27,7 @@ from commtune.model import (
     RunResult,
     Workload,
 )
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
@@ -246,7 +246,8 @@ def test_more_ranks_than_cores_say_nothing(laboratory: Laboratory) -> None:
 
 def tuned(laboratory: Laboratory) -> CampaignResult:
     """Tunes over the made-up machine: one variable, two values."""
-    from commtune.spaces import build_space, parse_document
+    from commtune.documents.yaml_document import parse_document
+    from commtune.spaces.loading import build_space
 
     text = """
 space: 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.errors import UserError
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.tuner.search.scores import SizeRange
 from commtune.tuner.search.strategies.exhaustive import Exhaustive
 from commtune.tuner.search.strategies.optuna_samplers import (

@@ -22,7 +22,8 @@ from optuna.trial import Trial, TrialState, create_trial
 
 from commtune.errors import UserError, install_command
 from commtune.model import Configuration
-from commtune.spaces import Parameter, Space
+from commtune.spaces.parameter import Parameter
+from commtune.spaces.space import Space
 from commtune.tuner.search.scores import Scoreboard, SizeRange
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.tuner.search.strategies.strategy import Forgetful, IsOpen, Origin, Proposal
 
 #: How often is drawn before the rest of the space is looked through.

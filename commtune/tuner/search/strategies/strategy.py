@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from commtune.model import Configuration
-from commtune.spaces import Space
+from commtune.spaces.space import Space
 from commtune.tuner.search.scores import Scoreboard
 
 #: Whether a configuration may be proposed: it is unknown, and none of its values is set aside.

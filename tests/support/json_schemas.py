@@ -1,0 +1,79 @@
+"""The JSON Schemas that are shipped for editors, made from the models.
+
+    .venv/bin/python tests/support/json_schemas.py
+
+writes all of them again.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+import commtune
+from commtune.spaces.catalogue.schema import Catalogue
+from commtune.spaces.schema import SpaceDocument
+from commtune.systems.findings.schema import FindingFile
+from commtune.systems.reference_settings.schema import BaselineFile
+from commtune.systems.schema import System
+
+_MODELS: dict[str, type[BaseModel]] = {
+    "spaces/space": SpaceDocument,
+    "spaces/catalogue/catalogue": Catalogue,
+    "systems/system": System,
+    "systems/findings/findings": FindingFile,
+    "systems/reference_settings/reference_settings": BaselineFile,
+}
+_PACKAGE = Path(commtune.__file__).parent
+
+
+def check_shipped_schema(name: str) -> None:
+    """Fails where the shipped file (``spaces/space``) is not what the models say today."""
+    shipped = _file(name).read_text(encoding="utf-8")
+    assert shipped == _text(name), "write it again: python tests/support/json_schemas.py"
+
+
+def _file(name: str) -> Path:
+    return _PACKAGE / f"{name}.schema.json"
+
+
+def _text(name: str) -> str:
+    schema = _MODELS[name].model_json_schema()
+    if name == "spaces/space":
+        _add_parameters_by_facts(schema)
+    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return json.dumps(whole, indent=2) + "\n"
+
+
+def _add_parameters_by_facts(schema: dict[str, Any]) -> None:
+    parameters = schema["properties"]["parameters"]
+    schema["$defs"]["ByFacts"] = _by_facts(schema["$defs"])
+    parameters["items"] = {"anyOf": [parameters["items"], {"$ref": "#/$defs/ByFacts"}]}
+
+
+def _by_facts(definitions: dict[str, Any]) -> dict[str, Any]:
+    """A parameter whose kind a catalogue says, for editors: any key but `kind`."""
+    keys: dict[str, Any] = {}
+    for name, definition in definitions.items():
+        if name.endswith("Parameter") and name != "GroupParameter":
+            for key, described in definition["properties"].items():
+                known = keys.setdefault(key, {"anyOf": []})["anyOf"]
+                if described not in known:
+                    known.append(described)
+    del keys["kind"]
+    return {
+        "title": "ByFacts",
+        "description": "A variable of a catalogue under `facts`, which says what is left out.",
+        "type": "object",
+        "properties": keys,
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+
+
+if __name__ == "__main__":
+    for known in _MODELS:
+        _file(known).write_text(_text(known), encoding="utf-8")
