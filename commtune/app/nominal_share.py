@@ -11,7 +11,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries.description import CampaignDescription, benchmark_header
 from commtune.db.queries.query_results import BestRow
 from commtune.db.storage.records import CampaignSummary
-from commtune.model import RunResult, Verdict, Workload
+from commtune.model import Operation, RunResult, Verdict, Workload
 from commtune.systems import (
     FABRIC,
     Nominal,
@@ -117,10 +117,13 @@ def _of_time(
 
 
 def of_pairs(workload: Workload, result: RunResult) -> dict[tuple[int, int], float]:
-    """The nominal bandwidth of each pair of ranks, bytes per second, where it is known."""
+    """The nominal bandwidth of each pair of ranks, bytes per second, where it is known.
+
+    Empty for all operations but ``pairs``.
+    """
     said: Mapping[str, Any] = result.header or {}
     fabric = stored_fabric({}, said)
-    if fabric is None or workload.emulated_nodes:
+    if workload.operation is not Operation.PAIRS or fabric is None or workload.emulated_nodes:
         return {}
     question = stored_question(workload.plain(), said)
     found = {

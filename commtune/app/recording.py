@@ -17,7 +17,7 @@ from commtune.campaign.file import CampaignSpec
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.machine.description import describe_machine
-from commtune.errors import CampaignChanged, EnvironmentFault, UserError
+from commtune.errors import CampaignChanged, EnvironmentFault, InvalidKey, UserError
 from commtune.kernels.build import digest_of_sources
 from commtune.model import DEFAULT, Configuration, MpiInstallation, Outcome, RunRequest, RunResult
 from commtune.replay.recorder import Recorder
@@ -45,21 +45,22 @@ class RecordingResult:
 
 
 def record_campaign(
-    spec: CampaignSpec, out: Path, reporter: Reporter, *, rounds: int = 8, longest_s: float
+    spec: CampaignSpec, file: Path, reporter: Reporter, *, runs: int = 8, limit_s: float
 ) -> RecordingResult:
     """Records a campaign's whole space, or continues where an earlier session stopped.
 
     Args:
-        out: the packed recording, ``NAME.jsonl.gz``; beside it stands what is not complete yet.
-        rounds: runs of every configuration.
-        longest_s: seconds that it may take.
+        file: the packed recording, ``NAME.jsonl.gz``; beside it stands what is not complete yet.
+        runs: of every configuration.
+        limit_s: seconds that it may take.
 
     Raises:
-        UserError: the campaign is about Slurm, the file's name is wrong, or it takes too long.
+        UserError: the campaign is about Slurm.
+        InvalidKey: the file's name is wrong, there are no runs, or it takes too long.
         CampaignChanged: the file on disk is the recording of something else.
         EnvironmentFault: the default doesn't work, or a file can't be written.
     """
-    _check_target(out, rounds)
+    _check_target(file, runs)
     if spec.slurm is not None:
         raise UserError(
             f"{spec.file} asks for Slurm, and recordings are made on one machine so far",
@@ -73,24 +74,23 @@ def record_campaign(
         plan=spec.plan,
         header=_header(spec, mpi),
         benchmark=_benchmark(spec, mpi),
-        tape=Recorder(out),
+        tape=Recorder(file),
         tell=reporter,
-        rounds=rounds,
+        rounds=runs,
     )
-    runs = recording.make(longest_s)
-    return RecordingResult(out, runs, spec.plan.space.count())
+    return RecordingResult(file, recording.make(limit_s), spec.plan.space.count())
 
 
-def _check_target(out: Path, rounds: int) -> None:
-    if not out.name.endswith(".gz"):
-        raise UserError(f"--out {out}: a recording is packed", hint="end its name in .jsonl.gz")
-    if not out.parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.parent}")
-    if rounds < 1:
-        raise UserError(f"--runs {rounds}: every configuration needs at least one run")
+def _check_target(file: Path, runs: int) -> None:
+    if not file.name.endswith(".gz"):
+        raise InvalidKey("file", f"{file}: a recording is packed", "end its name in .jsonl.gz")
+    if not file.parent.is_dir():
+        raise InvalidKey("file", f"{file}: there is no folder {file.parent}", "make it first")
+    if runs < 1:
+        raise InvalidKey("runs", f"{runs}: every configuration needs at least one run", "")
 
 
-def run_order(others: int, rounds: int, seed: int) -> Iterator[int]:
+def _run_order(others: int, rounds: int, seed: int) -> Iterator[int]:
     """Indices of configurations in the order of their runs; 0 is the default.
 
     Each round holds every other configuration once, in random order, and the default at a random
@@ -105,7 +105,7 @@ def run_order(others: int, rounds: int, seed: int) -> Iterator[int]:
             yield from rng.sample(chunk, len(chunk))
 
 
-def count_of_runs(others: int, rounds: int) -> int:
+def _count_of_runs(others: int, rounds: int) -> int:
     """How many indices ``order`` gives."""
     return _FIRST + rounds * (others + max(1, math.ceil(others / (_EVERY - 1))))
 
@@ -129,30 +129,30 @@ class _Recording:
     _began_at: float = field(default=0.0, init=False)
 
     def make(self, longest_s: float) -> int:
-        """Makes the runs that are missing, and packs the recording; the number of all its runs.
-
-        Raises:
-            UserError: it would take longer than ``longest_s``.
-            CampaignChanged: the file on disk is the recording of something else.
-            EnvironmentFault: the default doesn't work, or a file can't be written.
-        """
+        """Makes the runs that are missing, and packs the recording; the number of all its runs."""
         others = self.plan.space.count() - 1
-        total = count_of_runs(others, self.rounds)
+        total = _count_of_runs(others, self.rounds)
         grid = self.tape.load() or self._begin(total, longest_s)
         self._check_same(grid)
         self.tape.begin(grid)
         self._base_s, self._began_at = grid.span_s, 0.0
         walls = [run.wall_s for run in grid.runs if run.configuration == 0]
         done, wall_s = len(grid.runs), median(walls)
-        self._outlook(total - done, wall_s, longest_s)
+        if missing := max(0, total - done):
+            self._refuse_too_long(missing, wall_s, longest_s)
+            self.tell.say(
+                f"{self.plan.name}: {missing:,} runs of {others + 1:,} configurations, "
+                f"about {formatting.format_wall_time(missing * wall_s)}"
+            )
         limit_s = time_limit(walls)
         started = time.monotonic()
-        for index in islice(run_order(others, self.rounds, grid.header.seed), done, None):
-            outcome = self._one(grid.configurations[index], index, limit_s).outcome
+        for index in islice(_run_order(others, self.rounds, grid.header.seed), done, None):
+            result = self._measure(grid.configurations[index], limit_s)
+            self.tape.add(recorded_run(index, self._since(result), result))
             done += 1
-            used_s = time.monotonic() - started
+            used_s, whole_s = time.monotonic() - started, total * wall_s
             self.tell.progress(
-                Progress("record", others + 1, done, 1.0, used_s, total * wall_s, outcome)
+                Progress("record", others + 1, done, 1.0, used_s, whole_s, result.outcome)
             )
         self.tape.finish()
         return done
@@ -175,26 +175,16 @@ class _Recording:
         configurations = tuple(self.plan.space.configurations())
         return Grid(_completed(self.header, good[0]), configurations, runs)
 
-    def _outlook(self, missing: int, wall_s: float, longest_s: float) -> None:
-        if missing <= 0:
-            return
-        self._refuse_too_long(missing, wall_s, longest_s)
-        count = self.plan.space.count()
-        self.tell.say(
-            f"{self.plan.name}: {missing:,} runs of {count:,} configurations, "
-            f"about {formatting.format_wall_time(missing * wall_s)}"
-        )
-
     def _refuse_too_long(self, missing: int, wall_s: float, longest_s: float) -> None:
         if missing * wall_s <= longest_s:
             return
         count = self.plan.space.count()
-        raise UserError(
+        raise InvalidKey(
+            "limit",
             f"{missing:,} runs of {count:,} configurations would take about "
             f"{formatting.format_wall_time(missing * wall_s)} ({wall_s:.2g} s each), "
             f"over the limit of {formatting.format_wall_time(longest_s)}",
-            hint="narrow or pin variables in the campaign file, ask for fewer --runs, "
-            "or raise --limit",
+            "narrow or pin variables in the campaign file, ask for fewer runs, or raise the limit",
         )
 
     def _check_same(self, grid: Grid) -> None:
@@ -204,21 +194,15 @@ class _Recording:
         known = grid.header.benchmark.get("sources")
         if known != self.header.benchmark.get("sources"):
             changed.append("benchmark")
-        if len(grid.configurations) != self.plan.space.count() or any(
-            a != b
-            for a, b in zip(grid.configurations, self.plan.space.configurations(), strict=True)
-        ):
+        # Counted first: a space that was widened since may have too many to be listed.
+        same_count = len(grid.configurations) == self.plan.space.count()
+        if not same_count or grid.configurations != tuple(self.plan.space.configurations()):
             changed.append("space")
         if changed:
             raise CampaignChanged(
                 f"{self.tape.known} was begun with another {', '.join(changed)}",
-                hint="name another file with --out, or take the old one away",
+                hint="record to another file, or take the old one away",
             )
-
-    def _one(self, configuration: Configuration, index: int, limit_s: float) -> RunResult:
-        result = self._measure(configuration, limit_s)
-        self.tape.add(recorded_run(index, self._since(result), result))
-        return result
 
     def _measure(self, configuration: Configuration, limit_s: float) -> RunResult:
         request = RunRequest(uuid.uuid4().hex, configuration, self.plan.workload, self.plan.timing)

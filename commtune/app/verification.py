@@ -170,7 +170,7 @@ def _refuse_another_library(stored: CampaignDescription, mpi: MpiInstallation) -
         raise UserError(
             f"{stored.name} is about {stored.stack.text}, but the MPI found is "
             f"{mpi.flavour} {mpi.version} ({mpi.compiler}), which has other variables",
-            hint="name the MPI with --mpi: 'commtune mpi list' shows what there is",
+            hint="name another MPI: 'commtune mpi list' shows what there is",
         )
 
 

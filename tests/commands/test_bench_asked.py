@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from commtune.app.benchmarking import time_limit_s
-from commtune.commands.measure.bench import BenchOptions, describe_run, request_of
+from commtune.commands.measure.bench import BenchOptions, request_of
+from commtune.commands.measure.bench_results import _describe_run
 from commtune.commands.measure.trace import trace_command
 from commtune.errors import UserError
 from commtune.model import Backend, PatternParameters
@@ -166,10 +167,10 @@ def test_flags_that_do_not_fit_are_refused_by_their_names(
 def test_operations_are_timed_as_campaigns_time_them(flags: dict[str, Any], words: str) -> None:
     request = request_of(replace(_ASKED, backend="xccl", **flags))
     assert (
-        describe_run(request, "mpich 5.0.2") == f"allreduce, 2 ranks, xccl, mpich 5.0.2, {words}"
+        _describe_run(request, "mpich 5.0.2") == f"allreduce, 2 ranks, xccl, mpich 5.0.2, {words}"
     )
     plain = replace(_ASKED, mode="blocking", operations=None, timer="wall", graph="no")
-    assert describe_run(request_of(plain), "mpich 5.0.2") == "allreduce, 2 ranks, mpich 5.0.2"
+    assert _describe_run(request_of(plain), "mpich 5.0.2") == "allreduce, 2 ranks, mpich 5.0.2"
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,7 @@ def test_a_byte_is_an_element_of_its_type() -> None:
     assert request_of(replace(_ASKED, sizes="1", dtype="uint8")).workload.sizes == (1,)
 
 
-@pytest.mark.parametrize("given", [{"setting": ["A"]}, {"written": ["A"]}])
+@pytest.mark.parametrize("given", [{"settings": ["A"]}, {"written": ["A"]}])
 def test_trace_takes_settings_as_bench_does_and_as_it_did_before(
     given: dict[str, list[str]],
 ) -> None:

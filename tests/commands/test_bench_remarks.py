@@ -11,7 +11,7 @@ import pytest
 
 from commtune import formatting as text
 from commtune.app import nominal_share
-from commtune.commands.measure import bench_data, bench_remarks, bench_tables
+from commtune.commands.measure import bench_results
 from commtune.model import (
     Backend,
     Configuration,
@@ -54,12 +54,12 @@ def request(workload: Workload) -> RunRequest:
 
 def test_every_size_without_a_canary_is_disturbed() -> None:
     gone = [measured(size, canary_s=None) for size in (8, 1024)]
-    said = bench_remarks.disturbance(ALLREDUCE, run_of(*gone))
+    said = bench_results._disturbance(ALLREDUCE, run_of(*gone))
     assert said == (
         "other load disturbs these times: two neighbours did not run at the same time before "
         "2 of 2 measurements"
     )
-    assert bench_remarks.disturbance(ALLREDUCE, run_of(measured(8))) == ""
+    assert bench_results._disturbance(ALLREDUCE, run_of(measured(8))) == ""
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_where_there_is_no_canary_its_absence_says_nothing(
     workload: Workload, header: Any
 ) -> None:
     result = run_of(measured(8, canary_s=None), header=header)
-    assert bench_remarks.disturbance(workload, result) == ""
+    assert bench_results._disturbance(workload, result) == ""
 
 
 def test_a_median_far_above_the_minimum_is_named_of_pairs_too() -> None:
@@ -83,12 +83,12 @@ def test_a_median_far_above_the_minimum_is_named_of_pairs_too() -> None:
     pairs = run_of(
         pieces=(SubMeasurement(far, "", (0, 1)), SubMeasurement(measured(8), "", (1, 0)))
     )
-    said = bench_remarks.disturbance(replace(ALLREDUCE, operation=Operation.PAIRS), pairs)
+    said = bench_results._disturbance(replace(ALLREDUCE, operation=Operation.PAIRS), pairs)
     assert said.endswith(": at 8 B the median is 8000 times the minimum")
 
 
 def test_with_too_few_cores_that_is_said_and_nothing_of_others() -> None:
-    (said,) = bench_remarks.run_remarks(
+    (said,) = bench_results._run_remarks(
         ALLREDUCE, run_of(measured(8, canary_s=None), oversubscribed=True)
     )
     assert said.startswith("more ranks than cores")
@@ -116,7 +116,7 @@ def test_sizes_that_were_moved_as_others(
     workload: Workload, totals: dict[int, int], said: str
 ) -> None:
     result = run_of(*(measured(size, bytes_total=total) for size, total in totals.items()))
-    found = bench_remarks.rounded_sizes(workload, result)
+    found = bench_results._rounded_sizes(workload, result)
     assert found.startswith(said) and bool(found) == bool(said)
 
 
@@ -125,7 +125,7 @@ def test_a_misspelt_variable_is_named() -> None:
     request = given.request(
         configuration=Configuration({"OMPI_MCA_coll_tuned_use_dynamic_rulse": "1", "MINE": "2"})
     )
-    (said,) = bench_remarks.settings_remarks(request, mpi, run_of())
+    (said,) = bench_results._settings_remarks(request, mpi, run_of())
     assert said.startswith("-x: OMPI_MCA_coll_tuned_use_dynamic_rulse is not known here; perhaps")
 
 
@@ -143,7 +143,7 @@ def test_what_a_run_cost_goes_apart() -> None:
         {"launch": 0.375, "MPI_Init": 0.2, "library": 0.3, "first calls": 0.0625,
          "measuring": 0.1875, "rest": 0.25, "end": 0.125}
     )  # fmt: skip
-    assert bench_remarks.cost_words(cost).startswith(
+    assert bench_results._describe_cost(cost).startswith(
         "the run took 1.50 s: launch 375 ms, MPI_Init"
     )
     elsewhere = cost_of(replace(result, end_s=None))
@@ -155,7 +155,7 @@ def test_what_a_run_cost_goes_apart() -> None:
 def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
     workload = replace(ALLREDUCE, backend=Backend.XCCL)
     result = run_of(measured(8, busbw=1e9), measured(1024, busbw=2e9), header=_GPUS)
-    plain: Any = bench_data.run_data(request(workload), result, ["a remark"])
+    plain: Any = bench_results.run_data(request(workload), result, ["a remark"])
     small, large = plain["measurements"]
     assert (plain["timing"]["mode"], plain["timing"]["operations"]) == ("batched", 20)
     assert not {"algbw", "busbw"} & set(small)  # a name says its unit, and there is one of each
@@ -167,18 +167,18 @@ def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:
         ["a remark"],
     )
     whole = nominal_share.nominal_of_run(workload, result)
-    header = bench_tables.run_table(workload, result, {}, whole).splitlines()[0]
+    header = bench_results._run_table(workload, result, {}, whole).splitlines()[0]
     assert "of nominal" in header
-    unknown: Any = bench_data.run_data(request(ALLREDUCE), run_of(measured(8)), [])
+    unknown: Any = bench_results.run_data(request(ALLREDUCE), run_of(measured(8)), [])
     assert unknown["of_nominal"] is None
     assert unknown["measurements"][0]["share_of_nominal"] is None
-    assert "of nominal" not in bench_tables.run_table(ALLREDUCE, run_of(measured(8)), {})
+    assert "of nominal" not in bench_results._run_table(ALLREDUCE, run_of(measured(8)), {})
 
 
 def test_the_share_of_a_pair_is_of_its_own_links() -> None:
     workload = replace(ALLREDUCE, operation=Operation.PAIRS, backend=Backend.XCCL)
     result = run_of(pieces=(SubMeasurement(measured(8, algbw=1e9), "", (0, 1)),), header=_GPUS)
-    plain: Any = bench_data.run_data(request(workload), result, [])
+    plain: Any = bench_results.run_data(request(workload), result, [])
     (piece,) = plain["pieces"]
     assert [set(n) for n in plain["nominal"]] == 2 * [{"pair", "nominal_Bps"}]
     nominal = next(n["nominal_Bps"] for n in plain["nominal"] if n["pair"] == [0, 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import database_values as given
 import pytest
 
-from commtune.commands.measure import bench_tables
+from commtune.commands.measure import bench_results
 from commtune.model import (
     Measurement,
     Operation,
@@ -56,7 +56,7 @@ def rows_below(words: str, title: str) -> list[list[str]]:
 
 
 def test_pairs_as_matrices_from_sender_to_receiver() -> None:
-    words = bench_tables.run_table(PAIRS, all_pairs(), {})
+    words = bench_results._run_table(PAIRS, all_pairs(), {})
     assert rows_below(words, "latency at 8 B, us") == [
         ["0", "-", "1.00", "2.00"], ["1", "1.00", "-", "4.00"], ["2", "2.00", "2.00", "-"],
     ]  # fmt: skip
@@ -69,7 +69,7 @@ def test_pairs_as_matrices_from_sender_to_receiver() -> None:
 
 
 def test_the_best_and_the_worst_pair_are_named() -> None:
-    words = bench_tables.run_table(PAIRS, all_pairs(), {})
+    words = bench_results._run_table(PAIRS, all_pairs(), {})
     (row,) = [line for line in words.splitlines() if line.startswith("64 KiB ")]
     assert "0 -> 1" in row and "1 -> 2" in row and row.endswith("4.00")
 
@@ -77,7 +77,7 @@ def test_the_best_and_the_worst_pair_are_named() -> None:
 def test_pairs_are_held_against_the_nominal_of_each() -> None:
     whole = 64 * KIB / 8e-6
     nominal = {(a, b): whole for a in range(3) for b in range(3) if a != b}
-    words = bench_tables.run_table(PAIRS, all_pairs(), nominal)
+    words = bench_results._run_table(PAIRS, all_pairs(), nominal)
     shares = rows_below(words, "of the nominal bandwidth at 64 KiB, %")
     assert shares[0][1:] == ["-", "100", "50"]
     assert shares[1][3] == "25"
@@ -85,14 +85,14 @@ def test_pairs_are_held_against_the_nominal_of_each() -> None:
 
 
 def test_no_pair_at_all_is_said() -> None:
-    assert bench_tables.run_table(PAIRS, result([], []), {}) == "no pair was measured"
+    assert bench_results._run_table(PAIRS, result([], []), {}) == "no pair was measured"
 
 
 def test_parts_of_striping_stand_below_the_whole() -> None:
     workload = Workload(Operation.STRIPING, (64 * KIB,), 4, shape=PatternParameters(2))
     parts = {"split": 2e-6, "translate": 5e-6, "assemble": 3e-6, "kept-apart": 16e-6}
     pieces = [SubMeasurement(_measured(64 * KIB, s), part, None) for part, s in parts.items()]
-    words = bench_tables.run_table(workload, result(pieces, [_measured(64 * KIB, 8e-6)]), {})
+    words = bench_results._run_table(workload, result(pieces, [_measured(64 * KIB, 8e-6)]), {})
     rows = [line.split() for line in words.splitlines()[1:]]
     assert [row[-1] for row in rows[1:]] == ["4.00", "1.60", "2.67", "0.50", "0.80"]
     assert "parts kept apart" in words
@@ -112,7 +112,7 @@ def test_parts_of_striping_stand_below_the_whole() -> None:
 def test_groups_say_which_bandwidth_it_is(direction: str, said: str) -> None:
     workload = Workload(Operation.RAIL, (1000,), 8, shape=PatternParameters(4, 3, direction))
     measured = _measured(1000, 1e-6, 3)
-    words = bench_tables.run_table(workload, result([], [measured]), {})
+    words = bench_results._run_table(workload, result([], [measured]), {})
     assert "  3.00 GB/s  " in words.splitlines()[1]
     assert words.splitlines()[-1].startswith("bandwidth as CommBench counts it")
     assert said in words

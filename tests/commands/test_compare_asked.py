@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from commtune.app.comparison import WorkloadChanges, merge_workload
-from commtune.commands.measure.compare import read_changes
+from commtune.app.comparison import WorkloadChanges, _merge_workload
+from commtune.commands.measure.compare import _read_changes
 from commtune.db.queries.description import CampaignDescription
 from commtune.db.queries.query_results import StackRecord, SystemRecord
 from commtune.errors import UserError
@@ -15,14 +15,14 @@ from commtune.model import Backend, Operation, OwnBenchmark, PatternParameters, 
 
 
 def test_without_flags_it_is_an_allreduce_on_the_host() -> None:
-    workload = merge_workload(WorkloadChanges(), None)
+    workload = _merge_workload(WorkloadChanges(), None)
     assert (workload.operation, workload.backend) == (Operation.ALLREDUCE, Backend.MPI_HOST)
     assert (workload.ranks, workload.emulated_nodes) == (2, 0)
 
 
 def test_settings_of_nccl_are_compared_by_its_backend() -> None:
-    changes = read_changes("alltoall", ranks=4, sizes="8,1MiB", backend="xccl", emulate_nodes=2)
-    workload = merge_workload(changes, None)
+    changes = _read_changes("alltoall", ranks=4, sizes="8,1MiB", backend="xccl", emulate_nodes=2)
+    workload = _merge_workload(changes, None)
     assert (workload.operation, workload.backend) == (Operation.ALLTOALL, Backend.XCCL)
     assert (workload.ranks, workload.emulated_nodes) == (4, 2)
     assert workload.sizes == (8, 2**20)
@@ -59,17 +59,17 @@ def test_groups_of_a_profile_lie_within_emulated_nodes(
         shape=PatternParameters(4),
     )
     with pytest.raises(UserError) as caught:
-        merge_workload(changes, stored(rail))
+        _merge_workload(changes, stored(rail))
     assert caught.value.message.startswith(message)
     assert caught.value.hint == "leave it out"
-    assert merge_workload(WorkloadChanges(ranks=16), stored(rail)).shape.group_size == 4
+    assert _merge_workload(WorkloadChanges(ranks=16), stored(rail)).shape.group_size == 4
 
 
 def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
     rail = Workload(Operation.RAIL, (8,), 24, backend=Backend.XCCL, shape=PatternParameters(3))
-    assert merge_workload(WorkloadChanges(emulate_nodes=4), stored(rail)).emulated_nodes == 4
+    assert _merge_workload(WorkloadChanges(emulate_nodes=4), stored(rail)).emulated_nodes == 4
     with pytest.raises(UserError, match="emulate_nodes: groups of 3 lie across") as caught:
-        merge_workload(WorkloadChanges(emulate_nodes=3), stored(rail))
+        _merge_workload(WorkloadChanges(emulate_nodes=3), stored(rail))
     assert caught.value.hint == "leave it out"
 
 
@@ -96,7 +96,7 @@ def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
 )
 def test_what_is_wrong_is_named(flags: dict[str, Any], message: str, hint: str) -> None:
     with pytest.raises(UserError) as caught:
-        merge_workload(read_changes(**flags), None)
+        _merge_workload(_read_changes(**flags), None)
     assert caught.value.message.startswith(message)
     assert hint in caught.value.hint
 
@@ -104,9 +104,9 @@ def test_what_is_wrong_is_named(flags: dict[str, Any], message: str, hint: str) 
 def test_one_process_of_a_users_own_program_can_be_compared() -> None:
     own = OwnBenchmark(command=("./program",), output="osu", folder="/home/ann")
     workload = Workload(Operation("own:program"), (8,), 1, backend=Backend.COMMAND, own=own)
-    assert merge_workload(WorkloadChanges(), stored(workload)).ranks == 1
+    assert _merge_workload(WorkloadChanges(), stored(workload)).ranks == 1
     with pytest.raises(UserError, match="ranks: 0 is out of range") as caught:
-        merge_workload(WorkloadChanges(ranks=0), stored(workload))
+        _merge_workload(WorkloadChanges(ranks=0), stored(workload))
     assert caught.value.hint == "from 1"
 
 
@@ -123,11 +123,11 @@ def test_one_process_of_a_users_own_program_can_be_compared() -> None:
 def test_words_of_other_benchmarks_are_understood(
     word: str, meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert read_changes(op=word).operation == meant
+    assert _read_changes(op=word).operation == meant
     assert capsys.readouterr().err == f"note: --op {word} is read as {meant}\n"
 
 
 def test_short_sizes_are_those_of_nccl_tests(capsys: pytest.CaptureFixture[str]) -> None:
-    assert read_changes(sizes="8,1M").sizes == (8, 2**20)
+    assert _read_changes(sizes="8,1M").sizes == (8, 2**20)
     assert capsys.readouterr().err == "note: --sizes 1M is read as 1MiB\n"
-    assert read_changes(sizes="1k .. 4k x2").sizes == (1024, 2048, 4096)
+    assert _read_changes(sizes="1k .. 4k x2").sizes == (1024, 2048, 4096)

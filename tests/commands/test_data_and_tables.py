@@ -100,6 +100,6 @@ def test_rows_of_one_machine_speed_are_told_from_those_together(slow_share: floa
     mpi = MpiInstallation(MpiFlavour.MPICH, "5.0.2", Path("/"), Path("/c"), Path("/l"))
     names = {Arm.A: "default", Arm.B: "OTHER=1"}
     result = ComparisonResult(names, sides, workload, mpi, "mpich 5.0.2", found)
-    said = compare.comparison_summary(result)
+    said = compare._comparison_summary(result)
     assert ("95 % each" in said) is ("slow" in said) is bool(slow_share)
-    strict(json.dumps(formatting.without_infinities(compare.comparison_data(result))))
+    strict(json.dumps(formatting.without_infinities(compare._comparison_data(result))))

@@ -108,25 +108,23 @@ def test_next_asks_for_a_size_that_has_a_profile() -> None:
         given.point(1 << 22, low=1.9, operation="rail"),
     )
     found = given.profile("rail-8-65536", bytes_low=8, bytes_high=65536, points=points)
-    said = summary._next(campaign, report(found), "commtune", "again")
+    said = summary._next(campaign, report(found), "again", None)
     assert said.splitlines()[1] == "  commtune best --op rail --bytes 64KiB"
     # Without a profile, what most people look at.
-    said = summary._next(campaign, report(), "commtune", "again")
+    said = summary._next(campaign, report(), "again", None)
     assert said.splitlines()[1] == "  commtune best --op rail --bytes 1MiB"
 
 
 def test_next_asks_for_a_backend_that_does_not_answer_first() -> None:
     campaign = plan("operation: ring, ranks: 2, sizes: [8], backend: python-host")
-    said = summary._next(campaign, report(), "commtune", "again")
+    said = summary._next(campaign, report(), "again", None)
     assert "  commtune best --op ring --bytes 8B --backend python-host" in said.splitlines()
 
 
 def test_next_names_the_database_that_was_named() -> None:
     campaign = plan("operation: rail, ranks: 2, sizes: [8]")
     found = given.profile("rail-8-8", bytes_low=8, bytes_high=8)
-    said = summary._next(
-        campaign, report(found), "commtune", "again", "/my data/x.db"
-    ).splitlines()
+    said = summary._next(campaign, report(found), "again", "/my data/x.db").splitlines()
     named = "--db '/my data/x.db'"
     assert all(named in line for line in said[1:])
     assert f"  commtune run --profile rails/rail-8-8 {named} -- COMMAND" in said
@@ -161,7 +159,7 @@ def test_one_size_is_no_range_and_several_nodes_are_asked_for() -> None:
     campaign = parse_campaign(text + workload, Path.cwd()).plan
     one = given.profile("one", bytes_low=1 << 20, bytes_high=1 << 20)
     assert summary._settings([one], {})[0].splitlines()[0] == "one (1 MiB)"
-    said = summary._next(campaign, report(one), "commtune", "again").splitlines()
+    said = summary._next(campaign, report(one), "again", None).splitlines()
     assert said[1] == "  commtune best --op allreduce --bytes 1MiB --nodes 2"
 
 

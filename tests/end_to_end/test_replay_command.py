@@ -14,7 +14,7 @@ import pytest
 from command_line import SMALL, CommandLine, wait_until
 from recorded_grids import GRIDS
 
-from commtune.app.recording import count_of_runs, run_order
+from commtune.app.recording import _count_of_runs, _run_order
 from commtune.model import DEFAULT
 from commtune.replay.benchmark import load_grid
 from commtune.replay.recorder import recording_lines
@@ -55,8 +55,8 @@ def recorded_campaign() -> str:
 
 
 def test_every_round_holds_every_configuration_and_the_default_among_every_eight() -> None:
-    made = list(run_order(20, 3, seed=7))
-    assert len(made) == count_of_runs(20, 3)
+    made = list(_run_order(20, 3, seed=7))
+    assert len(made) == _count_of_runs(20, 3)
     rest = made[4:]
     assert made[:4] == [0] * 4
     for number in range(3):
@@ -67,13 +67,13 @@ def test_every_round_holds_every_configuration_and_the_default_among_every_eight
 
 
 def test_more_rounds_begin_like_fewer() -> None:
-    more = list(run_order(20, 5, seed=7))
-    assert more[: count_of_runs(20, 2)] == list(run_order(20, 2, seed=7))
-    assert more != list(run_order(20, 5, seed=8))
+    more = list(_run_order(20, 5, seed=7))
+    assert more[: _count_of_runs(20, 2)] == list(_run_order(20, 2, seed=7))
+    assert more != list(_run_order(20, 5, seed=8))
 
 
 def test_the_default_alone_can_be_recorded() -> None:
-    assert list(run_order(0, 3, seed=1)) == [0] * count_of_runs(0, 3) == [0] * 7
+    assert list(_run_order(0, 3, seed=1)) == [0] * _count_of_runs(0, 3) == [0] * 7
 
 
 # Replaying; needs no MPI
@@ -216,9 +216,9 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
     grid = load_grid(commtune.folder / "tiny.jsonl.gz")
     others = len(grid.configurations) - 1
     assert said.out == (
-        f"wrote tiny.jsonl.gz: {count_of_runs(others, 6)} runs of {others + 1} configurations\n"
+        f"wrote tiny.jsonl.gz: {_count_of_runs(others, 6)} runs of {others + 1} configurations\n"
     )
-    assert [run.configuration for run in grid.runs] == list(run_order(others, 6, seed=1))
+    assert [run.configuration for run in grid.runs] == list(_run_order(others, 6, seed=1))
     starts = [run.started_s for run in grid.runs]
     assert starts == sorted(starts)
     assert grid.span_s < 3 * sum(run.wall_s for run in grid.runs)

@@ -12,7 +12,7 @@ from stored_campaigns import Made
 
 from commtune.campaign.file import parse_campaign
 from commtune.commands.campaigns.summary import campaign_summary
-from commtune.commands.campaigns.tune import _seen_again
+from commtune.commands.campaigns.tune import _replicated
 from commtune.db.codec import load_model
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
@@ -232,17 +232,15 @@ def test_the_end_of_a_campaign_says_the_same() -> None:
     nothing = Comparison("allreduce", {}, {}, {}, {})
     report = CampaignResult((), nothing, MachineStates(()), 2, 9, 1.0, 1.0, conclusion=conclusion)
     spec = parse_campaign(CAMPAIGN, Path.cwd())
-    seen = _seen_again(spec, report)
+    seen = _replicated(spec, report)
     assert of(NAME, seen).again is Replication.SEEN
     found = "\n".join(replication_lines(seen, "alps"))
-    said = campaign_summary(
-        spec.plan, report, program="commtune", where="x", again="y", found=found
-    )
+    said = campaign_summary(spec.plan, report, where="x", again="y", found=found)
     assert f"\n{NAME}: " in said
     noisy = CAMPAIGN + "aggressor: {pattern: incast, nodes: 2}\n"
-    assert _seen_again(parse_campaign(noisy, Path.cwd()), report) == ()
+    assert _replicated(parse_campaign(noisy, Path.cwd()), report) == ()
     plain_one = CAMPAIGN.replace("system: alps\n", "")
-    assert _seen_again(parse_campaign(plain_one, Path.cwd()), report) == ()
+    assert _replicated(parse_campaign(plain_one, Path.cwd()), report) == ()
 
 
 def test_a_campaign_keeps_the_name_of_its_system_and_others_keep_nothing_new() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.campaign.file import CampaignSpec, parse_campaign
-from commtune.commands.flags import flag_of
+from commtune.commands.options import flag_of
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation, content_key
 

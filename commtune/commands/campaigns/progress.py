@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TextIO
 
@@ -66,11 +68,17 @@ class TerminalReporter:
         self._bar.stop()
 
 
-def make_reporter() -> TerminalReporter | LineReporter:
-    """The reporter that fits standard error."""
-    if sys.stderr.isatty():
-        return TerminalReporter()
-    return LineReporter(partial(print, file=sys.stderr, flush=True))
+@contextmanager
+def open_reporter() -> Iterator[TerminalReporter | LineReporter]:
+    """The reporter that fits standard error; a bar is taken away at the end, however it comes."""
+    if not sys.stderr.isatty():
+        yield LineReporter(partial(print, file=sys.stderr, flush=True))
+        return
+    reporter = TerminalReporter()
+    try:
+        yield reporter
+    finally:
+        reporter.close()
 
 
 def _numbers(progress: Progress) -> str:

@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from commtune.campaign.file import load_campaign
-from commtune.commands.campaigns.progress import make_reporter
-from commtune.commands.options import called_as
-from commtune.commands.signals import signals_interrupt
+from commtune.commands import options as flags
+from commtune.commands.campaigns.progress import open_reporter
 from commtune.documents.quantities import QuantityError, parse_seconds
 from commtune.errors import UserError
 from commtune.replay.recorder import Recorder
@@ -28,22 +27,19 @@ def record_command(
     from commtune.app.recording import record_campaign
 
     spec = load_campaign(campaign)
-    tell = make_reporter()
     try:
-        with signals_interrupt():
-            made = record_campaign(spec, out, tell, rounds=runs, longest_s=_seconds(limit))
+        with open_reporter() as tell, flags.keys_are_flags():
+            made = record_campaign(spec, out, tell, runs=runs, limit_s=_seconds(limit))
     except KeyboardInterrupt:
-        tell.close()
         kept = Recorder(out).known
         so_far = f"{kept} keeps what was recorded" if kept.exists() else "nothing is recorded yet"
-        again = [called_as(), "record", str(campaign), "--runs", str(runs), "--out", str(out)]
+        again = [flags.called_as(), "record", str(campaign), "--runs", str(runs)]
         print(
-            f"commtune: interrupted; {so_far}\n  to continue: {shlex.join(again)}",
+            f"commtune: interrupted; {so_far}\n"
+            f"  to continue: {shlex.join([*again, '--out', str(out)])}",
             file=sys.stderr,
         )
         sys.exit(130)
-    finally:
-        tell.close()
     print(f"wrote {out}: {made.runs} runs of {made.configurations:,} configurations")
 
 

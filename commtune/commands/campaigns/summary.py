@@ -12,7 +12,7 @@ from commtune import formatting as text
 from commtune import wording
 from commtune.app.tuning import conclusion_data
 from commtune.campaign.plan import Plan
-from commtune.commands import flags
+from commtune.commands import options as flags
 from commtune.formatting import is_too_noisy
 from commtune.model import Backend, Interval, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
@@ -30,7 +30,6 @@ def campaign_summary(
     plan: Plan,
     report: CampaignResult,
     *,
-    program: str,
     where: str,
     again: str,
     found: str = "",
@@ -39,7 +38,6 @@ def campaign_summary(
     """The end of ``commtune tune``.
 
     Args:
-        program: how the user calls us, for the commands to try next.
         where: the database.
         db: the database as the user named it.
         again: the command that goes on with a larger budget.
@@ -58,7 +56,7 @@ def campaign_summary(
             *_remarks(plan, report),
             found,
         ]
-    parts.append(f"Stored in {where}\n{_next(plan, report, program, again, db)}")
+    parts.append(f"Stored in {where}\n{_next(plan, report, again, db)}")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -352,9 +350,8 @@ def _inside(profile: Profile) -> range:
     return range(profile.bytes_low, profile.bytes_high + 1)
 
 
-def _next(
-    plan: Plan, report: CampaignResult, program: str, again: str, db: str | None = None
-) -> str:
+def _next(plan: Plan, report: CampaignResult, again: str, db: str | None) -> str:
+    program = flags.called_as()
     if report.oversubscribed:
         return f"Next:\n  {program} doctor"
     # What is replayed is no profile for a real machine: it can be looked at, not used.

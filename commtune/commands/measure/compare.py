@@ -18,22 +18,12 @@ from commtune.app.comparison import (
     WorkloadChanges,
     compare,
 )
-from commtune.commands.campaigns.progress import make_reporter
-from commtune.commands.flags import (
-    keys_are_flags,
-    operation_flag,
-    print_json,
-    seconds_flag,
-    sizes_flag,
-    word_flag,
-)
+from commtune.commands import options as flags
+from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption
-from commtune.commands.signals import signals_interrupt
 from commtune.model import Backend
 from commtune.wiring.records import MPI_NAMES
 
-#: No user's command: only campaigns describe one.
-_BACKENDS = [backend for backend in Backend if backend is not Backend.COMMAND]
 #: What is said of a whole comparison; rows of one machine state have intervals of their own.
 _LEVEL = 0.95
 
@@ -45,42 +35,33 @@ def compare_command(
             help="default, a profile, 'NAME=VALUE NAME=VALUE', @FILE, or reference:NAME"
         ),
     ],
-    b: Annotated[str, typer.Argument(help="the same")],
+    b: Annotated[str, typer.Argument(help="what to compare it with, written likewise")],
     op: OpOption = None,
-    ranks: Annotated[int | None, typer.Option(help="MPI processes on this machine")] = None,
-    sizes: Annotated[str | None, typer.Option(help="message sizes, as for tune")] = None,
-    mpi: Annotated[str | None, typer.Option(help="which MPI, as for tune")] = None,
+    ranks: flags.RanksOption = None,
+    sizes: flags.SizesOption = None,
+    mpi: flags.MpiOption = None,
     time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
     backend: BackendOption = None,
-    emulate_nodes: Annotated[
-        int | None,
-        typer.Option("--emulate-nodes", help="xccl: make one machine so many nodes, by sockets"),
-    ] = None,
+    emulate_nodes: flags.EmulateOption = None,
     db: DbOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Measure any two configurations against each other; nothing is stored."""
-    changes = read_changes(op, ranks, sizes, backend, emulate_nodes)
-    time_s = seconds_flag("--time", time)
-    reporter = make_reporter()
-    try:
-        with signals_interrupt(), keys_are_flags():
-            result = compare(
-                a, b, changes=changes, mpi=mpi, time_s=time_s, db=db, reporter=reporter
-            )
-    finally:
-        reporter.close()
+    changes = _read_changes(op, ranks, sizes, backend, emulate_nodes)
+    time_s = flags.seconds_flag("--time", time)
+    with open_reporter() as reporter, flags.keys_are_flags():
+        result = compare(a, b, changes=changes, mpi=mpi, time_s=time_s, db=db, reporter=reporter)
     if json_output:
-        print_json(comparison_data(result))
+        flags.print_json(_comparison_data(result))
     else:
-        print(comparison_summary(result))
+        print(_comparison_summary(result))
     if result.pairs.interrupted:
         print("commtune: interrupted; nothing of a comparison is stored", file=sys.stderr)
         sys.exit(130)
     result.check_worked()
 
 
-def read_changes(
+def _read_changes(
     op: str | None = None,
     ranks: int | None = None,
     sizes: str | None = None,
@@ -93,15 +74,15 @@ def read_changes(
         UserError: a word or a size that is nothing known.
     """
     return WorkloadChanges(
-        operation=None if op is None else operation_flag(op),
+        operation=None if op is None else flags.operation_flag(op),
         ranks=ranks,
-        sizes=None if sizes is None else sizes_flag(sizes),
-        backend=None if backend is None else Backend(word_flag("--backend", backend, _BACKENDS)),
+        sizes=None if sizes is None else flags.sizes_flag(sizes),
+        backend=None if backend is None else flags.backend_flag(backend),
         emulate_nodes=emulate_nodes,
     )
 
 
-def comparison_summary(result: ComparisonResult) -> str:
+def _comparison_summary(result: ComparisonResult) -> str:
     """What came of it, for people."""
     workload, found = result.workload, result.pairs
     library = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}"
@@ -121,26 +102,22 @@ def comparison_summary(result: ComparisonResult) -> str:
 
 
 def _table(found: PairwiseResult) -> str:
-    ratio = f"A / B, {wording.format_simultaneous(_LEVEL)}"
-    header = ["size", "machine state", "A", "B", ratio, "pairs", "finding"]
     rows = [_row(difference) for difference in found.differences]
-    if all(difference.speed == "all" for difference in found.differences):
-        for row in (header, *rows):
-            del row[1]
-    return text.format_table(header, rows, right="size,A,B,pairs")
+    return text.format_rows(rows, right="size,A,B,pairs")
 
 
-def _row(difference: Difference) -> list[str]:
-    return [
-        text.format_size(difference.bytes),
-        difference.speed,
-        text.format_duration(difference.a_s),
-        text.format_duration(difference.b_s),
-        wording.format_speedup(difference.ratio),
-        str(difference.ratio.pairs),
+def _row(difference: Difference) -> dict[str, str]:
+    is_overall = difference.speed == "all"
+    return {
+        "size": text.format_size(difference.bytes),
+        "machine state": "" if is_overall else difference.speed,
+        "A": text.format_duration(difference.a_s),
+        "B": text.format_duration(difference.b_s),
+        f"A / B, {wording.format_simultaneous(_LEVEL)}": wording.format_speedup(difference.ratio),
+        "pairs": str(difference.ratio.pairs),
         # One machine state by itself is not corrected for: no claim is made from it.
-        _row_verdict(difference) if difference.speed == "all" else "",
-    ]
+        "finding": _row_verdict(difference) if is_overall else "",
+    }
 
 
 def _row_verdict(difference: Difference) -> str:
@@ -180,7 +157,7 @@ def _remarks(found: PairwiseResult) -> list[str]:
     return said
 
 
-def comparison_data(result: ComparisonResult) -> dict[str, Any]:
+def _comparison_data(result: ComparisonResult) -> dict[str, Any]:
     """The same as plain data, for ``--json``."""
     found = result.pairs
     return {

@@ -17,9 +17,8 @@ from commtune.app.benchmarking import (
     effective_configuration,
     trace_settings,
 )
-from commtune.commands.flags import print_json
+from commtune.commands import options as flags
 from commtune.commands.measure.bench import BenchOptions, request_of
-from commtune.commands.options import BackendOption, EmulateOption, JsonOption
 from commtune.errors import UserError
 from commtune.model import Backend, Execution, Workload
 
@@ -36,17 +35,15 @@ def trace_command(
     written: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", hidden=True)
     ] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option("-x", help="NAME=VALUE to trace; may be repeated")
-    ] = None,
+    settings: flags.SettingsOption = None,
     op: Annotated[str, typer.Option("--op", help="operation")] = "allreduce",
     ranks: Annotated[int, typer.Option(help="MPI processes")] = 2,
     sizes: Annotated[str, typer.Option(help="message sizes")] = "8,1KiB,64KiB,1MiB",
     mpi: Annotated[str, typer.Option(help="which MPI")] = "auto",
-    dtype: Annotated[str, typer.Option(help="float32, float64, int32 or uint8")] = "float32",
-    backend: BackendOption = None,
-    emulate_nodes: EmulateOption = 0,
-    json_output: JsonOption = False,
+    dtype: flags.DtypeOption = "float32",
+    backend: flags.BackendOption = None,
+    emulate_nodes: flags.EmulateOption = None,
+    json_output: flags.JsonOption = False,
 ) -> None:
     """Show which settings the library used, ignored or replaced; nothing is timed."""
     request = request_of(
@@ -55,7 +52,7 @@ def trace_command(
             ranks=ranks,
             sizes=sizes,
             # Without -x is how settings were written here once.
-            settings=[*(written or ()), *(setting or ())],
+            settings=[*(written or ()), *(settings or ())],
             dtype=dtype,
             backend=backend or Backend.MPI_HOST,
             emulate_nodes=emulate_nodes,
@@ -70,7 +67,7 @@ def trace_command(
     traced = trace_settings(request, mpi)
     execution = traced.execution
     if json_output:
-        print_json(_trace_data(traced))
+        flags.print_json(_trace_data(traced))
         return
     print(f"{workload.operation}, {ranks} ranks, {traced.library}: {execution.followed}")
     _print_reasons(execution, traced.default)

@@ -21,8 +21,7 @@ from commtune.app.best import (
     sure_points,
     why_inconclusive,
 )
-from commtune.commands.flags import bytes_flag, operation_flag, print_json
-from commtune.commands.options import DbOption, JsonOption
+from commtune.commands.options import DbOption, JsonOption, bytes_flag, operation_flag, print_json
 from commtune.model import Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points

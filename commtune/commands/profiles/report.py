@@ -1,4 +1,4 @@
-"""``commtune report``."""
+"""``commtune report`` and ``plot``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.app.reporting import write_campaign_report
+from commtune.app.reporting import write_campaign_report, write_plot
 from commtune.commands.options import DbOption
 
 
@@ -25,3 +25,15 @@ def report_command(
     """Write a report of a campaign: answer, evidence and method on one page, with figures."""
     for file in write_campaign_report(campaign, output, png, db):
         print(f"wrote {file}")
+
+
+def plot_command(
+    output: Annotated[Path, typer.Option("--output", "-o", help="SVG, PNG or PDF file")],
+    campaign: Annotated[
+        str | None, typer.Argument(help="name of the campaign [the only one there is]")
+    ] = None,
+    db: DbOption = None,
+) -> None:
+    """Plot default and tuned times of a campaign's confirmation."""
+    write_plot(campaign, output, db)
+    print(f"wrote {output}")

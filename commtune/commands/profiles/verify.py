@@ -20,11 +20,8 @@ from commtune.app.verification import (
     VerificationVerdict,
     verify,
 )
-from commtune.commands.campaigns.progress import make_reporter
-from commtune.commands.flags import print_json, seconds_flag
-from commtune.commands.options import DbOption, JsonOption
-from commtune.commands.signals import signals_interrupt
-from commtune.db.connection.location import database_url, shown_url, sqlite_path
+from commtune.commands import options as flags
+from commtune.commands.campaigns.progress import open_reporter
 from commtune.wiring.records import MPI_NAMES
 
 
@@ -39,27 +36,22 @@ class ExitCode(IntEnum):
 
 
 def verify_command(
-    profile: Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")],
+    profile: flags.ProfileArgument,
     time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
     mpi: Annotated[str | None, typer.Option(help="which MPI [the campaign's]")] = None,
-    db: DbOption = None,
-    json_output: JsonOption = False,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
-    ] = False,
+    db: flags.DbOption = None,
+    json_output: flags.JsonOption = False,
+    take_over: flags.TakeOverOption = False,
 ) -> None:
     """Measure a profile again; the exit code says whether it holds."""
-    time_s = seconds_flag("--time", time)
-    reporter = make_reporter()
-    with signals_interrupt():
+    time_s = flags.seconds_flag("--time", time)
+    with open_reporter() as reporter, flags.keys_are_flags():
         result = verify(
             profile, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
         )
-    reporter.close()
-    url = database_url(db)
-    where = str(sqlite_path(url) or shown_url(url))
+    where = flags.shown_database(db)
     if json_output:
-        print_json(_verification_data(result, where))
+        flags.print_json(_verification_data(result, where))
     else:
         print(_verification_summary(result, where))
     if result.verification.stopped == "interrupted":

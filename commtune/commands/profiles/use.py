@@ -1,12 +1,16 @@
-"""``commtune export``."""
+"""``commtune export`` and ``run``: a stored profile in files, or around a command."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from commtune import process
+from commtune.app.applying import apply_profile
 from commtune.app.exporting import export_profile, write_export
 from commtune.commands.options import DbOption
 
@@ -30,3 +34,15 @@ def export_command(
         return
     write_export(output, rendered)
     print(f"wrote {output}")
+
+
+def run_command(
+    command_line: Annotated[list[str], typer.Argument(help="the command and its arguments")],
+    profile: Annotated[str, typer.Option("--profile", "-p", help="the profile to run under")],
+    db: DbOption = None,
+) -> None:
+    """Run a command under a profile: commtune run --profile P -- mpiexec -n 2 ./program."""
+    applied = apply_profile(profile, command_line[0], os.environ, db)
+    for remark in applied.remarks:
+        print(f"commtune: {remark}", file=sys.stderr)
+    process.replace_process(command_line, applied.environment)

@@ -1,4 +1,4 @@
-"""``commtune submit``."""
+"""``commtune submit`` and ``cancel``: campaigns that Slurm runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from commtune import wiring
+from commtune.app import submission
 from commtune.app.progress import LineReporter
-from commtune.app.submission import prepare_on_slurm, submit_campaign, try_script
 from commtune.campaign.file import load_campaign
-from commtune.commands.flags import database_flag
-from commtune.commands.options import DbOption, called_as
+from commtune.commands.options import DbOption, called_as, database_flag
 from commtune.errors import UserError
 
 
@@ -33,7 +32,7 @@ def submit_command(
     """Submit a Slurm job that runs the campaign; further jobs follow until it is done."""
     program = called_as()
     # A script on standard output is to be redirected: remarks go beside it.
-    on = prepare_on_slurm(load_campaign(campaign), db, LineReporter(_say))
+    on = submission.prepare_on_slurm(load_campaign(campaign), db, LineReporter(_say))
     if block and not dry_run:
         raise UserError(
             "--block shows a script; it submits nothing",
@@ -44,9 +43,9 @@ def submit_command(
         if dry_run:
             print(script, end="")
         if test_only:
-            print(try_script(on, script))
+            print(submission.try_script(on, script))
         return
-    job = submit_campaign(on, db)
+    job = submission.submit_campaign(on, db)
     status = f"{program} status{database_flag(db)}"
     cancel = f"{program} cancel {job.campaign}{database_flag(db)}"
     print(f"{job.campaign}: submitted job {job.number}; further jobs follow until it is done")
@@ -57,3 +56,16 @@ def submit_command(
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr)
+
+
+def cancel_command(
+    campaign: Annotated[str, typer.Argument(help="name of a campaign")], db: DbOption = None
+) -> None:
+    """End a campaign's Slurm jobs; what they measured is kept."""
+    program, ended = called_as(), submission.cancel_campaign(campaign, db)
+    if not ended.numbers:
+        print(f"{campaign}: it has no jobs in Slurm")
+        return
+    many = "s" if len(ended.numbers) > 1 else ""
+    print(f"{campaign}: job{many} {', '.join(ended.numbers)} ended; what was measured is kept")
+    print(f"  '{program} tune' or '{program} submit' with its file continues it")
