@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def build_system(document: Document) -> System:
     """
     require_kind(document, "system")
     system = validate_document(document, System)
-    _check_sources(document, system)
+    check_sources(document, system.sources)
     _check_gpus(document, system)
     _check_scheduler(document, system)
     _check_spaces(document, system)
@@ -60,32 +60,33 @@ def build_system(document: Document) -> System:
 
 
 def _check_spaces(document: Document, system: System) -> None:
-    named = [
-        (space, ("libraries", i, "spaces", j))
-        for i, library in enumerate(system.libraries)
-        for j, space in enumerate(library.spaces)
-    ]
-    known = list_presets() if named else []
-    for space, where in named:
-        if space not in known:
-            raise document.error(
-                f"no shipped space is called {quote_value(space)}",
-                where,
-                hint=suggest(space, known),
-            )
+    for i, library in enumerate(system.libraries):
+        for j, space in enumerate(library.spaces):
+            if space not in list_presets():
+                raise document.error(
+                    f"no shipped space is called {quote_value(space)}",
+                    ("libraries", i, "spaces", j),
+                    hint=suggest(space, list_presets()),
+                )
 
 
-def _check_sources(document: Document, system: System) -> None:
+def check_sources(document: Document, sources: Mapping[str, str]) -> None:
+    """Holds every key ``source`` of a document against its list of sources.
+
+    Raises:
+        DocumentError: of the document's class: a source that isn't listed, or isn't used.
+    """
     used = set()
     for where, name in _named_sources(document.data, ()):
         used.add(name)
-        if name not in system.sources:
+        if name not in sources:
+            place = ".".join(map(str, where[:-1]))
             raise document.error(
-                f"no source is called {quote_value(name)}",
+                f"{place}: no source is called {quote_value(name)}",
                 where,
-                hint=suggest(name, system.sources),
+                hint=suggest(name, sources),
             )
-    for name in system.sources:
+    for name in sources:
         if name not in used:
             raise document.error(
                 f"source {quote_value(name)} is not used", ("sources", name), hint="leave it out"
@@ -93,16 +94,13 @@ def _check_sources(document: Document, system: System) -> None:
 
 
 def _named_sources(data: Any, where: _Where) -> Iterator[tuple[_Where, str]]:
-    if isinstance(data, dict):
-        for key, value in data.items():
-            if key == "source":
-                names = value if isinstance(value, list) else [value]
-                yield from (((*where, key), str(name)) for name in names)
-            else:
-                yield from _named_sources(value, (*where, key))
-    elif isinstance(data, list):
-        for i, value in enumerate(data):
-            yield from _named_sources(value, (*where, i))
+    if isinstance(data, dict) and "source" in data:
+        names = data["source"]
+        for name in names if isinstance(names, list) else [names]:
+            yield (*where, "source"), str(name)
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+        if isinstance(value, dict | list):
+            yield from _named_sources(value, (*where, key))
 
 
 def _check_gpus(document: Document, system: System) -> None:

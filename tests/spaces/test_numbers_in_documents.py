@@ -21,8 +21,8 @@ from commtune.errors import CampaignError, DocumentError, SpaceError
 from commtune.spaces.catalogue.schema import Catalogue
 from commtune.spaces.loading import build_space
 from commtune.spaces.schema import SpaceDocument
-from commtune.systems.findings.schema import FindingFile
-from commtune.systems.reference_settings.schema import BaselineFile
+from commtune.systems.findings import FindingFile
+from commtune.systems.reference_settings import BaselineFile
 from commtune.systems.schema import System
 
 _FILES = (CampaignFile, SpaceDocument, System, Catalogue, BaselineFile, FindingFile)

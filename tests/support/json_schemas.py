@@ -16,8 +16,8 @@ from pydantic import BaseModel
 import commtune
 from commtune.spaces.catalogue.schema import Catalogue
 from commtune.spaces.schema import SpaceDocument
-from commtune.systems.findings.schema import FindingFile
-from commtune.systems.reference_settings.schema import BaselineFile
+from commtune.systems.findings import FindingFile
+from commtune.systems.reference_settings import BaselineFile
 from commtune.systems.schema import System
 
 _MODELS: dict[str, type[BaseModel]] = {

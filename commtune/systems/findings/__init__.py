@@ -1,25 +1,151 @@
-"""Findings: what papers say that they measured, for campaigns to see again or not."""
+"""Findings: what papers say that they measured on machines.
 
-from commtune.systems.findings.loading import (
-    NamedFinding,
-    all_findings,
-    build_findings,
-    list_papers,
-    read_findings,
-)
-from commtune.systems.findings.schema import Expected, Finding, FindingFile
+A finding is the effect of a setting, which a campaign may see again, or an observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.quantities import QuantityError
+from commtune.documents.shipped import list_shipped, load_shipped
+from commtune.documents.validation import validate_document
+from commtune.documents.yaml_document import Document, load_document
+from commtune.model import Operation
+from commtune.spaces.schema import IN_DIGITS, Text, Truth, VersionOne
+from commtune.systems.loading import check_sources
+from commtune.systems.schema import Count, Model, Name, Size, Variable
 
 #: Key of a campaign's settings that holds the name of its system's description.
 DESCRIBED = "described"
+_FOLDER = "systems/findings"
 
-__all__ = [
-    "DESCRIBED",
-    "Expected",
-    "Finding",
-    "FindingFile",
-    "NamedFinding",
-    "all_findings",
-    "build_findings",
-    "list_papers",
-    "read_findings",
+
+def _operation(word: object) -> object:
+    if word not in list(Operation):
+        raise QuantityError(
+            f"{quote_value(word)} is no operation", hint=suggest(str(word), Operation)
+        )
+    return word
+
+
+_OperationWord = Annotated[
+    str, BeforeValidator(_operation), WithJsonSchema({"enum": [str(word) for word in Operation]})
 ]
+
+
+class Expected(Model):
+    """What a setting did, against the default."""
+
+    of: Literal["bandwidth", "latency", "time"]
+    """What got better; a gain is a ratio of times in any case."""
+    factor: Annotated[float, Field(gt=0), IN_DIGITS]
+    """So many times as fast; below 1, slower."""
+    up_to: Truth = False
+    """Whether that is the most that was seen, and not what is to be expected everywhere."""
+
+
+class Finding(Model):
+    """What a paper says that it measured."""
+
+    says: str
+    """What was found, in words."""
+    systems: list[Name]
+    """Where, as descriptions call them; empty where it is of no one in particular."""
+    libraries: list[Name]
+    """With which libraries, as search spaces call them; empty for none in particular."""
+    operations: list[_OperationWord] = Field(default_factory=list)
+    """In which operations; empty where none is named."""
+    least_bytes: Size | None = None
+    """From this size on; without it, no least size is named."""
+    most_bytes: Size | None = None
+    """Up to this size; without it, no greatest size is named."""
+    least_nodes: Count | None = None
+    """From so many nodes on."""
+    most_nodes: Count | None = None
+    """Up to so many nodes."""
+    setting: dict[Variable, Text] = Field(default_factory=dict)
+    """The variables that were set; empty for an observation."""
+    also: list[dict[Variable, Text]] = Field(default_factory=list)
+    """The same setting, written otherwise."""
+    expected: Expected | None = None
+    """What the setting did; only beside a setting."""
+    source: Name
+    """Name of an entry in `sources`."""
+    section: Text
+    """Where in it."""
+    note: str = ""
+    """What else to know."""
+
+
+class FindingFile(Model):
+    """The findings of one paper."""
+
+    findings: VersionOne
+    """Version of this format."""
+    sources: Annotated[dict[Name, str], Field(min_length=1)]
+    """The paper: a name, and what and where it is."""
+    found: Annotated[dict[Name, Finding], Field(min_length=1)]
+    """The findings by name."""
+
+
+@dataclass(frozen=True)
+class NamedFinding:
+    """A finding, by its name, with its source in words."""
+
+    name: str
+    source: str
+    finding: Finding
+
+
+def list_papers() -> list[str]:
+    """The names of the shipped files, sorted."""
+    return list(list_shipped(_FOLDER))
+
+
+@cache
+def all_findings() -> tuple[NamedFinding, ...]:
+    """All shipped findings, in order of files and of what stands in them."""
+    papers = (load_shipped(_FOLDER, paper) for paper in list_papers())
+    return tuple(finding for paper in papers for finding in _findings(paper))
+
+
+def read_findings(file: Path) -> tuple[NamedFinding, ...]:
+    """The findings of a file.
+
+    Raises:
+        DocumentError: it can't be read or is wrong, with file, line and hint.
+    """
+    return tuple(_findings(load_document(file)))
+
+
+def _findings(document: Document) -> Iterator[NamedFinding]:
+    file = validate_document(document, FindingFile)
+    check_sources(document, file.sources)
+    for name, finding in file.found.items():
+        _check_finding(name, finding, document)
+        yield NamedFinding(name, file.sources[finding.source], finding)
+
+
+def _check_finding(name: str, finding: Finding, document: Document) -> None:
+    if bool(finding.setting) != (finding.expected is not None):
+        raise document.error(
+            f"{name} has `setting` or `expected` without the other",
+            ("found", name, "setting" if finding.setting else "expected"),
+            hint="an effect is of a setting; what has neither is an observation",
+        )
+    for what in ("bytes", "nodes"):
+        least, most = getattr(finding, f"least_{what}"), getattr(finding, f"most_{what}")
+        if least is not None and most is not None and least > most:
+            raise document.error(
+                f"{name}: least_{what} is above most_{what}",
+                ("found", name, f"least_{what}"),
+                hint="turn them round",
+            )

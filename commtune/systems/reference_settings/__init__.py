@@ -1,35 +1,210 @@
-"""Reference settings: named sets of variables that sites, vendors and studies set or recommend."""
+"""Reference settings: named sets of variables that sites, vendors and studies set or recommend.
 
-from commtune.systems.reference_settings.loading import (
-    ReferenceSettings,
-    all_reference_settings,
-    build_reference_settings,
-    find_reference_settings,
-    list_sites,
-    read_reference_settings,
-)
-from commtune.systems.reference_settings.schema import (
-    REFERENCE,
-    Baseline,
-    BaselineFile,
-    Origin,
-    Seen,
-    is_reference,
-    strip_prefix,
-)
+Worth trying before a search proposes its own, and worth measuring again after an update.
+"""
 
-__all__ = [
-    "REFERENCE",
-    "Baseline",
-    "BaselineFile",
-    "Origin",
-    "ReferenceSettings",
-    "Seen",
-    "all_reference_settings",
-    "build_reference_settings",
-    "find_reference_settings",
-    "is_reference",
-    "list_sites",
-    "read_reference_settings",
-    "strip_prefix",
-]
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.shipped import list_shipped, load_shipped
+from commtune.documents.validation import validate_document
+from commtune.documents.yaml_document import Document, load_document
+from commtune.errors import UnknownName
+from commtune.spaces.schema import Text, Truth, VersionOne
+from commtune.systems.loading import check_sources
+from commtune.systems.schema import Model, Name, Variable
+
+_FOLDER = "systems/reference_settings"
+#: How a command line names a set in the place of a configuration.
+REFERENCE, _FORMERLY = "reference:", "baseline:"
+
+
+def is_reference(word: str) -> bool:
+    """Whether somebody means a named set: ``reference:NAME``, or ``baseline:NAME`` as before."""
+    return word.startswith((REFERENCE, _FORMERLY))
+
+
+def strip_prefix(word: str) -> str:
+    """The name of a set without what may stand before it."""
+    return word.removeprefix(REFERENCE).removeprefix(_FORMERLY)
+
+
+class Baseline(Model):
+    """A named set of environment variables, and where it is from."""
+
+    summary: str
+    """One sentence on what it is."""
+    systems: list[Name]
+    """Systems that it is for, as descriptions call them; empty for no one in particular."""
+    machine: str = ""
+    """The machine or instance, where no description says what it is."""
+    libraries: Annotated[list[Name], Field(min_length=1)]
+    """Libraries that it is for, as search spaces call them."""
+    stack: str
+    """The libraries with version and network, as far as the source says."""
+    purpose: str = ""
+    """What it is meant for: programs, operations, an error."""
+    kind: Literal["documented", "injected", "workaround", "study", "measured", "user", "example"]
+    """Who sets it: the site's documentation, the plugin itself (injected), a remedy for an error
+    (workaround), a study, somebody who measured it, a user, an example."""
+    evidence: Literal["repository", "excerpt", "notes"]
+    """How it was read: every value in the repository, in an excerpt, or in notes only, which
+    should be read again before they are quoted."""
+    source: Name
+    """Name of an entry in `sources`."""
+    dated: Text = ""
+    """When the source said so, as exactly as is known."""
+    assembled: Truth = False
+    """Whether the values stand in several places of the source, and nowhere together."""
+    on_top_of: Name | None = None
+    """The set of the same file that it is set beside."""
+    unfit: str = ""
+    """Why it is not to be tried as it stands; empty where it is fit to try."""
+    launcher: str = ""
+    """What the ranks have to be started with."""
+    note: str = ""
+    """What else to know."""
+    environment: Annotated[dict[Variable, Text], Field(min_length=1)]
+    """The variables with their values."""
+    fill_in: dict[Variable, str] = Field(default_factory=dict)
+    """Variables whose value only the user knows, and what it is."""
+
+    @property
+    def fit(self) -> bool:
+        """Whether it may be tried as it stands."""
+        return not self.unfit
+
+
+class BaselineFile(Model):
+    """The sets of one site or vendor."""
+
+    baselines: VersionOne
+    """Version of this format."""
+    site: str
+    """Who the sets are from."""
+    sources: Annotated[dict[Name, str], Field(min_length=1)]
+    """Where sets are from: a name, and what and where it is, with its version."""
+    elsewhere: dict[Variable, str] = Field(default_factory=dict)
+    """Variables that are in no catalogue, and what reads them."""
+    sets: Annotated[dict[Name, Baseline], Field(min_length=1)]
+    """The sets by name."""
+
+
+@dataclass(frozen=True)
+class ReferenceSettings:
+    """A set, by its name.
+
+    Attributes:
+        source: what and where its source is, in words.
+        settings: all that it sets: what it is set on top of, and its own.
+        elsewhere: variables of it that no catalogue describes, and what reads them.
+    """
+
+    name: str
+    site: str
+    source: str
+    baseline: Baseline
+    settings: Mapping[str, str]
+    elsewhere: Mapping[str, str]
+
+    def is_for(self, system: str, library: str) -> bool:
+        """Whether it may be tried as it stands on a system, with a library."""
+        found = self.baseline
+        return found.fit and system in found.systems and library in found.libraries
+
+
+def list_sites() -> list[str]:
+    """The names of the shipped files, sorted."""
+    return list(list_shipped(_FOLDER))
+
+
+@cache
+def all_reference_settings() -> Mapping[str, ReferenceSettings]:
+    """All shipped sets by name, in order of files and of what stands in them."""
+    found: dict[str, ReferenceSettings] = {}
+    for site in list_sites():
+        found |= _sets(load_shipped(_FOLDER, site))
+    return found
+
+
+def find_reference_settings(name: str) -> ReferenceSettings:
+    """A shipped set, by its name, with or without ``reference:`` before it.
+
+    Raises:
+        UnknownName: none is called so.
+    """
+    word = strip_prefix(name)
+    if word not in all_reference_settings():
+        raise UnknownName(
+            f"no reference settings are called {quote_value(word)}",
+            hint=suggest(word, all_reference_settings())
+            + "; all: commtune systems reference-settings",
+        )
+    return all_reference_settings()[word]
+
+
+def read_reference_settings(file: Path) -> Mapping[str, ReferenceSettings]:
+    """The sets of a file, by name.
+
+    Raises:
+        DocumentError: it can't be read or is wrong, with file, line and hint.
+    """
+    return _sets(load_document(file))
+
+
+def _sets(document: Document) -> dict[str, ReferenceSettings]:
+    file = validate_document(document, BaselineFile)
+    check_sources(document, file.sources)
+    _check_variables(file, document)
+    found: dict[str, ReferenceSettings] = {}
+    for name, entry in file.sets.items():
+        _check_below(name, entry, file, document)
+        below = file.sets[entry.on_top_of].environment if entry.on_top_of else {}
+        settings = {**below, **entry.environment}
+        elsewhere = {v: file.elsewhere[v] for v in settings if v in file.elsewhere}
+        source = file.sources[entry.source]
+        found[name] = ReferenceSettings(name, file.site, source, entry, settings, elsewhere)
+    return found
+
+
+def _check_below(name: str, entry: Baseline, file: BaselineFile, document: Document) -> None:
+    if not entry.on_top_of:
+        return
+    where = ("sets", name, "on_top_of")
+    others = [other for other in file.sets if other != name]
+    if entry.on_top_of not in others:
+        raise document.error(
+            f"{name}: no other set here is called {quote_value(entry.on_top_of)}",
+            where,
+            hint=suggest(entry.on_top_of, others),
+        )
+    if further := file.sets[entry.on_top_of].on_top_of:
+        raise document.error(
+            f"{name}: {entry.on_top_of} is set on top of another itself",
+            where,
+            hint=f"name {further}, and repeat what {entry.on_top_of} sets",
+        )
+
+
+def _check_variables(file: BaselineFile, document: Document) -> None:
+    used: set[str] = set()
+    for name, entry in file.sets.items():
+        used.update(entry.environment, entry.fill_in)
+        for variable in entry.fill_in.keys() & entry.environment.keys():
+            raise document.error(
+                f"{name}: {variable} has a value, so there is nothing to fill in",
+                ("sets", name, "fill_in", variable),
+                hint="keep it in one of the two",
+            )
+    for variable in file.elsewhere.keys() - used:
+        raise document.error(
+            f"no set has {variable}", ("elsewhere", variable), hint="leave it out"
+        )
