@@ -16,10 +16,12 @@ from commtune import formatting
 from commtune.commands.reference import system_nominal
 from commtune.commands.reference.systems import pair_lines
 from commtune.spaces.catalogue.loading import list_libraries
-from commtune.systems import System, fabric_of, format_bandwidth, list_systems, load_system
 from commtune.systems.findings import NamedFinding, all_findings
+from commtune.systems.loading import list_systems, load_system
+from commtune.systems.nominal.fabric import fabric_of
 from commtune.systems.reference_settings import ReferenceSettings, all_reference_settings
-from commtune.systems.schema import Partition, Qos, Slurm, Sourced
+from commtune.systems.schema import Partition, Qos, Slurm, Sourced, System
+from commtune.systems.units import format_bandwidth
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

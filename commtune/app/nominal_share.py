@@ -12,16 +12,15 @@ from commtune.db.queries.description import CampaignDescription, benchmark_heade
 from commtune.db.queries.query_results import BestRow
 from commtune.db.storage.records import CampaignSummary
 from commtune.model import Operation, RunResult, Verdict, Workload
-from commtune.systems import (
+from commtune.systems.nominal.collectives import Nominal, bus_bandwidth
+from commtune.systems.nominal.operations import (
     FABRIC,
-    Nominal,
-    bus_bandwidth,
     nominal_bandwidth,
-    short_bandwidth,
     stored_fabric,
     stored_nominal,
     stored_question,
 )
+from commtune.systems.units import short_bandwidth
 
 #: Settings of a campaign that are a part of its workload.
 _OF_THE_WORKLOAD = ("emulated_nodes", "shape", "window", "flows")

@@ -22,7 +22,7 @@ from commtune.errors import CampaignError, InvalidKey
 from commtune.model import Aggressor, Operation
 from commtune.slurm_templates import JobRequest
 from commtune.spaces.space import Space
-from commtune.systems import System
+from commtune.systems.schema import System
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from commtune.spaces.building import as_value
 from commtune.spaces.growing import GrownSpace, LeftOut, grow_space
 from commtune.spaces.parameter import Parameter, Value
 from commtune.spaces.space import Space, condition_text
-from commtune.systems import System
 from commtune.systems.reference_settings import (
     REFERENCE,
     ReferenceSettings,
@@ -27,6 +26,7 @@ from commtune.systems.reference_settings import (
     find_reference_settings,
     strip_prefix,
 )
+from commtune.systems.schema import System
 
 #: Takes the sets that are for the campaign's system and library.
 _AUTO = "auto"

@@ -28,7 +28,8 @@ from commtune.slurm_templates.job_request import InvalidRequest, Launcher, Mpi
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.spaces.schema import Text, Truth, Whole
 from commtune.spaces.space import Space
-from commtune.systems import System, load_system
+from commtune.systems.loading import load_system
+from commtune.systems.schema import System
 
 #: Fields of a request that are called otherwise in the file.
 _RENAMED = {"time": "time_s", "poll": "poll_s"}

@@ -27,8 +27,8 @@ from commtune.spaces.customizing import customize_space
 from commtune.spaces.growing import GrownSpace
 from commtune.spaces.loading import load_space
 from commtune.spaces.space import Space
-from commtune.systems import System
 from commtune.systems.reference_settings import ReferenceSettings
+from commtune.systems.schema import System
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from commtune.model import Outcome
 from commtune.report.points import SizePoint
 from commtune.report.record import CampaignRecord
-from commtune.systems import Nominal, format_bandwidth, stored_fabric, stored_nominal
+from commtune.systems.nominal.collectives import Nominal
+from commtune.systems.nominal.operations import stored_fabric, stored_nominal
+from commtune.systems.units import format_bandwidth
 
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 _SAID = "nominal_bandwidth"

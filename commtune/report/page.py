@@ -32,8 +32,8 @@ from commtune.report.replicated_findings import (
 from commtune.report.run_costs import RunPart, run_parts
 from commtune.report.scheduled import Scheduled, scheduler_share
 from commtune.report.steps import OperationStep, operation_steps
-from commtune.systems import Nominal
 from commtune.systems.findings import DESCRIBED
+from commtune.systems.nominal.collectives import Nominal
 from commtune.tuner.search.scores import split_ranges
 from commtune.tuner.statistics.evidence import Cell, default_times, log_gains
 from commtune.tuner.statistics.importance import Importance, variable_importance

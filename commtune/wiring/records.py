@@ -25,8 +25,9 @@ from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload, conte
 from commtune.replay.recording import Grid
 from commtune.slurm_templates import JobRequest
 from commtune.spaces.space import Space
-from commtune.systems import FABRIC, fabric_of
 from commtune.systems.findings import DESCRIBED
+from commtune.systems.nominal.fabric import fabric_of
+from commtune.systems.nominal.operations import FABRIC
 from commtune.wiring.gpus import stack_of, stack_words
 from commtune.wiring.handover import CUT_TO, guards_here
 from commtune.wiring.on_slurm import OnSlurm
@@ -243,7 +244,7 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         **_nonzero(emulated_nodes=plan.workload.emulated_nodes),
         **_of_shape(plan.workload),
         **({"slurm": _of_slurm(spec, spec.slurm)} if spec.slurm else {}),
-        **({FABRIC: fabric_of(spec.system).plain()} if spec.system else {}),
+        **({FABRIC: asdict(fabric_of(spec.system))} if spec.system else {}),
         **({DESCRIBED: spec.system.name} if spec.system else {}),
     }
 

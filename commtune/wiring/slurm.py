@@ -26,8 +26,8 @@ from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, UserError
 from commtune.kernels.programs import watching_program
 from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
-from commtune.systems import list_systems, load_system
 from commtune.systems.detection.recognition import recognize_system, surest_matches
+from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.ports import JobBook
 from commtune.wiring.on_slurm import OnSlurm, on_slurm
 from commtune.wiring.programs import program_for

@@ -18,7 +18,7 @@ from commtune.spaces.customizing import customize_space
 from commtune.spaces.growing import GrownSpace, grow_space
 from commtune.spaces.loading import load_space
 from commtune.spaces.space import Space
-from commtune.systems import list_systems, load_system
+from commtune.systems.loading import list_systems, load_system
 from commtune.systems.reference_settings import all_reference_settings
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference-settings.md"

@@ -10,7 +10,7 @@ from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.errors import DocumentError
 from commtune.model import Aggressor, AggressorPattern
 from commtune.slurm_templates import JobRequest, ShellCode
-from commtune.systems import load_system
+from commtune.systems.loading import load_system
 
 HEAD = "campaign: 1\nname: night\nspace: mpich-host\n"  # three lines
 

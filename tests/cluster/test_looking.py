@@ -12,8 +12,8 @@ import pytest
 
 from commtune.cluster.machine.inventory import collect_clues, inspect_machine
 from commtune.documents.yaml_document import parse_document
-from commtune.systems import build_system
 from commtune.systems.drafting.description import draft_description
+from commtune.systems.loading import build_system
 
 QUERY = "NVIDIA H200, 143771, 00000000:00:06.0\nNVIDIA H200, 143771, 00000000:00:07.0\n"
 TOPOLOGY = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-31\nGPU1\tNV18\t X \t0-31\n"

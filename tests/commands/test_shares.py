@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,14 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.formatting import format_percent
 from commtune.model import Backend, Operation, Outcome, RunResult, Verdict, Workload
-from commtune.systems import FABRIC, NominalQuestion, bus_bandwidth, fabric_of, load_system
+from commtune.systems.loading import load_system
+from commtune.systems.nominal.collectives import bus_bandwidth
+from commtune.systems.nominal.fabric import fabric_of
+from commtune.systems.nominal.operations import FABRIC
+from commtune.systems.nominal.traffic import NominalQuestion
 
 MIB = 1 << 20
-LEONARDO = {FABRIC: fabric_of(load_system("leonardo")).plain()}
+LEONARDO = {FABRIC: asdict(fabric_of(load_system("leonardo")))}
 
 
 def header(to: str = "switch") -> dict[str, Any]:

@@ -11,7 +11,7 @@ from commtune.commands.reference import spaces as command
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.loading import list_presets, load_space
-from commtune.systems import build_system, load_system
+from commtune.systems.loading import build_system, load_system
 
 SPACE = """\
 space: 1

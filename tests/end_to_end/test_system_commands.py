@@ -10,7 +10,8 @@ import pytest
 from command_line import CommandLine
 from slurm_cluster import Cluster
 
-from commtune.systems import System, list_systems, load_system
+from commtune.systems.loading import list_systems, load_system
+from commtune.systems.schema import System
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ from commtune.db.storage.store import Store
 from commtune.formatting import format_percent
 from commtune.report.page import Page, compose_page, render_page
 from commtune.report.record import read_record
-from commtune.systems import FABRIC, fabric_of, load_system
+from commtune.systems.loading import load_system
+from commtune.systems.nominal.fabric import fabric_of
+from commtune.systems.nominal.operations import FABRIC
 
-LEONARDO = {FABRIC: fabric_of(load_system("leonardo")).plain()}
+LEONARDO = {FABRIC: asdict(fabric_of(load_system("leonardo")))}
 
 
 def page_of(folder: Path, made: Made) -> tuple[Page, str]:

@@ -33,7 +33,8 @@ from commtune.model import (
     Workload,
 )
 from commtune.slurm_templates import JobRequest, Step, job_for, launch_words, render_block
-from commtune.systems import System, load_system
+from commtune.systems.loading import load_system
+from commtune.systems.schema import System
 
 pytestmark = pytest.mark.component("slurm")
 

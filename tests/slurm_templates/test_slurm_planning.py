@@ -11,7 +11,8 @@ import pytest
 from commtune import process
 from commtune.errors import UserError
 from commtune.slurm_templates import Job, JobRequest, Placement, job_for, launch_words
-from commtune.systems import System, load_system
+from commtune.systems.loading import load_system
+from commtune.systems.schema import System
 
 LUMI, LEONARDO = load_system("lumi"), load_system("leonardo")
 WISH = JobRequest(nodes=2, ranks_per_node=8, account="project_1")

@@ -13,7 +13,7 @@ from slurm_scripts import shown, submitted
 from commtune.slurm_templates import Job, JobRequest, Step, job_for, launch_words, render_block
 from commtune.slurm_templates.quoting import _DIRECTIVE
 from commtune.slurm_templates.rendering import render_allocation
-from commtune.systems import load_system
+from commtune.systems.loading import load_system
 
 pytestmark = pytest.mark.component("slurm")
 

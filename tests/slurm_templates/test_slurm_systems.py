@@ -18,7 +18,8 @@ import pytest
 from slurm_cluster import Cluster
 
 from commtune.slurm_templates import Job, JobRequest, Step, job_for, launch_words, render_block
-from commtune.systems import System, list_systems, load_system
+from commtune.systems.loading import list_systems, load_system
+from commtune.systems.schema import System
 
 GOLDEN = Path(__file__).parent / "golden"
 #: By system, the libraries that are measured in its script.

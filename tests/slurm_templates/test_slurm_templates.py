@@ -23,7 +23,7 @@ from commtune.slurm_templates import (
     render_allocation,
     render_block,
 )
-from commtune.systems import load_system
+from commtune.systems.loading import load_system
 
 GOLDEN = Path(__file__).parent / "golden"
 JOB = Job("plain", 2, 4, 90, "job.out")

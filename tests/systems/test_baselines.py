@@ -13,7 +13,7 @@ from json_schemas import check_shipped_schema
 
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue.lookup import look_up
-from commtune.systems import list_systems
+from commtune.systems.loading import list_systems
 from commtune.systems.reference_settings import (
     all_reference_settings,
     find_reference_settings,

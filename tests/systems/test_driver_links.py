@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from commtune.systems import NominalQuestion, fabric_of_ranks, nominal_bandwidth
-from commtune.systems.nominal.driver_links import normalise_address
+from commtune.systems.nominal.fabric import fabric_of_ranks, normalise_address
+from commtune.systems.nominal.operations import nominal_bandwidth
+from commtune.systems.nominal.traffic import NominalQuestion
 
 GBYTE = 1e9
 

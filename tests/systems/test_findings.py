@@ -14,8 +14,8 @@ from json_schemas import check_shipped_schema
 from commtune.commands.reference import findings as command
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue.lookup import look_up
-from commtune.systems import list_systems, load_system
 from commtune.systems.findings import all_findings, list_papers, read_findings
+from commtune.systems.loading import list_systems, load_system
 
 FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "findings"
 

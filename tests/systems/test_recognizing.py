@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from seen_machines import A100_NODE, GIB, LOGIN_NODE, hdr_ports
 
-from commtune.systems import System, load_system
 from commtune.systems.detection.comparison import FactVerdict, compare_machine
 from commtune.systems.detection.recognition import (
     adapter_name,
@@ -19,7 +18,8 @@ from commtune.systems.detection.recognition import (
     surest_matches,
 )
 from commtune.systems.detection.seen import Clues, SeenGpus, SeenMachine, SeenPort
-from commtune.systems.schema import OtherScheduler, Recognized
+from commtune.systems.loading import load_system
+from commtune.systems.schema import OtherScheduler, Recognized, System
 
 LEONARDO = load_system("leonardo")
 LINKS = "links of the GPUs"

@@ -8,9 +8,10 @@ from itertools import combinations, pairwise, permutations
 
 import pytest
 
-from commtune.systems import Fabric, Link, NominalQuestion, pair_bandwidths
+from commtune.systems.nominal.fabric import Fabric, Link
+from commtune.systems.nominal.operations import pair_bandwidths
 from commtune.systems.nominal.routes import disjoint_rings, shortest_paths, widest_path
-from commtune.systems.nominal.traffic import traffic_of
+from commtune.systems.nominal.traffic import NominalQuestion, traffic_of
 
 
 def fabric(gpus: int, *links: tuple[int, int, int]) -> Fabric:

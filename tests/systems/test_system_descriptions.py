@@ -13,20 +13,23 @@ import yaml
 from json_schemas import check_shipped_schema
 
 from commtune.spaces.loading import list_presets, load_space
-from commtune.systems import (
-    System,
-    direct_bandwidth,
-    fabric_of,
-    group_bandwidth,
-    injection_bandwidth,
-    list_systems,
-    load_system,
-    node_bandwidth,
-    path_bandwidth,
-)
+from commtune.systems.loading import list_systems, load_system
+from commtune.systems.nominal.fabric import fabric_of
+from commtune.systems.nominal.operations import group_bandwidth, pair_bandwidths
+from commtune.systems.schema import System
 
 PACKAGE = resources.files("commtune.systems")
 GBIT = 10**9 // 8
+
+
+def _path_bandwidth(system: System, a: int, b: int) -> float:
+    return pair_bandwidths(fabric_of(system)).get((a, b), 0)
+
+
+def _node_bandwidth(system: System) -> float:
+    ports = fabric_of(system).ports
+    assert ports is not None
+    return ports.together
 
 
 #: By system: GB/s from GPU 0 to GPU 1, out of GPU 0 to other GPUs, and out of a node. Sites and
@@ -122,19 +125,20 @@ def test_lumi_modules_have_the_links_that_the_guide_counts() -> None:
 
 def test_bandwidths_of_lumi() -> None:
     lumi = load_system("lumi")
-    paths = [path_bandwidth(lumi, 0, gpu) // GBIT for gpu in range(1, 8)]
+    paths = [_path_bandwidth(lumi, 0, gpu) // GBIT for gpu in range(1, 8)]
     assert paths == [1600, 400, 400, 400, 400, 800, 800]
-    assert direct_bandwidth(lumi, 0, 1) == 200 * 10**9  # bytes/s; the guide: 400 GB/s both ways
-    assert direct_bandwidth(lumi, 0, 3) == 0
-    assert [injection_bandwidth(lumi, gpu) // GBIT for gpu in (0, 1)] == [2800, 2400]
-    assert node_bandwidth(lumi) == 800 * GBIT
+    direct = fabric_of(lumi).capacity
+    assert direct[0, 1] == 200 * 10**9  # bytes/s; the guide: 400 GB/s both ways
+    assert (0, 3) not in direct
+    assert [fabric_of(lumi).injection(gpu) // GBIT for gpu in (0, 1)] == [2800, 2400]
+    assert _node_bandwidth(lumi) == 800 * GBIT
 
 
 def test_bandwidths_of_leonardo() -> None:
     leonardo = load_system("leonardo")
-    assert {path_bandwidth(leonardo, 0, gpu) // GBIT for gpu in (1, 2, 3)} == {800}
-    assert injection_bandwidth(leonardo, 2) == 2400 * GBIT
-    assert node_bandwidth(leonardo) == 400 * GBIT
+    assert {_path_bandwidth(leonardo, 0, gpu) // GBIT for gpu in (1, 2, 3)} == {800}
+    assert fabric_of(leonardo).injection(2) == 2400 * GBIT
+    assert _node_bandwidth(leonardo) == 400 * GBIT
 
 
 @pytest.mark.parametrize("name", REACHED)
@@ -142,28 +146,28 @@ def test_bandwidths_that_the_sources_state(name: str) -> None:
     system = load_system(name)
     assert system.gpus
     pair, gpu, node = (gbytes * 10**9 for gbytes in REACHED[name])
-    assert path_bandwidth(system, 0, 1) == pair
-    assert injection_bandwidth(system, 0) == gpu
-    assert node_bandwidth(system) == node
+    assert _path_bandwidth(system, 0, 1) == pair
+    assert fabric_of(system).injection(0) == gpu
+    assert _node_bandwidth(system) == node
     pairs = combinations(range(system.gpus.count), 2)
-    assert all(path_bandwidth(system, a, b) > 0 for a, b in pairs)
+    assert all(_path_bandwidth(system, a, b) > 0 for a, b in pairs)
 
 
 @pytest.mark.parametrize("name", NOT_ALL_JOINED)
 def test_gpus_without_a_path_have_no_bandwidth(name: str) -> None:
     system = load_system(name)
     pair, gpu, node, (a, b) = NOT_ALL_JOINED[name]
-    assert path_bandwidth(system, 0, 1) == pair * 10**9
-    assert injection_bandwidth(system, 0) == gpu * 10**9
-    assert node_bandwidth(system) == node * 10**9
-    assert path_bandwidth(system, a, b) == 0
+    assert _path_bandwidth(system, 0, 1) == pair * 10**9
+    assert fabric_of(system).injection(0) == gpu * 10**9
+    assert _node_bandwidth(system) == node * 10**9
+    assert _path_bandwidth(system, a, b) == 0
 
 
 @pytest.mark.parametrize("name", NOT_SAID)
 def test_what_no_source_says_is_left_out(name: str) -> None:
     system = load_system(name)
     assert not system.links
-    assert node_bandwidth(system) == NOT_SAID[name] * 10**9
+    assert _node_bandwidth(system) == NOT_SAID[name] * 10**9
     # The study names a port to two GPUs; which, it doesn't, so neighbours are a guess.
     ports = fabric_of(system).ports
     assert ports and ports.assumed and ports.of_gpu == (0, 0, 1, 1, 2, 2, 3, 3)

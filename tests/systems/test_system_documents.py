@@ -10,14 +10,11 @@ import pytest
 from commtune.commands.reference import systems as command
 from commtune.documents.quantities import QuantityError
 from commtune.errors import DocumentError, UnknownName
-from commtune.systems import (
-    direct_bandwidth,
-    format_bandwidth,
-    injection_bandwidth,
-    load_system,
-    parse_bandwidth,
-    path_bandwidth,
-)
+from commtune.systems.loading import load_system
+from commtune.systems.nominal.fabric import fabric_of
+from commtune.systems.nominal.operations import pair_bandwidths
+from commtune.systems.schema import System
+from commtune.systems.units import format_bandwidth, parse_bandwidth
 
 PLAIN = """\
 system: 1
@@ -45,6 +42,10 @@ launcher: {command: srun, source: me}
 """
 
 
+def _path_bandwidth(system: System, a: int, b: int) -> float:
+    return pair_bandwidths(fabric_of(system)).get((a, b), 0)
+
+
 #: The same where PBS runs jobs.
 BY_PBS = PLAIN[: PLAIN.index("slurm:")] + (
     "scheduler: {kind: pbs, queue: prod, source: me}\n"
@@ -62,8 +63,8 @@ def written(folder: Path, text: str) -> Path:
 def test_a_small_one(tmp_path: Path) -> None:
     system = load_system(written(tmp_path, PLAIN))
     assert system.checked == "2026-11-21"
-    assert path_bandwidth(system, 0, 2) == 25 * 10**9  # the narrower hop, 200 Gb/s
-    assert path_bandwidth(system, 2, 0) == 25 * 10**9
+    assert _path_bandwidth(system, 0, 2) == 25 * 10**9  # the narrower hop, 200 Gb/s
+    assert _path_bandwidth(system, 2, 0) == 25 * 10**9
 
 
 @pytest.mark.parametrize(
@@ -144,8 +145,8 @@ def test_gpus_at_a_switch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     file = written(tmp_path, PLAIN.replace(links, switch))
     system = load_system(file)
     # All that a GPU has goes to any other one, and not so much to each.
-    assert path_bandwidth(system, 0, 2) == injection_bandwidth(system, 0) == 150 * 10**9
-    assert direct_bandwidth(system, 0, 2) == 0
+    assert _path_bandwidth(system, 0, 2) == fabric_of(system).injection(0) == 150 * 10**9
+    assert fabric_of(system).capacity.get((0, 2), 0) == 0
     command.systems_show_command(str(file), json_output=False)
     shown = capsys.readouterr().out
     assert "each to the switch: 3 x 400 Gb/s (50 GB/s) [me]" in shown

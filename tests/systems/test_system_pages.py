@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 
 from commtune.campaign.file import load_campaign
-from commtune.systems import list_systems, load_system
 from commtune.systems.findings import all_findings
+from commtune.systems.loading import list_systems, load_system
 from commtune.systems.reference_settings import all_reference_settings
 
 ROOT = Path(__file__).parents[2]

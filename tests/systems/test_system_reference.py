@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import DocumentError
-from commtune.systems import build_system, schema
+from commtune.systems import schema
+from commtune.systems.loading import build_system
 
 PAGE = (Path(__file__).parents[2] / "docs" / "systems.md").read_text(encoding="utf-8")
 MODELS = [m for m in vars(schema).values() if isinstance(m, type) and issubclass(m, schema.Model)]

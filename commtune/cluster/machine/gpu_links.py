@@ -15,8 +15,7 @@ from typing import Any
 
 from commtune.cluster.machine.description import Gpu, parse_kfd_node
 from commtune.systems.detection.seen import SeenGpus
-from commtune.systems.nominal.driver_links import fabric_of_ranks, normalise_address
-from commtune.systems.nominal.fabric import Fabric
+from commtune.systems.nominal.fabric import Fabric, fabric_of_ranks, normalise_address
 
 #: Runs a program and returns what it prints; empty where it can't or fails.
 Ask = Callable[[Sequence[str]], str]

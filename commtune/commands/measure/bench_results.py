@@ -27,7 +27,7 @@ from commtune.model import (
 from commtune.model.patterns import ACTIVE
 from commtune.model.run_costs import RunCost, cost_of, named_parts
 from commtune.model.workload import STREAM_WINDOW
-from commtune.systems import Nominal
+from commtune.systems.nominal.collectives import Nominal
 
 #: A median so many times the minimum: most samples waited for something that others did not.
 _FAR = 5.0

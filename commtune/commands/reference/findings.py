@@ -12,8 +12,8 @@ from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
 from commtune.formatting import format_count, format_size, wrap_text
-from commtune.systems import list_systems
 from commtune.systems.findings import Finding, NamedFinding, all_findings
+from commtune.systems.loading import list_systems
 
 
 def _lines(found: Sequence[NamedFinding]) -> Iterator[str]:

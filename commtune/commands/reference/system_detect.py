@@ -15,7 +15,6 @@ import typer
 from commtune import formatting as text
 from commtune.cluster.machine.inventory import inspect_machine
 from commtune.commands.options import JsonOption, called_as
-from commtune.systems import System, list_systems, load_system
 from commtune.systems.detection.comparison import FactComparison, FactVerdict, compare_machine
 from commtune.systems.detection.recognition import (
     Match,
@@ -24,6 +23,8 @@ from commtune.systems.detection.recognition import (
     surest_matches,
 )
 from commtune.systems.detection.seen import SeenMachine
+from commtune.systems.loading import list_systems, load_system
+from commtune.systems.schema import System
 
 #: Exit code where the machine is none of the described ones.
 _NOT_RECOGNIZED = 4

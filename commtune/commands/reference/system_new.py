@@ -13,8 +13,8 @@ from commtune.cluster.machine.inventory import inspect_machine
 from commtune.commands.options import called_as
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
-from commtune.systems import build_system, list_systems
 from commtune.systems.drafting.description import check_name, draft_description
+from commtune.systems.loading import build_system, list_systems
 
 
 def _write(file: Path, text: str) -> None:

@@ -7,16 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from commtune.formatting import format_count, format_table, wrap_text
-from commtune.systems import (
-    Fabric,
-    Memory,
-    Nominal,
-    NominalQuestion,
-    format_bandwidth,
-    group_bandwidth,
-    nominal_bandwidth,
-    self_bounds,
-)
+from commtune.systems.nominal.collectives import Nominal
+from commtune.systems.nominal.fabric import Fabric
+from commtune.systems.nominal.operations import group_bandwidth, nominal_bandwidth, self_bounds
+from commtune.systems.nominal.traffic import Memory, NominalQuestion
+from commtune.systems.units import format_bandwidth
 
 #: With one rank a GPU; the last is far enough for what bandwidths tend to.
 _NODES = (1, 2, 256)

@@ -12,7 +12,7 @@ from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
 from commtune.formatting import format_table, wrap_text
-from commtune.systems import list_systems
+from commtune.systems.loading import list_systems
 from commtune.systems.reference_settings import (
     REFERENCE,
     ReferenceSettings,

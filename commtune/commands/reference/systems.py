@@ -17,18 +17,13 @@ from commtune.formatting import (
     format_wall_time,
     wrap_text,
 )
-from commtune.systems import (
-    System,
-    fabric_of,
-    format_bandwidth,
-    list_systems,
-    load_system,
-    node_bandwidth,
-    pair_bandwidths,
-)
 from commtune.systems.findings import all_findings
+from commtune.systems.loading import list_systems, load_system
+from commtune.systems.nominal.fabric import fabric_of
+from commtune.systems.nominal.operations import pair_bandwidths
 from commtune.systems.reference_settings import all_reference_settings
-from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced
+from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced, System
+from commtune.systems.units import format_bandwidth
 
 _PLACEHOLDER = "placeholder"  # what a draft calls the source of what was not found
 
@@ -82,7 +77,7 @@ def _node(system: System) -> Iterator[str]:
         if gpus.host_link:
             near += f"; {format_bandwidth(gpus.host_link)} to the processor"
         yield _fact(f"{gpus.count} x {gpus.model}, {format_size(gpus.memory)} each{near}", gpus)
-    total = format_bandwidth(node_bandwidth(system))
+    total = format_bandwidth(system.nics.count * system.nics.bandwidth)
     port = format_bandwidth(nics.bandwidth)
     shared = f"; {_sharing(system)}" if gpus else ""
     yield _fact(f"{nics.count} x {nics.model}, {port} each, {total} together{shared}", nics)

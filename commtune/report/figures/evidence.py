@@ -21,7 +21,7 @@ from commtune.report.figures.style import (
     size_axis,
 )
 from commtune.report.points import SPEED_ORDER, SizePoint
-from commtune.systems import Nominal
+from commtune.systems.nominal.collectives import Nominal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Bounds of collective operations that are more than messages: allreduce, allgather and so on.
+"""What models answer with, and the bounds of collectives that are more than messages.
 
 All are bus bandwidths, bytes per second, for n ranks on N nodes, g ranks a node.
 """
@@ -6,13 +6,81 @@ All are bus bandwidths, bytes per second, for n ranks on N nodes, g ranks a node
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 
 from commtune.systems.nominal import routes
-from commtune.systems.nominal.bounds import Bound
 from commtune.systems.nominal.fabric import Fabric
 from commtune.systems.nominal.traffic import GROUPED, NominalQuestion
 from commtune.systems.units import format_bandwidth, short_bandwidth
+
+#: Shares from here on are above the nominal, and not only beside it by rounding.
+_ABOVE = 1.005
+
+
+@dataclass(frozen=True)
+class Nominal:
+    """A nominal bandwidth, in bytes per second, or why there is none.
+
+    Attributes:
+        bytes_per_s: bus bandwidth, as the benchmark's records count it; ``None`` where nothing
+            can be said, and `why` says why.
+        model: name of the model.
+        why: from which links, with numbers.
+        limit: what no algorithm and no routing exceed, where that is more.
+        limit_why: from which links that is.
+        origin: where the links are from.
+        sources: names of the description's sources.
+    """
+
+    bytes_per_s: float | None
+    model: str = ""
+    why: str = ""
+    limit: float | None = None
+    limit_why: str = ""
+    assumptions: tuple[str, ...] = ()
+    origin: str = ""
+    sources: tuple[str, ...] = ()
+
+    def share(self, bytes_per_s: float) -> float | None:
+        """The share of it that a measured bus bandwidth reached, 1 for all of it."""
+        return bytes_per_s / self.bytes_per_s if self.bytes_per_s else None
+
+    def reached(self, bytes_per_s: float) -> str:
+        """A measured bus bandwidth in words: ``62 % of nominal 100 Gb/s (...)``."""
+        share = self.share(bytes_per_s)
+        if share is None:
+            return f"no nominal bandwidth: {self.why}"
+        said = f"{share:.0%} of nominal {self}"
+        return f"{said}; above it, so that model does not hold here" if share > _ABOVE else said
+
+    def __str__(self) -> str:
+        if self.bytes_per_s is None:
+            return f"none: {self.why}"
+        return f"{format_bandwidth(self.bytes_per_s)} by {self.model}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bus bandwidth by one model, before it is said of which machine."""
+
+    bytes_per_s: float
+    model: str
+    why: str
+    limit: float | None = None
+    limit_why: str = ""
+    assumptions: tuple[str, ...] = ()
+
+    def with_limit(self, limit: float, why: str) -> Bound:
+        """The same below a limit, which is kept where it is more."""
+        if limit <= self.bytes_per_s * (1 + 1e-9):
+            return self
+        return replace(self, limit=limit, limit_why=why)
+
+    def as_nominal(self, fabric: Fabric, assumptions: tuple[str, ...]) -> Nominal:
+        """What is said to people."""
+        said = {**asdict(self), "assumptions": assumptions}
+        return Nominal(**said, origin=fabric.origin, sources=fabric.sources)
+
 
 #: Every rank ends with all, or gives all: bytes are moved by all ranks alike.
 _SPREAD = ("allreduce", "allgather", "reduce-scatter")
@@ -128,16 +196,19 @@ def _limits(
         factor = bus_factor(question.operation, n)
         for part, capacity in routes.node_cuts(fabric):
             if 0 < len(part.intersection(gpus)) < n:
-                yield factor * capacity, f"{_leads(fabric, part, capacity)}, if switches reduced"
+                yield (
+                    factor * capacity,
+                    f"{leading_out(fabric, part, capacity)}, if switches reduced",
+                )
         return
     for part, capacity in routes.node_cuts(fabric):
         held = len(part.intersection(gpus))
         if 0 < held < n:
-            rate = (n - 1) * capacity / held
-            yield rate, _leads(fabric, part, capacity)
+            yield (n - 1) * capacity / held, leading_out(fabric, part, capacity)
 
 
-def _leads(fabric: Fabric, part: frozenset[int], capacity: float) -> str:
+def leading_out(fabric: Fabric, part: frozenset[int], capacity: float) -> str:
+    """The capacity of a part's cut, in words."""
     return f"{format_bandwidth(capacity)} lead out of {fabric.names(part)}"
 
 
@@ -145,12 +216,9 @@ def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
     """As much as the narrowest cut between the root and another rank lets through."""
     root = {gpus[0]}
     others = set(gpus[1:])
-    capacity, part = min(
-        ((capacity, part) for part, capacity in routes.node_cuts(fabric)
-         if root <= part and others - part),
-        key=lambda item: item[0],
-    )  # fmt: skip
-    cut = Bound(capacity, "narrowest cut", _leads(fabric, part, capacity))
+    cuts = [cut for cut in routes.node_cuts(fabric) if root <= cut[0] and others - cut[0]]
+    part, capacity = min(cuts, key=lambda cut: cut[1])
+    cut = Bound(capacity, "narrowest cut", leading_out(fabric, part, capacity))
     usual = _pair(fabric, *gpus) if len(gpus) == 2 else next(_rings(fabric, gpus), None)
     return usual.with_limit(cut.bytes_per_s, cut.why) if usual else cut
 
@@ -182,16 +250,7 @@ def _between(fabric: Fabric, question: NominalQuestion) -> Bound:
 def staged_shares(question: NominalQuestion) -> tuple[float, float] | None:
     """What the busiest rank moves down and up, as shares of what algorithm bandwidth counts."""
     n = question.ranks
-    return {
-        "ping-pong": (1.0, 1.0),
-        "bidirectional": (1.0, 1.0),
-        "stream": (1.0, 1.0),
-        "pairs": (1.0, 1.0),
-        "ring": (1.0, 1.0),
-        "allreduce": (1.0, 1.0),
-        "alltoall": (1.0, 1.0),
-        "broadcast": (1.0, 1.0),
-        "reduce": (1.0, 1.0),
-        "allgather": (1 / n, 1.0),
-        "reduce-scatter": (1.0, 1 / n),
-    }.get(question.operation)
+    alike = ("ping-pong", "bidirectional", "stream", "pairs", "ring", "allreduce", "alltoall")
+    shares = {"allgather": (1 / n, 1.0), "reduce-scatter": (1.0, 1 / n)}
+    shares |= dict.fromkeys((*alike, *_ROOTED), (1.0, 1.0))
+    return shares.get(question.operation)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from commtune.systems.nominal import collectives, routes
-from commtune.systems.nominal.bounds import Bound, Nominal, no_nominal
-from commtune.systems.nominal.fabric import Edge, Fabric, packed_ports
+from commtune.systems.nominal.collectives import Bound, Nominal
+from commtune.systems.nominal.fabric import Edge, Fabric, fabric_of_ranks, packed_ports
 from commtune.systems.nominal.traffic import (
     Memory,
     NominalQuestion,
@@ -31,7 +32,7 @@ def nominal_bandwidth(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """The nominal bus bandwidth of an operation, or why there is none."""
     why = _refusal(fabric, question)
     if why:
-        return no_nominal(why)
+        return Nominal(None, why=why)
     if question.operation == "self":
         return _self(fabric)
     if question.memory is Memory.STAGED:
@@ -60,13 +61,13 @@ def _found(fabric: Fabric, question: NominalQuestion) -> Nominal:
     try:
         traffic = traffic_of(question)
     except OverflowError:
-        return no_nominal("the pattern has too many messages to count through")
+        return Nominal(None, why="the pattern has too many messages to count through")
     if traffic is not None:
         return _of_traffic(fabric, question, traffic)
     if question.operation in collectives.OPERATIONS:
         found = collectives.collective_bounds(_seen(fabric, question), question)
         return _said(fabric, question, found)
-    return no_nominal(f"there is no model of {question.operation}")
+    return Nominal(None, why=f"there is no model of {question.operation}")
 
 
 def _seen(fabric: Fabric, question: NominalQuestion) -> Fabric:
@@ -79,7 +80,7 @@ def _seen(fabric: Fabric, question: NominalQuestion) -> Fabric:
 
 def _said(fabric: Fabric, question: NominalQuestion, found: Bound | None) -> Nominal:
     if found is None:
-        return no_nominal("its GPUs are not joined by links that are described")
+        return Nominal(None, why="its GPUs are not joined by links that are described")
     assumptions = list(found.assumptions)
     if question.nodes > 1 and question.memory is Memory.HOST:
         assumptions.append(_HOST_PORTS)
@@ -96,7 +97,7 @@ def _of_traffic(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> 
         return _said(fabric, question, None)
     slowest = _slowest(seen, question, traffic)
     if slowest is None:
-        return no_nominal("its messages use no link and no port that is described")
+        return Nominal(None, why="its messages use no link and no port that is described")
     return _said(fabric, question, slowest)
 
 
@@ -131,7 +132,7 @@ def _striped(fabric: Fabric, question: NominalQuestion) -> Nominal:
         if bound := _slowest(seen, question, traffic):
             bounds[name] = bound
     if not bounds:
-        return no_nominal("its messages use no link and no port that is described")
+        return Nominal(None, why="its messages use no link and no port that is described")
     rate = 1 / sum(1 / bound.bytes_per_s for bound in bounds.values())
     why = ", then ".join(
         f"{name} at {short_bandwidth(bound.bytes_per_s)} ({bound.why})"
@@ -207,7 +208,7 @@ def _cut_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]
         for part, capacity in routes.node_cuts(fabric):
             leaving = sum(w for a, b, w in demands if a in part and b not in part)
             if leaving:
-                why = f"{format_bandwidth(capacity)} lead out of {fabric.names(part)}"
+                why = collectives.leading_out(fabric, part, capacity)
                 yield capacity / leaving * traffic.counted, why
 
 
@@ -224,9 +225,9 @@ def _node_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]
 def _self(fabric: Fabric) -> Nominal:
     both = self_bounds(fabric)
     if both is None:
-        return no_nominal("the bandwidth of the GPU's memory is not described")
-    copied, _ = both
-    why = f"{format_bandwidth(fabric.memory or 0)} of memory, each byte read and written"
+        return Nominal(None, why="the bandwidth of the GPU's memory is not described")
+    copied, moved = both
+    why = f"{format_bandwidth(moved)} of memory, each byte read and written"
     return Bound(copied, "memory bandwidth", why).as_nominal(fabric, ())
 
 
@@ -238,16 +239,15 @@ def self_bounds(fabric: Fabric) -> tuple[float, float] | None:
 def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """Down to the host, through the network, up to the device, one after the other."""
     if fabric.host_link is None:
-        return no_nominal("the link between a GPU and its processor is not described")
+        return Nominal(None, why="the link between a GPU and its processor is not described")
     shares = collectives.staged_shares(question)
     if shares is None:
-        return no_nominal(f"there is no model of {question.operation} through the host")
+        return Nominal(None, why=f"there is no model of {question.operation} through the host")
     down, up = shares
     factor = collectives.bus_factor(question.operation, question.ranks)
     times = (down + up) / fabric.host_link
-    why = (
-        f"{down:.3g} + {up:.3g} of the bytes over {format_bandwidth(fabric.host_link)} to the host"
-    )
+    link = format_bandwidth(fabric.host_link)
+    why = f"{down:.3g} + {up:.3g} of the bytes over {link} to the host"
     assumptions = ["nothing overlaps", "copies inside the host's memory cost nothing"]
     if question.nodes > 1:
         network = _found(fabric, replace(question, memory=Memory.HOST))
@@ -272,3 +272,71 @@ def pair_bandwidths(fabric: Fabric) -> Mapping[Edge, float]:
     gpus = range(fabric.gpus)
     pairs = {(a, b): routes.widest_path(fabric, a, b) for a in gpus for b in gpus if a != b}
     return {pair: routes.path_width(fabric, path) for pair, path in pairs.items() if path}
+
+
+#: What the plain form of a shape leaves out.
+_DEFAULTS = {"group_size": 1, "active": 1, "direction": "outbound"}
+
+#: Key of a campaign's settings that holds a fabric as plain data.
+FABRIC = "fabric"
+
+
+def stored_fabric(
+    settings: Mapping[str, Any], header: Mapping[str, Any] | None = None
+) -> Fabric | None:
+    """The links and ports of a campaign's system: as described, else as the driver named them.
+
+    What is nominal is worked out again from stored links, never stored itself: so a model that was
+    mended judges old measurements as well.
+    """
+    if described := settings.get(FABRIC):
+        return Fabric.of_plain(described)
+    ranks = (header or {}).get("rank_info")
+    return fabric_of_ranks(ranks) if ranks else None
+
+
+def stored_nominal(
+    workload: Mapping[str, Any], fabric: Fabric | None, header: Mapping[str, Any] | None = None
+) -> Nominal:
+    """The nominal bandwidth of a workload as it is stored, or why there is none.
+
+    Args:
+        workload: operation, ranks, nodes, backend, shape, as plain data; ``flows`` beside them
+            are the messages of a matrix.
+        header: of a run of it.
+    """
+    if fabric is None:
+        return Nominal(None, why="neither a system description nor links that a driver names")
+    if workload.get("emulated_nodes"):
+        return Nominal(None, why="its nodes are emulated on one machine, over sockets")
+    question = stored_question(workload, header)
+    if question.operation == "matrix" and not question.flows:
+        return Nominal(None, why="the messages of its matrix are not stored: there are too many")
+    shape = workload.get("shape") or {}
+    parts = [shape.get(key) for key in ("inside", "between", "assemble")]
+    if "mpi-staged" in parts and question.memory is Memory.DEVICE:
+        return Nominal(None, why="there is no model of messages of which some go through the host")
+    return nominal_bandwidth(fabric, question)
+
+
+def stored_question(
+    workload: Mapping[str, Any], header: Mapping[str, Any] | None = None
+) -> NominalQuestion:
+    """What a nominal bandwidth is asked for, of a workload as it is stored.
+
+    Args:
+        workload: as for ``stored_nominal``.
+        header: of a run of it; knows what the benchmark chose itself.
+    """
+    shape = {**_DEFAULTS, **((header or {}).get("shape") or {}), **(workload.get("shape") or {})}
+    return NominalQuestion(
+        operation=str(workload["operation"]),
+        ranks=int(workload["ranks"]),
+        nodes=int(workload.get("nodes", 1)),
+        memory=Memory.of_backend(str(workload.get("backend", "mpi-host"))),
+        group_size=int(shape["group_size"]),
+        active=int(shape["active"]),
+        direction=str(shape["direction"]),
+        flows=tuple((int(a), int(b), float(amount)) for a, b, amount in workload.get("flows", ())),
+        window=int(workload.get("window") or shape.get("window") or 0),
+    )

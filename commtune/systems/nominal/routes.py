@@ -6,13 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, permutations
-from typing import TYPE_CHECKING
 
-from commtune.systems.nominal.fabric import Edge, Fabric, fabric_of
-
-if TYPE_CHECKING:
-    # The schema loads pydantic, which takes longer than all the rest.
-    from commtune.systems.schema import System
+from commtune.systems.nominal.fabric import Edge, Fabric
 
 #: Vertices of a node; how much goes from one GPU to another.
 _Path = tuple[int, ...]
@@ -47,9 +42,8 @@ def path_width(fabric: Fabric, path: _Path) -> float:
 
 def widest_path(fabric: Fabric, start: int, end: int) -> _Path | None:
     """The widest of the shortest paths; the first of those that are as wide."""
-    return max(
-        shortest_paths(fabric, start, end), key=lambda p: path_width(fabric, p), default=None
-    )
+    paths = shortest_paths(fabric, start, end)
+    return max(paths, key=lambda path: path_width(fabric, path), default=None)
 
 
 def edge_loads(fabric: Fabric, demands: Iterable[Demand]) -> Mapping[Edge, float]:
@@ -73,15 +67,9 @@ def node_cuts(fabric: Fabric) -> Iterator[tuple[frozenset[int], float]]:
     complements are parts: fewer bounds, each as true.
     """
     vertices = range(fabric.vertices)
+    edges = fabric.capacity.items()
     for part in _parts(vertices):
-        yield (
-            part,
-            sum(
-                capacity
-                for (a, b), capacity in fabric.capacity.items()
-                if a in part and b not in part
-            ),
-        )
+        yield part, sum(width for (a, b), width in edges if a in part and b not in part)
 
 
 def _parts(vertices: Sequence[int]) -> Iterator[frozenset[int]]:
@@ -108,7 +96,7 @@ def disjoint_rings(fabric: Fabric, gpus: tuple[int, ...]) -> tuple[int, float]:
     unit = min(link.bandwidth for link in fabric.links if (link.a, link.b) in inside)
     free = {edge: int(capacity // unit) for edge, capacity in inside.items()}
     most = min(sum(n for (a, _), n in free.items() if a == gpu) for gpu in gpus) // 2
-    return _Packing(_cycles(free, gpus), most).best(free), unit
+    return _most_fitting(_cycles(free, gpus), free, most), unit
 
 
 def _cycles(free: Mapping[Edge, int], gpus: tuple[int, ...]) -> list[tuple[Edge, ...]]:
@@ -123,56 +111,27 @@ def _cycles(free: Mapping[Edge, int], gpus: tuple[int, ...]) -> list[tuple[Edge,
     return found
 
 
-class _Packing:
-    """Searches for the most rings that fit into the links together."""
+def _most_fitting(cycles: list[tuple[Edge, ...]], free: dict[Edge, int], most: int) -> int:
+    """How many rings fit into the links together, as far as the search goes."""
+    best = steps = 0
 
-    def __init__(self, cycles: list[tuple[Edge, ...]], most: int) -> None:
-        self._cycles = cycles
-        self._most = most
-        self._steps = 0
-        self._best = 0
-
-    def best(self, free: Mapping[Edge, int]) -> int:
-        self._add(dict(free), 0, 0)
-        return self._best
-
-    def _add(self, free: dict[Edge, int], begin: int, made: int) -> None:
-        self._best = max(self._best, made)
-        for index in range(begin, len(self._cycles)):
-            self._steps += 1
-            if self._best == self._most or self._steps > _RING_STEPS:
+    def add(begin: int, made: int) -> None:
+        nonlocal best, steps
+        best = max(best, made)
+        for index in range(begin, len(cycles)):
+            steps += 1
+            if best == most or steps > _RING_STEPS:
                 return
-            hops = self._cycles[index]
-            if all(free[hop] for hop in hops):
-                for a, b in hops:
-                    free[a, b] -= 1
-                    free[b, a] -= 1
-                self._add(free, index, made + 1)
-                for a, b in hops:
-                    free[a, b] += 1
-                    free[b, a] += 1
+            if all(free[hop] for hop in cycles[index]):
+                _take(free, cycles[index], 1)
+                add(index, made + 1)
+                _take(free, cycles[index], -1)
+
+    add(0, 0)
+    return best
 
 
-def direct_bandwidth(system: System, a: int, b: int) -> float:
-    """What the direct links from one GPU to another carry in one direction; 0 without a link."""
-    return fabric_of(system).capacity.get((a, b), 0)
-
-
-def injection_bandwidth(system: System, gpu: int) -> float:
-    """What all links of a GPU to other GPUs carry together in one direction."""
-    return fabric_of(system).injection(gpu)
-
-
-def path_bandwidth(system: System, a: int, b: int) -> float:
-    """The widest of the shortest paths from one GPU to another; 0 where there is no path.
-
-    A path is as wide as its narrowest hop. Several paths at once would carry more.
-    """
-    fabric = fabric_of(system)
-    path = widest_path(fabric, a, b)
-    return path_width(fabric, path) if path else 0
-
-
-def node_bandwidth(system: System) -> int:
-    """What all network ports of a node carry together in one direction."""
-    return system.nics.count * system.nics.bandwidth
+def _take(free: dict[Edge, int], hops: tuple[Edge, ...], links: int) -> None:
+    for a, b in hops:
+        free[a, b] -= links
+        free[b, a] -= links

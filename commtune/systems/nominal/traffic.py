@@ -29,9 +29,7 @@ class Memory(StrEnum):
     @classmethod
     def of_backend(cls, backend: str) -> Memory:
         """The memory that a backend of the benchmark works on."""
-        if backend == "mpi-host":
-            return cls.HOST
-        return cls.STAGED if backend == "mpi-staged" else cls.DEVICE
+        return {"mpi-host": cls.HOST, "mpi-staged": cls.STAGED}.get(backend, cls.DEVICE)
 
 
 @dataclass(frozen=True)
@@ -144,26 +142,24 @@ def _alltoall(question: NominalQuestion) -> Traffic:
 
 
 def _messages(question: NominalQuestion) -> Iterable[Demand] | None:
-    last = question.ranks - 1
-    operation = question.operation
-    if operation in ("ping-pong", "stream"):
-        return [(0, last, 1.0)]
-    if operation == "bidirectional":
-        return [(0, last, 1.0), (last, 0, 1.0)]
-    if operation == "pairs":
-        return [(question.first, question.second, 1.0)]
-    if operation == "ring":
-        return ((r, (r + 1) % question.ranks, 1.0) for r in range(question.ranks))
-    if operation == "incast":
-        return ((r, 0, 1.0) for r in range(1, question.ranks))
-    if operation == "one-to-many":
-        return ((0, r, 1.0) for r in range(1, question.ranks))
-    if operation == "matrix" and question.flows:
-        largest = max(amount for _, _, amount in question.flows)
-        return ((a, b, amount / largest) for a, b, amount in question.flows if a != b)
-    if operation in GROUPED and question.group_size:
-        return _groups(question)
-    return None
+    ranks, last = question.ranks, question.ranks - 1
+    match question.operation:
+        case "ping-pong" | "stream":
+            return [(0, last, 1.0)]
+        case "bidirectional":
+            return [(0, last, 1.0), (last, 0, 1.0)]
+        case "pairs":
+            return [(question.first, question.second, 1.0)]
+        case "ring":
+            return ((r, (r + 1) % ranks, 1.0) for r in range(ranks))
+        case "incast":
+            return ((r, 0, 1.0) for r in range(1, ranks))
+        case "one-to-many":
+            return ((0, r, 1.0) for r in range(1, ranks))
+        case "matrix" if question.flows:
+            largest = max(amount for _, _, amount in question.flows)
+            return ((a, b, amount / largest) for a, b, amount in question.flows if a != b)
+    return _groups(question) if question.operation in GROUPED and question.group_size else None
 
 
 def _groups(question: NominalQuestion) -> Iterator[Demand]:
