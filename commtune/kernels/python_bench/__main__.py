@@ -12,7 +12,6 @@ from commtune.kernels.python_bench.faults import USAGE, UsageFault  # noqa: E402
 from commtune.kernels.python_bench.layout import OPERATIONS  # noqa: E402
 from commtune.kernels.python_bench.options import USAGE as USAGE_TEXT  # noqa: E402
 from commtune.kernels.python_bench.options import parse_options  # noqa: E402
-from commtune.kernels.python_bench.pattern import load_pattern  # noqa: E402
 from commtune.kernels.python_bench.running import exit_of_all, run_benchmark  # noqa: E402
 from commtune.kernels.python_bench.world import speaks_for_all  # noqa: E402
 
@@ -28,7 +27,7 @@ def main() -> int:
     elif options.print == "version":
         print(f"commtune-bench {commtune.__version__} (Python {sys.version.split()[0]})")
     else:
-        return run_benchmark(options, [sys.argv[0], *sys.argv[1:]], _BEGAN, load_pattern)
+        return run_benchmark(options, [sys.argv[0], *sys.argv[1:]], _BEGAN)
     return 0
 
 

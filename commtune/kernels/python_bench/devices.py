@@ -10,9 +10,10 @@ import ctypes
 import importlib
 import mmap
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from commtune.kernels.python_bench.faults import UsageFault, Waived
 from commtune.kernels.python_bench.libraries import communication_libraries
@@ -41,30 +42,18 @@ def denied_by(kind: str) -> str:
     for path in communication_libraries():
         if not path.rpartition("/")[2].startswith("libmpi"):
             continue
-        library = _loaded(path)
-        for name in _QUERIES[kind]:
-            query = getattr(library, name, None)
-            if query is not None:
-                return "" if query() else name
+        with suppress(OSError):
+            library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)  # none is loaded by it
+            for name in _QUERIES[kind]:
+                query = getattr(library, name, None)
+                if query is not None:
+                    return "" if query() else name
     return ""
-
-
-def _loaded(path: str) -> ctypes.CDLL | None:
-    """A library that this process has; none is loaded by this."""
-    try:
-        return ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
-    except OSError:
-        return None
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU, chosen: from now on CuPy's arrays of this process are there.
-
-    Attributes:
-        cupy: the module.
-        index: its number among those that are visible.
-    """
+    """A GPU, by its number among those that are visible; CuPy's arrays are there from now on."""
 
     cupy: Any
     index: int
@@ -167,29 +156,8 @@ def _text(value: bytes | str) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-class Memory(Protocol):
-    """A kind of arrays."""
-
-    @property
-    def xp(self) -> Any:
-        """The module that makes them: numpy or cupy."""
-        ...
-
-    def allocate(self, count: int, dtype: str) -> Any:
-        """Zeroed, aligned to a page, every page touched."""
-        ...
-
-    def settle(self) -> None:
-        """Returns when all that was begun on the arrays is done."""
-        ...
-
-    def words(self) -> str:
-        """What makes the arrays, for the header."""
-        ...
-
-
 class HostMemory:
-    """NumPy arrays."""
+    """NumPy arrays; ``xp`` is the module that makes them."""
 
     def __init__(self) -> None:
         # NumPy starts a thread a core for linear algebra that nobody does here.
@@ -199,6 +167,7 @@ class HostMemory:
         self.xp: Any = numpy
 
     def allocate(self, count: int, dtype: str) -> Any:
+        """Zeroed, aligned to a page, every page touched."""
         size = count * self.xp.dtype(dtype).itemsize
         # From the heap, as the native benchmark's: which memory it is makes a difference.
         raw = self.xp.empty(size + mmap.PAGESIZE, dtype="uint8")
@@ -208,14 +177,15 @@ class HostMemory:
         return array
 
     def settle(self) -> None:
-        return
+        """Returns when all that was begun on the arrays is done."""
 
     def words(self) -> str:
+        """What makes the arrays, for the header."""
         return f"NumPy {self.xp.__version__}"
 
 
 class DeviceMemory:
-    """CuPy arrays on a GPU."""
+    """CuPy arrays on a GPU, as ``HostMemory`` has them."""
 
     def __init__(self, gpu: Gpu) -> None:
         self.xp: Any = gpu.cupy
@@ -228,3 +198,6 @@ class DeviceMemory:
 
     def words(self) -> str:
         return f"CuPy {self.xp.__version__}"
+
+
+Memory = HostMemory | DeviceMemory

@@ -47,6 +47,19 @@ class Layout:
         """Whether only rank 0 and the last rank take part."""
         return self.operation in _BETWEEN_TWO
 
+    @property
+    def bus_factor(self) -> float:
+        """Bus bandwidth / algorithm bandwidth (factors of nccl-tests)."""
+        others = (self.ranks - 1) / self.ranks
+        if self.operation == "allreduce":
+            return 2 * others
+        return others if self.operation in _TOTAL else 1.0
+
+    @property
+    def time_share(self) -> float:
+        """Share of the timed interval that is one operation: half of a ping-pong's round trip."""
+        return 0.5 if self.operation == "ping-pong" else 1.0
+
 
 def lay_out(operation: str, dtype: str, size: int, ranks: int, window: int = WINDOW) -> Layout:
     """Lays a size (bytes) out over ranks, rounded down to whole elements, but never to none.
@@ -62,43 +75,19 @@ def lay_out(operation: str, dtype: str, size: int, ranks: int, window: int = WIN
         raise UsageFault(f"size {size} is less than one element of {dtype} ({element} bytes)")
     if operation in _BETWEEN_TWO and ranks < 2:
         raise UsageFault(f"{operation} needs at least 2 ranks")
-    if operation in _TOTAL:
-        return _total(operation, dtype, size, ranks)
-    count = size // element
-    whole = count * element
-    total = window * whole if operation == "stream" else whole
-    return Layout(
-        operation, dtype, ranks, size, count, whole, whole, total, count, count, "per-rank"
-    )
-
-
-def _total(operation: str, dtype: str, size: int, ranks: int) -> Layout:
-    element = ELEMENT_BYTES[dtype]
-    count = max(1, size // (element * ranks))
-    block, whole = count * element, count * element * ranks
+    blocks = ranks if operation in _TOTAL else 1
+    count = max(1, size // (element * blocks))
+    block, whole = count * element, count * element * blocks
     return Layout(
         operation=operation,
         dtype=dtype,
         ranks=ranks,
         bytes=size,
         count=count,
-        bytes_per_rank=whole if operation == "alltoall" else block,
+        bytes_per_rank=block if operation in ("allgather", "reduce-scatter") else whole,
         bytes_per_peer=block,
-        bytes_total=whole,
-        send_count=count if operation == "allgather" else count * ranks,
-        receive_count=count if operation == "reduce-scatter" else count * ranks,
-        meaning="total",
+        bytes_total=window * whole if operation == "stream" else whole,
+        send_count=count if operation == "allgather" else count * blocks,
+        receive_count=count if operation == "reduce-scatter" else count * blocks,
+        meaning="total" if operation in _TOTAL else "per-rank",
     )
-
-
-def bus_factor(operation: str, ranks: int) -> float:
-    """Bus bandwidth / algorithm bandwidth (factors of nccl-tests)."""
-    others = (ranks - 1) / ranks
-    if operation == "allreduce":
-        return 2 * others
-    return others if operation in _TOTAL else 1.0
-
-
-def time_share(operation: str) -> float:
-    """Share of the timed interval that is one operation: a ping-pong is half of its round trip."""
-    return 0.5 if operation == "ping-pong" else 1.0

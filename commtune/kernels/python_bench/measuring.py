@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ _SURELY_LONG_S = 20e-3  # longer than the kernel stops a process for another
 _clock = time.perf_counter  # CLOCK_MONOTONIC
 
 
-def clock_resolution_s() -> float:
+def _clock_resolution_s() -> float:
     """The smallest step of the clock that Python sees."""
     smallest = math.inf
     for _ in range(100):
@@ -62,7 +63,7 @@ class Measurer:
             memory.xp, options.dtype, options.reduction, options.seed, world.size
         )
         self._data.fill(send, world.rank)
-        self.resolution_s = world.from_first(clock_resolution_s())
+        self.resolution_s = world.from_first(_clock_resolution_s())
 
     def measure(self, work: Work) -> SizeResult:
         began = _clock()
@@ -88,11 +89,11 @@ class Measurer:
         for _ in range(times):
             run()
         end = _clock()
-        return (end - begin) * work.time_share / times
+        return (end - begin) * work.layout.time_share / times
 
     def _longest(self, seconds: float) -> float:
         """The same number on every rank, so that all decide alike."""
-        return self._world.from_first(self._world.max_to_first([seconds])[0])
+        return self._world.from_first(self._world.to_first([seconds], max)[0])
 
     def _warm_up(self, result: SizeResult) -> float:
         """Returns the time of a warm operation, seconds."""
@@ -127,8 +128,8 @@ class Measurer:
         following = world.from_first(self._rule.next_chunk(0, sample_s))
         while following:
             own = [self._timed(work, result.batch) for _ in range(following)]
-            result.samples_s += world.max_to_first(own)
-            shortest += world.min_to_first(own if work.takes_part else [math.inf] * following)
+            result.samples_s += world.to_first(own, max)
+            shortest += world.to_first(own if work.takes_part else [math.inf] * following, min)
             sampling_s = _clock() - began
             taken = len(result.samples_s)
             stop = self._rule.stop(result.samples_s, spent_s + sampling_s)
@@ -146,7 +147,7 @@ class Measurer:
         if not self._options.check:
             return
         own = count_wrong(self._data, self._received, result.work.expected)
-        checked, wrong = self._world.sum_to_first(own)
+        checked, wrong = self._world.to_first(own, operator.add)
         result.checked += checked
         result.wrong += wrong
 

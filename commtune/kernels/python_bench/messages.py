@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commtune.kernels.python_bench.faults import UsageFault
 
@@ -31,63 +31,19 @@ class Message:
     part: int
 
 
-class _Packing:
-    """Puts messages one behind the other in the buffers of their senders and receivers."""
-
-    def __init__(self, ranks: int, element: int) -> None:
-        self.ranks = ranks
-        self.element = element
-        self.messages: list[Message] = []
-        self.sent: dict[int, int] = defaultdict(int)
-        self.received: dict[int, int] = defaultdict(int)
-        self.parts = 0
-
-    def add(self, source: int, destination: int, size: int, part: int) -> Message:
-        for rank in (source, destination):
-            if not 0 <= rank < self.ranks:
-                raise UsageFault(f"a message names rank {rank}; ranks are 0 to {self.ranks - 1}")
-        count = int(size) // self.element
-        if count < 1:
-            raise UsageFault(
-                f"a message of {size} bytes is less than one element ({self.element} bytes)"
-            )
-        message = Message(
-            source, destination, self.sent[source], self.received[destination], count, part
-        )
-        self.sent[source] += count
-        self.received[destination] += count
-        self.messages.append(message)
-        return message
-
-
-def _unbound() -> None:
+def _unbound(*_: object) -> list[Any]:
     raise RuntimeError("start() and wait() work while a pattern is measured, not before")
-
-
-@dataclass(frozen=True)
-class Motion:
-    """What a part does on one rank while it is measured.
-
-    Attributes:
-        under_way: whether messages were started and not waited for.
-    """
-
-    start: Callable[[], None]
-    wait: Callable[[], None]
-    under_way: Callable[[], bool]
-
-
-_UNBOUND = Motion(_unbound, _unbound, lambda: False)
 
 
 class Part:
     """Messages that are started together and waited for together."""
 
-    def __init__(self, packing: _Packing) -> None:
-        self._packing = packing
-        self._number = packing.parts
-        packing.parts += 1
-        self._motion = _UNBOUND
+    def __init__(self, whole: MessagePattern, number: int) -> None:
+        self._whole = whole
+        self._number = number
+        self._begin: Callable[[], list[Any]] = _unbound
+        self._wait_all: Callable[[list[Any]], object] = _unbound
+        self._under_way: list[Any] = []
 
     def add(self, source: int, destination: int, size: int) -> Message:
         """Adds a message; every rank adds the same ones, in the same order.
@@ -96,19 +52,20 @@ class Part:
             source, destination: ranks; they may be the same.
             size: bytes, rounded down to whole elements.
         """
-        return self._packing.add(source, destination, size, self._number)
+        return self._whole._packed(source, destination, size, self._number)
 
     def start(self) -> None:
         """Begins this rank's part of the messages."""
-        self._motion.start()
+        self._under_way.extend(self._begin())
 
     def wait(self) -> None:
         """Returns when this rank's part of the messages is complete."""
-        self._motion.wait()
+        self._wait_all(self._under_way)
+        self._under_way.clear()
 
 
 class MessagePattern(Part):
-    """What a run needs of a user's :class:`~commtune.kernels.python_bench.pattern.Pattern`.
+    """What a run needs of a user's :class:`~commtune.kernels.python_bench.Pattern`.
 
     Attributes:
         ranks: how many there are.
@@ -117,11 +74,15 @@ class MessagePattern(Part):
     """
 
     def __init__(self, ranks: int, size: int, element: int = 1) -> None:
+        super().__init__(self, 0)
         self.ranks = ranks
         self.size = size
         self.comm: MPI.Comm | None = None
+        self._element = element
         self._parts: list[Part] = [self]
-        super().__init__(_Packing(ranks, element))
+        self._messages: list[Message] = []
+        self._sent: dict[int, int] = defaultdict(int)
+        self._received: dict[int, int] = defaultdict(int)
         self.define()
 
     def define(self) -> None:
@@ -130,7 +91,7 @@ class MessagePattern(Part):
 
     def part(self) -> Part:
         """A further part, whose messages are started and waited for apart from others."""
-        made = Part(self._packing)
+        made = Part(self, len(self._parts))
         self._parts.append(made)
         return made
 
@@ -146,24 +107,42 @@ class MessagePattern(Part):
     @property
     def messages(self) -> Sequence[Message]:
         """All messages, in the order they were added."""
-        return self._packing.messages
+        return self._messages
+
+    def _packed(self, source: int, destination: int, size: int, part: int) -> Message:
+        """Puts a message behind the others in the buffers of its sender and its receiver."""
+        for rank in (source, destination):
+            if not 0 <= rank < self.ranks:
+                raise UsageFault(f"a message names rank {rank}; ranks are 0 to {self.ranks - 1}")
+        count = int(size) // self._element
+        if count < 1:
+            raise UsageFault(
+                f"a message of {size} bytes is less than one element ({self._element} bytes)"
+            )
+        begin, end = self._sent[source], self._received[destination]
+        message = Message(source, destination, begin, end, count, part)
+        self._sent[source] += count
+        self._received[destination] += count
+        self._messages.append(message)
+        return message
 
 
 def bind_messages(
     pattern: MessagePattern,
     comm: MPI.Comm,
-    motion_of: Callable[[Sequence[Message]], Motion],
+    begin_of: Callable[[Sequence[Message]], Callable[[], list[Any]]],
+    wait_all: Callable[[list[Any]], object],
 ) -> None:
-    """Gives every part of a pattern what starts and waits for its messages."""
+    """Gives every part of a pattern what starts its messages, and what waits for requests."""
     pattern.comm = comm
     for part in pattern._parts:
-        own = [m for m in pattern.messages if m.part == part._number]
-        part._motion = motion_of(own)
+        part._begin = begin_of([m for m in pattern.messages if m.part == part._number])
+        part._wait_all = wait_all
 
 
 def incomplete_messages(pattern: MessagePattern) -> str:
     """What of this rank's messages ``run`` left under way, in words; empty if nothing."""
-    left = [part._number for part in pattern._parts if part._motion.under_way()]
+    left = [part._number for part in pattern._parts if part._under_way]
     if not left:
         return ""
     which = f"its part() {left[0]}" if left[0] else "the pattern itself"

@@ -1,4 +1,4 @@
-"""the Python benchmark's command line: that of commtune-bench, as far as it makes sense here."""
+"""The Python benchmark's command line: that of commtune-bench, as far as it makes sense here."""
 
 from __future__ import annotations
 
@@ -47,13 +47,10 @@ Measures one communication operation, from Python, and writes JSON Lines.
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for.
+    """What the command line asks for, as ``USAGE`` describes it.
 
     Attributes:
-        records: file to write; empty: standard output.
-        expect_ranks: nothing is done with another number; 0: any.
-        python: a user's pattern, FILE.py:CLASS.
-        libmpi: as mpi4py's MPI4PY_LIBMPI.
+        expect_ranks: 0 for any number.
         print: ``help`` or ``version``: nothing else is asked for.
     """
 
@@ -113,7 +110,10 @@ def options_of_words(given: Mapping[str, str]) -> Options:
     rule: dict[str, Any] = {}
     for name, text in given.items():
         key, parse_value = _OPTIONS[name]
-        (rule if key in _OF_RULE else values)[key] = parse_value(name, text)
+        try:
+            (rule if key in _OF_RULE else values)[key] = parse_value(text)
+        except UsageFault as fault:
+            raise UsageFault(f"{name}: {fault}") from None
     options = Options(rule=StoppingRule(**rule), **values)
     _check(options)
     return options
@@ -134,68 +134,55 @@ def _check(options: Options) -> None:
         raise UsageFault(f"--share-gpus yes is for GPUs: --backend {options.backend} uses none")
 
 
-def _text(name: str, text: str) -> str:
-    del name
-    return text
-
-
-def _names(name: str, text: str) -> tuple[str, ...]:
-    del name
+def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-def _one_of(*words: str) -> Callable[[str, str], str]:
-    def parse_word(name: str, text: str) -> str:
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse_word(text: str) -> str:
         if text not in words:
-            raise UsageFault(f"{name}: unknown '{text}'; one of: {', '.join(words)}")
+            raise UsageFault(f"unknown '{text}'; one of: {', '.join(words)}")
         return text
 
     return parse_word
 
 
-def _number(kind: Callable[[str], Any], low: float, high: float) -> Callable[[str, str], Any]:
-    def parse_number(name: str, text: str) -> Any:
+def _is(yes: str, no: str) -> Callable[[str], bool]:
+    return lambda text: _one_of(yes, no)(text) == yes
+
+
+def _number(kind: Callable[[str], Any], low: float, high: float) -> Callable[[str], Any]:
+    def parse_number(text: str) -> Any:
         try:
             value = kind(text)
         except ValueError:
             value = None
         if value is None or not low <= value <= high:
-            raise UsageFault(f"{name}: '{text}' is not a number from {low} to {high}")
+            raise UsageFault(f"'{text}' is not a number from {low} to {high}")
         return value
 
     return parse_number
 
 
-def _sizes(name: str, text: str) -> tuple[int, ...]:
-    parse_size = _number(int, 1, _LARGEST_SIZE)
-    sizes: list[int] = []
-    for part in text.split(","):
-        size = parse_size(name, part)
-        if size in sizes:
-            raise UsageFault(f"--sizes: {part} is there twice")
-        sizes.append(size)
-    return tuple(sizes)
+def _sizes(text: str) -> tuple[int, ...]:
+    sizes = tuple(map(_number(int, 1, _LARGEST_SIZE), text.split(",")))
+    for size in sizes:
+        if sizes.count(size) > 1:
+            raise UsageFault(f"{size} is there twice")
+    return sizes
 
 
-def _yes_or_no(name: str, text: str) -> bool:
-    return _one_of("yes", "no")(name, text) == "yes"
-
-
-def _full_or_none(name: str, text: str) -> bool:
-    return _one_of("full", "none")(name, text) == "full"
-
-
-_OPTIONS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    "--op": ("op", _text),
-    "--python": ("python", _text),
+_OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "--op": ("op", str),
+    "--python": ("python", str),
     "--sizes": ("sizes", _sizes),
     "--dtype": ("dtype", _one_of(*ELEMENT_BYTES)),
     "--reduction": ("reduction", _one_of("sum", "max")),
     "--window": ("window", _number(int, 1, 4096)),
     "--backend": ("backend", _one_of(*_BACKENDS)),
-    "--share-gpus": ("shares_gpus", _yes_or_no),
-    "--records": ("records", _text),
-    "--run-id": ("run_id", _text),
+    "--share-gpus": ("shares_gpus", _is("yes", "no")),
+    "--records": ("records", str),
+    "--run-id": ("run_id", str),
     "--env-names": ("env_names", _names),
     "--expect-ranks": ("expect_ranks", _number(int, 1, _MOST)),
     "--warmup": ("warmup", _number(int, 0, _MOST)),
@@ -204,7 +191,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "--relative-ci": ("relative_ci", _number(float, 0.0, 1.0)),
     "--time-cap": ("time_cap_s", _number(float, 1e-6, 1e5)),
     "--seed": ("seed", _number(int, 0, 2**63 - 1)),
-    "--check": ("check", _full_or_none),
-    "--libmpi": ("libmpi", _text),
+    "--check": ("check", _is("full", "none")),
+    "--libmpi": ("libmpi", str),
 }
 _OF_RULE = frozenset(StoppingRule.__dataclass_fields__)

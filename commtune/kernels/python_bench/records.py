@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,15 @@ from commtune.kernels.python_bench.world import NODE_VARIABLE, Placement, World
 _CONTRACT = 1
 
 
-class RecordFile:
-    """Writes a record at once, so that it is there whatever happens next."""
+def open_records(path: str) -> Callable[[Mapping[str, Any]], None]:
+    """What writes a record at once, so that it is there whatever happens next."""
+    file = open(path, "w", encoding="utf-8") if path else sys.stdout  # noqa: SIM115, PTH123  # it lives as long as the run
 
-    def __init__(self, path: str) -> None:
-        self._file = open(path, "w", encoding="utf-8") if path else sys.stdout  # noqa: SIM115, PTH123  # it lives as long as the run
+    def write(record: Mapping[str, Any]) -> None:
+        file.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+        file.flush()
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        line = json.dumps(record, separators=(",", ":"), allow_nan=False)
-        self._file.write(line + "\n")
-        self._file.flush()
+    return write
 
 
 def digest_python_bench(*further: Path) -> str:
@@ -120,7 +119,7 @@ def size_record(result: SizeResult, *, oversubscribed: bool) -> dict[str, Any]:
         "median_ci_s": [found.median_low, found.median_high],
         "stop": result.stop,
         "algbw_Bps": bandwidth,
-        "busbw_Bps": bandwidth * result.work.bus_factor,
+        "busbw_Bps": bandwidth * layout.bus_factor,
         "first_call_s": result.first_call_s,
         "rank_skew": result.rank_skew,
         # Python is too slow to see a cache line travel.
@@ -130,18 +129,4 @@ def size_record(result: SizeResult, *, oversubscribed: bool) -> dict[str, Any]:
         "status": "wrong" if result.wrong else "ok",
         "oversubscribed": oversubscribed,
         "elapsed_s": result.elapsed_s,
-    }
-
-
-def footer_record(
-    *, wrong: bool, measurements: int, elapsed_s: float, init_s: float, measure_s: float
-) -> dict[str, Any]:
-    """The last record."""
-    return {
-        "record": "footer",
-        "status": "wrong" if wrong else "ok",
-        "measurements": measurements,
-        "elapsed_s": elapsed_s,
-        "init_s": init_s,
-        "measure_s": measure_s,
     }

@@ -1,8 +1,9 @@
-"""A run of the Python benchmark, on every rank."""
+"""A run of the Python benchmark, on every rank; and the patterns that users write for it."""
 
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import re
 import sys
@@ -47,7 +48,6 @@ _MISFIT = (
     "than the launcher's: name the right one with --libmpi, or MPI4PY_LIBMPI"
 )
 _Write = Callable[[Mapping[str, Any]], None]
-_LoadPattern = Callable[[str], type[MessagePattern]]
 
 
 def exit_of_all(status: int, message: str, *, speak: bool) -> int:
@@ -59,14 +59,11 @@ def exit_of_all(status: int, message: str, *, speak: bool) -> int:
     return status
 
 
-def run_benchmark(
-    options: Options, arguments: Sequence[str], began: float, load_pattern: _LoadPattern
-) -> int:
+def run_benchmark(options: Options, arguments: Sequence[str], began: float) -> int:
     """Begins MPI, measures all sizes, ends MPI; returns the exit status.
 
     Args:
         began: when the process started, on time.perf_counter.
-        load_pattern: finds the class that ``--python`` names.
     """
     # Before MPI_Init: an MPI that is aware of GPUs takes the one that is current then.
     gpu = _early_gpu(options)
@@ -81,9 +78,7 @@ def run_benchmark(
         )
     _warn_of_lone_world(world)
     try:
-        wrong = world.from_first(
-            _measured_run(options, arguments, world, gpu, began, load_pattern)
-        )
+        wrong = world.from_first(_measured_run(options, arguments, world, gpu, began))
     except UsageFault as fault:
         status = exit_of_all(fault.status, str(fault), speak=world.is_first)
         world.mpi.Finalize()
@@ -96,28 +91,21 @@ def run_benchmark(
 
 
 def _measured_run(
-    options: Options,
-    arguments: Sequence[str],
-    world: World,
-    gpu: Gpu | None,
-    began: float,
-    load_pattern: _LoadPattern,
+    options: Options, arguments: Sequence[str], world: World, gpu: Gpu | None, began: float
 ) -> bool:
-    kind = _together(world, lambda: load_pattern(options.python)) if options.python else None
-    file = records.RecordFile(options.records) if world.is_first else None
-    write = file.write if file else _unwritten
-    init_s = world.max_to_first([world.init_s])[0]
+    kind = _together(world, lambda: _load_pattern(options.python)) if options.python else None
+    write: _Write = lambda record: None  # noqa: E731  # rank 0's affair
+    if world.is_first:
+        write = records.open_records(options.records)
+    init_s = world.to_first([world.init_s], max)[0]
     totals = _measure_all(options, arguments, world, kind, write, gpu=gpu, init_s=init_s)
+    wrong = bool(totals.pop("wrong"))
+    status = "wrong" if wrong else "ok"
+    elapsed_s = time.perf_counter() - began
     write(
-        records.footer_record(
-            wrong=totals["wrong"] > 0,
-            measurements=totals["measurements"],
-            elapsed_s=time.perf_counter() - began,
-            init_s=init_s,
-            measure_s=totals["measure_s"],
-        )
+        {"record": "footer", "status": status, **totals, "elapsed_s": elapsed_s, "init_s": init_s}
     )
-    return bool(totals["wrong"])
+    return wrong
 
 
 def _measure_all(
@@ -211,41 +199,99 @@ def _together(world: World, make: Callable[[], _Made]) -> _Made:
     return made
 
 
-def measure_pattern(
-    kind: type[MessagePattern], sizes: Sequence[int], options: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """See ``Pattern.measure``; MPI stays up until Python ends."""
-    name = re.sub(r"[^A-Za-z0-9._-]", "-", kind.__name__)
-    words = {"--" + key.replace("_", "-"): str(value) for key, value in options.items()}
-    words["--sizes"] = ",".join(str(size) for size in sizes)
-    unknown = [word for word in words if word not in _KNOWN]
-    if unknown:
-        raise UsageFault(f"no such option: {unknown[0]}; options are: {' '.join(_KNOWN)}")
-    asked = replace(
-        options_of_words({**words, "--op": "own:" + name, "--python": name}), python=""
-    )
-    gpu = _early_gpu(asked)
-    world = World(asked.libmpi)
-    if world.began_it:
-        atexit.register(world.mpi.Finalize)
-    _warn_of_lone_world(world)
-    found: list[dict[str, Any]] = []
-    write: _Write = lambda record: found.append(dict(record))  # noqa: E731
-    try:
-        _measure_all(asked, [name], world, kind, write, gpu=gpu, init_s=0.0)
-    except UsageFault:  # on all ranks alike
-        raise
-    except Exception as error:
-        if world.began_it and world.size > 1:
-            _end_all(world, error)
-        raise
-    return [record for record in found if record["record"] == "measurement"]
-
-
-_KNOWN = (
+_MEASURE_OPTIONS = (
     "--sizes", "--dtype", "--backend", "--share-gpus", "--warmup", "--min-samples",
     "--max-samples", "--relative-ci", "--time-cap", "--seed", "--check", "--libmpi",
 )  # fmt: skip
+
+
+class Pattern(MessagePattern):
+    """A communication pattern for one size; subclasses say in ``define`` which messages it has.
+
+    ::
+
+        class Shift(Pattern):
+            def define(self):
+                for rank in range(self.ranks):
+                    self.add(rank, (rank + 1) % self.ranks, self.size)
+
+    Messages of one part may all be under way at once. A pattern is a part itself; where some
+    messages have to wait for others it has further parts, and ``run`` says in which order they go.
+
+    Attributes:
+        ranks: how many there are.
+        size: bytes, as the campaign's ``sizes`` say them; what they mean is the pattern's affair.
+        comm: all ranks, an mpi4py communicator; there while it is measured, ``None`` before.
+    """
+
+    @classmethod
+    def measure(cls, sizes: Sequence[int], **options: Any) -> list[dict[str, Any]]:
+        """Measures the pattern at these sizes (bytes); call it on all ranks. MPI stays up.
+
+        Args:
+            options: as on the command line, with ``_`` for ``-``: ``dtype``, ``time_cap`` ...
+
+        Returns:
+            The measurement records of the contract on rank 0, nothing on the others.
+
+        Raises:
+            UsageFault: an option, or a message of the pattern, is wrong.
+        """
+        name = re.sub(r"[^A-Za-z0-9._-]", "-", cls.__name__)
+        words = {"--" + key.replace("_", "-"): str(value) for key, value in options.items()}
+        words["--sizes"] = ",".join(str(size) for size in sizes)
+        unknown = [word for word in words if word not in _MEASURE_OPTIONS]
+        if unknown:
+            raise UsageFault(
+                f"no such option: {unknown[0]}; options are: {' '.join(_MEASURE_OPTIONS)}"
+            )
+        asked = replace(
+            options_of_words({**words, "--op": "own:" + name, "--python": name}), python=""
+        )
+        gpu = _early_gpu(asked)
+        world = World(asked.libmpi)
+        if world.began_it:
+            atexit.register(world.mpi.Finalize)
+        _warn_of_lone_world(world)
+        found: list[dict[str, Any]] = []
+        write: _Write = lambda record: found.append(dict(record))  # noqa: E731
+        try:
+            _measure_all(asked, [name], world, cls, write, gpu=gpu, init_s=0.0)
+        except UsageFault:  # on all ranks alike
+            raise
+        except Exception as error:
+            if world.began_it and world.size > 1:
+                _end_all(world, error)
+            raise
+        return [record for record in found if record["record"] == "measurement"]
+
+
+def _load_pattern(named: str) -> type[Pattern]:
+    """The class that ``FILE.py:CLASS`` names; CLASS may be left out where the file has one."""
+    written, _, name = named.partition(".py:")
+    path = Path(written + ".py" if name else named)
+    if not path.is_file():
+        raise UsageFault(f"--python: there is no file {path}")
+    module_name = f"commtune_pattern_{path.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise UsageFault(f"--python: {path} is no Python file; its name has to end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    sys.path.insert(0, str(path.resolve().parent))  # what lies beside it can be imported
+    spec.loader.exec_module(module)
+    found = {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Pattern) and value is not Pattern
+    }
+    if not name and len(found) == 1:
+        return next(iter(found.values()))
+    if name in found:
+        return found[name]
+    there = ", ".join(sorted(found)) or "none"
+    wanted = f"there is no pattern '{name}' in {path}" if name else f"{path} has several patterns"
+    raise UsageFault(f"--python: {wanted}; subclasses of Pattern there: {there}")
 
 
 def _end_all(world: World, error: Exception) -> None:
@@ -253,10 +299,6 @@ def _end_all(world: World, error: Exception) -> None:
     print(f"commtune-bench: rank {world.rank}: {_words(error)}", file=sys.stderr, flush=True)
     time.sleep(_TIME_TO_BE_HEARD_S)
     world.comm.Abort(FAILURE)
-
-
-def _unwritten(record: Mapping[str, Any]) -> None:
-    del record  # rank 0's affair
 
 
 def _wrong_world(expected: int, size: int) -> str:

@@ -9,18 +9,10 @@ from typing import Any
 
 from commtune.kernels.python_bench.data import DataPattern
 from commtune.kernels.python_bench.faults import UsageFault
-from commtune.kernels.python_bench.layout import (
-    CALLS,
-    ELEMENT_BYTES,
-    Layout,
-    bus_factor,
-    lay_out,
-    time_share,
-)
+from commtune.kernels.python_bench.layout import CALLS, ELEMENT_BYTES, Layout, lay_out
 from commtune.kernels.python_bench.messages import (
     Message,
     MessagePattern,
-    Motion,
     bind_messages,
     incomplete_messages,
 )
@@ -53,7 +45,6 @@ class Work:
     Attributes:
         run: does it once; returns when this rank's part is complete.
         takes_part: whether this rank has anything to do.
-        time_share: share of the timed interval that is one operation.
         incomplete: what ``run`` left under way on this rank, in words; ``None`` where it can't.
         is_call: done by the library's own call, not by messages.
     """
@@ -62,8 +53,6 @@ class Work:
     run: Callable[[], None]
     expected: tuple[Expected, ...]
     takes_part: bool
-    bus_factor: float
-    time_share: float
     incomplete: Callable[[], str] | None = None
     is_call: bool = False
 
@@ -85,12 +74,8 @@ class Operations:
         self._send = send
         self._received = received
         mpi = world.mpi
-        self._type = {
-            "float32": mpi.FLOAT,
-            "float64": mpi.DOUBLE,
-            "int32": mpi.INT32_T,
-            "uint8": mpi.UINT8_T,
-        }[options.dtype]
+        types = {"float32": mpi.FLOAT, "float64": mpi.DOUBLE, "int32": mpi.INT32_T}
+        self._type = types.get(options.dtype, mpi.UINT8_T)
         self._reduction = mpi.SUM if options.reduction == "sum" else mpi.MAX
 
     @staticmethod
@@ -106,10 +91,8 @@ class Operations:
                 "would work on device memory from the host. Use mpi-staged or xccl, or an MPI "
                 "built for these GPUs"
             )
-        return [
-            lay_out(options.op, options.dtype, size, ranks, options.window)
-            for size in options.sizes
-        ]
+        op, dtype, window = options.op, options.dtype, options.window
+        return [lay_out(op, dtype, size, ranks, window) for size in options.sizes]
 
     def work(self, layout: Layout) -> Work:
         rank, last = self._world.rank, self._world.size - 1
@@ -118,8 +101,6 @@ class Operations:
             run=self._runner(layout),
             expected=tuple(expected_by(layout, rank)),
             takes_part=not layout.takes_two or rank in (0, last),
-            bus_factor=bus_factor(layout.operation, layout.ranks),
-            time_share=time_share(layout.operation),
             is_call=self._is_call,
         )
 
@@ -129,7 +110,7 @@ class Operations:
         received = [self._received[: layout.receive_count], self._type]
         reduction = self._reduction
         if layout.takes_two and self._world.rank not in (0, self._world.size - 1):
-            return _nothing
+            return lambda: None
         match layout.operation:
             case "allreduce":
                 return lambda: comm.Allreduce(send, received, reduction)
@@ -149,24 +130,21 @@ class Operations:
             case "ping-pong":
                 return self._ping_pong(send, received)
             case "stream":
-                return self._stream(send, received, [self._send[:1], self._type])
+                return self._stream(send, received)
         return self._exchange(layout, send, received)
 
     def _ping_pong(self, send: Any, received: Any) -> Callable[[], None]:
         comm, last = self._world.comm, self._world.size - 1
-        if self._world.is_first:
 
-            def serve() -> None:
-                comm.Send(send, last, _TAG)
-                comm.Recv(received, last, _TAG)
-
-            return serve
+        def serve() -> None:
+            comm.Send(send, last, _TAG)
+            comm.Recv(received, last, _TAG)
 
         def answer() -> None:
             comm.Recv(received, 0, _TAG)
             comm.Send(send, 0, _TAG)
 
-        return answer
+        return serve if self._world.is_first else answer
 
     def _alltoall_of_messages(self, layout: Layout) -> Callable[[], None]:
         comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
@@ -195,24 +173,21 @@ class Operations:
 
         return both
 
-    def _stream(self, send: Any, received: Any, first_element: Any) -> Callable[[], None]:
+    def _stream(self, send: Any, received: Any) -> Callable[[], None]:
         comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
-        last = self._world.size - 1
-        window = range(self._options.window)
-        if self._world.is_first:
-            answer = [self._received[:1], self._type]
+        last, window = self._world.size - 1, range(self._options.window)
+        # The last rank answers with one element when it has the whole window.
+        answer, heard = [self._send[:1], self._type], [self._received[:1], self._type]
 
-            def pour() -> None:
-                waitall([comm.Isend(send, last, _TAG) for _ in window])
-                comm.Recv(answer, last, _TAG)
-
-            return pour
+        def pour() -> None:
+            waitall([comm.Isend(send, last, _TAG) for _ in window])
+            comm.Recv(heard, last, _TAG)
 
         def take() -> None:
             waitall([comm.Irecv(received, 0, _TAG) for _ in window])
-            comm.Send(first_element, 0, _TAG)
+            comm.Send(answer, 0, _TAG)
 
-        return take
+        return pour if self._world.is_first else take
 
 
 def expected_by(layout: Layout, rank: int) -> list[Expected]:
@@ -265,7 +240,8 @@ class Patterns:
     def work(self, layout: Layout) -> Work:
         rank = self._world.rank
         pattern = _made(self._kind, self._options, self._world, layout.bytes)
-        bind_messages(pattern, self._world.comm, self._motion)
+        comm, wait_all = self._world.comm, self._world.mpi.Request.Waitall
+        bind_messages(pattern, comm, self._begin, wait_all)
         mine = [m for m in pattern.messages if rank in (m.source, m.destination)]
         expected = tuple(
             Expected(m.to_offset, m.count, m.source, m.from_offset)
@@ -273,11 +249,10 @@ class Patterns:
             if m.destination == rank
         )
         left = partial(incomplete_messages, pattern)
-        return Work(layout, pattern.run, expected, bool(mine), 1.0, 1.0, left)
+        return Work(layout, pattern.run, expected, bool(mine), left)
 
-    def _motion(self, messages: Sequence[Message]) -> Motion:
-        comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
-        rank = self._world.rank
+    def _begin(self, messages: Sequence[Message]) -> Callable[[], list[Any]]:
+        comm, rank = self._world.comm, self._world.rank
         receives = [
             (self._received[m.to_offset : m.to_offset + m.count], m.source, _TAG + m.part)
             for m in messages
@@ -288,17 +263,12 @@ class Patterns:
             for m in messages
             if m.source == rank
         ]
-        requests: list[Any] = []
 
-        def start() -> None:
-            requests.extend([comm.Irecv(*receive) for receive in receives])
-            requests.extend([comm.Isend(*send) for send in sends])
+        def begin() -> list[Any]:
+            requests = [comm.Irecv(*receive) for receive in receives]
+            return requests + [comm.Isend(*send) for send in sends]
 
-        def wait() -> None:
-            waitall(requests)
-            requests.clear()
-
-        return Motion(start, wait, lambda: bool(requests))
+        return begin
 
 
 def _made(kind: type[MessagePattern], options: Options, world: World, size: int) -> MessagePattern:
@@ -345,7 +315,3 @@ def count_wrong(data: DataPattern, received: Any, expected: Sequence[Expected]) 
         checked += part.count
         wrong += data.count_different(found, table, part.first)
     return checked, wrong
-
-
-def _nothing() -> None:
-    return

@@ -115,17 +115,20 @@ class World:
     def is_first(self) -> bool:
         return self.rank == 0
 
-    def max_to_first(self, values: Sequence[float]) -> list[float]:
-        """Rank 0 gets the largest over ranks of each; others what their branch came to."""
-        return self._combined(list(values), max)
-
-    def min_to_first(self, values: Sequence[float]) -> list[float]:
-        """Rank 0 gets the smallest over ranks of each."""
-        return self._combined(list(values), min)
-
-    def sum_to_first(self, values: Sequence[int]) -> list[int]:
-        """Rank 0 gets the sum over ranks of each."""
-        return self._combined(list(values), lambda a, b: a + b)
+    def to_first(
+        self, values: Sequence[_Value], combine: Callable[[_Value, _Value], _Value]
+    ) -> list[_Value]:
+        """Rank 0 gets each value over all ranks; others what their branch came to."""
+        combined, step = list(values), 1
+        while step < self.size:
+            if self.rank % (2 * step):
+                self.comm.send(combined, dest=self.rank - step, tag=_TAG)
+                return combined
+            if self.rank + step < self.size:
+                other = self.comm.recv(source=self.rank + step, tag=_TAG)
+                combined = [combine(a, b) for a, b in zip(combined, other, strict=True)]
+            step *= 2
+        return combined
 
     def from_first(self, value: _Value) -> _Value:
         """Everybody gets rank 0's value."""
@@ -159,18 +162,6 @@ class World:
         version, subversion = self.mpi.Get_version()
         return f"{version}.{subversion}"
 
-    def _combined(self, values: list[Any], combine: Callable[[Any, Any], Any]) -> list[Any]:
-        step = 1
-        while step < self.size:
-            if self.rank % (2 * step):
-                self.comm.send(values, dest=self.rank - step, tag=_TAG)
-                return values
-            if self.rank + step < self.size:
-                other = self.comm.recv(source=self.rank + step, tag=_TAG)
-                values = [combine(a, b) for a, b in zip(values, other, strict=True)]
-            step *= 2
-        return values
-
 
 def _load() -> None:
     """Has mpi4py find its MPI library, which it doesn't begin."""
@@ -195,7 +186,7 @@ NODE_VARIABLE = "NCCL_HOSTID"
 
 
 @dataclass(frozen=True)
-class Place:
+class _Place:
     """What a rank says of itself.
 
     Attributes:
@@ -217,7 +208,7 @@ class Place:
 class Placement:
     """All ranks; the same on each of them."""
 
-    places: tuple[Place, ...]
+    places: tuple[_Place, ...]
 
     @classmethod
     def of(cls, world: World, env_names: Sequence[str]) -> Placement:
@@ -275,7 +266,7 @@ class Placement:
         ]
 
 
-def _own_place(env_names: Sequence[str]) -> Place:
+def _own_place(env_names: Sequence[str]) -> _Place:
     """What this rank says of itself."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -284,7 +275,7 @@ def _own_place(env_names: Sequence[str]) -> Place:
     seen = {name: os.environ[name] for name in env_names if name in os.environ}
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     told = os.environ.get(NODE_VARIABLE, "")
-    return Place(socket.gethostname(), boot, told, os.getpid(), cpus, seen)
+    return _Place(socket.gethostname(), boot, told, os.getpid(), cpus, seen)
 
 
 def _numbered(keys: Sequence[tuple[str, ...]]) -> list[int]:

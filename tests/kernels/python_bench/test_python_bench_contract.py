@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from python_bench_runs import RunPython
 
 from commtune.kernels.programs import PythonProgram, libmpi_of
-from commtune.kernels.python_bench.layout import OPERATIONS, bus_factor
+from commtune.kernels.python_bench.layout import OPERATIONS, lay_out
 from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, MpiInstallation, Operation, RunRequest, Timing, Workload
 
@@ -89,7 +89,7 @@ def test_numbers_agree_with_the_samples(run_python: RunPython) -> None:
     assert low <= times["median"] <= high
     assert measurement["algbw_Bps"] == pytest.approx(1200 / times["median"], rel=1e-6)
     assert measurement["busbw_Bps"] == pytest.approx(
-        bus_factor("allgather", 3) * measurement["algbw_Bps"], rel=1e-6
+        lay_out("allgather", "float32", 8, 3).bus_factor * measurement["algbw_Bps"], rel=1e-6
     )
 
 
