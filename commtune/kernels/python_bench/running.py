@@ -94,9 +94,7 @@ def _measured_run(
     options: Options, arguments: Sequence[str], world: World, gpu: Gpu | None, began: float
 ) -> bool:
     kind = _together(world, lambda: _load_pattern(options.python)) if options.python else None
-    write: _Write = lambda record: None  # noqa: E731  # rank 0's affair
-    if world.is_first:
-        write = records.open_records(options.records)
+    write = records.open_records(options.records) if world.is_first else lambda _: None
     init_s = world.to_first([world.init_s], max)[0]
     totals = _measure_all(options, arguments, world, kind, write, gpu=gpu, init_s=init_s)
     wrong = bool(totals.pop("wrong"))
