@@ -10,8 +10,7 @@ import pytest
 from command_line import CommandLine
 
 from commtune.cluster.machine.doctor import Check, Status
-from commtune.commands.setup.environment_check import check_environment, installed_versions
-from commtune.commands.setup.fixes import fix_commands
+from commtune.commands.setup.doctor import check_environment, fix_commands, installed_versions
 from commtune.model import MpiFlavour, MpiInstallation
 
 NCCL = {"nccl": "2.30.7"}

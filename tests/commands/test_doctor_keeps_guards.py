@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from commtune.cluster.machine.doctor import check_environment_settings
-from commtune.commands.setup.environment_check import check_environment
-from commtune.commands.setup.fixes import fix_commands
+from commtune.commands.setup.doctor import check_environment, fix_commands
 
 
 def proposed(home: Path, **variables: str) -> list[str]:

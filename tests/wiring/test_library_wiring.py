@@ -20,7 +20,7 @@ from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.commands.setup.environment_check import check_environment, versions_below
+from commtune.commands.setup.doctor import check_environment, versions_below
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, CommtuneError, UserError
