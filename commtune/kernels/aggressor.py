@@ -15,13 +15,10 @@ class AggressorReport:
 
     Attributes:
         pattern: ``None`` as long as it is not up.
-        hosts: names of its nodes.
         bytes_moved: each message counted once.
-        bytes_between_nodes: those that went from one node to another.
         traffic_s, active_s: seconds since it began, with and without pauses.
         ended_by: ``signal``, ``stop-file`` or ``longest``; empty while it runs, and for ever if it
             was killed: what it did is then known up to its last second.
-        problems: what is wrong with the file, for a person.
     """
 
     pattern: AggressorPattern | None = None

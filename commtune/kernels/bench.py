@@ -56,11 +56,7 @@ class NativeProgram:
     def trace_arguments(
         self, request: RunRequest, records: Path, controls: Sequence[str]
     ) -> list[str]:
-        """The command line of one rank of an untimed run.
-
-        Args:
-            controls: control variables (MPI_T) whose values every rank reports.
-        """
+        """The same of an untimed run; ``controls`` are control variables (MPI_T) to report."""
         command = [*self.arguments(request, records), "--mode=trace"]
         return [*command, f"--controls={','.join(controls)}"] if controls else command
 

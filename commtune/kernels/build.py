@@ -168,12 +168,7 @@ def digest_of_sources() -> str:
 
 
 def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
-    """What the compiler behind the wrapper says of itself.
-
-    Raises:
-        MissingComponent: there is no wrapper, or none behind it.
-        BuildFailed: the wrapper fails for another reason.
-    """
+    """What the compiler behind the wrapper says of itself."""
     done = process.run_process(
         [str(mpi.compiler), "--version"], environment=environment, timeout_s=_PROBE_LIMIT_S
     )
@@ -224,12 +219,7 @@ def _gpu_options(toolchain: Toolchain | None) -> list[str]:
 
 
 class _Log:
-    """A text that is written as it comes: to a file that a user named, and to one that is kept.
-
-    Raises:
-        UserError: the former can't be written.
-        OSError: the latter can't.
-    """
+    """Output that is written as it comes: to a file that a user named, and to one that is kept."""
 
     def __init__(self, named: Path | None, kept: Path | None = None) -> None:
         self._named, self._kept = named, kept
@@ -306,11 +296,7 @@ def library_folders(prefix: Path) -> list[str]:
 
 @contextmanager
 def _scratch(cache: Path) -> Iterator[Path]:
-    """A folder on the cache's file system, so that a rename puts the result in place.
-
-    Raises:
-        EnvironmentFault: nothing can be written there, or no more.
-    """
+    """A folder on the cache's file system, so that a rename puts the result in place."""
     folder = ""
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -336,11 +322,7 @@ def _remove_left_over(cache: Path) -> None:
 
 
 def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
-    """Moves a build to the cache.
-
-    Args:
-        over: to take the place of one that is there: file by file, since that may be running.
-    """
+    """Moves a build to the cache; ``over`` one that is there, file by file: it may be running."""
     result = made.parent / "result"
     result.mkdir()
     for file in (made / _EXECUTABLE, made / _BACKENDS, made.parent / _LOG):

@@ -50,7 +50,6 @@ def build_key(
     """A name for a build, another one when something changes that it depends on.
 
     Args:
-        compiler_version: what the compiler behind the MPI's wrapper says of itself.
         sources: digest of the benchmark's sources.
     """
     return content_key(

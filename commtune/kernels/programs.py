@@ -44,9 +44,7 @@ class PythonProgram:
     """The Python benchmark; implements ``tuner.ports.Program``.
 
     Attributes:
-        libmpi: where the MPI library is; see ``libmpi_of``.
         pattern: a user's pattern, FILE.py:CLASS, with an absolute path; empty for operations.
-        env_names: variables whose values every rank reports in the header.
     """
 
     libmpi: str

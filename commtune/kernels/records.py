@@ -49,7 +49,6 @@ class Records:
         header, footer: verbatim; ``None`` where there is none.
         measurements: sizes that were finished and whose record is sound; of the whole operation.
         pieces: likewise, of parts of an operation and of pairs of ranks, each by itself.
-        traces: likewise, of an untimed run, which has no measurements.
         traffic: the last that an aggressor said of what it moved, verbatim; ``None`` elsewhere.
         problems: what is wrong with the file, for a person; empty for a sound file, also where
             the run was cut short between two records.

@@ -16,11 +16,7 @@ from commtune.systems.units import parse_bandwidth
 
 
 def _parse_memory(value: str | int) -> int:
-    """Reads a size with its unit; a bare number was hardly meant in bytes.
-
-    Raises:
-        QuantityError: no unit, or not a size.
-    """
+    """Reads a size with its unit; a bare number was hardly meant in bytes."""
     written = str(value).strip()
     if written.isdigit():
         raise QuantityError(f"{quote_value(value)} has no unit", hint=f"nearest: {written}GiB")

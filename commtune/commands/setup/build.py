@@ -25,12 +25,7 @@ _GPUS = ("auto", *GpuKind)
 
 @dataclass(frozen=True)
 class _Answer:
-    """What is told of a build.
-
-    Attributes:
-        backends: all names.
-        waived: why some of them are not in it.
-    """
+    """What is told of a build: all backends, and why some are waived."""
 
     mpi: MpiInstallation
     toolchain: Toolchain | None

@@ -77,11 +77,7 @@ def _default_mpi() -> MpiInstallation | None:
 def installed_versions(
     mpi: MpiInstallation | None, xccl: tuple[str, str] | None
 ) -> dict[str, str]:
-    """Versions of the libraries that are here, by their names in the catalogue.
-
-    Args:
-        xccl: name and version of NCCL or RCCL.
-    """
+    """Versions by the catalogue's names; ``xccl`` is name and version of NCCL or RCCL."""
     found = {mpi.flavour.library: mpi.version} if mpi else {}
     return found | ({xccl[0].lower(): xccl[1]} if xccl else {})
 
@@ -202,11 +198,7 @@ def _read(mend: str) -> _Changes:
 
 
 def _decided(wanted: Iterable[_Changes], here: Iterable[str]) -> _Changes:
-    """What becomes of each variable.
-
-    Args:
-        here: those that are set now.
-    """
+    """What becomes of each variable; ``here`` are those that are set now."""
     wanted, here = [*wanted], set(here)
     decided: dict[str, str | None] = {}
     for changes in wanted:

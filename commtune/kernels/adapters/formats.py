@@ -19,11 +19,9 @@ _MOST_DIGITS = 15
 
 @dataclass(frozen=True)
 class Reading:
-    """What a program's output says.
+    """What a program's output says: each size once, in the order printed.
 
     Attributes:
-        measurements: one for each size, in the order printed.
-        problems: what could not be understood, for a person.
         ended: whether the output says of itself that it is whole; ``None`` where its format has
             no such mark.
         is_wrong: it says that results were wrong, if not at which size.
@@ -301,11 +299,7 @@ def _not_understood(line: str) -> str:
 def _of_range(
     size: int, time_us: float, row: Mapping[str, str], low: str, high: str, wrong: int
 ) -> Measurement:
-    """A row of a table: its time, and the shortest and longest of ranks or of iterations.
-
-    Args:
-        low, high: columns of them; the time stands for those that are not there.
-    """
+    """A row of a table: its time, and those of the columns ``low`` and ``high`` where there."""
     measurement = _of_one_time(size, time_us * 1e-6, wrong=wrong)
     low_us, high_us = _number(row.get(low, "")), _number(row.get(high, ""))
     low_s, high_s = (low_us or time_us) * 1e-6, (high_us or time_us) * 1e-6
@@ -343,11 +337,7 @@ def _of_samples(
 def _reading(
     found: Iterable[Measurement], problems: Sequence[str] = (), nothing: str = ""
 ) -> Reading:
-    """Each size once; more is a problem, as nobody knows which is meant.
-
-    Args:
-        nothing: the problem where there is neither a measurement nor a problem.
-    """
+    """Each size once, as nobody knows which is meant; ``nothing`` says that there is none."""
     by_size: dict[int, Measurement] = {}
     sizes = []
     for measurement in found:

@@ -52,10 +52,9 @@ class CommandProgram:
     Attributes:
         command: its words; ``{sizes}`` and the like in them are replaced.
         output: one of ``OUTPUTS``.
-        folder: where it is started.
         path: PATH of the command, in the place of its launcher's; empty to leave that.
-        libmpi: where mpi4py is to find the launcher's MPI, unless a guard variable says it; empty
-            leaves it to mpi4py.
+        libmpi: where mpi4py is to find the launcher's MPI, unless a protected variable says it;
+            empty leaves it to mpi4py.
         env_names: none: such a program doesn't say what its ranks see.
     """
 

@@ -22,11 +22,7 @@ _LARGEST_EXACT = {"float32": 2**24, "float64": 2**52, "int32": 2**31 - 1, "uint8
 
 
 class DataPattern:
-    """Values that depend on rank and index, by a hash, so that every mix-up is found.
-
-    Args:
-        xp: module of the arrays that are filled and compared.
-    """
+    """Values that depend on rank and index, by a hash, so that every mix-up is found."""
 
     def __init__(self, xp: Any, dtype: str, reduction: str, seed: int, ranks: int) -> None:
         import numpy

@@ -28,16 +28,10 @@ _QUERIES = {
 
 
 def denied_by(kind: str) -> str:
-    """The function by which the MPI says that it is not aware of GPUs of this kind.
+    """The function by which the MPI says that it is not aware of ``cuda`` or ``hip``; or empty.
 
     Such a library may send device memory all the same, through UCX, but its collectives add and
-    copy on the host. MPI has to be up.
-
-    Args:
-        kind: ``cuda`` or ``hip``.
-
-    Returns:
-        Empty where it says that it is, or nothing: a library that says nothing is believed.
+    copy on the host. MPI has to be up. A library that says nothing is believed.
     """
     for path in communication_libraries():
         if not path.rpartition("/")[2].startswith("libmpi"):
@@ -84,9 +78,7 @@ class Gpu:
 def choose_early(*, shares: bool) -> Gpu | None:
     """The GPU of the place that the launcher says: before MPI_Init, since libraries look there.
 
-    Returns:
-        ``None`` where the launcher doesn't say it, or something is wrong: what, ``choose`` says
-        when ranks can agree on who says it.
+    ``None`` where something is wrong: ``choose_gpu`` says what, when ranks can agree on a speaker.
     """
     local_rank = launched_local_rank()
     if local_rank is None:
@@ -126,8 +118,7 @@ def place_among(devices: int, local_rank: int, local_ranks: int, *, shares: bool
     """The number of a rank's GPU.
 
     Args:
-        devices: how many this process sees. Where a site's wrapper shows each rank one, it has
-            chosen.
+        devices: how many this process sees: one where a site's wrapper has chosen.
         local_ranks: how many ranks the node has; 0 where that isn't known.
 
     Raises:

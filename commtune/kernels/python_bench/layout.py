@@ -23,10 +23,8 @@ class Layout:
     """One size of one operation; counts are in elements.
 
     Attributes:
-        bytes: as asked for.
         count: elements of one block.
         bytes_total: what bandwidths are computed from.
-        send_count, receive_count: elements of the buffers.
         meaning: ``per-rank`` or ``total``: what ``bytes`` counts.
     """
 
@@ -63,9 +61,6 @@ class Layout:
 
 def lay_out(operation: str, dtype: str, size: int, ranks: int, window: int = WINDOW) -> Layout:
     """Lays a size (bytes) out over ranks, rounded down to whole elements, but never to none.
-
-    Args:
-        window: messages that ``stream`` has under way.
 
     Raises:
         UsageFault: it doesn't hold a single element, or there are too few ranks.

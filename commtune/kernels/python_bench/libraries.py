@@ -81,11 +81,7 @@ _PATTERNS = ("libmpi.so*", "libmpich.so*", "libmpi_cray.so*", "libmpi_gnu*.so*")
 
 
 def main(libmpi: str) -> int:
-    """Asks the first MPI library that can be loaded.
-
-    Args:
-        libmpi: libraries and folders of them, separated by ':'.
-    """
+    """Asks the first MPI library that can be loaded, of libraries and folders separated by ':'."""
     for path in _candidates(libmpi):
         try:
             # Open MPI's components look for its symbols among everybody's.

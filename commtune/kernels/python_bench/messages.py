@@ -15,12 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Message:
-    """What one rank sends to another, or to itself; offsets and count are in elements.
+    """What one rank sends to another, or to itself.
 
-    Attributes:
-        from_offset: in the sender's send buffer.
-        to_offset: in the receiver's receive buffer.
-        part: number of the part that it belongs to.
+    Offsets, in the sender's and in the receiver's buffer, and count are in elements.
     """
 
     source: int
@@ -65,13 +62,7 @@ class Part:
 
 
 class MessagePattern(Part):
-    """What a run needs of a user's :class:`~commtune.kernels.python_bench.Pattern`.
-
-    Attributes:
-        ranks: how many there are.
-        size: bytes, as the campaign's ``sizes`` say them; what they mean is the pattern's affair.
-        comm: all ranks, an mpi4py communicator; there while it is measured, ``None`` before.
-    """
+    """What a run needs of a user's :class:`~commtune.kernels.python_bench.Pattern`."""
 
     def __init__(self, ranks: int, size: int, element: int = 1) -> None:
         super().__init__(self, 0)

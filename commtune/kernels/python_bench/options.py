@@ -79,11 +79,7 @@ class Options:
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
-    """Reads the arguments, without the program's name.
-
-    Raises:
-        UsageFault: with what is legal.
-    """
+    """Reads the arguments, without the program's name; a ``UsageFault`` says what is legal."""
     given: dict[str, str] = {}
     rest = list(arguments)
     while rest:
@@ -101,11 +97,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
 
 
 def options_of_words(given: Mapping[str, str]) -> Options:
-    """Options from their values as text, by their names as on the command line.
-
-    Raises:
-        UsageFault: with what is legal.
-    """
+    """Options from texts by their names on the command line; faults as ``parse_options``."""
     values: dict[str, Any] = {}
     rule: dict[str, Any] = {}
     for name, text in given.items():

@@ -52,12 +52,7 @@ def header_record(
     resolution_s: float,
     init_s: float,
 ) -> dict[str, Any]:
-    """The header.
-
-    Args:
-        arrays: what makes the arrays, in words.
-        gpus: facts of every rank's; empty where none is used.
-    """
+    """The header; ``gpus`` are facts of every rank's, empty where none is used."""
     import mpi4py
 
     compiler = f"Python {platform.python_version()}, {arrays}, mpi4py {mpi4py.__version__}"

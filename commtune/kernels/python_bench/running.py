@@ -60,11 +60,7 @@ def exit_of_all(status: int, message: str, *, speak: bool) -> int:
 
 
 def run_benchmark(options: Options, arguments: Sequence[str], began: float) -> int:
-    """Begins MPI, measures all sizes, ends MPI; returns the exit status.
-
-    Args:
-        began: when the process started, on time.perf_counter.
-    """
+    """Begins MPI, measures all sizes, ends MPI; ``began`` is of time.perf_counter."""
     # Before MPI_Init: an MPI that is aware of GPUs takes the one that is current then.
     gpu = _early_gpu(options)
     try:
@@ -116,11 +112,7 @@ def _measure_all(
     gpu: Gpu | None,
     init_s: float,
 ) -> dict[str, Any]:
-    """Header and measurements; what they come to.
-
-    Args:
-        gpu: this rank's, if it is chosen already.
-    """
+    """Header and measurements; what they come to. ``gpu`` is this rank's, if chosen already."""
     placement = Placement.of(world, options.env_names)
     memory: Memory
     denied = ""
@@ -180,11 +172,7 @@ def _late_gpu(options: Options, world: World, placement: Placement) -> Gpu:
 
 
 def _together(world: World, make: Callable[[], _Made]) -> _Made:
-    """What ``make`` gives on every rank; a fault of one of them is the fault of all.
-
-    Raises:
-        UsageFault, Waived: with the words of the first rank that failed.
-    """
+    """What ``make`` gives on every rank; a fault of the first that failed is the fault of all."""
     made, failed = None, (OK, "")
     try:
         made = make()

@@ -17,12 +17,7 @@ _QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, 
 
 @dataclass(frozen=True)
 class _Summary:
-    """Samples, summed up.
-
-    Attributes:
-        times: min, p5, p25, median, p75, p95, p99, max, mean, stdev.
-        median_low, median_high: 95 % confidence interval of the median, from order statistics.
-    """
+    """Samples, summed up; the 95 % confidence interval of the median is of order statistics."""
 
     times: dict[str, float]
     median_low: float

@@ -44,7 +44,6 @@ class Work:
 
     Attributes:
         run: does it once; returns when this rank's part is complete.
-        takes_part: whether this rank has anything to do.
         incomplete: what ``run`` left under way on this rank, in words; ``None`` where it can't.
         is_call: done by the library's own call, not by messages.
     """
@@ -58,12 +57,7 @@ class Work:
 
 
 class Operations:
-    """MPI's operations over arrays of the largest size.
-
-    Args:
-        denied_by: the function by which the MPI says that it doesn't know these arrays' memory;
-            empty where it does.
-    """
+    """MPI's operations over arrays of the largest size; ``denied_by`` as in ``devices``."""
 
     def __init__(
         self, options: Options, world: World, send: Any, received: Any, denied_by: str = ""
@@ -80,11 +74,7 @@ class Operations:
 
     @staticmethod
     def layouts(options: Options, ranks: int, denied_by: str = "") -> list[Layout]:
-        """The layout of every size.
-
-        Raises:
-            UsageFault: a size is too small, or the MPI would work on device memory from the host.
-        """
+        """The layout of every size; a ``UsageFault`` where the MPI denies these arrays' memory."""
         if denied_by and options.op in CALLS and options.op != "alltoall":
             raise UsageFault(
                 f"this MPI says that it is not aware of GPUs ({denied_by}): its {options.op} "
@@ -230,11 +220,7 @@ class Patterns:
 
     @staticmethod
     def layouts(kind: type[MessagePattern], options: Options, world: World) -> list[Layout]:
-        """The layout of every size.
-
-        Raises:
-            UsageFault: a pattern has no messages, or not the same ones on every rank.
-        """
+        """The layout of every size; a ``UsageFault`` where ranks don't add the same messages."""
         return [_pattern_layout(kind, options, world, size) for size in options.sizes]
 
     def work(self, layout: Layout) -> Work:

@@ -89,7 +89,7 @@ class World:
         comm: all ranks; errors of MPI calls are exceptions.
 
     Args:
-        libmpi: where the MPI library is, as for MPI4PY_LIBMPI; empty leaves it to mpi4py.
+        libmpi: as MPI4PY_LIBMPI; empty leaves it to mpi4py.
 
     Raises:
         UsageFault: there is no mpi4py, or no MPI library that it can load.
@@ -245,11 +245,7 @@ class Placement:
         return any(count[kernel] > len(cpus[kernel]) for kernel in count)
 
     def rank_info(self, gpus: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-        """As the header has it.
-
-        Args:
-            gpus: facts of every rank's; empty where none is used.
-        """
+        """As the header has it; ``gpus`` are facts of every rank's."""
         together = zip(self.places, self.nodes, self.local_ranks, strict=True)
         return [
             {

@@ -16,12 +16,7 @@ _MEMORY_TOLERANCE = 0.15
 
 @dataclass(frozen=True)
 class Match:
-    """A description that fits.
-
-    Attributes:
-        by: what fits, the surest first, in words.
-        rank: the higher, the surer.
-    """
+    """A description that fits: by what, the surest first, in words. A higher rank is surer."""
 
     system: System
     by: tuple[str, ...]

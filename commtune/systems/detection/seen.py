@@ -14,13 +14,12 @@ from commtune.systems.nominal.fabric import Fabric
 
 @dataclass(frozen=True)
 class SeenGpus:
-    """The GPUs of this node.
+    """The GPUs of this node, and the links between them.
 
     Attributes:
         model: as the driver names it: ``NVIDIA H200``, or ``gfx90a`` for AMD.
         memory: of one GPU.
         numa: the NUMA node nearest to each, by index.
-        fabric: the links between them.
         asked: the commands and folders that this is from.
         visible: how many of them this job may use, where that is known to be fewer.
     """
@@ -41,7 +40,6 @@ class SeenPort:
 
     Attributes:
         model: the adapter, by its trade name where that is known.
-        rdma: whether it is an RDMA device; else an Ethernet interface.
         network: ``InfiniBand NDR``, ``Ethernet``, ``Slingshot``; empty where nobody says.
     """
 
@@ -57,8 +55,6 @@ class SeenPartition:
     """A partition as ``sinfo`` lists it, with the shape of most of its nodes.
 
     Attributes:
-        is_default: the one of jobs that name none.
-        nodes: how many it has.
         most_nodes, longest: limits of a job; ``None`` where there is none.
         whole_nodes: whether jobs get whole nodes without asking.
         cores: of all processors of a node together.
@@ -85,8 +81,7 @@ class SeenSlurm:
         is_node: whether this machine is one of its nodes, not a login node.
         enforces_accounts: whether jobs without a known account are refused.
         asks_gpus: how GPUs are asked for: ``gpus-per-node``, ``gres`` or ``none``.
-        mpi_default: what ``srun`` uses without ``--mpi``.
-        mpi_kinds: what ``--mpi`` could be given.
+        mpi_default, mpi_kinds: of ``srun --mpi``.
     """
 
     cluster: str
@@ -105,13 +100,7 @@ class SeenSlurm:
 
 @dataclass(frozen=True)
 class Clues:
-    """By what a machine may be recognized, without a look at its parts.
-
-    Attributes:
-        host: its whole name.
-        cluster: the name that Slurm gives it.
-        environment: all variables.
-    """
+    """By what a machine may be recognized: whole host name, Slurm's cluster name, variables."""
 
     host: str = ""
     cluster: str = ""
@@ -126,7 +115,6 @@ class SeenMachine:
         numa_nodes: those with processors.
         memory: as the kernel counts it, a little less than what is built in.
         virtual: what is known of the virtual machine; empty on bare metal.
-        ports: those that are up.
         scheduler: what else than Slurm runs jobs here: ``pbs``, ``lsf``, ``flux``.
         mpi: library and version of the MPI on PATH.
     """

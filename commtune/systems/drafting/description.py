@@ -30,11 +30,7 @@ _RESERVED = ("y", "n", "yes", "no", "true", "false", "on", "off", "null")
 
 @dataclass(frozen=True)
 class Draft:
-    """A description's text, and what in it its author must look at first.
-
-    Attributes:
-        placeholders: keys whose value was not found.
-    """
+    """A description's text, keys whose value was not found, and what nobody can see."""
 
     text: str
     placeholders: tuple[str, ...]
@@ -55,10 +51,9 @@ def check_name(name: str) -> None:
 
 
 def draft_description(name: str, seen: SeenMachine, day: date, partition: str = "") -> Draft:
-    """Writes what was seen as a description.
+    """Writes what was seen on a day as a description.
 
     Args:
-        day: when it was seen.
         partition: the one that campaigns shall use; Slurm's default without it.
 
     Raises:

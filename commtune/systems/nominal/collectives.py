@@ -24,12 +24,9 @@ class Nominal:
     Attributes:
         bytes_per_s: bus bandwidth, as the benchmark's records count it; ``None`` where nothing
             can be said, and `why` says why.
-        model: name of the model.
         why: from which links, with numbers.
         limit: what no algorithm and no routing exceed, where that is more.
-        limit_why: from which links that is.
-        origin: where the links are from.
-        sources: names of the description's sources.
+        origin: where the links are from; `sources` are those of the description.
     """
 
     bytes_per_s: float | None

@@ -301,9 +301,8 @@ def stored_nominal(
     """The nominal bandwidth of a workload as it is stored, or why there is none.
 
     Args:
-        workload: operation, ranks, nodes, backend, shape, as plain data; ``flows`` beside them
-            are the messages of a matrix.
-        header: of a run of it.
+        workload: plain data; ``flows`` in it are the messages of a matrix.
+        header: of a run of it; knows what the benchmark chose itself.
     """
     if fabric is None:
         return Nominal(None, why="neither a system description nor links that a driver names")
@@ -322,12 +321,7 @@ def stored_nominal(
 def stored_question(
     workload: Mapping[str, Any], header: Mapping[str, Any] | None = None
 ) -> NominalQuestion:
-    """What a nominal bandwidth is asked for, of a workload as it is stored.
-
-    Args:
-        workload: as for ``stored_nominal``.
-        header: of a run of it; knows what the benchmark chose itself.
-    """
+    """What a nominal bandwidth is asked for; arguments as of ``stored_nominal``."""
     shape = {**_DEFAULTS, **((header or {}).get("shape") or {}), **(workload.get("shape") or {})}
     return NominalQuestion(
         operation=str(workload["operation"]),

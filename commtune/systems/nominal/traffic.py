@@ -37,7 +37,6 @@ class NominalQuestion:
     """Of what a nominal bandwidth is asked for.
 
     Attributes:
-        operation: the benchmark's word.
         group_size, active, direction: of patterns of groups (g, k; ``outbound``,
             ``bidirectional``, ``omnidirectional``).
         first, second: of ``pairs``.
