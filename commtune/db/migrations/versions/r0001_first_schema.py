@@ -7,9 +7,8 @@ from alembic import op
 
 revision = "r0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
+# Constraints get their names from the convention of ``Base.metadata`` (``env.py`` hands it over).
 #: SQLite numbers rows by itself only in a column declared INTEGER.
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -50,33 +49,29 @@ def downgrade() -> None:
 def _systems() -> None:
     op.create_table(
         "systems",
-        sa.Column("id", _ID, nullable=False),
-        sa.Column("fingerprint", sa.String(length=128), nullable=False),
+        sa.Column("id", _ID, primary_key=True),
+        sa.Column("fingerprint", sa.String(length=128), unique=True, nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("description", sa.JSON(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_systems")),
-        sa.UniqueConstraint("fingerprint", name=op.f("uq_systems_fingerprint")),
     )
 
 
 def _stacks() -> None:
     op.create_table(
         "stacks",
-        sa.Column("id", _ID, nullable=False),
-        sa.Column("fingerprint", sa.String(length=128), nullable=False),
+        sa.Column("id", _ID, primary_key=True),
+        sa.Column("fingerprint", sa.String(length=128), unique=True, nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("description", sa.JSON(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_stacks")),
-        sa.UniqueConstraint("fingerprint", name=op.f("uq_stacks_fingerprint")),
     )
 
 
 def _campaigns() -> None:
     op.create_table(
         "campaigns",
-        sa.Column("id", _ID, nullable=False),
+        sa.Column("id", _ID, primary_key=True),
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("content_key", sa.String(length=64), nullable=False),
         sa.Column("what", sa.JSON(), nullable=False),
@@ -90,21 +85,16 @@ def _campaigns() -> None:
         sa.Column("folder", sa.Text(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("finished", sa.Double(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["stack_id"], ["stacks.id"], name=op.f("fk_campaigns_stack_id_stacks")
-        ),
-        sa.ForeignKeyConstraint(
-            ["system_id"], ["systems.id"], name=op.f("fk_campaigns_system_id_systems")
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_campaigns")),
-        sa.UniqueConstraint("name", name=op.f("uq_campaigns_name")),
+        sa.ForeignKeyConstraint(["stack_id"], ["stacks.id"]),
+        sa.ForeignKeyConstraint(["system_id"], ["systems.id"]),
+        sa.UniqueConstraint("name"),
     )
 
 
 def _locks() -> None:
     op.create_table(
         "locks",
-        sa.Column("campaign_id", _ID, autoincrement=False, nullable=False),
+        sa.Column("campaign_id", _ID, primary_key=True, autoincrement=False),
         sa.Column("host", sa.Text(), nullable=False),
         sa.Column("boot_id", sa.Text(), nullable=False),
         sa.Column("pid", sa.BigInteger(), nullable=False),
@@ -112,24 +102,17 @@ def _locks() -> None:
         sa.Column("pid_namespace", sa.BigInteger(), nullable=False),
         sa.Column("since", sa.Double(), nullable=False),
         sa.Column("heartbeat", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_locks_campaign_id_campaigns")
-        ),
-        sa.PrimaryKeyConstraint("campaign_id", name=op.f("pk_locks")),
+        sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"]),
     )
 
 
 def _decisions() -> None:
     op.create_table(
         "decisions",
-        sa.Column("id", _ID, nullable=False),
-        sa.Column("campaign_id", _ID, nullable=False),
+        sa.Column("id", _ID, primary_key=True),
+        sa.Column("campaign_id", _ID, sa.ForeignKey("campaigns.id"), nullable=False),
         sa.Column("decision", sa.JSON(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_decisions_campaign_id_campaigns")
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_decisions")),
     )
     op.create_index("ix_decisions_campaign", "decisions", ["campaign_id", "id"])
 
@@ -137,41 +120,32 @@ def _decisions() -> None:
 def _configurations() -> None:
     op.create_table(
         "configurations",
-        sa.Column("id", _ID, nullable=False),
-        sa.Column("key", sa.String(length=64), nullable=False),
+        sa.Column("id", _ID, primary_key=True),
+        sa.Column("key", sa.String(length=64), unique=True, nullable=False),
         sa.Column("environment", sa.JSON(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_configurations")),
-        sa.UniqueConstraint("key", name=op.f("uq_configurations_key")),
     )
 
 
 def _trials() -> None:
     op.create_table(
         "trials",
-        sa.Column("id", _ID, nullable=False),
+        sa.Column("id", _ID, primary_key=True),
         sa.Column("campaign_id", _ID, nullable=False),
         sa.Column("number", sa.Integer(), nullable=False),
         sa.Column("configuration_id", _ID, nullable=False),
         sa.Column("origin", sa.String(length=32), nullable=False),
         sa.Column("label", sa.Text(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_trials_campaign_id_campaigns")
-        ),
-        sa.ForeignKeyConstraint(
-            ["configuration_id"],
-            ["configurations.id"],
-            name=op.f("fk_trials_configuration_id_configurations"),
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_trials")),
-        sa.UniqueConstraint("campaign_id", "number", name=op.f("uq_trials_campaign_id_number")),
+        sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"]),
+        sa.ForeignKeyConstraint(["configuration_id"], ["configurations.id"]),
+        sa.UniqueConstraint("campaign_id", "number"),
     )
 
 
 def _runs() -> None:
     op.create_table(
         "runs",
-        sa.Column("id", _ID, nullable=False),
+        sa.Column("id", _ID, primary_key=True),
         sa.Column("run_id", sa.String(length=255), nullable=False),
         sa.Column("campaign_id", _ID, nullable=False),
         sa.Column("trial_id", _ID, nullable=False),
@@ -193,17 +167,10 @@ def _runs() -> None:
         sa.Column("oversubscribed", sa.Boolean(), nullable=False),
         sa.Column("header", sa.JSON(), nullable=True),
         sa.Column("footer", sa.JSON(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_runs_campaign_id_campaigns")
-        ),
-        sa.ForeignKeyConstraint(
-            ["configuration_id"],
-            ["configurations.id"],
-            name=op.f("fk_runs_configuration_id_configurations"),
-        ),
-        sa.ForeignKeyConstraint(["trial_id"], ["trials.id"], name=op.f("fk_runs_trial_id_trials")),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
-        sa.UniqueConstraint("run_id", name=op.f("uq_runs_run_id")),
+        sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"]),
+        sa.ForeignKeyConstraint(["configuration_id"], ["configurations.id"]),
+        sa.ForeignKeyConstraint(["trial_id"], ["trials.id"]),
+        sa.UniqueConstraint("run_id"),
     )
     op.create_index("ix_runs_campaign", "runs", ["campaign_id", "id"])
     op.create_index("ix_runs_campaign_state", "runs", ["campaign_id", "state", "outcome"])
@@ -212,8 +179,8 @@ def _runs() -> None:
 def _measurements() -> None:
     op.create_table(
         "measurements",
-        sa.Column("run_id", _ID, autoincrement=False, nullable=False),
-        sa.Column("place", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("run_id", _ID, primary_key=True, autoincrement=False),
+        sa.Column("place", sa.Integer(), primary_key=True, autoincrement=False),
         sa.Column("operation", sa.String(length=64), nullable=False),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
         sa.Column("median_s", sa.Double(), nullable=False),
@@ -229,15 +196,14 @@ def _measurements() -> None:
         sa.Column("wrong", sa.BigInteger(), nullable=False),
         sa.Column("n_samples", sa.Integer(), nullable=False),
         sa.Column("samples", sa.LargeBinary(), nullable=False),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_measurements_run_id_runs")),
-        sa.PrimaryKeyConstraint("run_id", "place", name=op.f("pk_measurements")),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"]),
     )
 
 
 def _profiles() -> None:
     op.create_table(
         "profiles",
-        sa.Column("id", _ID, nullable=False),
+        sa.Column("id", _ID, primary_key=True),
         sa.Column("campaign_id", _ID, nullable=False),
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("operation", sa.String(length=64), nullable=False),
@@ -253,16 +219,9 @@ def _profiles() -> None:
         sa.Column("note", sa.Text(), nullable=False),
         sa.Column("simulated", sa.Boolean(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_profiles_campaign_id_campaigns")
-        ),
-        sa.ForeignKeyConstraint(
-            ["configuration_id"],
-            ["configurations.id"],
-            name=op.f("fk_profiles_configuration_id_configurations"),
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_profiles")),
-        sa.UniqueConstraint("campaign_id", "name", name=op.f("uq_profiles_campaign_id_name")),
+        sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"]),
+        sa.ForeignKeyConstraint(["configuration_id"], ["configurations.id"]),
+        sa.UniqueConstraint("campaign_id", "name"),
         sqlite_autoincrement=True,
     )
     op.create_index(
@@ -273,8 +232,8 @@ def _profiles() -> None:
 def _profile_points() -> None:
     op.create_table(
         "profile_points",
-        sa.Column("profile_id", _ID, autoincrement=False, nullable=False),
-        sa.Column("place", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("profile_id", _ID, primary_key=True, autoincrement=False),
+        sa.Column("place", sa.Integer(), primary_key=True, autoincrement=False),
         sa.Column("is_guard", sa.Boolean(), nullable=False),
         sa.Column("operation", sa.String(length=64), nullable=False),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
@@ -286,8 +245,5 @@ def _profile_points() -> None:
         sa.Column("high", sa.Double(), nullable=False),
         sa.Column("pairs", sa.Integer(), nullable=False),
         sa.Column("verdict", sa.String(length=32), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["profile_id"], ["profiles.id"], name=op.f("fk_profile_points_profile_id_profiles")
-        ),
-        sa.PrimaryKeyConstraint("profile_id", "place", name=op.f("pk_profile_points")),
+        sa.ForeignKeyConstraint(["profile_id"], ["profiles.id"]),
     )

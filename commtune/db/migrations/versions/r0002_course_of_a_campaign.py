@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "r0002"
 down_revision = "r0001"
-branch_labels = None
-depends_on = None
 
 #: SQLite numbers rows by itself only in a column declared INTEGER.
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -42,14 +40,10 @@ def downgrade() -> None:
 def _conclusions() -> None:
     op.create_table(
         "conclusions",
-        sa.Column("id", _ID, nullable=False),
-        sa.Column("campaign_id", _ID, nullable=False),
+        sa.Column("id", _ID, primary_key=True),
+        sa.Column("campaign_id", _ID, sa.ForeignKey("campaigns.id"), nullable=False),
         sa.Column("conclusion", sa.JSON(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_conclusions_campaign_id_campaigns")
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_conclusions")),
     )
     op.create_index("ix_conclusions_campaign", "conclusions", ["campaign_id", "id"])
 
@@ -57,40 +51,28 @@ def _conclusions() -> None:
 def _blocks() -> None:
     op.create_table(
         "blocks",
-        sa.Column("campaign_id", _ID, autoincrement=False, nullable=False),
-        sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("campaign_id", _ID, primary_key=True, autoincrement=False),
+        sa.Column("number", sa.Integer(), primary_key=True, autoincrement=False),
         sa.Column("phase", sa.String(length=32), nullable=False),
         sa.Column("operation", sa.String(length=64), nullable=False),
         sa.Column("configurations", sa.JSON(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_blocks_campaign_id_campaigns")
-        ),
-        sa.PrimaryKeyConstraint("campaign_id", "number", name=op.f("pk_blocks")),
+        sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"]),
     )
 
 
 def _executions() -> None:
     op.create_table(
         "executions",
-        sa.Column("campaign_id", _ID, autoincrement=False, nullable=False),
-        sa.Column("configuration_id", _ID, autoincrement=False, nullable=False),
-        sa.Column("operation", sa.String(length=64), nullable=False),
+        sa.Column("campaign_id", _ID, primary_key=True, autoincrement=False),
+        sa.Column("configuration_id", _ID, primary_key=True, autoincrement=False),
+        sa.Column("operation", sa.String(length=64), primary_key=True),
         sa.Column("followed", sa.String(length=32), nullable=False),
         sa.Column("fingerprints", sa.JSON(), nullable=False),
         sa.Column("said", sa.JSON(), nullable=False),
         sa.Column("why", sa.Text(), nullable=False),
         sa.Column("became", sa.String(length=64), nullable=True),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_executions_campaign_id_campaigns")
-        ),
-        sa.ForeignKeyConstraint(
-            ["configuration_id"],
-            ["configurations.id"],
-            name=op.f("fk_executions_configuration_id_configurations"),
-        ),
-        sa.PrimaryKeyConstraint(
-            "campaign_id", "configuration_id", "operation", name=op.f("pk_executions")
-        ),
+        sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"]),
+        sa.ForeignKeyConstraint(["configuration_id"], ["configurations.id"]),
     )

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "r0003"
 down_revision = "r0002"
-branch_labels = None
-depends_on = None
 
 #: SQLite numbers rows by itself only in a column declared INTEGER.
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -31,8 +29,8 @@ def downgrade() -> None:
 def _jobs() -> None:
     op.create_table(
         "jobs",
-        sa.Column("key", sa.String(length=255), nullable=False),
-        sa.Column("campaign_id", _ID, nullable=False),
+        sa.Column("key", sa.String(length=255), primary_key=True),
+        sa.Column("campaign_id", _ID, sa.ForeignKey("campaigns.id"), nullable=False),
         sa.Column("kind", sa.String(length=32), nullable=False),
         sa.Column("stage", sa.String(length=16), nullable=False),
         sa.Column("block", sa.Integer(), nullable=True),
@@ -47,10 +45,6 @@ def _jobs() -> None:
         sa.Column("ended_at", sa.Double(), nullable=True),
         sa.Column("node_hours", sa.Double(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_jobs_campaign_id_campaigns")
-        ),
-        sa.PrimaryKeyConstraint("key", name=op.f("pk_jobs")),
     )
     op.create_index("ix_jobs_campaign", "jobs", ["campaign_id", "node_hours"])
     is_open = sa.text("stage <> 'over'")

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "r0004"
 down_revision = "r0003"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -10,8 +10,6 @@ from alembic import op
 
 revision = "r0005"
 down_revision = "r0004"
-branch_labels = None
-depends_on = None
 
 _PROFILES = sa.table(
     "profiles",
