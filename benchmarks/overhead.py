@@ -32,7 +32,7 @@ from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.commands.campaigns.from_flags import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.db.locks import LockOwner
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import Configuration, MpiInstallation, RunRequest, RunResult
 from commtune.tuner.campaign import Campaign

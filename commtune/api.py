@@ -16,8 +16,7 @@ from commtune.campaign.file import load_campaign as load_campaign_file
 from commtune.campaign.file import parse_campaign
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
-from commtune.db.queries.query_results import ProfileAnswer
-from commtune.db.storage.records import CampaignSummary
+from commtune.db.records import CampaignSummary, ProfileAnswer
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.errors import MissingComponent, UserError, install_command
 from commtune.kernels.python_bench import Pattern

@@ -14,8 +14,7 @@ from commtune.cluster.local.launch import command_path
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.cluster.slurm.site import cluster_name
-from commtune.db.queries.description import CampaignDescription
-from commtune.db.queries.query_results import ProfileAnswer
+from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.errors import CommtuneError, UserError
 from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
 

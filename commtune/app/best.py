@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from commtune import formatting
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
-from commtune.db.queries.query_results import BestRow
+from commtune.db.records import BestRow
 from commtune.errors import NoAnswer
 from commtune.model import Backend, Conditions, Operation, PointEvidence, Timing, Verdict, Workload
 from commtune.tuner.outcome.detectability import describe_detectability, is_ruled_out

@@ -14,7 +14,7 @@ from commtune import wiring
 from commtune.app.operands import Operand, operand_notes, read_operand, with_pins
 from commtune.app.stored import checked_shape, on_slurm_again, timing_of, workload_of
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
-from commtune.db.queries.description import CampaignDescription
+from commtune.db.records import CampaignDescription
 from commtune.documents.quantities import QuantityError
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
 from commtune.formatting import format_ranks

@@ -9,7 +9,7 @@ from pathlib import Path
 from commtune import __version__
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import load_profile
-from commtune.db.queries.query_results import ProfileAnswer
+from commtune.db.records import ProfileAnswer
 from commtune.errors import UserError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument

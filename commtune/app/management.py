@@ -6,10 +6,10 @@ from commtune import wiring
 from commtune.campaign.schema import check_campaign_name
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.queries.description import CampaignDescription, describe_campaign
+from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
-from commtune.db.queries.query_results import ProfileAnswer, StoredProfile
-from commtune.db.storage import management
+from commtune.db.records import CampaignDescription, ProfileAnswer, StoredProfile
+from commtune.db.storage import campaigns
 from commtune.errors import NoAnswer, UnknownName, UserError
 
 __all__ = [
@@ -90,7 +90,7 @@ def rename_campaign(name: str, new: str, db: str | None = None) -> None:
     check_campaign_name(new)
     campaign = find_campaign(name, db)
     with wiring.opened_database(db) as opened, opened.write() as connection:
-        management.rename_campaign(connection, campaign.id, new)
+        campaigns.rename_campaign(connection, campaign.id, new)
 
 
 def delete_campaign(name: str, db: str | None = None) -> None:
@@ -103,4 +103,4 @@ def delete_campaign(name: str, db: str | None = None) -> None:
     """
     campaign = find_campaign(name, db)
     with wiring.opened_database(db) as opened, opened.write() as connection:
-        management.delete_campaign(connection, campaign.id)
+        campaigns.delete_campaign(connection, campaign.id)

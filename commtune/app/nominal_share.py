@@ -8,9 +8,8 @@ from typing import Any
 
 from commtune import formatting as text
 from commtune.db.connection.location import database_url
-from commtune.db.queries.description import CampaignDescription, benchmark_header
-from commtune.db.queries.query_results import BestRow
-from commtune.db.storage.records import CampaignSummary
+from commtune.db.queries.description import benchmark_header
+from commtune.db.records import BestRow, CampaignDescription, CampaignSummary
 from commtune.model import Operation, RunResult, Verdict, Workload
 from commtune.systems.nominal.collectives import Nominal, bus_bandwidth
 from commtune.systems.nominal.operations import (

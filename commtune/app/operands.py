@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from commtune.app.stored import find_profile
-from commtune.db.queries.description import CampaignDescription
+from commtune.db.records import CampaignDescription
 from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
 from commtune.model import Configuration

@@ -13,9 +13,9 @@ from commtune.campaign.patterns import PatternFields, pattern_of
 from commtune.campaign.plan import Plan
 from commtune.campaign.protected import apply_protected
 from commtune.db.connection.location import database_url
-from commtune.db.queries.description import CampaignDescription, describe_campaign
+from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import load_profile
-from commtune.db.queries.query_results import LIBRARIES, ProfileAnswer
+from commtune.db.records import LIBRARIES, CampaignDescription, ProfileAnswer
 from commtune.errors import InvalidKey, UserError
 from commtune.model import MpiInstallation, Operation, Timing, Workload
 from commtune.spaces.space import Space

@@ -12,9 +12,7 @@ from commtune.app.tuning import LOOK_AT
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
-from commtune.db.queries.description import CampaignDescription
-from commtune.db.queries.query_results import ProfileAnswer
-from commtune.db.storage.records import CampaignRecord
+from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.formatting import format_count, format_ranks, format_wall_time

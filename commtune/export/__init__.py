@@ -9,9 +9,7 @@ import re
 
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export import env, json_, lmod, shells, tcl
-from commtune.export.document import ExportDocument
-from commtune.export.formats import Format
-from commtune.export.guard_operations import DEFAULT_TOLERANCE, GuardVerdict, judge_guards
+from commtune.export.document import DEFAULT_TOLERANCE, ExportDocument, Format, GuardVerdict
 from commtune.export.remarks import profile_remarks
 from commtune.formatting import format_size
 from commtune.model import Backend, Operation, Profile, Verdict
@@ -19,9 +17,7 @@ from commtune.wording import INCONCLUSIVE, format_speedup
 
 __all__ = ["ExportDocument", "list_formats", "render_profile"]
 
-_ALL = (
-    env.FORMAT, shells.SH, shells.CSH, shells.FISH, json_.FORMAT, lmod.FORMAT, tcl.FORMAT,
-)  # fmt: skip
+_ALL = (env.FORMAT, *shells.FORMATS, json_.FORMAT, lmod.FORMAT, tcl.FORMAT)
 _FORMATS = {chosen.name: chosen for chosen in _ALL}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -55,7 +51,7 @@ def render_profile(
     chosen = _FORMATS[format]
     _refuse_without_gain(document.profile)
     _refuse_unfit(chosen, document.variables())
-    guards = judge_guards(document.profile, guard_tolerance)
+    guards = GuardVerdict.judge(document.profile, guard_tolerance)
     unguarded = chosen.general and not guards.hold
     if unguarded and not allow_unguarded:
         raise _without_guards(document.profile, guards)
@@ -79,15 +75,13 @@ def _refuse_without_gain(profile: Profile) -> None:
             hint="run the campaign on the machine itself",
         )
     if profile.verdict is not Verdict.FASTER or profile.configuration.is_default:
+        undecided = profile.verdict is Verdict.UNDECIDED
+        shown = INCONCLUSIVE if undecided else "no speedup was shown"
         raise ExportRefused(
-            f"profile {profile.name} is not faster than the default ({_shown(profile)}): "
+            f"profile {profile.name} is not faster than the default ({shown}): "
             "there is nothing to export",
             hint="keep the default, or continue the campaign with a larger budget",
         )
-
-
-def _shown(profile: Profile) -> str:
-    return INCONCLUSIVE if profile.verdict is Verdict.UNDECIDED else "no speedup was shown"
 
 
 def _refuse_unfit(chosen: Format, variables: dict[str, str]) -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 
-from commtune.export.document import ExportDocument
-from commtune.export.formats import Format, comment_lines
-from commtune.export.guard_operations import GuardVerdict
+from commtune.export.document import ExportDocument, Format, GuardVerdict, comment_lines
 
 _LOAD = "docker run --env-file FILE ..."
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")

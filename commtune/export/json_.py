@@ -6,9 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from commtune.export.document import ExportDocument
-from commtune.export.formats import Format
-from commtune.export.guard_operations import GuardVerdict
+from commtune.export.document import ExportDocument, Format, GuardVerdict
 from commtune.formatting import without_infinities
 
 _SCHEMA = "commtune-profile/1"

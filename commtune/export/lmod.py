@@ -7,9 +7,7 @@ measured.
 
 from __future__ import annotations
 
-from commtune.export.document import ExportDocument
-from commtune.export.formats import Format, comment_lines
-from commtune.export.guard_operations import GuardVerdict
+from commtune.export.document import ExportDocument, Format, GuardVerdict, comment_lines
 from commtune.export.remarks import one_line, profile_scope, profile_title
 
 

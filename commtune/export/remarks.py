@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from commtune.export.document import ExportDocument
-from commtune.export.guard_operations import GuardVerdict
+from commtune.export.document import ExportDocument, GuardVerdict
 from commtune.formatting import (
     describe_conditions,
     each_by_itself,
@@ -32,7 +31,7 @@ def profile_remarks(
     sections = (
         [profile_title(profile), *_origin(document)],
         profile_scope(profile, guards),
-        evidence_table(profile, document.level),
+        _evidence_table(profile, document.level),
         _variables(document),
         [
             f"Verify: {_verify_command(document)}",
@@ -75,7 +74,7 @@ def profile_scope(profile: Profile, guards: GuardVerdict) -> list[str]:
     return lines
 
 
-def evidence_table(profile: Profile, level: float | None) -> list[str]:
+def _evidence_table(profile: Profile, level: float | None) -> list[str]:
     """A table of speedups, a line for each size and machine state.
 
     Args:

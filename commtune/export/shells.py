@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from commtune.export.document import ExportDocument
-from commtune.export.formats import Format, Writer, comment_lines
-from commtune.export.guard_operations import GuardVerdict
+from commtune.export.document import ExportDocument, Format, GuardVerdict, comment_lines
+
+_Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
 
 
-def _writer(setting: str, quoted: Callable[[str], str]) -> Writer:
-    """Writes remarks as comments, and a line for each variable.
+def _writer(setting: str, quoted: Callable[[str], str]) -> _Writer:
+    """Writes remarks as comments, and ``setting`` for each ``{name}`` and ``{value}``."""
 
-    Args:
-        setting: that line, with ``{name}`` and ``{value}`` in it.
-    """
-
-    def write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
-        del guards
+    def write(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
         settings = (
             setting.format(name=name, value=quoted(value)) + "\n"
             for name, value in document.variables().items()
@@ -46,21 +41,23 @@ def _quoted_fish(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-SH = Format(
-    "sh",
-    _writer("export {name}={value}", _quoted_sh),
-    ". ./FILE",
-    lambda names: "unset " + " ".join(names),
-)
-CSH = Format(
-    "csh",
-    _writer("setenv {name} {value}", _quoted_csh),
-    "source FILE",
-    lambda names: "; ".join(f"unsetenv {name}" for name in names),
-)
-FISH = Format(
-    "fish",
-    _writer("set -gx {name} {value}", _quoted_fish),
-    "source FILE",
-    lambda names: "set -e " + " ".join(names),
+FORMATS = (
+    Format(
+        "sh",
+        _writer("export {name}={value}", _quoted_sh),
+        ". ./FILE",
+        lambda names: "unset " + " ".join(names),
+    ),
+    Format(
+        "csh",
+        _writer("setenv {name} {value}", _quoted_csh),
+        "source FILE",
+        lambda names: "; ".join(f"unsetenv {name}" for name in names),
+    ),
+    Format(
+        "fish",
+        _writer("set -gx {name} {value}", _quoted_fish),
+        "source FILE",
+        lambda names: "set -e " + " ".join(names),
+    ),
 )

@@ -7,9 +7,7 @@ that of Lmod 8.6 for Tcl files saves the new value as the old one, so that it wo
 
 from __future__ import annotations
 
-from commtune.export.document import ExportDocument
-from commtune.export.formats import Format, comment_lines
-from commtune.export.guard_operations import GuardVerdict
+from commtune.export.document import ExportDocument, Format, GuardVerdict, comment_lines
 from commtune.export.remarks import profile_scope, profile_title
 
 _SPECIAL = '\\"$[]{}'

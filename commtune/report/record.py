@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commtune import formatting
-from commtune.db.queries.description import CampaignDescription, benchmark_header
+from commtune.db.queries.description import benchmark_header
 from commtune.db.queries.profiles import find_profiles, load_profile
-from commtune.db.queries.query_results import ProfileAnswer
+from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.model import (
     Aggressor,

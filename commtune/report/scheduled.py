@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from commtune.db.queries.limits import excluded_nodes, node_hours_budget
+from commtune.db.records import excluded_nodes, node_hours_budget
 from commtune.model import JobRecord, JobStage
 from commtune.report.record import CampaignRecord
 

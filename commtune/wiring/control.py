@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from commtune import process
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.connection.location import database_url
-from commtune.db.storage.records import CampaignRecord
+from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.tuner.ports import Reporter

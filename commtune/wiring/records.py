@@ -16,9 +16,13 @@ from commtune.campaign.file import CampaignSpec
 from commtune.campaign.plan import Plan
 from commtune.cluster.machine.description import Machine, describe_machine
 from commtune.db.codec import to_json_value
-from commtune.db.queries.description import CampaignDescription
-from commtune.db.queries.query_results import LIBRARIES
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import (
+    LIBRARIES,
+    CampaignDescription,
+    CampaignRecord,
+    StackRecord,
+    SystemRecord,
+)
 from commtune.formatting import describe_emulated
 from commtune.kernels.programs import files_of, sources_of
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload, content_key

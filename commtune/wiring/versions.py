@@ -18,12 +18,8 @@ from commtune.campaign.file import CampaignSpec
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import to_json_value
-from commtune.db.queries.description import (
-    CampaignDescription,
-    benchmark_header,
-    describe_campaign,
-)
-from commtune.db.queries.query_results import LIBRARIES
+from commtune.db.queries.description import benchmark_header, describe_campaign
+from commtune.db.records import LIBRARIES, CampaignDescription
 from commtune.errors import CommtuneError
 from commtune.kernels.library_versions import probe_library_versions, versions_in
 from commtune.model import (

@@ -12,7 +12,7 @@ import pytest
 
 from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database
-from commtune.db.storage.records import StackRecord
+from commtune.db.records import StackRecord
 from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,

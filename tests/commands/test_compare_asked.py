@@ -8,8 +8,7 @@ import pytest
 
 from commtune.app.comparison import WorkloadChanges, _merge_workload
 from commtune.commands.measure.compare import _read_changes
-from commtune.db.queries.description import CampaignDescription
-from commtune.db.queries.query_results import StackRecord, SystemRecord
+from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, OwnBenchmark, PatternParameters, Workload
 

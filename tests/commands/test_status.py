@@ -15,7 +15,7 @@ import pytest
 
 from commtune.commands.campaigns import status
 from commtune.db.connection.engine import open_database
-from commtune.db.queries.limits import excluded_nodes, node_hours_budget
+from commtune.db.records import excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
 from commtune.model import JobKind, JobStage, Outcome, Verdict
 

@@ -9,7 +9,7 @@ import database_values as given
 import pytest
 
 from commtune.db.locks import LockOwner
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, CampaignLocked
 from commtune.model import DEFAULT, JobKind, JobStage, Outcome

@@ -16,7 +16,7 @@ import pytest
 
 from commtune.db.connection.engine import open_database
 from commtune.db.queries import profiles
-from commtune.db.storage.records import StackRecord, SystemRecord
+from commtune.db.records import StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NoAnswer, UnknownName
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict

@@ -8,7 +8,7 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged
 from commtune.model import DEFAULT

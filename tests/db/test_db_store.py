@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from commtune.db.codec import pack_samples, unpack_samples
 from commtune.db.locks import LockOwner
-from commtune.db.storage import store as store_module
+from commtune.db.storage import runs as runs_module
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, DatabaseFault, UnknownName
 from commtune.model import (
@@ -294,7 +294,7 @@ def test_a_stored_run_is_not_interrupted_later(store: Store, campaign_id: int) -
 def test_runs_come_in_order_over_pages_and_only_this_campaign(
     store: Store, campaign_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "_PAGE_RUNS", 3)
+    monkeypatch.setattr(runs_module, "_PAGE_RUNS", 3)
     other = store.open_campaign(given.campaign("other")).id
     store.add_trial(other, 1, given.TUNED, "user")
     names = [f"r{number}" for number in range(8)]

@@ -12,7 +12,7 @@ from quiet import QuietReporter
 from struck_statements import struck
 
 from commtune.db.connection.engine import Database, open_database
-from commtune.db.storage.records import CampaignRecord
+from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
 from commtune.wiring.control import controlled_campaign, held_campaign
 

@@ -20,7 +20,7 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment
 from commtune.db.connection.engine import Database, open_database
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import EnvironmentFault

@@ -17,7 +17,7 @@ from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.queries import profiles
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.export import render_profile

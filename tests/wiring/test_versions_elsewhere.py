@@ -11,8 +11,7 @@ from commtune import wiring
 from commtune.campaign.file import parse_campaign
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import to_json_value
-from commtune.db.queries.description import CampaignDescription
-from commtune.db.queries.query_results import StackRecord, SystemRecord
+from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
 from commtune.model import MpiFlavour, MpiInstallation, Operation, Workload
 from commtune.wiring.handover import _GIVEN_VARIABLE
 from commtune.wiring.versions import with_versions

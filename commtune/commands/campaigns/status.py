@@ -12,8 +12,7 @@ from commtune import formatting as text
 from commtune import wiring
 from commtune.app import nominal_share
 from commtune.commands.options import DbOption, JsonOption
-from commtune.db.queries.limits import excluded_nodes, node_hours_budget
-from commtune.db.storage.records import CampaignSummary
+from commtune.db.records import CampaignSummary, excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
 from commtune.model import Aggressor, JobKind, JobRecord, JobStage
 

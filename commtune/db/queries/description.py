@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.queries.query_results import StackRecord, SystemRecord
+from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
 from commtune.errors import UnknownName
 
 _HINTED = 6
@@ -34,30 +33,6 @@ _CONCLUSION = """
 SELECT x.conclusion FROM conclusions x JOIN campaigns c ON c.id = x.campaign_id
 WHERE c.name = :name ORDER BY x.id DESC LIMIT 1
 """
-
-
-@dataclass(frozen=True)
-class CampaignDescription:
-    """A stored campaign.
-
-    Attributes:
-        what: workload, timing, space and surroundings, which make results comparable.
-        settings: budget and thresholds, as they were at the last session.
-        space: the search space as plain data.
-        created, finished: seconds since 1970; ``finished`` is ``None`` while it is not.
-    """
-
-    id: int
-    name: str
-    what: Mapping[str, Any]
-    settings: Mapping[str, Any]
-    space: Mapping[str, Any]
-    seed: int
-    simulated: bool
-    created: float
-    finished: float | None
-    system: SystemRecord
-    stack: StackRecord
 
 
 def describe_campaign(url: str, name: str) -> CampaignDescription:

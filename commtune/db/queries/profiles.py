@@ -14,7 +14,7 @@ from typing import Any
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.nearest_profiles import explain_no_answer, nearest_profiles, size_distance
-from commtune.db.queries.query_results import (
+from commtune.db.records import (
     BestRow,
     ProfileAnswer,
     StackRecord,

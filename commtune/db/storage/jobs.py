@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, insert, literal, select, update
@@ -12,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, func, insert, literal, select, up
 from commtune.db.codec import clean_text
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
+from commtune.db.storage.rows import Transactions
 from commtune.db.tables import Job
 from commtune.errors import DatabaseFault
 from commtune.model import JobKind, JobRecord, JobStage
@@ -20,18 +20,18 @@ from commtune.model import JobKind, JobRecord, JobStage
 _STAGES = tuple(JobStage)
 #: Written out in the statement, where the databases see that the index of open jobs will do.
 _OVER = literal(str(JobStage.OVER), literal_execute=True)
+_IN_ORDER = select(Job.__table__).order_by(Job.prepared_at, Job.key)
 
 
-@dataclass(frozen=True)
-class StoredJobs:
+class StoredJobs(Transactions):
     """The jobs of one campaign (``tuner.ports.JobBook``).
 
     Every method may raise DatabaseFault, as those of the store.
     """
 
-    database: Database
-    patience: BusyRetry
-    campaign_id: int
+    def __init__(self, database: Database, patience: BusyRetry, campaign_id: int) -> None:
+        super().__init__(database, patience)
+        self._campaign_id = campaign_id
 
     def put_job(self, job: JobRecord) -> None:
         """Stores a job, in the place of what was known of it by its key.
@@ -39,90 +39,58 @@ class StoredJobs:
         Raises:
             DatabaseFault: it would go back to an earlier stage, or is another campaign's.
         """
-        with self.database.write(self.patience) as connection:
-            _put_job(connection, self.campaign_id, job)
+        mine = Job.campaign_id == self._campaign_id
+        up_to = [str(stage) for stage in _STAGES[: _STAGES.index(job.stage) + 1]]
+        known = update(Job).where(Job.key == job.key, mine, Job.stage.in_(up_to))
+        values = _values(job)
+        with self._write() as connection:
+            if connection.execute(known.values(**values)).rowcount:
+                return
+            asked = select(Job.campaign_id, Job.stage).where(Job.key == job.key)
+            stored = connection.execute(asked).one_or_none()
+            if stored is not None:
+                raise _misplaced(job, stored, self._campaign_id)
+            new = insert(Job).values(key=job.key, campaign_id=self._campaign_id, **values)
+            connection.execute(new)
 
     def open_jobs(self) -> list[JobRecord]:
         """Jobs that are not over, in the order they were prepared; the others are not read."""
         with self.database.read() as connection:
-            return open_jobs(connection, self.campaign_id)
+            return open_jobs(connection, self._campaign_id)
 
     def all_jobs(self) -> list[JobRecord]:
         """All jobs, in the order they were prepared; as many as the campaign ever had."""
-        with self.database.read() as connection:
-            return _all_jobs(connection, self.campaign_id)
+        rows = self._rows(_IN_ORDER.where(Job.campaign_id == self._campaign_id))
+        return [_job(row._mapping) for row in rows]
 
     def node_hours(self) -> float:
         """Node-hours of all jobs, those under way as far as they are known."""
-        with self.database.read() as connection:
-            return _node_hours(connection, self.campaign_id)
+        # The index holds them, no row is read.
+        total = select(func.sum(Job.node_hours)).where(Job.campaign_id == self._campaign_id)
+        return float(self._rows(total)[0][0] or 0.0)
 
 
-def _put_job(connection: Connection, campaign_id: int, job: JobRecord) -> None:
-    """Stores a job, in the place of what was known of it.
-
-    Raises:
-        DatabaseFault: it would go back to an earlier stage, or is another campaign's.
-    """
-    values = _values(job)
-    up_to = [str(stage) for stage in _STAGES[: _STAGES.index(job.stage) + 1]]
-    replaced = connection.execute(
-        update(Job)
-        .where(Job.key == job.key, Job.campaign_id == campaign_id, Job.stage.in_(up_to))
-        .values(**values)
+def _misplaced(job: JobRecord, stored: Any, campaign_id: int) -> DatabaseFault:
+    if stored.campaign_id != campaign_id:
+        return DatabaseFault(f"job {job.key} belongs to another campaign")
+    return DatabaseFault(
+        f"job {job.key} is stored as {stored.stage} and can't be {job.stage} again"
     )
-    if replaced.rowcount:
-        return
-    stored = connection.execute(
-        select(Job.campaign_id, Job.stage).where(Job.key == job.key)
-    ).one_or_none()
-    if stored is None:
-        connection.execute(insert(Job).values(key=job.key, campaign_id=campaign_id, **values))
-    elif stored.campaign_id != campaign_id:
-        raise DatabaseFault(f"job {job.key} belongs to another campaign")
-    else:
-        raise DatabaseFault(
-            f"job {job.key} is stored as {stored.stage} and can't be {job.stage} again"
-        )
 
 
 def open_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
     """Jobs that are not over, in the order they were prepared."""
-    rows = connection.execute(
-        select(Job.__table__)
-        .where(Job.campaign_id == campaign_id, Job.stage != _OVER)
-        .order_by(Job.prepared_at, Job.key)
-    ).mappings()
+    is_mine = Job.campaign_id == campaign_id
+    rows = connection.execute(_IN_ORDER.where(is_mine, Job.stage != _OVER)).mappings()
     return [_job(row) for row in rows]
 
 
 def open_jobs_by_campaign(connection: Connection) -> Mapping[int, list[JobRecord]]:
     """Jobs of all campaigns that are not over, in the order they were prepared."""
     found: defaultdict[int, list[JobRecord]] = defaultdict(list)
-    rows = connection.execute(
-        select(Job.__table__).where(Job.stage != _OVER).order_by(Job.prepared_at, Job.key)
-    ).mappings()
-    for row in rows:
+    for row in connection.execute(_IN_ORDER.where(Job.stage != _OVER)).mappings():
         found[row["campaign_id"]].append(_job(row))
     return found
-
-
-def _all_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
-    """All jobs of a campaign, in the order they were prepared."""
-    rows = connection.execute(
-        select(Job.__table__)
-        .where(Job.campaign_id == campaign_id)
-        .order_by(Job.prepared_at, Job.key)
-    ).mappings()
-    return [_job(row) for row in rows]
-
-
-def _node_hours(connection: Connection, campaign_id: int) -> float:
-    """Node-hours of all jobs of a campaign; the index holds them, no row is read."""
-    total = connection.execute(
-        select(func.sum(Job.node_hours)).where(Job.campaign_id == campaign_id)
-    ).scalar()
-    return float(total or 0.0)
 
 
 def node_hours_by_campaign(connection: Connection) -> Mapping[int, float]:

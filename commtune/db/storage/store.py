@@ -8,11 +8,9 @@ raise DatabaseFault; where that is ``transient``, the same call may be made agai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Callable
 
-from sqlalchemy import Connection, update
+from sqlalchemy import update
 
 from commtune.db import locks
 from commtune.db.connection import location
@@ -20,30 +18,16 @@ from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, as_rows
 from commtune.db.locks import STALE_AFTER_S, LockOwner
 from commtune.db.queries.profiles import list_profiles
-from commtune.db.storage import costs, reading, writing
-from commtune.db.storage.decisions import StoredCourse
+from commtune.db.records import CampaignHandle, CampaignRecord, CampaignSummary, StoredProfile
+from commtune.db.storage.campaigns import open_campaign, update_campaign
+from commtune.db.storage.course import StoredCourse
 from commtune.db.storage.jobs import StoredJobs, open_jobs
-from commtune.db.storage.records import (
-    CampaignHandle,
-    CampaignRecord,
-    CampaignSummary,
-    StoredProfile,
-)
+from commtune.db.storage.runs import StoredRuns
+from commtune.db.storage.summaries import read_summaries
 from commtune.db.tables import Campaign
-from commtune.model import (
-    Configuration,
-    Profile,
-    Run,
-    RunRequest,
-    RunResult,
-    Trial,
-)
-from commtune.model.run_costs import RunCost
-
-_PAGE_RUNS = 1000
 
 
-class Store(StoredCourse):
+class Store(StoredRuns, StoredCourse):
     """Reads and writes campaigns in one database.
 
     Args:
@@ -60,9 +44,8 @@ class Store(StoredCourse):
         wait_s: float | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        self.database = database
+        super().__init__(database, BusyRetry(location.wait_s() if wait_s is None else wait_s, say))
         self._say = say or (lambda _: None)
-        self._patience = BusyRetry(location.wait_s() if wait_s is None else wait_s, say)
         self._owners: dict[int, LockOwner] = {}
 
     def begin(
@@ -87,13 +70,13 @@ class Store(StoredCourse):
         """
         owner = owner or LockOwner.current()
         with self._write() as connection:
-            handle = writing.open_campaign(connection, spec)
+            handle = open_campaign(connection, spec)
             reason = locks.acquire_lock(
                 connection, handle.id, owner, stale_after_s=stale_after_s, take_over=take_over
             )
             # Noted before the end, which is where an interrupt acts that came meanwhile.
             self._owners[handle.id] = owner
-            writing.update_campaign(connection, handle.id, spec)
+            update_campaign(connection, handle.id, spec)
         self._tell(handle)
         return handle, reason
 
@@ -108,7 +91,7 @@ class Store(StoredCourse):
             CampaignLocked: it would begin anew, but a controller works on it.
         """
         with self._write() as connection:
-            handle = writing.open_campaign(connection, spec)
+            handle = open_campaign(connection, spec)
         self._tell(handle)
         return handle
 
@@ -197,111 +180,9 @@ class Store(StoredCourse):
         for campaign_id in list(self._owners):
             self.unlock(campaign_id)
 
-    def add_trial(
-        self,
-        campaign_id: int,
-        number: int,
-        configuration: Configuration,
-        origin: str,
-        label: str = "",
-    ) -> None:
-        """Adds a trial; a repeated call with the same configuration changes nothing.
-
-        Args:
-            origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
-            label: the size range that it was proposed for.
-        """
-        with self._write() as connection:
-            writing.add_trial(connection, campaign_id, number, configuration, origin, label)
-
-    def trials(self, campaign_id: int) -> list[Trial]:
-        """The campaign's trials by number."""
-        with self.database.read() as connection:
-            return reading.read_trials(connection, campaign_id)
-
-    def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
-        """Registers a run as running, before it is launched; its trial must be stored."""
-        with self._write() as connection:
-            writing.start_run(connection, campaign_id, request, session)
-
-    def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
-        """Registers runs as running, all of them or none; as ``start_run``."""
-        with self._write() as connection:
-            for request in requests:
-                writing.start_run(connection, campaign_id, request, session)
-
-    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
-        """Stores a run's result and measurements in one transaction.
-
-        Returns:
-            False if the run is stored already; then nothing is stored twice.
-
-        Raises:
-            DatabaseFault: transient if the database can't be reached now; the run's records stay
-                in the campaign folder, and the same call can be made later.
-        """
-        with self._write() as connection:
-            return writing.finish_run(connection, campaign_id, result, operation)
-
     def job_book(self, campaign_id: int) -> StoredJobs:
         """The campaign's jobs."""
         return StoredJobs(self.database, self._patience, campaign_id)
-
-    def mark_interrupted(self, run_id: str, detail: str) -> None:
-        """Closes a run that left no result; one that is stored already stays as it is."""
-        with self._write() as connection:
-            writing.mark_interrupted(connection, run_id, detail)
-
-    def open_runs(self, campaign_id: int, block: int | None = None) -> list[RunRequest]:
-        """Runs that were registered and neither stored nor marked, in the order started.
-
-        Args:
-            block: only those of this block.
-        """
-        with self.database.read() as connection:
-            return reading.open_runs(connection, campaign_id, block)
-
-    def runs(self, campaign_id: int) -> Iterator[Run]:
-        """Stored runs in the order started, with measurements.
-
-        Read in pages, so that a slow reader neither holds them all nor keeps writers waiting.
-        """
-        last = 0
-        while True:
-            with self.database.read() as connection:
-                page, last = reading.runs_after(connection, campaign_id, last, _PAGE_RUNS)
-            if not page:
-                return
-            yield from page
-
-    def samples(self, run_id: str, bytes: int) -> tuple[float, ...]:
-        """Samples of one size of one run, seconds, in the order taken.
-
-        Raises:
-            UnknownName: that run has no such size.
-        """
-        with self.database.read() as connection:
-            return reading.read_samples(connection, run_id, bytes)
-
-    def traffic(self, campaign_id: int) -> tuple[float, float] | None:
-        """What an aggressor sent beside the runs, 10^9 bits a second: the least and the most."""
-        with self.database.read() as connection:
-            return reading.read_traffic(connection, campaign_id)
-
-    def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
-        """Steps of an operation that good runs measured by themselves, by run."""
-        with self.database.read() as connection:
-            return reading.read_parts(connection, campaign_id)
-
-    def costs(self, campaign_id: int) -> dict[str, RunCost]:
-        """What its good runs cost, part by part, as far as their records tell, by run."""
-        with self.database.read() as connection:
-            return costs.run_costs(connection, campaign_id)
-
-    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
-        """Puts these profiles in the place of the campaign's earlier ones, all or none."""
-        with self._write() as connection:
-            writing.replace_profiles(connection, campaign_id, profiles)
 
     def profiles(self, campaign: str | None = None) -> list[StoredProfile]:
         """Profiles of the campaign of this name, or of all; newest first, then by size."""
@@ -311,7 +192,4 @@ class Store(StoredCourse):
     def campaigns(self) -> list[CampaignSummary]:
         """All campaigns with what they did so far, newest first."""
         with self.database.read() as connection:
-            return reading.read_summaries(connection)
-
-    def _write(self) -> AbstractContextManager[Connection]:
-        return self.database.write(self._patience)
+            return read_summaries(connection)

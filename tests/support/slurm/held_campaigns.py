@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commtune.campaign.plan import Plan
 from commtune.db.locks import LockOwner
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,

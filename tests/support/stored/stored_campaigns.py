@@ -16,7 +16,7 @@ from stored_conclusions import TUNED, Said
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.db.codec import load_model
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,

@@ -14,7 +14,7 @@ from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database, open_database
-from commtune.db.storage.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,

@@ -1,0 +1,303 @@
+"""What goes into the store and comes out of it, where ``commtune.model`` has no word for it.
+
+Imports nothing that starts slowly: the commands that answer from the shell wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from commtune.model import Conditions, Configuration, JobRecord, Outcome, PointEvidence, Profile
+
+#: In a stack's description: what MPI, NCCL and RCCL load by themselves, with versions.
+LIBRARIES = "libraries"
+
+
+@dataclass(frozen=True)
+class SystemRecord:
+    """A machine.
+
+    Attributes:
+        fingerprint: same text, same machine as far as results are concerned.
+        description: what the fingerprint was made of: processor, cores, NUMA, kernel, NICs, GPUs.
+    """
+
+    fingerprint: str
+    name: str
+    description: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StackRecord:
+    """The communication software.
+
+    Attributes:
+        text: one line for people, such as ``MPICH 4.3.0``.
+        description: MPI, version, kernel and the like; in ``libraries`` the versions of those
+            that MPI, NCCL and RCCL load by themselves, where they were asked.
+        formerly: the same stack without these, as it is where nobody asked for them.
+    """
+
+    fingerprint: str
+    text: str
+    description: Mapping[str, Any] = field(default_factory=dict)
+    formerly: StackRecord | None = None
+
+    def as_known_to(self, description: Mapping[str, Any]) -> StackRecord:
+        """This stack as far as a stored description knows stacks.
+
+        One that was stored before libraries were a part of it, or when nobody could tell their
+        versions, must not be taken for another because of them.
+        """
+        return self.formerly if self.formerly and LIBRARIES not in description else self
+
+
+@dataclass(frozen=True)
+class StoredProfile:
+    """One line of the list of profiles.
+
+    Attributes:
+        id: the number that names it; never used again for another profile.
+        bytes_low, bytes_high: sizes that it is for, both ends inclusive.
+        system, stack: name and text for people.
+        created: seconds since 1970.
+    """
+
+    id: int
+    name: str
+    campaign: str
+    operation: str
+    backend: str
+    ranks: int
+    nodes: int
+    bytes_low: int
+    bytes_high: int
+    configuration: Configuration
+    verdict: str
+    system: str
+    stack: str
+    simulated: bool
+    created: float
+
+
+@dataclass(frozen=True)
+class BestRow(StoredProfile):
+    """One answer to "what is best for this size".
+
+    Attributes:
+        system_fingerprint, stack_fingerprint: tell apart what ``system`` and ``stack`` name.
+        nearest_bytes: the measured size nearest to the one asked for; ``None`` without evidence.
+        points: evidence at that size, one for each machine state.
+        level: confidence level of the intervals.
+        workload, timing: what its campaign measures and how, as their ``plain`` has it; empty if
+            nobody knows.
+        space: name of the space that was searched.
+    """
+
+    system_fingerprint: str
+    stack_fingerprint: str
+    nearest_bytes: int | None
+    points: tuple[PointEvidence, ...]
+    level: float
+    minimum_gain: float
+    note: str
+    conditions: Conditions
+    workload: Mapping[str, Any] = field(default_factory=dict)
+    timing: Mapping[str, Any] = field(default_factory=dict)
+    space: str = ""
+
+
+@dataclass(frozen=True)
+class ProfileAnswer:
+    """A whole profile, and what it was measured on.
+
+    Attributes:
+        created: seconds since 1970.
+        space: the campaign's search space as plain data.
+        level: at which all intervals of the campaign hold together; ``None`` where nobody knows.
+    """
+
+    id: int
+    campaign: str
+    profile: Profile
+    system: SystemRecord
+    stack: StackRecord
+    created: float
+    space: Mapping[str, Any] = field(default_factory=dict)
+    level: float | None = None
+
+    @property
+    def pinned(self) -> dict[str, str]:
+        """Variables that were set in every run, the default's too."""
+        return dict(self.space.get("pinned", {}))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Every variable that the search could set."""
+        return tuple(self.space.get("variables", ()))
+
+
+@dataclass(frozen=True)
+class CampaignRecord:
+    """A campaign as its controller sees it now.
+
+    Attributes:
+        what: the parts that make results comparable; a stored campaign keeps them.
+        settings: the parts that may change from one session to the next, such as the budget.
+        space: the search space as plain data.
+        space_key: the space's version by content.
+        folder: where the runs leave their records.
+    """
+
+    name: str
+    what: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    space_key: str
+    seed: int
+    system: SystemRecord
+    stack: StackRecord
+    simulated: bool = False
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class CampaignHandle:
+    """A stored campaign.
+
+    Attributes:
+        is_new: whether this call created it.
+        created: seconds since 1970.
+        earlier: name that an earlier campaign of this name has got by this call, which had no
+            good run; empty where there was none.
+        earlier_id: that campaign; 0 where there was none.
+        changes: what has changed since that one, as ``key: stored -> now``.
+    """
+
+    id: int
+    name: str
+    is_new: bool
+    created: float
+    earlier: str = ""
+    earlier_id: int = 0
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BestGain:
+    """The best confirmed speedup of a campaign: the highest lower end of an interval.
+
+    Attributes:
+        tuned_s: what the operation took with it.
+    """
+
+    profile: str
+    operation: str
+    bytes: int
+    speed: str
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+    tuned_s: float
+    backend: str
+    ranks: int
+    nodes: int
+
+
+@dataclass(frozen=True)
+class CampaignSummary:
+    """A campaign's state, counted.
+
+    Attributes:
+        outcomes: stored runs by outcome.
+        open_runs: runs that were started and not stored yet.
+        wall_s: seconds that stored runs took together.
+        last_run: when the newest run started, seconds since 1970; ``None`` before the first.
+        best: ``None`` where nothing was confirmed (yet).
+        locked_by: host, process and since when; empty where no controller holds it.
+        jobs: a scheduler's jobs that are not over.
+        node_hours: what all jobs used, those under way as far as it is known.
+        aggressor: traffic on purpose beside its runs, as ``model.Aggressor.plain`` says it.
+    """
+
+    id: int
+    name: str
+    system: str
+    stack: str
+    simulated: bool
+    folder: str
+    settings: Mapping[str, Any]
+    created: float
+    finished: float | None
+    trials: int
+    outcomes: Mapping[str, int]
+    open_runs: int
+    wall_s: float
+    last_run: float | None
+    profiles: int
+    best: BestGain | None
+    locked_by: str
+    jobs: tuple[JobRecord, ...] = ()
+    node_hours: float = 0.0
+    aggressor: Mapping[str, Any] | None = None
+
+    @property
+    def runs(self) -> int:
+        """Stored runs."""
+        return sum(self.outcomes.values())
+
+    @property
+    def lost(self) -> int:
+        """Runs that were cut short or never made, by something that they could not help."""
+        return sum(self.outcomes.get(outcome, 0) for outcome in Outcome if outcome.is_lost)
+
+    @property
+    def failed(self) -> int:
+        """Runs that failed by themselves; what was lost is not among them."""
+        return self.runs - self.lost - self.outcomes.get(Outcome.OK, 0)
+
+
+@dataclass(frozen=True)
+class CampaignDescription:
+    """A stored campaign.
+
+    Attributes:
+        what: workload, timing, space and surroundings, which make results comparable.
+        settings: budget and thresholds, as they were at the last session.
+        space: the search space as plain data.
+        created, finished: seconds since 1970; ``finished`` is ``None`` while it is not.
+    """
+
+    id: int
+    name: str
+    what: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    seed: int
+    simulated: bool
+    created: float
+    finished: float | None
+    system: SystemRecord
+    stack: StackRecord
+
+
+def node_hours_budget(settings: Mapping[str, Any]) -> float | None:
+    """How many node-hours a campaign may use, by its settings; ``None`` without a limit."""
+    found = settings.get("node_hours")
+    return float(found) if isinstance(found, int | float) else None
+
+
+def excluded_nodes(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Nodes that a campaign does without: as its file says, and as it found out."""
+    slurm = settings.get("slurm")
+    asked = slurm.get("exclude") if isinstance(slurm, Mapping) else None
+    return tuple(sorted({*_node_names(asked), *_node_names(settings.get("excluded_nodes"))}))
+
+
+def _node_names(found: Any) -> list[str]:
+    if isinstance(found, str):
+        found = found.split(",")
+    return [str(name) for name in found or () if name]

@@ -1,0 +1,228 @@
+"""Campaigns as a whole, inside a transaction of the caller's: begun, changed, renamed, deleted.
+
+A campaign without a single good run begins anew once its question is corrected. A wrong
+partition, a misspelt program or a pattern that fails makes every run fail, and whoever corrects
+it types the same command again. Nothing was measured then that could be mixed with what comes.
+But failures were: these must not count against configurations that are tried under the corrected
+settings. So what there is gets another name, with its runs and jobs, and the campaign is made
+once more.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, delete, exists, select, update
+
+from commtune.db import locks
+from commtune.db.codec import clean_text, list_differences, to_json_value
+from commtune.db.locks import STALE_AFTER_S, LockOwner
+from commtune.db.records import CampaignHandle, CampaignRecord
+from commtune.db.storage.jobs import open_jobs
+from commtune.db.storage.rows import ensure_row
+from commtune.db.tables import (
+    Base,
+    Campaign,
+    MeasurementRecord,
+    ProfilePoint,
+    ProfileRow,
+    Run,
+    Stack,
+    System,
+)
+from commtune.errors import CampaignChanged, UserError
+from commtune.model import JobKind, Outcome, content_key
+
+
+def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandle:
+    """Creates a campaign, or finds it; what is stored stays as it is, but for its name.
+
+    Raises:
+        CampaignChanged: it is stored with another ``what``, system or stack.
+        CampaignLocked: it could begin anew, but a controller works on it.
+    """
+    what, known = to_json_value(spec.what), _as_stored(connection, spec)
+    campaign_id, is_new = ensure_row(
+        connection,
+        Campaign,
+        Campaign.name,
+        spec.name,
+        content_key=content_key(what),
+        what=what,
+        seed=spec.seed,
+        system_id=_described(connection, System, spec.system, name=spec.system.name),
+        stack_id=_described(connection, Stack, known.stack, text=known.stack.text),
+        simulated=spec.simulated,
+        created=time.time(),
+        finished=None,
+        **_changeable(spec),
+    )
+    stored = _stored_campaign(connection, campaign_id)
+    changes = list_differences(stored.what, what) + _list_changes(known, stored)
+    if not changes:
+        return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
+    hint = "give the campaign another name, or undo the change"
+    if _may_begin_anew(connection, campaign_id):
+        # An allocation that isn't over would go on with the campaign, under its earlier settings.
+        jobs = open_jobs(connection, campaign_id)
+        if all(job.kind is not JobKind.ALLOCATION for job in jobs):
+            earlier = _rename_stale(connection, campaign_id, spec.name)
+            handle = open_campaign(connection, spec)
+            return replace(handle, earlier=earlier, earlier_id=campaign_id, changes=tuple(changes))
+        hint = f"no run was good so far: after 'commtune cancel {spec.name}', it begins anew"
+    raise CampaignChanged(
+        f"campaign {spec.name} was begun with another question; changed since (stored -> now):"
+        + "".join(f"\n  {change}" for change in changes),
+        hint=hint,
+    )
+
+
+def update_campaign(connection: Connection, campaign_id: int, spec: CampaignRecord) -> None:
+    """Stores what may change; for the controller that holds the campaign's lock.
+
+    With other settings, a larger budget say, a campaign that was finished has more to do.
+    """
+    this, values = Campaign.id == campaign_id, _changeable(spec)
+    settings = connection.execute(select(Campaign.settings).where(this)).scalar_one()
+    if list_differences(settings, values["settings"]):
+        values["finished"] = None
+    connection.execute(update(Campaign).where(this).values(**values))
+
+
+def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None:
+    """Gives a campaign another name.
+
+    Raises:
+        UserError: another campaign has it, or jobs would look for the old one.
+        CampaignLocked: a controller works on it.
+    """
+    _require_idle(connection, campaign_id, "renamed")
+    if connection.execute(select(Campaign.id).where(Campaign.name == name)).first():
+        raise UserError(f"there is a campaign {name} already", hint="choose another name")
+    connection.execute(update(Campaign).where(Campaign.id == campaign_id).values(name=name))
+
+
+def delete_campaign(connection: Connection, campaign_id: int) -> None:
+    """Deletes a campaign with all its runs, decisions and profiles.
+
+    Systems, software stacks and configurations stay: other campaigns share them.
+
+    Raises:
+        UserError: jobs of it are not over.
+        CampaignLocked: a controller works on it.
+    """
+    _require_idle(connection, campaign_id, "deleted")
+    runs = select(Run.id).where(Run.campaign_id == campaign_id)
+    connection.execute(delete(MeasurementRecord).where(MeasurementRecord.run_id.in_(runs)))
+    profiles = select(ProfileRow.id).where(ProfileRow.campaign_id == campaign_id)
+    connection.execute(delete(ProfilePoint).where(ProfilePoint.profile_id.in_(profiles)))
+    # What refers to others goes before them.
+    for table in reversed(Base.metadata.sorted_tables):
+        if "campaign_id" in table.c:
+            connection.execute(delete(table).where(table.c.campaign_id == campaign_id))
+    connection.execute(delete(Campaign).where(Campaign.id == campaign_id))
+
+
+def _changeable(spec: CampaignRecord) -> dict[str, Any]:
+    return {
+        "settings": to_json_value(spec.settings),
+        "space": to_json_value(spec.space),
+        "space_key": spec.space_key,
+        "folder": clean_text(spec.folder),
+    }
+
+
+def _described(
+    connection: Connection, table: type[System] | type[Stack], known: Any, **words: str
+) -> int:
+    """The number of the row of a machine or software stack."""
+    words = {name: clean_text(text) for name, text in words.items()}
+    description, now = to_json_value(known.description), time.time()
+    return ensure_row(
+        connection,
+        table,
+        table.fingerprint,
+        known.fingerprint,
+        description=description,
+        created=now,
+        **words,
+    )[0]
+
+
+def _as_stored(connection: Connection, spec: CampaignRecord) -> CampaignRecord:
+    """A campaign with its stack as far as the stored one of this name knows stacks."""
+    stored = connection.execute(
+        select(Stack.description)
+        .join(Campaign, Campaign.stack_id == Stack.id)
+        .where(Campaign.name == spec.name)
+    ).scalar_one_or_none()
+    return spec if stored is None else replace(spec, stack=spec.stack.as_known_to(stored))
+
+
+def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
+    """The row of a stored campaign with what it is bound to."""
+    return connection.execute(
+        select(
+            Campaign.what,
+            Campaign.created,
+            System.fingerprint.label("system"),
+            Stack.fingerprint.label("stack"),
+            Stack.description.label("stack_description"),
+            Campaign.simulated,
+        )
+        .join(System, System.id == Campaign.system_id)
+        .join(Stack, Stack.id == Campaign.stack_id)
+        .where(Campaign.id == campaign_id)
+    ).one()
+
+
+def _list_changes(spec: CampaignRecord, stored: Any) -> list[str]:
+    """What changed around the question, as ``key: stored -> now``: two machines don't compare."""
+    now = {
+        "system": spec.system.fingerprint,
+        "stack": spec.stack.fingerprint,
+        "simulated": spec.simulated,
+    }
+    lines = list_differences({name: getattr(stored, name) for name in now}, now)
+    described = stored.stack_description, to_json_value(spec.stack.description)
+    if stored.stack == spec.stack.fingerprint or not all(described):
+        return lines
+    # A person is told which version it is.
+    parts = list_differences(*described, "stack")
+    return [line for line in lines if not (parts and line.startswith("stack: "))] + parts
+
+
+def _may_begin_anew(connection: Connection, campaign_id: int) -> bool:
+    good = exists().where(Run.campaign_id == campaign_id, Run.outcome == str(Outcome.OK))
+    return not connection.execute(select(good)).scalar()
+
+
+def _rename_stale(connection: Connection, campaign_id: int, name: str) -> str:
+    """Gives a stored campaign another name; returns it, empty if another program just did so."""
+    _require_unlocked(connection, campaign_id)
+    taken = set(connection.execute(select(Campaign.name)).scalars())
+    number = 1
+    while f"{name}.{number}" in taken:
+        number += 1
+    this = update(Campaign).where(Campaign.id == campaign_id, Campaign.name == name)
+    renamed = connection.execute(this.values(name=f"{name}.{number}"))
+    return f"{name}.{number}" if renamed.rowcount else ""
+
+
+def _require_unlocked(connection: Connection, campaign_id: int) -> None:
+    """Takes the lock and gives it back, all in the caller's transaction."""
+    us = LockOwner.current()
+    locks.acquire_lock(connection, campaign_id, us, stale_after_s=STALE_AFTER_S, take_over=False)
+    locks.release_lock(connection, campaign_id, us)
+
+
+def _require_idle(connection: Connection, campaign_id: int, done: str) -> None:
+    _require_unlocked(connection, campaign_id)
+    if jobs := open_jobs(connection, campaign_id):
+        numbers = ", ".join(job.number or "not submitted yet" for job in jobs)
+        raise UserError(
+            f"it can't be {done}: jobs of it are not over ({numbers})",
+            hint="'commtune cancel NAME' ends them",
+        )

@@ -1,0 +1,203 @@
+"""The course of a campaign: what it planned, learned, decided and came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from sqlalchemy import delete, insert, select, update
+
+from commtune.db.codec import clean_text, dump_model, load_model, to_json_value
+from commtune.db.storage.rows import Transactions, configuration_row
+from commtune.db.tables import (
+    Block,
+    ConclusionRow,
+    ConfigurationRow,
+    DecisionRow,
+    ExecutionRow,
+    ProfilePoint,
+    ProfileRow,
+)
+from commtune.errors import DatabaseFault
+from commtune.model import (
+    BlockPlan,
+    Configuration,
+    Execution,
+    Followed,
+    Operation,
+    Phase,
+    PointEvidence,
+    Profile,
+)
+from commtune.model.conclusion import Conclusion
+from commtune.model.decision import Decision
+
+_T = TypeVar("_T")
+_Documents = type[DecisionRow] | type[ConclusionRow]
+
+
+class StoredCourse(Transactions):
+    """What campaigns planned, learned, decided and came to; a part of ``Store``."""
+
+    def decide(self, campaign_id: int, decision: Decision) -> None:
+        """Stores what the campaign decided to confirm; earlier decisions are kept."""
+        self._add(DecisionRow, campaign_id, decision=dump_model(decision))
+
+    def decision(self, campaign_id: int) -> Decision | None:
+        """What ``decide`` stored last; ``None`` before the first."""
+        return self._newest(DecisionRow, DecisionRow.decision, campaign_id, Decision)
+
+    def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
+        """Stores what the campaign came to; earlier conclusions are kept."""
+        self._add(ConclusionRow, campaign_id, conclusion=dump_model(conclusion))
+
+    def conclusion(self, campaign_id: int) -> Conclusion | None:
+        """What ``conclude`` stored last; ``None`` before the first."""
+        return self._newest(ConclusionRow, ConclusionRow.conclusion, campaign_id, Conclusion)
+
+    def _add(self, table: _Documents, campaign_id: int, **document: Any) -> None:
+        new = insert(table).values(campaign_id=campaign_id, created=time.time(), **document)
+        with self._write() as connection:
+            connection.execute(new)
+
+    def _newest(
+        self, table: _Documents, document: Any, campaign_id: int, kind: type[_T]
+    ) -> _T | None:
+        asked = select(document).where(table.campaign_id == campaign_id)
+        rows = self._rows(asked.order_by(table.id.desc()).limit(1))
+        return load_model(kind, rows[0][0]) if rows else None
+
+    def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
+        """Stores a block before its first run starts; the same one again is nothing new.
+
+        Raises:
+            DatabaseFault: the number belongs to another block.
+        """
+        same = select(Block.__table__).where(
+            Block.campaign_id == campaign_id, Block.number == plan.number
+        )
+        values = {
+            "phase": str(plan.phase),
+            "operation": str(plan.operation),
+            "configurations": [dict(configuration) for configuration in plan.order],
+            "created": time.time(),
+        }
+        with self._write() as connection:
+            row = connection.execute(same).one_or_none()
+            if row is None:
+                new = insert(Block).values(campaign_id=campaign_id, number=plan.number, **values)
+                connection.execute(new)
+            elif _block(row) != plan:
+                raise DatabaseFault(f"block {plan.number} is stored with another plan")
+
+    def blocks(self, campaign_id: int) -> list[BlockPlan]:
+        """The campaign's blocks by number."""
+        planned = select(Block.__table__).where(Block.campaign_id == campaign_id)
+        return [_block(row) for row in self._rows(planned.order_by(Block.number))]
+
+    def add_execution(self, campaign_id: int, execution: Execution) -> None:
+        """Stores what the library did under a configuration and operation; the latest holds."""
+        values = {
+            "followed": str(execution.followed),
+            "fingerprints": to_json_value(execution.fingerprints),
+            "said": to_json_value(execution.said),
+            "why": clean_text(execution.why),
+            "became": execution.became,
+            "created": time.time(),
+        }
+        with self._write() as connection:
+            key = {
+                "campaign_id": campaign_id,
+                "configuration_id": configuration_row(connection, execution.configuration),
+                "operation": str(execution.operation),
+            }
+            replaced = connection.execute(update(ExecutionRow).filter_by(**key).values(**values))
+            if not replaced.rowcount:
+                connection.execute(insert(ExecutionRow).values(**key, **values))
+
+    def executions(self, campaign_id: int) -> list[Execution]:
+        """What is known of the campaign's configurations, in the order it was stored."""
+        rows = self._rows(
+            select(ExecutionRow.__table__, ConfigurationRow.environment)
+            .join(ConfigurationRow, ConfigurationRow.id == ExecutionRow.configuration_id)
+            .where(ExecutionRow.campaign_id == campaign_id)
+            .order_by(ExecutionRow.created, ExecutionRow.configuration_id)
+        )
+        return [_execution(row) for row in rows]
+
+    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
+        """Puts these profiles in the place of the campaign's earlier ones, all or none."""
+        mine = ProfileRow.campaign_id == campaign_id
+        earlier = select(ProfileRow.id).where(mine)
+        created = time.time()
+        with self._write() as connection:
+            connection.execute(delete(ProfilePoint).where(ProfilePoint.profile_id.in_(earlier)))
+            connection.execute(delete(ProfileRow).where(mine))
+            for profile in profiles:
+                number = configuration_row(connection, profile.configuration)
+                new = insert(ProfileRow).values(
+                    campaign_id=campaign_id,
+                    configuration_id=number,
+                    created=created,
+                    **_profile_values(profile),
+                )
+                key = connection.execute(new).inserted_primary_key
+                assert key is not None  # it is for inserts of one row
+                if points := list(_points(key[0], profile)):
+                    connection.execute(insert(ProfilePoint), points)
+
+
+def _execution(row: Any) -> Execution:
+    return Execution(
+        configuration=Configuration(row.environment),
+        operation=row.operation,
+        followed=Followed(row.followed),
+        fingerprints={int(size): digest for size, digest in row.fingerprints.items()},
+        said=tuple(row.said),
+        why=row.why,
+        became=row.became,
+    )
+
+
+def _block(row: Any) -> BlockPlan:
+    return BlockPlan(
+        number=row.number,
+        phase=Phase(row.phase),
+        operation=Operation(row.operation),
+        order=tuple(Configuration(environment) for environment in row.configurations),
+    )
+
+
+def _profile_values(profile: Profile) -> dict[str, Any]:
+    names = (
+        "name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high", "level",
+        "minimum_gain", "simulated",
+    )  # fmt: skip
+    return {
+        **{name: getattr(profile, name) for name in names},
+        "verdict": str(profile.verdict),
+        "note": clean_text(profile.note),
+        "details": to_json_value(profile.details),
+        "conditions": to_json_value(vars(profile.conditions)),
+    }
+
+
+def _points(profile_id: int, profile: Profile) -> Iterator[dict[str, Any]]:
+    evidence = [(False, point) for point in profile.points]
+    evidence += [(True, point) for point in profile.guards]
+    for place, (is_guard, point) in enumerate(evidence):
+        key = {"profile_id": profile_id, "place": place, "is_guard": is_guard}
+        yield {**key, **_point_values(point)}
+
+
+def _point_values(point: PointEvidence) -> dict[str, Any]:
+    values = asdict(point)
+    gain = values.pop("gain")
+    return {
+        **values,
+        **gain,
+        "operation": str(point.operation),
+        "verdict": str(point.verdict),
+    }

@@ -1,0 +1,62 @@
+"""What the parts of the store share: transactions, and rows that are made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlalchemy import Connection, Executable, insert, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import InstrumentedAttribute
+
+from commtune.db.connection.busy_retry import BusyRetry
+from commtune.db.connection.engine import Database
+from commtune.db.tables import Base, ConfigurationRow
+from commtune.model import Configuration
+
+
+class Transactions:
+    """Reads and writes one database; a write waits for other programs as its patience says."""
+
+    def __init__(self, database: Database, patience: BusyRetry) -> None:
+        self.database = database
+        self._patience = patience
+
+    def _write(self) -> AbstractContextManager[Connection]:
+        return self.database.write(self._patience)
+
+    def _rows(self, statement: Executable) -> Sequence[Any]:
+        """The rows of one statement, in a transaction that only reads."""
+        with self.database.read() as connection:
+            return connection.execute(statement).all()
+
+
+def ensure_row(
+    connection: Connection,
+    table: type[Base],
+    key: InstrumentedAttribute[str],
+    value: str,
+    **others: Any,
+) -> tuple[int, bool]:
+    """The row with this key, made if it is not there: its number, and whether it was made."""
+    find = select(table.__table__.c.id).where(key == value)
+    found = connection.execute(find).scalar_one_or_none()
+    if found is not None:
+        return int(found), False
+    made = True
+    try:
+        # A savepoint: on PostgreSQL the failed insert would else spoil the whole transaction.
+        with connection.begin_nested():
+            connection.execute(insert(table).values({key.key: value, **others}))
+    except IntegrityError:  # another program made it at this moment
+        made = False
+    return int(connection.execute(find).scalar_one()), made
+
+
+def configuration_row(connection: Connection, configuration: Configuration) -> int:
+    """The number of a configuration's row, which is made if it is not there."""
+    key, environment = configuration.key, dict(configuration)
+    return ensure_row(
+        connection, ConfigurationRow, ConfigurationRow.key, key, environment=environment
+    )[0]

@@ -1,0 +1,407 @@
+"""Trials and runs: registered before they are launched, stored once, read again."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Executable, Select, func, insert, select, update
+
+from commtune import model
+from commtune.db.codec import (
+    clean_text,
+    pack_samples,
+    pieces_json,
+    to_json_value,
+    unpack_samples,
+)
+from commtune.db.storage.rows import Transactions, configuration_row, ensure_row
+from commtune.db.tables import ConfigurationRow, MeasurementRecord, Run, Trial
+from commtune.errors import DatabaseFault, UnknownName
+from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, RunResult
+from commtune.model.run_costs import RunCost, cost_from
+
+_PAGE_RUNS = 1000
+#: Characters of a run's output that are kept: its end.
+_TAIL_CHARACTERS = 4000
+#: Columns that are called as in ``model.Measurement``; samples are packed, and read on demand.
+_MEASURED = (
+    "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch", "canary_s",
+    "canary_after_s", "wrong",
+)  # fmt: skip
+
+
+class StoredRuns(Transactions):
+    """The trials and runs of campaigns; a part of ``Store``."""
+
+    def add_trial(
+        self,
+        campaign_id: int,
+        number: int,
+        configuration: Configuration,
+        origin: str,
+        label: str = "",
+    ) -> None:
+        """Adds a trial; a repeated call with the same configuration changes nothing.
+
+        Args:
+            origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
+            label: the size range that it was proposed for.
+
+        Raises:
+            DatabaseFault: the number belongs to another configuration.
+        """
+        values = {"origin": origin, "label": clean_text(label), "created": time.time()}
+        key = {"campaign_id": campaign_id, "number": number}
+        with self._write() as connection:
+            wanted = configuration_row(connection, configuration)
+            trial = _trial(connection, campaign_id, number)
+            if trial is None:
+                new = insert(Trial).values(**key, **values, configuration_id=wanted)
+                connection.execute(new)
+            elif trial.configuration_id != wanted:
+                raise DatabaseFault(f"trial {number} is stored with another configuration")
+
+    def trials(self, campaign_id: int) -> list[model.Trial]:
+        """The campaign's trials by number."""
+        rows = self._rows(
+            select(
+                Trial.number,
+                ConfigurationRow.environment,
+                Trial.origin,
+                Trial.label,
+                Trial.created,
+            )
+            .join(ConfigurationRow, ConfigurationRow.id == Trial.configuration_id)
+            .where(Trial.campaign_id == campaign_id)
+            .order_by(Trial.number)
+        )
+        return [model.Trial(number, Configuration(env), *rest) for number, env, *rest in rows]
+
+    def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
+        """Registers one run, as ``start_runs``."""
+        self.start_runs(campaign_id, [request], session)
+
+    def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
+        """Registers runs as running before they are launched, all of them or none.
+
+        Those that are registered already stay as they are.
+
+        Raises:
+            DatabaseFault: the trial of one is not stored.
+        """
+        with self._write() as connection:
+            for request in requests:
+                _register(connection, campaign_id, request, session)
+
+    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
+        """Stores a run's result and measurements in one transaction.
+
+        Returns:
+            False if the run is stored already; then nothing is stored twice.
+
+        Raises:
+            DatabaseFault: the run was never registered; transient if the database can't be reached
+                now: the run's records stay in the campaign folder, and the same call can be made
+                later.
+        """
+        is_run = Run.run_id == result.run_id
+        with self._write() as connection:
+            if not _close(
+                connection, result.run_id, _outcome_values(result), Run.campaign_id == campaign_id
+            ):
+                return False
+            row_id = connection.execute(select(Run.id).where(is_run)).scalar_one()
+            rows = [
+                {"run_id": row_id, "place": place, **_measurement_values(measurement, operation)}
+                for place, measurement in enumerate(result.measurements)
+            ]
+            if rows:
+                connection.execute(insert(MeasurementRecord), rows)
+            return True
+
+    def mark_interrupted(self, run_id: str, detail: str) -> None:
+        """Closes a run that left no result; one that is stored already stays as it is.
+
+        Raises:
+            DatabaseFault: no such run.
+        """
+        values = {"outcome": str(Outcome.INTERRUPTED), "detail": clean_text(detail)}
+        with self._write() as connection:
+            _close(connection, run_id, values)
+
+    def open_runs(self, campaign_id: int, block: int | None = None) -> list[RunRequest]:
+        """Runs that were registered and neither stored nor marked, in the order started.
+
+        Args:
+            block: only those of this block.
+        """
+        asked = _select_runs(Run.workload, Run.timing).where(
+            Run.campaign_id == campaign_id, Run.state == "running"
+        )
+        if block is not None:
+            asked = asked.where(Run.block == block)
+        return [
+            RunRequest(
+                **_planned(row),
+                workload=model.Workload.of_plain(row.workload),
+                timing=model.Timing(**row.timing),
+            )
+            for row in self._rows(asked.order_by(Run.id))
+        ]
+
+    def runs(self, campaign_id: int) -> Iterator[model.Run]:
+        """Stored runs in the order started, with measurements.
+
+        Read in pages, so that a slow reader neither holds them all nor keeps writers waiting.
+        """
+        last = 0
+        while True:
+            with self.database.read() as connection:
+                rows = connection.execute(_page_of_runs(campaign_id, last)).all()
+                measured = _measurements(connection, campaign_id, rows)
+            if not rows:
+                return
+            last = rows[-1].id
+            yield from (_stored_run(row, measured.get(row.id, [])) for row in rows)
+
+    def samples(self, run_id: str, bytes: int) -> tuple[float, ...]:
+        """Samples of one size of one run, seconds, in the order taken.
+
+        Raises:
+            UnknownName: that run has no such size.
+        """
+        rows = self._rows(
+            select(MeasurementRecord.samples)
+            .join(Run, Run.id == MeasurementRecord.run_id)
+            .where(
+                Run.run_id == run_id,
+                MeasurementRecord.size == bytes,
+                MeasurementRecord.operation == Run.operation,
+            )
+            .limit(1)
+        )
+        if not rows:
+            raise UnknownName(f"run {run_id} has no measurement at {bytes} bytes")
+        return unpack_samples(rows[0].samples)
+
+    def traffic(self, campaign_id: int) -> tuple[float, float] | None:
+        """What an aggressor sent beside good runs, 10^9 bits a second: the least and the most.
+
+        ``None`` where there was none, or its records were not there.
+        """
+        rate = Run.header[("beside", "gigabits_per_s")].as_float()
+        asked = select(func.min(rate), func.max(rate)).where(*_good_runs(campaign_id))
+        ((least, most),) = self._rows(asked)
+        return None if least is None else (least, most)
+
+    def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
+        """Steps of an operation that good runs measured by themselves, by run.
+
+        As ``codec.pieces_json`` writes them.
+        """
+        rows = self._rows(select(Run.run_id, Run.footer).where(*_good_runs(campaign_id)))
+        return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
+
+    def costs(self, campaign_id: int) -> dict[str, RunCost]:
+        """What its good runs cost, part by part, as far as their records tell, by run.
+
+        Those of guards are left out: other operations, several in a run.
+        """
+        # Only what is needed of headers, which are long: they name every rank.
+        header = {name: Run.header[(name,)].label(name) for name in ("init_s", "library")}
+        footer = {name: Run.footer[(name,)].label(name) for name in ("elapsed_s", "measure_s")}
+        columns = (*header.values(), *footer.values())
+        rows = self._rows(
+            select(Run.id, Run.run_id, Run.wall_s, Run.end_s, *columns)
+            .where(*_good_runs(campaign_id), Run.phase != str(Phase.GUARD))
+            .order_by(Run.id)
+        )
+        calls = dict(self._rows(_first_calls(campaign_id)))
+        found = {
+            row.run_id: cost_from(
+                row.wall_s or 0.0,
+                row.end_s,
+                calls.get(row.id),
+                {name: getattr(row, name) for name in header},
+                {name: getattr(row, name) for name in footer},
+            )
+            for row in rows
+        }
+        return {run_id: cost for run_id, cost in found.items() if cost is not None}
+
+
+def _good_runs(campaign_id: int) -> tuple[Any, ...]:
+    return Run.campaign_id == campaign_id, Run.outcome == str(Outcome.OK)
+
+
+def _first_calls(campaign_id: int) -> Executable:
+    """Seconds of the first calls of all sizes, by row, of runs that have them of every size."""
+    first = MeasurementRecord.first_call_s
+    return (
+        select(Run.id, func.sum(first))
+        .join(MeasurementRecord, MeasurementRecord.run_id == Run.id)
+        .where(*_good_runs(campaign_id))
+        .group_by(Run.id)
+        .having(func.count() == func.count(first))
+    )
+
+
+def _trial(connection: Connection, campaign_id: int, number: int) -> Any | None:
+    return connection.execute(
+        select(Trial.id, Trial.configuration_id).where(
+            Trial.campaign_id == campaign_id, Trial.number == number
+        )
+    ).one_or_none()
+
+
+def _register(connection: Connection, campaign_id: int, request: RunRequest, session: str) -> None:
+    trial = _trial(connection, campaign_id, request.trial)
+    if trial is None:
+        raise DatabaseFault(f"run {request.run_id} belongs to unknown trial {request.trial}")
+    ensure_row(
+        connection,
+        Run,
+        Run.run_id,
+        request.run_id,
+        campaign_id=campaign_id,
+        trial_id=trial.id,
+        configuration_id=configuration_row(connection, request.configuration),
+        phase=str(request.phase),
+        block=request.block,
+        position=request.position,
+        session=clean_text(session),
+        operation=str(request.workload.operation),
+        workload=request.workload.plain(),
+        timing=asdict(request.timing),
+        state="running",
+        started_at=time.time(),
+        detail="",
+        output_tail="",
+        oversubscribed=False,
+    )
+
+
+def _close(connection: Connection, run_id: str, values: Mapping[str, Any], *also: Any) -> bool:
+    """Closes a run if it is open; the database decides, so that a second call finds it closed.
+
+    Args:
+        also: further conditions that it must meet to be known.
+    """
+    this = (Run.run_id == run_id, *also)
+    close = update(Run).where(*this, Run.state != "stored").values(state="stored", **values)
+    if connection.execute(close).rowcount == 1:
+        return True
+    if connection.execute(select(Run.id).where(*this)).scalar() is None:
+        raise DatabaseFault(f"run {run_id} was never registered in this campaign")
+    return False
+
+
+def _outcome_values(result: RunResult) -> dict[str, Any]:
+    plain = ("wall_s", "exit_code", "oversubscribed", "other_load", "end_s")
+    # A run that left nothing has no start of its own; it keeps the time it was registered.
+    has_started = result.started_at > 0 or result.outcome is Outcome.OK
+    footer = result.footer
+    if footer is not None and result.pieces:
+        # There is no table for the parts of an operation.
+        footer = {**footer, "parts": pieces_json(result.pieces)}
+    return {
+        **{name: getattr(result, name) for name in plain},
+        **({"started_at": result.started_at} if has_started else {}),
+        "outcome": str(result.outcome),
+        "detail": clean_text(result.detail),
+        "output_tail": clean_text(result.output_tail[-_TAIL_CHARACTERS:]),
+        "header": to_json_value(result.header),
+        "footer": to_json_value(footer),
+        "nodes": clean_text(",".join(result.nodes)) or None,
+        "distance": clean_text(result.distance) or None,
+    }
+
+
+def _measurement_values(measurement: Measurement, operation: str) -> dict[str, Any]:
+    return {
+        **{name: getattr(measurement, name) for name in _MEASURED},
+        "operation": measurement.operation or operation,
+        "bytes": measurement.bytes,
+        "n_samples": len(measurement.samples_s),
+        "samples": pack_samples(measurement.samples_s),
+        "first_call_s": measurement.first_call_s,
+    }
+
+
+def _select_runs(*columns: Any) -> Select[Any]:
+    return (
+        select(
+            Run.run_id,
+            Run.phase,
+            Run.block,
+            Run.position,
+            Trial.number,
+            ConfigurationRow.environment,
+            *columns,
+        )
+        .join(Trial, Trial.id == Run.trial_id)
+        .join(ConfigurationRow, ConfigurationRow.id == Run.configuration_id)
+    )
+
+
+def _planned(row: Any) -> dict[str, Any]:
+    """What requests and ended runs share."""
+    return {
+        "run_id": row.run_id,
+        "configuration": Configuration(row.environment),
+        "phase": Phase(row.phase),
+        "trial": row.number,
+        "block": row.block,
+        "position": row.position,
+    }
+
+
+def _page_of_runs(campaign_id: int, last: int) -> Select[Any]:
+    """The next stored runs behind row ``last``."""
+    names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
+    where = (Run.nodes, Run.distance)
+    then = Run.workload["then"].label("then")
+    return (
+        _select_runs(Run.id, Run.started_at, Run.other_load, *names, *where, then)
+        .where(Run.campaign_id == campaign_id, Run.id > last, Run.state == "stored")
+        .order_by(Run.id)
+        .limit(_PAGE_RUNS)
+    )
+
+
+def _stored_run(row: Any, measured: Sequence[Measurement]) -> model.Run:
+    plain = ("session", "operation", "started_at", "oversubscribed", "detail", "other_load")
+    return model.Run(
+        **_planned(row),
+        **{name: getattr(row, name) for name in plain},
+        outcome=Outcome(row.outcome),
+        wall_s=row.wall_s or 0.0,
+        measurements=tuple(measured),
+        nodes=tuple(row.nodes.split(",")) if row.nodes else (),
+        distance=row.distance or "",
+        then=tuple(row.then or ()),
+    )
+
+
+def _measurements(
+    connection: Connection, campaign_id: int, runs: Sequence[Any]
+) -> Mapping[int, list[Measurement]]:
+    """Measurements of runs that follow each other, by the runs' rows."""
+    found: dict[int, list[Measurement]] = defaultdict(list)
+    if not runs:
+        return found
+    names = ("operation", *_MEASURED)
+    columns = [getattr(MeasurementRecord, name) for name in names]
+    rows = connection.execute(
+        select(MeasurementRecord.run_id, MeasurementRecord.size, *columns)
+        .join(Run, Run.id == MeasurementRecord.run_id)
+        .where(Run.campaign_id == campaign_id, Run.id.between(runs[0].id, runs[-1].id))
+        .order_by(MeasurementRecord.run_id, MeasurementRecord.place)
+    )
+    for run_id, size, *values in rows:
+        found[run_id].append(Measurement(bytes=size, **dict(zip(names, values, strict=True))))
+    return found
