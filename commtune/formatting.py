@@ -32,6 +32,11 @@ def format_size(count: int) -> str:
     return f"{count} B"
 
 
+def format_sizes(low: int, high: int) -> str:
+    """A range of sizes in bytes, both ends inclusive."""
+    return format_size(low) if low == high else f"{format_size(low)} to {format_size(high)}"
+
+
 def format_duration(seconds: float) -> str:
     """Seconds with three significant digits in a unit that fits: ``12.3 us``."""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):

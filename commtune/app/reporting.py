@@ -13,9 +13,8 @@ from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Profile
-from commtune.report.figures.confirmation import draw_confirmation
+from commtune.report.page import write_confirmation, write_report
 from commtune.report.record import read_record
-from commtune.report.writing import write_report
 
 _PAGE = "report.html"
 #: What somebody asks for who takes the output for a file of that kind.
@@ -66,8 +65,7 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
     if output.suffix not in _PLOT_FORMATS:
         raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_PLOT_FORMATS)}")
     campaign = choose_campaign(campaign, db)
-    figure = draw_confirmation(campaign, _confirmed_profiles(campaign, db))
-    figure.savefig(output)
+    write_confirmation(campaign, _confirmed_profiles(campaign, db), output)
 
 
 def _confirmed_profiles(campaign: str, db: str | None) -> list[Profile]:

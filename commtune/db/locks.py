@@ -8,6 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import psutil
 from sqlalchemy import ColumnElement, Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
@@ -47,6 +48,11 @@ class LockOwner:
             pid_namespace=_inode(proc / "self/ns/pid"),
         )
 
+    @classmethod
+    def from_row(cls, row: RowMapping) -> LockOwner:
+        """Who holds a lock, by its row."""
+        return cls(**{name: row[name] for name in cls.__dataclass_fields__})
+
 
 def start_of(pid: int, proc: Path = _PROC) -> int | None:
     """When a process started, clock ticks since boot; ``None`` if it doesn't live (zombies too).
@@ -54,7 +60,7 @@ def start_of(pid: int, proc: Path = _PROC) -> int | None:
     Where the system has no ``/proc``, a living process says 0.
     """
     if not (proc / "self").exists():
-        return 0 if _answers(pid) else None
+        return 0 if psutil.pid_exists(pid) else None
     # The name, second field, may hold blanks and parentheses; nothing after it does.
     state, *fields = _read(proc / str(pid) / "stat").rpartition(")")[2].split() or ["X"]
     return None if state in "ZX" else int(fields[18])
@@ -80,12 +86,7 @@ def death_of(
 
 
 def acquire_lock(
-    connection: Connection,
-    campaign_id: int,
-    owner: LockOwner,
-    *,
-    stale_after_s: float,
-    take_over: bool,
+    connection: Connection, campaign_id: int, owner: LockOwner, *, take_over: bool
 ) -> str:
     """Takes the lock inside the given transaction; of several that try, one gets it.
 
@@ -102,9 +103,9 @@ def acquire_lock(
         row = _row(connection, campaign_id)
     if row is None:  # given back at this moment
         raise _locked(connection, campaign_id, None)
-    holder = owner_of(row)
+    holder = LockOwner.from_row(row)
     if holder != owner:
-        reason = death_of(holder, owner, time.time() - row["heartbeat"], stale_after_s)
+        reason = death_of(holder, owner, time.time() - row["heartbeat"], STALE_AFTER_S)
         reason = reason or ("taken over by request" if take_over else "")
         if not (reason and _replace(connection, row, owner)):
             raise _locked(connection, campaign_id, _row(connection, campaign_id) or row)
@@ -117,7 +118,7 @@ def lock_holder(connection: Connection, campaign_id: int) -> tuple[LockOwner, fl
     """Who holds the lock, and since when, seconds since 1970; ``None`` if nobody does."""
     statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id)
     row = connection.execute(statement).mappings().one_or_none()
-    return (owner_of(row), row["since"]) if row else None
+    return (LockOwner.from_row(row), row["since"]) if row else None
 
 
 def refresh_lock(connection: Connection, campaign_id: int, owner: LockOwner | None) -> None:
@@ -142,10 +143,10 @@ def release_lock(connection: Connection, campaign_id: int, owner: LockOwner) -> 
     connection.execute(delete(Lock).where(Lock.campaign_id == campaign_id, *_is(owner)))
 
 
-def describe_holder(host: str, pid: int, since: float) -> str:
-    """Who holds a lock, for a person."""
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
-    return f"process {pid} on {host}, since {when}"
+def describe_holder(row: RowMapping) -> str:
+    """Who holds a lock, by its row, for a person."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["since"]))
+    return f"process {row['pid']} on {row['host']}, since {when}"
 
 
 def _is(owner: LockOwner) -> list[ColumnElement[bool]]:
@@ -156,11 +157,6 @@ def _row(connection: Connection, campaign_id: int) -> RowMapping | None:
     # Locked for this transaction where the database can: no other one decides on the same row.
     statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id).with_for_update()
     return connection.execute(statement).mappings().one_or_none()
-
-
-def owner_of(row: RowMapping) -> LockOwner:
-    """Who holds a lock, by its row."""
-    return LockOwner(**{name: row[name] for name in LockOwner.__dataclass_fields__})
 
 
 def _insert(connection: Connection, campaign_id: int, owner: LockOwner) -> bool:
@@ -181,7 +177,7 @@ def _replace(connection: Connection, row: RowMapping, owner: LockOwner) -> bool:
     now = time.time()
     done = connection.execute(
         update(Lock)
-        .where(Lock.campaign_id == row["campaign_id"], *_is(owner_of(row)))
+        .where(Lock.campaign_id == row["campaign_id"], *_is(LockOwner.from_row(row)))
         .where(Lock.heartbeat == row["heartbeat"])
         .values(since=now, heartbeat=now, **asdict(owner))
     )
@@ -190,7 +186,7 @@ def _replace(connection: Connection, row: RowMapping, owner: LockOwner) -> bool:
 
 def _locked(connection: Connection, campaign_id: int, row: RowMapping | None) -> CampaignLocked:
     name = connection.execute(select(Campaign.name).where(Campaign.id == campaign_id)).scalar()
-    who = describe_holder(row["host"], row["pid"], row["since"]) if row else "another controller"
+    who = describe_holder(row) if row else "another controller"
     return CampaignLocked(
         f"campaign {name} is worked on by {who}",
         hint="wait until it ends, or stop it; if you know that it is dead: --take-over",
@@ -209,13 +205,3 @@ def _inode(path: Path) -> int:
         return path.stat().st_ino
     except OSError:
         return 0
-
-
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

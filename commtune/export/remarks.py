@@ -11,6 +11,7 @@ from commtune.formatting import (
     each_by_itself,
     format_count,
     format_size,
+    format_sizes,
     format_table,
 )
 from commtune.model import PointEvidence, Profile
@@ -52,8 +53,7 @@ def _verify_command(document: ExportDocument) -> str:
 
 def profile_title(profile: Profile) -> str:
     """One line: what this is."""
-    low, high = format_size(profile.bytes_low), format_size(profile.bytes_high)
-    sizes = low if low == high else f"{low} to {high}"
+    sizes = format_sizes(profile.bytes_low, profile.bytes_high)
     return one_line(f"commtune profile {profile.name}: settings for {profile.operation}, {sizes}")
 
 

@@ -1,21 +1,21 @@
-"""The course of a campaign: what the time went into, what failed, how steady the default was."""
+"""The course of a campaign: where time and node-hours went, what failed, what drifted."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from commtune.model import Configuration, Outcome, Phase, Run
+from commtune.db.records import excluded_nodes, node_hours_budget
+from commtune.model import Configuration, JobRecord, JobStage, Outcome, Phase, Run
 from commtune.model.conclusion import DefaultNoise
+from commtune.model.run_costs import RunCost, named_parts
 from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.session import is_disturbed
 from commtune.tuner.statistics.machine_states import MIXED
 
-#: Sizes of which the default's course is drawn.
-_DRAWN_SIZES = 4
 _FEWEST_FOR_SPREAD = 8
 _MAD_TO_SD = 1.4826
 
@@ -52,7 +52,7 @@ class PhaseCost:
 
 
 @dataclass(frozen=True)
-class Failure:
+class _Failure:
     """Runs that failed, or were lost, in the same way.
 
     Attributes:
@@ -135,17 +135,17 @@ def _has_failed(run: Run) -> bool:
     return run.outcome is not Outcome.OK and not run.outcome.is_lost
 
 
-def list_failures(record: CampaignRecord) -> tuple[Failure, ...]:
+def list_failures(record: CampaignRecord) -> tuple[_Failure, ...]:
     """Failed runs by how they ended, the most frequent first."""
     return _by_cause(record, [run for run in record.runs if _has_failed(run)])
 
 
-def list_losses(record: CampaignRecord) -> tuple[Failure, ...]:
+def list_losses(record: CampaignRecord) -> tuple[_Failure, ...]:
     """Lost runs by what befell them, the most frequent first."""
     return _by_cause(record, [run for run in record.runs if run.outcome.is_lost])
 
 
-def _by_cause(record: CampaignRecord, ended: Sequence[Run]) -> tuple[Failure, ...]:
+def _by_cause(record: CampaignRecord, ended: Sequence[Run]) -> tuple[_Failure, ...]:
     found: defaultdict[Outcome, list[Run]] = defaultdict(list)
     for run in ended:
         found[run.outcome].append(run)
@@ -159,19 +159,21 @@ def _by_cause(record: CampaignRecord, ended: Sequence[Run]) -> tuple[Failure, ..
     return tuple(sorted(causes, key=lambda cause: (-cause.runs, cause.outcome)))
 
 
-def _failure(outcome: Outcome, runs: Sequence[Run], worked: set[tuple[str, str]]) -> Failure:
+def _failure(outcome: Outcome, runs: Sequence[Run], worked: set[tuple[str, str]]) -> _Failure:
     configurations = {run.configuration for run in runs}
-    return Failure(
+    return _Failure(
         outcome=outcome,
         runs=len(runs),
         configurations=len(configurations),
         wall_s=math.fsum(run.wall_s for run in runs),
-        common=_common(configurations, worked) if outcome.blames_configuration else (),
+        common=_common_settings(configurations, worked) if outcome.blames_configuration else (),
         example=next((run.detail for run in runs if run.detail), ""),
     )
 
 
-def _common(configurations: set[Configuration], worked: set[tuple[str, str]]) -> tuple[str, ...]:
+def _common_settings(
+    configurations: set[Configuration], worked: set[tuple[str, str]]
+) -> tuple[str, ...]:
     shared = set.intersection(*(set(c.items()) for c in configurations))
     return tuple(f"{name}={value}" for name, value in sorted(shared - worked))
 
@@ -196,15 +198,6 @@ def default_runs(record: CampaignRecord) -> tuple[DefaultRun, ...]:
     )
 
 
-def drawn_sizes(runs: Sequence[DefaultRun]) -> tuple[int, ...]:
-    """A few sizes from the smallest to the largest."""
-    sizes = sorted({run.bytes for run in runs})
-    if len(sizes) <= _DRAWN_SIZES:
-        return tuple(sizes)
-    step = (len(sizes) - 1) / (_DRAWN_SIZES - 1)
-    return tuple(sizes[round(i * step)] for i in range(_DRAWN_SIZES))
-
-
 def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[DefaultNoise, ...]:
     """How steady the default was: as the campaign concluded, else from its runs."""
     if record.conclusion.noise:
@@ -227,3 +220,136 @@ def _spread(cell: Sequence[DefaultRun]) -> float | None:
     logs = [math.log(run.median_s) for run in cell]
     middle = median(logs)
     return _MAD_TO_SD * median(abs(value - middle) for value in logs)
+
+
+_MEANT = {
+    "launch": "from the start of the launcher to the ranks' main()",
+    "launch and end": "outside of the ranks: nodes have clocks of their own, so these are one",
+    "MPI_Init": "longest over ranks",
+    "library": "communicator of NCCL or RCCL",
+    "first calls": "of all sizes: connections are made; in no sample",
+    "measuring": "warm-up, samples, checks",
+    "rest": "backends, buffers, data, records",
+    "end": "from the last record to the launcher's end",
+}
+
+
+@dataclass(frozen=True)
+class _RunPart:
+    """Seconds that a part of a run took, over the runs that tell it."""
+
+    name: str
+    meaning: str
+    median_s: float
+    least_s: float
+    most_s: float
+    runs: int
+
+
+def run_parts(costs: Mapping[str, RunCost]) -> tuple[_RunPart, ...]:
+    """The parts in their order, then the whole; none where no run tells them.
+
+    Medians of parts don't add up to the median of the whole.
+    """
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for cost in costs.values():
+        for name, seconds in named_parts(cost):
+            found[name].append(max(0.0, seconds))
+    known = [_part(name, _MEANT[name], found[name]) for name in _MEANT if name in found]
+    if known:
+        known.append(_part("whole run", "", [cost.wall_s for cost in costs.values()]))
+    return tuple(known)
+
+
+def _part(name: str, meaning: str, seconds: list[float]) -> _RunPart:
+    return _RunPart(name, meaning, median(seconds), min(seconds), max(seconds), len(seconds))
+
+
+@dataclass(frozen=True)
+class _JobGroup:
+    """Jobs of one kind that came to the same.
+
+    Attributes:
+        kind: what they are for.
+        came_to: the scheduler's last word, and whether they are still in flight.
+        wait_s: median seconds between writing one down and its start; ``None`` where none started.
+        example: what was said of one of them.
+    """
+
+    kind: str
+    came_to: str
+    jobs: int
+    node_hours: float
+    wait_s: float | None
+    example: str
+
+
+@dataclass(frozen=True)
+class _Scheduled:
+    """A campaign's share of a machine.
+
+    Attributes:
+        budget: node-hours that it may use; ``None`` where nobody set a limit.
+        nodes: how many different ones its runs were made on.
+        placed: runs of which the nodes are known.
+        distances: share of these runs by how far apart their nodes stand, the most frequent first.
+        excluded: nodes that it does without.
+    """
+
+    groups: tuple[_JobGroup, ...]
+    node_hours: float
+    budget: float | None
+    nodes: int
+    placed: int
+    distances: Mapping[str, float]
+    excluded: tuple[str, ...]
+
+    @property
+    def jobs(self) -> int:
+        """All of them."""
+        return sum(group.jobs for group in self.groups)
+
+
+def scheduler_share(record: CampaignRecord) -> _Scheduled | None:
+    """What the record says of jobs and nodes; ``None`` where no scheduler was asked."""
+    placed = [run for run in record.runs if run.nodes]
+    if not record.jobs and not placed:
+        return None
+    settings = record.campaign.settings
+    distances = Counter(run.distance for run in placed if run.distance)
+    return _Scheduled(
+        groups=_groups(record.jobs),
+        node_hours=math.fsum(job.node_hours for job in record.jobs),
+        budget=node_hours_budget(settings),
+        nodes=len({node for run in placed for node in run.nodes}),
+        placed=len(placed),
+        distances={name: runs / len(placed) for name, runs in distances.most_common()},
+        excluded=excluded_nodes(settings),
+    )
+
+
+def _groups(jobs: Sequence[JobRecord]) -> tuple[_JobGroup, ...]:
+    """By kind and what they came to, the most frequent first."""
+    found: defaultdict[tuple[str, str], list[JobRecord]] = defaultdict(list)
+    for job in jobs:
+        found[str(job.kind), _came_to(job)].append(job)
+    groups = [_group(*name, members) for name, members in found.items()]
+    return tuple(sorted(groups, key=lambda group: (-group.jobs, group.kind, group.came_to)))
+
+
+def _group(kind: str, came_to: str, jobs: Sequence[JobRecord]) -> _JobGroup:
+    waits = [job.started_at - job.prepared_at for job in jobs if job.started_at is not None]
+    return _JobGroup(
+        kind=kind,
+        came_to=came_to,
+        jobs=len(jobs),
+        node_hours=math.fsum(job.node_hours for job in jobs),
+        wait_s=median(waits) if waits else None,
+        example=next((job.detail for job in jobs if job.detail), ""),
+    )
+
+
+def _came_to(job: JobRecord) -> str:
+    if job.stage is JobStage.OVER:
+        return job.word or "over"
+    return f"{job.word or job.stage}, in flight"

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any
+from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
 from commtune import __version__, formatting
-from commtune.model import Configuration, Interval, Outcome, Phase, Verdict
-from commtune.report import course, method
-from commtune.report.boundaries import BoundarySide, RangeBoundary, find_boundaries
+from commtune.errors import NoAnswer, UserError
+from commtune.model import Configuration, Interval, Outcome, Phase, Profile, Verdict
+from commtune.report import course, method, points
 from commtune.report.figures import course as course_figures
 from commtune.report.figures import evidence, variables
-from commtune.report.figures.style import Picture, render_svg
-from commtune.report.nominal import busbw_of, limit_words, nominal_of
-from commtune.report.points import SizePoint, size_points
-from commtune.report.recommendations import HOPELESS, AnswerCard, answer_cards
+from commtune.report.figures.style import Picture, render_svg, write_picture
+from commtune.report.points import SizePoint
+from commtune.report.recommendations import HOPELESS, answer_cards, find_boundaries
 from commtune.report.record import CampaignRecord
 from commtune.report.replicated_findings import (
     CampaignSubject,
     replicate_findings,
     replication_lines,
 )
-from commtune.report.run_costs import RunPart, run_parts
-from commtune.report.scheduled import Scheduled, scheduler_share
-from commtune.report.steps import OperationStep, operation_steps
 from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.collectives import Nominal
+from commtune.systems.units import format_bandwidth
+from commtune.tuner.outcome.displayed_points import displayed_points
+from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.search.scores import split_ranges
 from commtune.tuner.statistics.evidence import Cell, default_times, log_gains
 from commtune.tuner.statistics.importance import Importance, variable_importance
@@ -47,9 +45,8 @@ _MANY_PAIRS = 2000
 _MORE_THAN_ALL = 1.05
 
 
-@dataclass(frozen=True)
 class Page:
-    """What the template shows; pictures by name, absent ones have nothing to show.
+    """What the template shows.
 
     Attributes:
         importance: by range of sizes.
@@ -59,30 +56,33 @@ class Page:
         steps: of the operation, each by itself.
         found: what it says of what papers found on its system, heading first.
         run_parts: what a run costs, part by part; empty where no run tells it.
+        pictures: by name; absent ones have nothing to show.
     """
 
-    record: CampaignRecord
-    banner: str
-    cards: tuple[AnswerCard, ...]
-    points: tuple[SizePoint, ...]
-    importance: Mapping[str, Sequence[Importance]]
-    costs: tuple[course.PhaseCost, ...]
-    outside_s: float
-    failures: tuple[course.Failure, ...]
-    losses: tuple[course.Failure, ...]
-    scheduled: Scheduled | None
-    noise: tuple[Any, ...]
-    method: list[str]
-    missing: list[str]
-    borders: tuple[RangeBoundary, ...]
-    blocks: tuple[int, ...]
-    more_blocks: int
-    nominal: Nominal
-    busbw: Callable[[SizePoint, float], float] | None
-    pictures: Mapping[str, Picture]
-    steps: tuple[OperationStep, ...] = ()
-    found: tuple[str, ...] = ()
-    run_parts: tuple[RunPart, ...] = ()
+    def __init__(self, record: CampaignRecord) -> None:
+        runs = course.default_runs(record)
+        self.record = record
+        self.banner = _picture_banner(record)
+        self.points = points.size_points(record)
+        self.cards = answer_cards(record, self.points)
+        self.importance = _importance(record)
+        self.costs = course.phase_costs(record)
+        self.outside_s = course.outside_s(record)
+        self.failures = course.list_failures(record)
+        self.losses = course.list_losses(record)
+        self.scheduled = course.scheduler_share(record)
+        self.noise = course.default_noise(record, runs)
+        self.run_parts = course.run_parts(record.run_costs)
+        self.method = method.method_paragraphs(record)
+        self.missing = method.missing_parts(record)
+        self.borders = find_boundaries(record.profiles)
+        blocks = tuple(sorted({pair.block for p in self.points for pair in p.pairs}))
+        self.blocks, self.more_blocks = blocks[:_MOST_BLOCKS], max(0, len(blocks) - _MOST_BLOCKS)
+        self.nominal = points.nominal_of(record)
+        self.busbw = points.busbw_of(record)
+        self.steps = points.operation_steps(record, self.points)
+        self.found = _found(record)
+        self.pictures = {picture.name: picture for picture in self._draw(runs)}
 
     def share(self, point: SizePoint, seconds: float) -> float | None:
         """The share of the nominal bandwidth that a time comes to."""
@@ -105,39 +105,123 @@ class Page:
         speeds = {p.evidence.speed for p in self.points} - {ALL}
         return tuple(p for p in self.points if p.evidence.speed != ALL or not speeds)
 
+    def _draw(self, runs: Sequence[course.DefaultRun]) -> Iterator[Picture]:
+        if any(p.is_judged for p in self.points):
+            yield evidence.draw_speedups(self.points, self.record.profiles[0].minimum_gain)
+            if self.nominal.bytes_per_s and self.busbw:
+                yield evidence.draw_bandwidth(self.points, self.busbw, self.nominal)
+        if any(p.pairs and p.is_judged for p in self.points):
+            yield evidence.draw_pairs(self.points)
+        for number, ablation in enumerate(self.record.conclusion.ablations, 1):
+            if any(variable.effects for variable in ablation.variables):
+                yield variables.draw_ablation(number, ablation)
+        if any(self.importance.values()):
+            yield variables.draw_importance(self.importance)
+        if runs:
+            yield course_figures.draw_noise(runs)
+        if self.costs:
+            yield course_figures.draw_time_spent(self.costs, self.outside_s)
 
-def compose_page(record: CampaignRecord) -> Page:
-    """Works out all that the page says."""
-    points = size_points(record)
-    runs = course.default_runs(record)
-    found = _importance(record)
-    phases, outside = course.phase_costs(record), course.outside_s(record)
-    blocks = tuple(sorted({pair.block for p in points for pair in p.pairs}))
-    page = Page(
-        record=record,
-        banner=_picture_banner(record),
-        cards=answer_cards(record, points),
-        points=points,
-        importance=found,
-        costs=phases,
-        outside_s=outside,
-        failures=course.list_failures(record),
-        losses=course.list_losses(record),
-        scheduled=scheduler_share(record),
-        noise=course.default_noise(record, runs),
-        method=method.method_paragraphs(record),
-        missing=method.missing_parts(record),
-        borders=find_boundaries(record.profiles),
-        blocks=blocks[:_MOST_BLOCKS],
-        more_blocks=max(0, len(blocks) - _MOST_BLOCKS),
-        nominal=nominal_of(record),
-        busbw=busbw_of(record),
-        pictures={},
-        steps=operation_steps(record, points),
-        found=_found(record),
-        run_parts=run_parts(record.run_costs),
+    def render(self) -> str:
+        """The page as HTML that needs nothing else."""
+        environment = jinja2.Environment(
+            loader=jinja2.PackageLoader("commtune.report"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters |= {
+            "size": formatting.format_size, "duration": formatting.format_duration,
+            "wall": formatting.format_wall_time,
+            "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
+            "gain": _gain, "ratio": _ratio,
+            "kept": _kept,
+            "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
+        }  # fmt: skip
+        template = environment.get_template("report.html")
+        drawn = {
+            name: Markup(render_svg(picture, self.banner))
+            for name, picture in self.pictures.items()
+        }
+        return template.render(
+            page=self,
+            record=self.record,
+            conclusion=self.record.conclusion,
+            campaign=self.record.campaign,
+            svg={name: Markup(text) for name, text in drawn.items()},
+            version=__version__,
+            now=datetime.now(UTC).timestamp(),
+            ranked=variables.rank_variables(self.importance),
+            ratios={
+                (p.bytes, p.evidence.speed): {pair.block: pair.ratio for pair in p.pairs}
+                for p in self.points
+            },
+            default=Configuration(),
+            each_by_itself=formatting.each_by_itself(method.level_of(self.record)),
+        )
+
+
+def write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) -> None:
+    """Draws what was confirmed alone: times, and speedups with their intervals.
+
+    Raises:
+        NoAnswer: no size has enough pairs.
+        UserError: the file can't be written.
+    """
+    shown = [
+        SizePoint(point, profile, None, ())
+        for profile in profiles
+        if profile.name != ALL_SIZES
+        for point in displayed_points(profile.points)
+        if profile.bytes_low <= point.bytes <= profile.bytes_high
+    ]
+    judged = sorted((p for p in shown if p.is_judged), key=lambda p: p.bytes)
+    if not judged:
+        raise NoAnswer(
+            f"campaign {campaign} has too few pairs at every size to draw anything",
+            hint="give it a larger budget for confirmation, and tune again",
+        )
+    first = judged[0].profile
+    where = formatting.format_ranks(first.ranks, first.nodes)
+    write_picture(
+        evidence.draw_speedups(judged, first.minimum_gain),
+        path,
+        heading=f"{campaign}: {first.operation}, {where}",
+        banner="SIMULATED OR REPLAYED: no real system" if first.simulated else "",
     )
-    return _with_pictures(page, runs)
+
+
+def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[Path]:
+    """Writes the page, and the pictures where a folder for them is given.
+
+    Returns:
+        What was written, the page first.
+
+    Raises:
+        UserError: a file can't be written.
+    """
+    composed = Page(record)
+    _make_folder(page.parent)
+    try:
+        page.write_text(composed.render(), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"can't write {page}: {error.strerror}") from error
+    written = [page]
+    if png is not None:
+        _make_folder(png)
+        for name, picture in composed.pictures.items():
+            file = png / f"{name}.png"
+            write_picture(picture, file, heading=record.campaign.name, banner=composed.banner)
+            written.append(file)
+    return written
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"can't make the folder {folder}: {error.strerror}") from error
 
 
 def _found(record: CampaignRecord) -> tuple[str, ...]:
@@ -159,38 +243,6 @@ def _picture_banner(record: CampaignRecord) -> str:
     if record.conclusion.replayed:
         return f"REPLAYED from the recorded grid {record.conclusion.replayed}"
     return "SIMULATED: says nothing about a real system"
-
-
-def _with_pictures(page: Page, runs: Sequence[course.DefaultRun]) -> Page:
-    from dataclasses import replace
-
-    return replace(page, pictures={p.name: p for p in _pictures(page, runs)})
-
-
-def _pictures(page: Page, runs: Sequence[course.DefaultRun]) -> list[Picture]:
-    found = []
-    if any(p.is_judged for p in page.points):
-        found.append(evidence.draw_speedups(page.points, _minimum_gain(page.record)))
-        if page.nominal.bytes_per_s and page.busbw:
-            found.append(evidence.draw_bandwidth(page.points, page.busbw, page.nominal))
-    if any(p.pairs and p.is_judged for p in page.points):
-        found.append(evidence.draw_pairs(page.points))
-    found += [
-        variables.draw_ablation(number, ablation)
-        for number, ablation in enumerate(page.record.conclusion.ablations, 1)
-        if any(variable.effects for variable in ablation.variables)
-    ]
-    if any(page.importance.values()):
-        found.append(variables.draw_importance(page.importance))
-    if runs:
-        found.append(course_figures.draw_noise(course.drawn_sizes(runs), runs))
-    if page.costs:
-        found.append(course_figures.draw_time_spent(page.costs, page.outside_s))
-    return found
-
-
-def _minimum_gain(record: CampaignRecord) -> float:
-    return record.profiles[0].minimum_gain
 
 
 def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
@@ -218,45 +270,6 @@ def _log_times(
     return list(means), list(means.values())
 
 
-def render_page(page: Page) -> str:
-    """The page as HTML that needs nothing else."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("commtune.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "size": formatting.format_size, "duration": formatting.format_duration,
-        "wall": formatting.format_wall_time,
-        "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
-        "gain": _gain, "ratio": _ratio,
-        "kept": _kept,
-        "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": limit_words,
-    }  # fmt: skip
-    template = environment.get_template("report.html")
-    drawn = {
-        name: Markup(render_svg(picture, page.banner)) for name, picture in page.pictures.items()
-    }
-    return template.render(
-        page=page,
-        record=page.record,
-        conclusion=page.record.conclusion,
-        campaign=page.record.campaign,
-        svg=drawn,
-        version=__version__,
-        now=datetime.now(UTC).timestamp(),
-        ranked=variables.rank_variables(page.importance),
-        ratios={
-            (p.bytes, p.evidence.speed): {pair.block: pair.ratio for pair in p.pairs}
-            for p in page.points
-        },
-        default=Configuration(),
-        each_by_itself=formatting.each_by_itself(method.level_of(page.record)),
-    )
-
-
 def _kept(share: float) -> str:
     """Which share of the gain a smaller configuration keeps."""
     if share > _MORE_THAN_ALL:
@@ -271,7 +284,7 @@ def _gain(gain: Interval) -> str:
     return _ratio(gain)
 
 
-def _ratio(found: Interval | BoundarySide) -> str:
+def _ratio(found: Interval) -> str:
     if formatting.is_too_noisy(found.low, found.high):
         return "too noisy"
     return f"{found.ratio:.2f} [{found.low:.2f}, {found.high:.2f}]"
@@ -283,12 +296,7 @@ def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
     found = []
     for percent, group in groupby(said, key=lambda item: item[1]):
         members = list(group)
-        low, high = members[0][0], members[-1][0]
-        sizes = (
-            formatting.format_size(low)
-            if low == high
-            else f"{formatting.format_size(low)} to {formatting.format_size(high)}"
-        )
+        sizes = formatting.format_sizes(members[0][0], members[-1][0])
         found.append((sizes, percent, members[0][2]))
     return found
 
@@ -317,3 +325,10 @@ def _verdict(point: SizePoint) -> str:
     if point.more_pairs:
         return f"inconclusive: about {point.more_pairs} more pairs"
     return "inconclusive"
+
+
+def _limit(nominal: Nominal) -> str:
+    """What no way of doing it exceeds; empty where that is the nominal bandwidth itself."""
+    if nominal.limit is None:
+        return ""
+    return f"{format_bandwidth(nominal.limit)}: {nominal.limit_why}"

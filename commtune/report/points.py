@@ -1,19 +1,24 @@
-"""Evidence by size: what the profiles say, with the pairs of runs behind it."""
+"""Evidence by size: what the profiles say, with the pairs of runs and the steps behind it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, fsum, log
+from math import exp, fsum, isfinite, log
+from statistics import median
 
-from commtune.model import DEFAULT, Configuration, Phase, PointEvidence, Profile, Verdict
+from commtune.model import DEFAULT, Configuration, Outcome, Phase, PointEvidence, Profile, Verdict
 from commtune.report.record import CampaignRecord
+from commtune.systems.nominal.collectives import Nominal
+from commtune.systems.nominal.operations import stored_fabric, stored_nominal
 from commtune.tuner.statistics.blocks import pair_times, whole_blocks
 from commtune.tuner.statistics.evidence import Cell
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
 
+#: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
+_SAID = "nominal_bandwidth"
 #: Speeds as they are listed.
 SPEED_ORDER = {name: place for place, name in enumerate((ALL, FAST, MIDDLE, SLOW))}
 
@@ -158,3 +163,75 @@ def mean_gain(gains: Iterable[float]) -> float:
     """Geometric mean of ratios; 1 where there are none."""
     logs = [log(gain) for gain in gains]
     return exp(fsum(logs) / len(logs)) if logs else 1.0
+
+
+@dataclass(frozen=True)
+class _OperationStep:
+    """A step of an operation, measured by itself beside the whole: shown, and not tuned for.
+
+    At one size: medians over the confirmation's runs, seconds.
+
+    Attributes:
+        part: the benchmark's word.
+        configuration: the candidate's; ``None`` where only the default was confirmed.
+        tuned_s: with it; ``None`` where no such run was good.
+    """
+
+    bytes: int
+    part: str
+    default_s: float
+    configuration: Configuration | None
+    tuned_s: float | None
+
+
+def operation_steps(
+    record: CampaignRecord, points: Sequence[SizePoint]
+) -> tuple[_OperationStep, ...]:
+    """All steps, by size, in the order in which they are measured."""
+    times = _step_times(record)
+    candidates = {point.bytes: point.configuration for point in points}
+    found = []
+    for (configuration, size, part), defaults in times.items():
+        if not configuration.is_default:
+            continue
+        other = candidates.get(size)
+        tuned = times.get((other, size, part)) if other is not None else None
+        found.append(
+            _OperationStep(size, part, median(defaults), other, median(tuned) if tuned else None)
+        )
+    return tuple(sorted(found, key=lambda step: step.bytes))
+
+
+def _step_times(record: CampaignRecord) -> dict[tuple[Configuration, int, str], list[float]]:
+    runs = [run for run in record.runs if run.run_id in record.parts]
+    confirmed = [run for run in runs if run.phase is Phase.CONFIRM]
+    found: defaultdict[tuple[Configuration, int, str], list[float]] = defaultdict(list)
+    # Without a confirmation, the search's runs of the default are all that there is.
+    for run in confirmed or [run for run in runs if run.configuration == DEFAULT]:
+        for part in record.parts[run.run_id]:
+            key = (run.configuration, int(part["bytes"]), str(part["part"]))
+            found[key].append(float(part["median_s"]))
+    return dict(found)
+
+
+def nominal_of(record: CampaignRecord) -> Nominal:
+    """The nominal bus bandwidth, or why there is none."""
+    said = record.campaign.system.description.get(_SAID)
+    if isinstance(said, int | float) and isfinite(said) and said > 0:
+        return Nominal(float(said), "the system's description", origin="a number stored with it")
+    fabric = stored_fabric(record.campaign.settings, record.header)
+    flows = {"flows": record.campaign.settings.get("flows", ())}
+    workload = {"ranks": 0, **record.workload, **flows, "operation": record.operation}
+    return stored_nominal(workload, fabric, record.header)
+
+
+def busbw_of(record: CampaignRecord) -> Callable[[SizePoint, float], float] | None:
+    """Bus bandwidth from a time: bytes per time, by a factor that only the operation decides."""
+    factors = (
+        m.busbw * m.median_s / m.bytes
+        for run in record.runs
+        if run.outcome is Outcome.OK and run.operation == record.operation
+        for m in run.measurements
+    )
+    factor = next(factors, None)
+    return None if factor is None else lambda point, seconds: factor * point.bytes / seconds

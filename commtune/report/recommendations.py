@@ -1,13 +1,14 @@
-"""The answer: what to use for which sizes, and what to keep, in words."""
+"""The answer: what to use for which sizes, what to keep, and where ranges of sizes part."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from commtune import formatting
-from commtune.model import Configuration, PointEvidence, Profile, Verdict
+from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
 from commtune.report.points import SizePoint, mean_gain, overall_points
 from commtune.report.record import CampaignRecord
 from commtune.tuner.outcome.profiles import ALL_SIZES
@@ -19,7 +20,7 @@ HOPELESS = 9.0
 
 
 @dataclass(frozen=True)
-class AnswerCard:
+class _AnswerCard:
     """One answer.
 
     Attributes:
@@ -37,7 +38,7 @@ class AnswerCard:
     command: str = ""
 
 
-def answer_cards(record: CampaignRecord, points: Sequence[SizePoint]) -> tuple[AnswerCard, ...]:
+def answer_cards(record: CampaignRecord, points: Sequence[SizePoint]) -> tuple[_AnswerCard, ...]:
     """One for each range of sizes, from the smallest up, then the one for all sizes."""
     ranged = [_card(record, profile, points) for profile in _merged(record.ranged)]
     return (*ranged, *([_one(record)] if record.one else []))
@@ -56,15 +57,15 @@ def _merged(profiles: Sequence[Profile]) -> list[tuple[Profile, ...]]:
 
 def _card(
     record: CampaignRecord, profiles: Sequence[Profile], points: Sequence[SizePoint]
-) -> AnswerCard:
+) -> _AnswerCard:
     here = [p for p in points if p.profile in profiles and p.is_judged]
-    sizes = _sizes(profiles[0].bytes_low, profiles[-1].bytes_high)
+    sizes = formatting.format_sizes(profiles[0].bytes_low, profiles[-1].bytes_high)
     if profiles[0].verdict is not Verdict.FASTER:
         kept = tuple(_kept(record, profiles, here))
         said = f"Keep the default for {sizes}."
-        return AnswerCard(sizes, said, kept, Configuration(), change=False)
+        return _AnswerCard(sizes, said, kept, Configuration(), change=False)
     mean, extremes = _gain(overall_points(p.evidence for p in here))
-    return AnswerCard(
+    return _AnswerCard(
         title=sizes,
         lead=f"Use this for {sizes}: {mean}.",
         detail=(*extremes, *_guarded(profiles)),
@@ -74,7 +75,7 @@ def _card(
     )
 
 
-def _one(record: CampaignRecord) -> AnswerCard:
+def _one(record: CampaignRecord) -> _AnswerCard:
     profile = record.one
     assert profile is not None
     judged = [p for p in profile.points if p.gain.pairs >= FEWEST_PAIRS]
@@ -82,21 +83,13 @@ def _one(record: CampaignRecord) -> AnswerCard:
     sizes = ", ".join(dict.fromkeys(formatting.format_size(p.bytes) for p in hurt))
     mean, extremes = _gain(overall_points(judged))
     said = f"It is slower than the default at {sizes}." if hurt else ""
-    return AnswerCard(
+    return _AnswerCard(
         title="One environment for all sizes",
         lead=f"If every size has to share one environment, use this: {mean}.",
         detail=tuple(line for line in (*extremes, said) if line),
         configuration=profile.configuration,
         change=True,
         command="" if record.is_unreal else _export(record, ALL_SIZES),
-    )
-
-
-def _sizes(low: int, high: int) -> str:
-    return (
-        formatting.format_size(low)
-        if low == high
-        else f"{formatting.format_size(low)} to {formatting.format_size(high)}"
     )
 
 
@@ -183,3 +176,43 @@ def _guarded(profiles: Sequence[Profile]) -> list[str]:
 
 def _export(record: CampaignRecord, profile: str) -> str:
     return f"commtune export {shlex.quote(f'{record.campaign.name}/{profile}')} --format sh"
+
+
+@dataclass(frozen=True)
+class _BoundarySide:
+    """What a configuration does at one of the two sizes."""
+
+    bytes: int
+    configuration: Configuration
+    gain: Interval
+
+
+@dataclass(frozen=True)
+class _RangeBoundary:
+    """Between two neighbouring measured sizes, bytes."""
+
+    below: int
+    above: int
+    sides: tuple[_BoundarySide, ...]
+
+
+def find_boundaries(profiles: Iterable[Profile]) -> tuple[_RangeBoundary, ...]:
+    """Where size ranges part, each boundary that profiles name once, from the smallest up."""
+    found: dict[int, _RangeBoundary] = {}
+    for profile in profiles:
+        for row in profile.details.get("boundaries") or ():
+            found.setdefault(row["below"], _boundary(row))
+    return tuple(found[below] for below in sorted(found))
+
+
+def _boundary(row: Mapping[str, Any]) -> _RangeBoundary:
+    sides = []
+    for side in row.get("evidence") or ():
+        ratio, low, high = (side.get(name) for name in ("ratio", "low", "high"))
+        # An open end of an interval is stored as null: then the side says nothing.
+        if None not in (ratio, low, high):
+            gain = Interval(ratio, low, high, side.get("pairs") or 0)
+            configuration = Configuration(side.get("configuration") or {})
+            sides.append(_BoundarySide(side["bytes"], configuration, gain))
+    sides.sort(key=lambda side: (side.configuration.key, side.bytes))
+    return _RangeBoundary(row["below"], row["from"], tuple(sides))

@@ -38,7 +38,7 @@ class CampaignSubject:
 
 
 @dataclass(frozen=True)
-class Measured:
+class _Measured:
     """The gain of a setting at a size.
 
     Attributes:
@@ -57,7 +57,15 @@ class ReplicatedFinding:
 
     named: NamedFinding
     again: Replication
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[_Measured, ...] = ()
+
+    def data(self) -> dict[str, Any]:
+        """As plain data."""
+        points = [
+            {"bytes": one.bytes, "confirmed": one.confirmed, **asdict(one.gain)}
+            for one in self.measured
+        ]
+        return {"finding": self.named.name, "again": str(self.again), "points": points}
 
 
 def replicate_findings(
@@ -95,9 +103,9 @@ def _is_about(found: Finding, asked: CampaignSubject) -> bool:
     )
 
 
-def _measured(found: Finding, conclusion: Conclusion) -> Iterator[Measured]:
+def _measured(found: Finding, conclusion: Conclusion) -> Iterator[_Measured]:
     """The gains at sizes of the finding, from the smallest up; what is confirmed comes first."""
-    by_size: dict[int, Measured] = {}
+    by_size: dict[int, _Measured] = {}
     settings = [Configuration(setting) for setting in (found.setting, *found.also)]
     for ablation in conclusion.ablations:
         for variable in ablation.variables:
@@ -111,10 +119,10 @@ def _measured(found: Finding, conclusion: Conclusion) -> Iterator[Measured]:
 
 def _points(
     found: Finding, effects: Iterable[SizeEffect], *, confirmed: bool
-) -> dict[int, Measured]:
+) -> dict[int, _Measured]:
     least, most = found.least_bytes or 0, found.most_bytes
     return {
-        effect.bytes: Measured(effect.bytes, effect.gain, confirmed)
+        effect.bytes: _Measured(effect.bytes, effect.gain, confirmed)
         for effect in effects
         if effect.speed == ALL
         and effect.gain.pairs >= FEWEST_PAIRS
@@ -123,7 +131,7 @@ def _points(
     }
 
 
-def _verdict(found: Finding, measured: tuple[Measured, ...]) -> Replication:
+def _verdict(found: Finding, measured: tuple[_Measured, ...]) -> Replication:
     if not measured:
         return Replication.NOT_COVERED
     assert found.expected is not None  # it has a setting
@@ -156,21 +164,6 @@ def replication_lines(
     said += [_line(one) for one in covered]
     rest = [one.named.name for one in seen if one not in covered]
     return [*said, f"not covered: {', '.join(rest)}"] if rest else said
-
-
-def replication_data(seen: Iterable[ReplicatedFinding]) -> list[dict[str, Any]]:
-    """The same as plain data."""
-    return [
-        {
-            "finding": one.named.name,
-            "again": str(one.again),
-            "points": [
-                {"bytes": m.bytes, "confirmed": m.confirmed, **asdict(m.gain)}
-                for m in one.measured
-            ],
-        }
-        for one in seen
-    ]
 
 
 def _line(one: ReplicatedFinding) -> str:

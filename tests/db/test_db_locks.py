@@ -12,6 +12,7 @@ import database_values as given
 import pytest
 from sqlalchemy import text
 
+from commtune.db import locks
 from commtune.db.locks import LockOwner, death_of, start_of
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked
@@ -128,7 +129,7 @@ def test_a_lock_is_given_back_only_by_its_holder(store: Store, campaign_id: int)
 
 
 def test_silence_elsewhere_ends_a_lock_and_the_sleeper_learns_it(
-    store: Store, campaign_id: int
+    store: Store, campaign_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleeper = LockOwner("node2", "boot-c", 4711, 5, 6)
     store.lock(campaign_id, sleeper)
@@ -136,7 +137,8 @@ def test_silence_elsewhere_ends_a_lock_and_the_sleeper_learns_it(
         connection.execute(text("UPDATE locks SET heartbeat = heartbeat - 200"))
     with pytest.raises(CampaignLocked):
         store.lock(campaign_id, HERE)
-    assert store.lock(campaign_id, HERE, stale_after_s=100) == "silent for 200 s"
+    monkeypatch.setattr(locks, "STALE_AFTER_S", 100)
+    assert store.lock(campaign_id, HERE) == "silent for 200 s"
     with pytest.raises(CampaignLocked, match=f"process {HERE.pid} on "):
         store.touch(campaign_id, sleeper)
 

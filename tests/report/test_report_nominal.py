@@ -16,7 +16,7 @@ from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.formatting import format_percent
-from commtune.report.page import Page, compose_page, render_page
+from commtune.report.page import Page
 from commtune.report.record import read_record
 from commtune.systems.loading import load_system
 from commtune.systems.nominal.fabric import fabric_of
@@ -31,9 +31,9 @@ def page_of(folder: Path, made: Made) -> tuple[Page, str]:
     database = open_database(url)
     store = Store(database)
     made.store(store)
-    page = compose_page(read_record(store, url, describe_campaign(url, made.name)))
+    page = Page(read_record(store, url, describe_campaign(url, made.name)))
     database.close()
-    return page, unescape(re.sub(r"<[^>]+>", "", render_page(page)))
+    return page, unescape(re.sub(r"<[^>]+>", "", page.render()))
 
 
 def header(links: list[dict[str, Any]], memory: str = "device") -> dict[str, Any]:

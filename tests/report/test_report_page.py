@@ -19,7 +19,8 @@ from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName, UserError
-from commtune.report.page import compose_page, render_page
+from commtune.model import Interval
+from commtune.report.page import Page
 from commtune.report.points import pairs_of
 from commtune.report.record import read_record
 
@@ -286,11 +287,12 @@ def test_a_border_with_an_interval_that_says_nothing_has_no_number(url: str) -> 
     database = open_database(url)
     store = Store(database)
     Made(trials=5, blocks=9).store(store)
-    page = compose_page(read_record(store, url, describe_campaign(url, "made-up")))
+    page = Page(read_record(store, url, describe_campaign(url, "made-up")))
     database.close()
     (border,) = page.borders
-    wild = replace(border.sides[0], ratio=0.54, low=0.003, high=109.1)
-    said = shown(render_page(replace(page, borders=(replace(border, sides=(wild,)),))))
+    wild = replace(border.sides[0], gain=Interval(0.54, 0.003, 109.1, 9))
+    page.borders = (replace(border, sides=(wild,)),)
+    said = shown(page.render())
     part = said[said.index("Where the ranges part") : said.index("Minimum detectable effect")]
     assert "too noisy" in part and "109" not in part
 
@@ -303,7 +305,7 @@ def test_sizes_where_any_gain_may_be_hidden_are_named(url: str) -> None:
     database.close()
     known = {s: g for s, g in record.conclusion.detectable.items() if s != 1024}
     conclusion = replace(record.conclusion, detectable=known)
-    said = shown(render_page(compose_page(replace(record, conclusion=conclusion))))
+    said = shown(Page(replace(record, conclusion=conclusion)).render())
     part = said[said.index("Minimum detectable effect") :]
     assert re.search(r"8 B ?3\.1 % .*1 KiB ?any: too noisy", part)
     assert said.count("any: too noisy") == 1

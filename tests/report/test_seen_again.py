@@ -25,7 +25,7 @@ from commtune.model.conclusion import (
     ConfirmedEffect,
     VariableEffect,
 )
-from commtune.report.page import compose_page, render_page
+from commtune.report.page import Page
 from commtune.report.record import read_record
 from commtune.report.replicated_findings import (
     CampaignSubject,
@@ -33,7 +33,6 @@ from commtune.report.replicated_findings import (
     Replication,
     _measured,
     replicate_findings,
-    replication_data,
     replication_lines,
 )
 from commtune.systems.findings import DESCRIBED, all_findings
@@ -176,7 +175,7 @@ def test_words() -> None:
     assert replication_lines(seen, "alps", "replayed")[0].endswith(
         "(replayed: this says nothing of alps)"
     )
-    (told,) = [one for one in replication_data(seen) if one["points"]]
+    (told,) = [one for one in (found.data() for found in seen) if one["points"]]
     assert (told["finding"], told["again"]) == (NAME, "seen again")
 
 
@@ -192,9 +191,9 @@ def page_words(
     campaign = describe_campaign(url, made.name)
     campaign = replace(campaign, space={**campaign.space, "library": "nccl"})
     record = replace(read_record(store, url, campaign), conclusion=conclusion)
-    page = compose_page(record)
+    page = Page(record)
     database.close()
-    return unescape(re.sub(r"<[^>]+>", "", render_page(page)))
+    return unescape(re.sub(r"<[^>]+>", "", page.render()))
 
 
 def test_a_report_has_a_section_of_it(tmp_path: Path) -> None:

@@ -31,7 +31,6 @@ from commtune.report.replicated_findings import (
     CampaignSubject,
     ReplicatedFinding,
     replicate_findings,
-    replication_data,
     replication_lines,
 )
 
@@ -92,7 +91,7 @@ def tune_command(
     if json_output:
         data = campaign_data(spec.plan, result, where)
         data["replayed"] = grid.header.name if grid else ""
-        flags.print_json({**data, "findings": replication_data(replicated)})
+        flags.print_json({**data, "findings": [one.data() for one in replicated]})
         return
     system = spec.system.name if spec.system else ""
     said = replication_lines(replicated, system, "replayed" if grid else "")

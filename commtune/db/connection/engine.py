@@ -32,15 +32,12 @@ from commtune.db.connection.location import (
     Rows,
     check_revision,
     check_schema,
-    database_url,
     password_of,
     shown_url,
     sqlite_path,
 )
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
-
-__all__ = ["Database", "database_url", "open_database", "upgrade_database"]
 
 _BUSY_S = 10
 _WRITES = "commtune_writes"

@@ -7,13 +7,14 @@ Each statement is written once, in words that SQLite and PostgreSQL share.
 from __future__ import annotations
 
 import json
+import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.queries.nearest_profiles import explain_no_answer, nearest_profiles, size_distance
 from commtune.db.records import (
     BestRow,
     ProfileAnswer,
@@ -21,7 +22,8 @@ from commtune.db.records import (
     StoredProfile,
     SystemRecord,
 )
-from commtune.errors import UnknownName
+from commtune.errors import NoAnswer, UnknownName
+from commtune.formatting import format_count, format_size
 from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
 
 _HINTED = 6
@@ -61,6 +63,20 @@ _POINTS = """
 SELECT profile_id, is_guard, operation, bytes, speed, default_s, tuned_s, ratio, low, high, pairs,
        verdict, share
 FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
+"""
+
+_RANGES = """
+SELECT p.id, p.campaign_id, p.bytes_low AS low, p.bytes_high AS high
+FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
+WHERE p.operation = :op {filters}
+"""
+
+_THERE = """
+SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system,
+       MIN(p.bytes_low) AS low, MAX(p.bytes_high) AS high
+FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
+GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name
+ORDER BY p.operation, p.ranks, p.nodes, s.name
 """
 
 _MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
@@ -112,11 +128,11 @@ def ask_best(
     values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
     found = list(rows(_newest(holds), {**values, "limit": limit}))
-    if len(found) < limit and (numbers := nearest_profiles(rows, filters, values)):
+    if len(found) < limit and (numbers := _nearest_profiles(rows, filters, values)):
         others = rows(_newest(f"p.id IN ({_listed(numbers)})"), {"limit": limit - len(found)})
         found = sorted([*found, *others], key=lambda row: (-row["created"], -row["id"]))
     if not found:
-        raise explain_no_answer(rows, str(op), bytes, given)
+        raise _explain_no_answer(rows, str(op), bytes, given)
     evidence = _evidence(rows, [row["id"] for row in found])
     measured = _measured(rows, {row["campaign_id"] for row in found})
     answers = [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
@@ -244,7 +260,7 @@ def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], siz
     sizes = {point["bytes"] for point in evidence if not point["is_guard"]}
     inside = {known for known in sizes if row["bytes_low"] <= known <= row["bytes_high"]}
     nearest = min(
-        inside or sizes, key=lambda measured: size_distance(measured, size), default=None
+        inside or sizes, key=lambda measured: _size_distance(measured, size), default=None
     )
     names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
     return BestRow(
@@ -290,3 +306,68 @@ def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> Unknow
 
     close = difflib.get_close_matches(ref, known, _HINTED, 0.4) or known[:_HINTED]
     return UnknownName(f"no profile {ref}", hint=f"there are: {', '.join(close)}")
+
+
+def _size_distance(one: int, other: int) -> float:
+    """How far two sizes are apart, in factors of two."""
+    return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
+
+
+def _nearest_profiles(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[int]:
+    """Profiles next to a size that lies between two measured ones with a range of their own.
+
+    Of each such campaign the profile that ends nearer to it; both where they are as near.
+
+    Args:
+        filters: further conditions of the question, each after an ``AND``.
+        given: the question's values, its operation and ``bytes`` among them.
+    """
+    campaigns: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows(_RANGES.format(filters=filters), given):
+        campaigns[row["campaign_id"]].append(row)
+    size = given["bytes"]
+    return [row["id"] for ranges in campaigns.values() for row in _next_to(ranges, size)]
+
+
+def _next_to(ranges: Sequence[Mapping[str, Any]], size: int) -> list[Mapping[str, Any]]:
+    below = max((row["high"] for row in ranges if row["high"] < size), default=None)
+    above = min((row["low"] for row in ranges if row["low"] > size), default=None)
+    # What holds the size and a range below it is for all sizes, and no range of its own.
+    if below is None or above is None or any(below < row["low"] <= size for row in ranges):
+        return []
+    down, up = _size_distance(below, size), _size_distance(above, size)
+    return [
+        row
+        for row in ranges
+        if (row["high"] == below and down <= up) or (row["low"] == above and up <= down)
+    ]
+
+
+def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:
+    """That there is no profile for a question, with what there is.
+
+    Args:
+        given: the conditions of the question, by name.
+    """
+    asked = ", ".join([op, format_size(size), *(f"{name} {v}" for name, v in given.items())])
+    there = rows(_THERE, {})
+    if not there:
+        names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id", {})]
+        hint = (
+            f"campaigns without profiles yet: {', '.join(names[-_HINTED:])}; see commtune status"
+            if names
+            else "commtune tune runs a campaign"
+        )
+        return NoAnswer("the database holds no profile yet", hint=hint)
+    # What differs least from the question first.
+    nearest = sorted(there, key=lambda row: row["operation"] != op)
+    lines = [_there(row) for row in nearest[:_HINTED]]
+    more = len(there) - len(lines)
+    hint = "there are: " + "; ".join([*lines, *([f"and {more} more"] if more else [])])
+    return NoAnswer(f"no profile for {asked}", hint=hint)
+
+
+def _there(row: Mapping[str, Any]) -> str:
+    sizes = f"{format_size(row['low'])} to {format_size(row['high'])}"
+    ranks = f"{row['ranks']} ranks on {format_count(row['nodes'], 'node')}"
+    return f"{row['operation']}, {sizes}, {ranks}, {row['backend']}, on {row['system']}"

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, exists, select, update
 
 from commtune.db import locks
 from commtune.db.codec import clean_text, list_differences, to_json_value
-from commtune.db.locks import STALE_AFTER_S, LockOwner
+from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignHandle, CampaignRecord
 from commtune.db.storage.jobs import open_jobs
 from commtune.db.storage.rows import ensure_row
@@ -214,7 +214,7 @@ def _rename_stale(connection: Connection, campaign_id: int, name: str) -> str:
 def _require_unlocked(connection: Connection, campaign_id: int) -> None:
     """Takes the lock and gives it back, all in the caller's transaction."""
     us = LockOwner.current()
-    locks.acquire_lock(connection, campaign_id, us, stale_after_s=STALE_AFTER_S, take_over=False)
+    locks.acquire_lock(connection, campaign_id, us, take_over=False)
     locks.release_lock(connection, campaign_id, us)
 
 

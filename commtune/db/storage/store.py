@@ -16,7 +16,7 @@ from commtune.db import locks
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, as_rows
-from commtune.db.locks import STALE_AFTER_S, LockOwner
+from commtune.db.locks import LockOwner
 from commtune.db.queries.profiles import list_profiles
 from commtune.db.records import CampaignHandle, CampaignRecord, CampaignSummary, StoredProfile
 from commtune.db.storage.campaigns import open_campaign, update_campaign
@@ -53,13 +53,12 @@ class Store(StoredRuns, StoredCourse):
         spec: CampaignRecord,
         owner: LockOwner | None = None,
         *,
-        stale_after_s: float = STALE_AFTER_S,
         take_over: bool = False,
     ) -> tuple[CampaignHandle, str]:
         """Opens a campaign, takes its lock and stores what may change, all or nothing.
 
         Args:
-            owner, stale_after_s, take_over: as for ``lock``.
+            owner, take_over: as for ``lock``.
 
         Returns:
             The campaign, and why an earlier holder lost it; empty where there was none.
@@ -71,9 +70,7 @@ class Store(StoredRuns, StoredCourse):
         owner = owner or LockOwner.current()
         with self._write() as connection:
             handle = open_campaign(connection, spec)
-            reason = locks.acquire_lock(
-                connection, handle.id, owner, stale_after_s=stale_after_s, take_over=take_over
-            )
+            reason = locks.acquire_lock(connection, handle.id, owner, take_over=take_over)
             # Noted before the end, which is where an interrupt acts that came meanwhile.
             self._owners[handle.id] = owner
             update_campaign(connection, handle.id, spec)
@@ -123,7 +120,6 @@ class Store(StoredRuns, StoredCourse):
         campaign_id: int,
         owner: LockOwner | None = None,
         *,
-        stale_after_s: float = STALE_AFTER_S,
         take_over: bool = False,
     ) -> str:
         """Makes the owner the campaign's one controller; of several at once, one gets it.
@@ -133,7 +129,6 @@ class Store(StoredRuns, StoredCourse):
 
         Args:
             owner: this process where ``None``.
-            stale_after_s: silence (no ``touch``) after which a holder elsewhere is given up.
             take_over: take it even from a holder that may live.
 
         Returns:
@@ -144,9 +139,7 @@ class Store(StoredRuns, StoredCourse):
         """
         owner = owner or LockOwner.current()
         with self._write() as connection:
-            reason = locks.acquire_lock(
-                connection, campaign_id, owner, stale_after_s=stale_after_s, take_over=take_over
-            )
+            reason = locks.acquire_lock(connection, campaign_id, owner, take_over=take_over)
             self._owners[campaign_id] = owner
         return reason
 

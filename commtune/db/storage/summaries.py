@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, select
 
-from commtune.db.locks import LockOwner, death_of, describe_holder, owner_of
+from commtune.db.locks import LockOwner, death_of, describe_holder
 from commtune.db.records import BestGain, CampaignSummary
 from commtune.db.storage.jobs import node_hours_by_campaign, open_jobs_by_campaign
 from commtune.db.tables import Campaign, Lock, ProfilePoint, ProfileRow, Run, Stack, System, Trial
@@ -128,7 +128,7 @@ def _holders(connection: Connection) -> Mapping[int, str]:
     us = LockOwner.current()
     rows = connection.execute(select(Lock.__table__)).mappings()
     return {
-        row["campaign_id"]: describe_holder(row["host"], row["pid"], row["since"])
+        row["campaign_id"]: describe_holder(row)
         for row in rows
-        if not death_of(owner_of(row), us, 0.0, math.inf)
+        if not death_of(LockOwner.from_row(row), us, 0.0, math.inf)
     }

@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.ticker import Locator
 
+#: Sizes of which the default's course is drawn.
+_DRAWN_SIZES = 4
 #: Runs of one size that are drawn at most.
 _MOST_DOTS = 600
 _MARKS = {"mixed": FAINT, **SPEED_COLOURS}
 
 
-def draw_noise(sizes: Sequence[int], runs: Sequence[DefaultRun]) -> Picture:
+def draw_noise(runs: Sequence[DefaultRun]) -> Picture:
     """Times of the default over the campaign, a row for each of a few sizes."""
+    sizes = _drawn_sizes(sorted({run.bytes for run in runs}))
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False)[:, 0]
@@ -97,6 +100,14 @@ def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
         draw=draw,
         height=1.3 + 0.42 * (len(phases) + (outside_s > 0)),
     )
+
+
+def _drawn_sizes(sizes: Sequence[int]) -> Sequence[int]:
+    """A few sizes from the smallest to the largest."""
+    if len(sizes) <= _DRAWN_SIZES:
+        return sizes
+    step = (len(sizes) - 1) / (_DRAWN_SIZES - 1)
+    return [sizes[round(i * step)] for i in range(_DRAWN_SIZES)]
 
 
 def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:

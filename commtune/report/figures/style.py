@@ -87,8 +87,8 @@ def render_svg(picture: Picture, banner: str) -> str:
     return _inline(file.getvalue(), picture)
 
 
-def write_png(picture: Picture, path: Path, *, heading: str, banner: str) -> None:
-    """Writes the picture by itself, on white, with its title.
+def write_picture(picture: Picture, path: Path, *, heading: str, banner: str) -> None:
+    """Writes the picture by itself, on white, with its title; the kind is that of the file.
 
     Raises:
         UserError: the file can't be written.
