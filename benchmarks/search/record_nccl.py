@@ -25,14 +25,7 @@ from typing import Any
 
 from commtune.campaign.file import load_campaign
 from commtune.model import Configuration, Outcome
-from commtune.replay.recording import (
-    GridHeader,
-    RecordedRun,
-    RecordedSize,
-    head_lines,
-    pack_lines,
-    run_line,
-)
+from commtune.replay.recording import Grid, GridHeader, RecordedRun, RecordedSize
 
 ROUNDS, DEFAULT_EVERY, SEED = 3, 24, 1
 OUTCOMES = {
@@ -94,10 +87,9 @@ def pack(campaign: Path, machine: Path, out: Path, sessions: list[Path]) -> None
         seed=SEED,
         **json.loads(machine.read_text("utf-8")),
     )
-    configurations: list[Configuration] = list(plan.space.configurations())
-    runs = list(recorded_runs(sessions, plan.workload.sizes))
-    lines = [run_line(run, plan.workload.sizes) for run in runs]
-    out.write_bytes(pack_lines([*head_lines(header, configurations), *lines]))
+    configurations: tuple[Configuration, ...] = tuple(plan.space.configurations())
+    runs = tuple(recorded_runs(sessions, plan.workload.sizes))
+    out.write_bytes(Grid(header, configurations, runs).packed())
     print(f"{out}: {len(runs)} runs of {len({run.configuration for run in runs})} configurations")
 
 

@@ -20,8 +20,7 @@ from commtune.cluster.machine.description import describe_machine
 from commtune.errors import CampaignChanged, EnvironmentFault, InvalidKey, UserError
 from commtune.kernels.build import digest_of_sources
 from commtune.model import DEFAULT, Configuration, MpiInstallation, Outcome, RunRequest, RunResult
-from commtune.replay.recorder import Recorder
-from commtune.replay.recording import Grid, GridHeader, recorded_run
+from commtune.replay.recording import Grid, GridHeader, RecordedRun, Recorder
 from commtune.tuner.execution.runner import first_limit, time_limit
 from commtune.tuner.ports import Progress, Reporter
 from commtune.wiring import records
@@ -148,7 +147,7 @@ class _Recording:
         started = time.monotonic()
         for index in islice(_run_order(others, self.rounds, grid.header.seed), done, None):
             result = self._measure(grid.configurations[index], limit_s)
-            self.tape.add(recorded_run(index, self._since(result), result))
+            self.tape.add(RecordedRun.from_result(index, self._since(result), result))
             done += 1
             used_s, whole_s = time.monotonic() - started, total * wall_s
             self.tell.progress(
@@ -171,7 +170,7 @@ class _Recording:
                 or "try 'commtune bench' with the same workload; it shows all of the output",
             )
         self._refuse_too_long(total - _FIRST, median(r.wall_s for r in good), longest_s)
-        runs = tuple(recorded_run(0, self._since(result), result) for result in results)
+        runs = tuple(RecordedRun.from_result(0, self._since(result), result) for result in results)
         configurations = tuple(self.plan.space.configurations())
         return Grid(_completed(self.header, good[0]), configurations, runs)
 

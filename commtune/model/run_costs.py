@@ -38,67 +38,67 @@ class RunCost:
     end_s: float | None
     around_s: float
 
+    @classmethod
+    def of(cls, result: RunResult) -> RunCost | None:
+        """What a run cost; ``None`` where its records don't tell."""
+        calls = [m.first_call_s for m in result.measurements]
+        known = [call for call in calls if call is not None]
+        first_calls_s = sum(known) if known and len(known) == len(calls) else None
+        header, footer = result.header or {}, result.footer or {}
+        return cls.from_records(result.wall_s, result.end_s, first_calls_s, header, footer)
 
-def cost_of(result: RunResult) -> RunCost | None:
-    """What a run cost; ``None`` where its records don't tell."""
-    calls = [m.first_call_s for m in result.measurements]
-    known = [call for call in calls if call is not None]
-    first_calls_s = sum(known) if known and len(known) == len(calls) else None
-    header, footer = result.header or {}, result.footer or {}
-    return cost_from(result.wall_s, result.end_s, first_calls_s, header, footer)
+    @classmethod
+    def from_records(
+        cls,
+        wall_s: float,
+        end_s: float | None,
+        first_calls_s: float | None,
+        header: Mapping[str, Any],
+        footer: Mapping[str, Any],
+    ) -> RunCost | None:
+        """As ``of``, for a run of which only this is known.
 
+        Args:
+            header, footer: the benchmark's records; other programs have no such numbers.
+        """
+        library = header.get("library")
+        library_init = library.get("init_s") if isinstance(library, Mapping) else None
+        init, measured = header.get("init_s"), footer.get("measure_s")
+        elapsed = footer.get("elapsed_s")
+        if not (_is_time(init) and _is_time(measured) and _is_time(elapsed)):
+            return None
+        library_init_s = float(library_init) if _is_time(library_init) else 0.0
+        around_s = wall_s - elapsed
+        if around_s <= 0:  # read from its records later: nobody saw its launcher
+            return None
+        launch_s = None if end_s is None or not 0 <= end_s <= around_s else around_s - end_s
+        return cls(
+            wall_s=wall_s,
+            launch_s=launch_s,
+            mpi_init_s=float(init),
+            library_init_s=library_init_s,
+            first_calls_s=first_calls_s,
+            measuring_s=measured - (first_calls_s or 0.0),
+            rest_s=elapsed - init - library_init_s - measured,
+            end_s=None if launch_s is None else end_s,
+            around_s=around_s,
+        )
 
-def cost_from(
-    wall_s: float,
-    end_s: float | None,
-    first_calls_s: float | None,
-    header: Mapping[str, Any],
-    footer: Mapping[str, Any],
-) -> RunCost | None:
-    """``cost_of`` a run of which only this is known.
-
-    Args:
-        header, footer: the benchmark's records; other programs have no such numbers.
-    """
-    library = header.get("library")
-    library_init = library.get("init_s") if isinstance(library, Mapping) else None
-    init, measured = header.get("init_s"), footer.get("measure_s")
-    elapsed = footer.get("elapsed_s")
-    if not (_is_time(init) and _is_time(measured) and _is_time(elapsed)):
-        return None
-    library_init_s = float(library_init) if _is_time(library_init) else 0.0
-    around_s = wall_s - elapsed
-    if around_s <= 0:  # read from its records later: nobody saw its launcher
-        return None
-    launch_s = None if end_s is None or not 0 <= end_s <= around_s else around_s - end_s
-    return RunCost(
-        wall_s=wall_s,
-        launch_s=launch_s,
-        mpi_init_s=float(init),
-        library_init_s=library_init_s,
-        first_calls_s=first_calls_s,
-        measuring_s=measured - (first_calls_s or 0.0),
-        rest_s=elapsed - init - library_init_s - measured,
-        end_s=None if launch_s is None else end_s,
-        around_s=around_s,
-    )
-
-
-def named_parts(cost: RunCost) -> Iterator[tuple[str, float]]:
-    """The parts of a run that are known, in their order."""
-    if cost.launch_s is None:
-        yield "launch and end", cost.around_s
-    else:
-        yield "launch", cost.launch_s
-    yield "MPI_Init", cost.mpi_init_s
-    if cost.library_init_s:
-        yield "library", cost.library_init_s
-    if cost.first_calls_s is not None:
-        yield "first calls", cost.first_calls_s
-    yield "measuring", cost.measuring_s
-    yield "rest", cost.rest_s
-    if cost.end_s is not None:
-        yield "end", cost.end_s
+    def parts(self) -> Iterator[tuple[str, float]]:
+        """The parts that are known, in their order."""
+        if self.launch_s is None:
+            yield "launch and end", self.around_s
+        else:
+            yield "launch", self.launch_s
+        yield "MPI_Init", self.mpi_init_s
+        if self.library_init_s:
+            yield "library", self.library_init_s
+        if self.first_calls_s is not None:
+            yield "first calls", self.first_calls_s
+        yield "measuring", self.measuring_s
+        yield "rest", self.rest_s
+        if self.end_s is not None:
+            yield "end", self.end_s
 
 
 def _is_time(value: object) -> TypeGuard[int | float]:

@@ -20,18 +20,17 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from commtune.errors import UserError
+from commtune.errors import EnvironmentFault, UserError
 from commtune.model import (
     Configuration,
-    Measurement,
     Outcome,
     RunResult,
     Timing,
@@ -39,7 +38,8 @@ from commtune.model import (
 )
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
 
-FORMAT, VERSION = "commtune-grid", 1
+_FORMAT, _VERSION = "commtune-grid", 1
+_HEAD_LINES = 2
 _PER_SECOND = 1e9  # nanoseconds, so that most times need no exponent
 
 
@@ -77,7 +77,7 @@ class GridHeader:
 
     def plain(self) -> dict[str, Any]:
         """The header's line as plain data."""
-        known = {"format": FORMAT, "version": VERSION, "recording": True}
+        known = {"format": _FORMAT, "version": _VERSION, "recording": True}
         return {**known, **asdict(self), "workload": self.workload.plain()}
 
 
@@ -112,6 +112,30 @@ class RecordedRun:
     sizes: tuple[RecordedSize, ...]
     detail: str = ""
     other_load: float | None = None
+
+    @classmethod
+    def from_result(cls, configuration: int, started_s: float, result: RunResult) -> RecordedRun:
+        """A run's result as a recording keeps it."""
+        sizes = tuple(
+            RecordedSize(m.bytes, m.median_s, m.canary_s, m.canary_after_s, m.min_s, m.p95_s)
+            for m in result.measurements
+        )
+        told = result.detail, result.other_load
+        return cls(configuration, started_s, result.wall_s, result.outcome, sizes, *told)
+
+    def line(self, sizes: Sequence[int]) -> str:
+        """The line of the run; ``sizes`` are the header's."""
+        by_size = {size.bytes: size for size in self.sizes}
+        rows = [_times_ns(by_size[size]) if size in by_size else None for size in sizes]
+        while rows and rows[-1] is None:
+            rows.pop()
+        said = {
+            "o": "" if self.outcome is Outcome.OK else str(self.outcome),
+            "why": self.detail,
+            "load": None if self.other_load is None else round(self.other_load, 3),
+        }
+        line = {"c": self.configuration, "t": round(self.started_s, 3), "w": round(self.wall_s, 4)}
+        return _line({**line, **{k: v for k, v in said.items() if v not in ("", None)}, "m": rows})
 
 
 @dataclass(frozen=True)
@@ -165,56 +189,50 @@ class Grid:
                 found.setdefault((size.bytes, speed), []).append(size.median_s)
         return {cell: median(values) for cell, values in found.items()}
 
+    @classmethod
+    def parse(cls, text: str, digest: str = "") -> Grid:
+        """Reads a recording's lines.
+
+        Raises:
+            ValueError, TypeError, KeyError, IndexError, AttributeError: it is none.
+        """
+        lines = text.splitlines()
+        header = _header(json.loads(lines[0]))
+        head = json.loads(lines[1])
+        named = [zip(head["variables"], row, strict=True) for row in head["configurations"]]
+        configurations = tuple(
+            Configuration({name: value for name, value in row if value is not None})
+            for row in named
+        )
+        sizes = header.workload.sizes
+        runs = tuple(_run(json.loads(line), sizes, len(configurations)) for line in lines[2:])
+        return cls(header, configurations, runs, digest)
+
+    def lines(self) -> list[str]:
+        """All lines of the recording."""
+        names = sorted({name for configuration in self.configurations for name in configuration})
+        rows = [
+            [configuration.get(name) for name in names] for configuration in self.configurations
+        ]
+        return [
+            _line(self.header.plain()),
+            _line({"variables": names, "configurations": rows}),
+            *(run.line(self.header.workload.sizes) for run in self.runs),
+        ]
+
+    def packed(self) -> bytes:
+        """The recording as a gzip file that depends on nothing else: no name, no time."""
+        return gzip.compress("".join(self.lines()).encode(), compresslevel=9, mtime=0)
+
     def _good(self, configuration: Configuration) -> Iterator[RecordedSize]:
         for run in self.runs_of(configuration):
             if run.outcome is Outcome.OK:
                 yield from run.sizes
 
 
-def recorded_run(
-    configuration: int, started_s: float, result: RunResult, detail: str = ""
-) -> RecordedRun:
-    """A run's result as a recording keeps it."""
-    sizes = tuple(_recorded_size(measurement) for measurement in result.measurements)
-    return RecordedRun(
-        configuration,
-        started_s,
-        result.wall_s,
-        result.outcome,
-        sizes,
-        detail or result.detail,
-        result.other_load,
-    )
-
-
-def _recorded_size(m: Measurement) -> RecordedSize:
-    return RecordedSize(m.bytes, m.median_s, m.canary_s, m.canary_after_s, m.min_s, m.p95_s)
-
-
-def head_lines(header: GridHeader, configurations: Sequence[Configuration]) -> list[str]:
-    """The two lines before the runs."""
-    names = sorted({name for configuration in configurations for name in configuration})
-    rows = [[configuration.get(name) for name in names] for configuration in configurations]
-    return [_line(header.plain()), _line({"variables": names, "configurations": rows})]
-
-
-def run_line(run: RecordedRun, sizes: Sequence[int]) -> str:
-    """The line of a run; ``sizes`` are the header's."""
-    by_size = {size.bytes: size for size in run.sizes}
-    rows = [_row(by_size[size]) if size in by_size else None for size in sizes]
-    while rows and rows[-1] is None:
-        rows.pop()
-    line = {"c": run.configuration, "t": round(run.started_s, 3), "w": round(run.wall_s, 4)}
-    said = {
-        "o": "" if run.outcome is Outcome.OK else str(run.outcome),
-        "why": run.detail,
-        "load": None if run.other_load is None else round(run.other_load, 3),
-    }
-    return _line({**line, **{k: v for k, v in said.items() if v not in ("", None)}, "m": rows})
-
-
-def _row(size: RecordedSize) -> list[float | None]:
-    times = (size.median_s, size.canary_s, size.canary_after_s, size.min_s, size.p95_s)
+def _times_ns(size: RecordedSize) -> list[float | None]:
+    """A size's times in the order of its fields, nanoseconds."""
+    _, *times = astuple(size)
     return [None if value is None else _nanoseconds(value) for value in times]
 
 
@@ -227,15 +245,6 @@ def _line(data: Mapping[str, Any]) -> str:
     return json.dumps(data, separators=(",", ":")) + "\n"
 
 
-def pack_lines(lines: Iterable[str]) -> bytes:
-    """Lines as a gzip file that depends on nothing else: no name, no time of packing."""
-    packed = BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, compresslevel=9, mtime=0) as file:
-        for line in lines:
-            file.write(line.encode())
-    return packed.getvalue()
-
-
 def load_grid(path: Path) -> Grid:
     """Reads a recording, packed or not.
 
@@ -246,7 +255,7 @@ def load_grid(path: Path) -> Grid:
         content = path.read_bytes()
         digest = hashlib.sha256(content).hexdigest()
         plain = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-        return parse_grid(plain.decode(), digest)
+        return Grid.parse(plain.decode(), digest)
     except OSError as error:  # gzip's own error is one, too
         raise UserError(f"can't read the recording {path}: {error.strerror or error}") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
@@ -258,29 +267,11 @@ def load_grid(path: Path) -> Grid:
         ) from error
 
 
-def parse_grid(text: str, digest: str = "") -> Grid:
-    """Reads a recording's lines.
-
-    Raises:
-        ValueError, TypeError, KeyError, IndexError, AttributeError: it is none.
-    """
-    lines = text.splitlines()
-    header = _header(json.loads(lines[0]))
-    head = json.loads(lines[1])
-    configurations = tuple(
-        Configuration({n: v for n, v in zip(head["variables"], row, strict=True) if v is not None})
-        for row in head["configurations"]
-    )
-    sizes = header.workload.sizes
-    runs = tuple(_run(json.loads(line), sizes, len(configurations)) for line in lines[2:])
-    return Grid(header, configurations, runs, digest)
-
-
 def _header(data: dict[str, Any]) -> GridHeader:
-    if data.pop("format", None) != FORMAT:
+    if data.pop("format", None) != _FORMAT:
         raise ValueError("its first line is no header")
-    if (version := data.pop("version")) != VERSION:
-        raise ValueError(f"it has format version {version}, known is {VERSION}")
+    if (version := data.pop("version")) != _VERSION:
+        raise ValueError(f"it has format version {version}, known is {_VERSION}")
     del data["recording"]
     workload = Workload.of_plain(data.pop("workload"))
     timing = Timing(**data.pop("timing"))
@@ -319,3 +310,77 @@ def _seconds(value: float | None) -> float | None:
     if not 0 < value < math.inf:
         raise ValueError(f"{value} is no time")
     return value / _PER_SECOND
+
+
+@dataclass
+class Recorder:
+    """The two files of a recording in progress; the packed one appears when all is recorded.
+
+    Lines go to a file beside it, flushed after every run.
+
+    Attributes:
+        out: the packed recording.
+    """
+
+    out: Path
+    _sizes: tuple[int, ...] = ()
+
+    @property
+    def part(self) -> Path:
+        """The file with what was recorded so far."""
+        return self.out.with_name(f"{self.out.name}.part")
+
+    @property
+    def known(self) -> Path:
+        """The file that earlier sessions left."""
+        return self.part if self.part.exists() else self.out
+
+    def load(self) -> Grid | None:
+        """What earlier sessions recorded, if any; a line that was cut short is dropped.
+
+        Raises:
+            UserError: there is a file that is no recording.
+        """
+        if not self.part.exists():
+            return load_grid(self.out) if self.out.exists() else None
+        content = self.part.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole.count(b"\n") <= _HEAD_LINES:
+            return None
+        if whole != content:
+            with _writing(self.part), self.part.open("r+b") as file:
+                file.truncate(len(whole))
+        return load_grid(self.part)
+
+    def begin(self, grid: Grid) -> None:
+        """Begins with what is known; what earlier sessions left is there until it is replaced."""
+        self._sizes = grid.header.workload.sizes
+        beside = self.part.with_name(f"{self.part.name}.new")
+        with _writing(self.part):
+            try:
+                beside.write_text("".join(grid.lines()), encoding="utf-8")
+                beside.replace(self.part)
+            finally:
+                beside.unlink(missing_ok=True)
+
+    def add(self, run: RecordedRun) -> None:
+        """Adds a run."""
+        with _writing(self.part), self.part.open("a", encoding="utf-8") as file:
+            file.write(run.line(self._sizes))
+
+    def finish(self) -> None:
+        """Packs the recording, and takes the file beside it away."""
+        packed = load_grid(self.part).packed()
+        with _writing(self.out):
+            self.out.write_bytes(packed)
+            self.part.unlink()
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentFault(
+            f"can't write {path}: {error.strerror}", hint="check your rights and the room there"
+        ) from error

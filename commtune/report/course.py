@@ -11,7 +11,7 @@ from statistics import median
 from commtune.db.records import excluded_nodes, node_hours_budget
 from commtune.model import Configuration, JobRecord, JobStage, Outcome, Phase, Run
 from commtune.model.conclusion import DefaultNoise
-from commtune.model.run_costs import RunCost, named_parts
+from commtune.model.run_costs import RunCost
 from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.session import is_disturbed
 from commtune.tuner.statistics.machine_states import MIXED
@@ -253,7 +253,7 @@ def run_parts(costs: Mapping[str, RunCost]) -> tuple[_RunPart, ...]:
     """
     found: defaultdict[str, list[float]] = defaultdict(list)
     for cost in costs.values():
-        for name, seconds in named_parts(cost):
+        for name, seconds in cost.parts():
             found[name].append(max(0.0, seconds))
     known = [_part(name, _MEANT[name], found[name]) for name in _MEANT if name in found]
     if known:

@@ -26,7 +26,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.model.run_costs import cost_of, named_parts
+from commtune.model.run_costs import RunCost
 
 _TWO = {"rank_info": [{"rank": i, "node": 0, "local_rank": i} for i in range(2)]}
 _APART = {"rank_info": [{"rank": i, "node": i, "local_rank": 0} for i in range(2)]}
@@ -135,9 +135,9 @@ def test_what_a_run_cost_goes_apart() -> None:
     result = run_of(
         measured(8, first_call_s=0.0625), header=header, footer=footer, wall_s=1.5, end_s=0.125
     )
-    cost = cost_of(result)
+    cost = RunCost.of(result)
     assert cost is not None
-    parts = dict(named_parts(cost))
+    parts = dict(cost.parts())
     assert sum(parts.values()) == pytest.approx(1.5)
     assert parts == pytest.approx(
         {"launch": 0.375, "MPI_Init": 0.2, "library": 0.3, "first calls": 0.0625,
@@ -146,10 +146,10 @@ def test_what_a_run_cost_goes_apart() -> None:
     assert bench_results._describe_cost(cost).startswith(
         "the run took 1.50 s: launch 375 ms, MPI_Init"
     )
-    elsewhere = cost_of(replace(result, end_s=None))
+    elsewhere = RunCost.of(replace(result, end_s=None))
     assert elsewhere is not None
-    assert dict(named_parts(elsewhere))["launch and end"] == pytest.approx(0.5)
-    assert cost_of(replace(result, footer={"elapsed_s": 1.0})) is None
+    assert dict(elsewhere.parts())["launch and end"] == pytest.approx(0.5)
+    assert RunCost.of(replace(result, footer={"elapsed_s": 1.0})) is None
 
 
 def test_shares_of_the_nominal_bandwidth_are_there_of_every_size() -> None:

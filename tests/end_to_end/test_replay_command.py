@@ -17,8 +17,6 @@ from recorded_grids import GRIDS
 from commtune.app.recording import _count_of_runs, _run_order
 from commtune.model import DEFAULT
 from commtune.replay.benchmark import load_grid
-from commtune.replay.recorder import recording_lines
-from commtune.replay.recording import pack_lines
 
 RECORDING = GRIDS / "mpich-allreduce.jsonl.gz"
 SAID = "replayed from the recording mpich-allreduce: says nothing of this machine"
@@ -168,7 +166,7 @@ def test_without_a_file_the_recorded_campaign_is_replayed(tmp_path: Path) -> Non
     )  # fmt: skip
     grid = load_grid(RECORDING)
     header = replace(grid.header, campaign=grid.header.campaign + BUDGET)
-    (tmp_path / "short.gz").write_bytes(pack_lines(recording_lines(replace(grid, header=header))))
+    (tmp_path / "short.gz").write_bytes(replace(grid, header=header).packed())
     said = line("tune", "--replay", "short.gz")
     assert said.code == 0, said.err
     assert line.query("SELECT name FROM campaigns") == [("mpich-allreduce-replayed",)]

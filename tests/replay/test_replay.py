@@ -34,8 +34,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.replay.benchmark import Grid, ReplayBenchmark, VirtualClock, check_plan, load_grid
-from commtune.replay.recorder import Recorder, recording_lines
-from commtune.replay.recording import pack_lines, parse_grid
+from commtune.replay.recording import Recorder
 from commtune.spaces.customizing import customize_space
 from commtune.tuner.statistics.machine_states import MIXED
 
@@ -91,14 +90,14 @@ def test_a_recording_comes_back_from_its_file(tmp_path: Path) -> None:
 def test_what_was_read_is_written_the_same(tmp_path: Path) -> None:
     written(small_grid(), tmp_path / "small.jsonl")
     again = load_grid(tmp_path / "small.jsonl")
-    assert "".join(recording_lines(again)) == (tmp_path / "small.jsonl").read_text()
+    assert "".join(again.lines()) == (tmp_path / "small.jsonl").read_text()
 
 
 def test_packing_depends_on_nothing_else(tmp_path: Path) -> None:
-    packed = pack_lines(recording_lines(small_grid()))
+    packed = small_grid().packed()
     (tmp_path / "a.gz").write_bytes(packed)
     assert load_grid(tmp_path / "a.gz").digest == hashlib.sha256(packed).hexdigest()
-    assert pack_lines(recording_lines(load_grid(tmp_path / "a.gz"))) == packed
+    assert load_grid(tmp_path / "a.gz").packed() == packed
     assert packed[4:8] == b"\0\0\0\0", "the time of packing is in it"
 
 
@@ -119,7 +118,7 @@ def test_packing_depends_on_nothing_else(tmp_path: Path) -> None:
 )
 def test_a_damaged_recording_is_refused_by_name(tmp_path: Path, damage: object) -> None:
     assert callable(damage)
-    packed = pack_lines(recording_lines(small_grid()))
+    packed = small_grid().packed()
     content = damage(packed)
     assert content != packed
     (tmp_path / "bad.gz").write_bytes(content)
@@ -146,7 +145,7 @@ def test_the_tape_goes_on_after_a_line_that_was_cut(tmp_path: Path) -> None:
         tape.add(run)
     tape.finish()
     assert not tape.part.exists()
-    assert load_grid(tape.out).runs == parse_grid("".join(recording_lines(grid))).runs
+    assert load_grid(tape.out).runs == Grid.parse("".join(grid.lines())).runs
 
 
 # The committed recordings

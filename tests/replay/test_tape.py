@@ -9,7 +9,7 @@ import pytest
 from recorded_grids import small_grid
 
 from commtune.errors import EnvironmentFault
-from commtune.replay.recorder import Recorder
+from commtune.replay.recording import Recorder
 
 
 def test_where_there_is_no_room_to_go_on_nothing_is_lost(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.documents.quantities import QuantityError, parse_seconds
 from commtune.errors import UserError
-from commtune.replay.recorder import Recorder
+from commtune.replay.recording import Recorder
 
 
 def record_command(

@@ -25,7 +25,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.model.patterns import ACTIVE
-from commtune.model.run_costs import RunCost, cost_of, named_parts
+from commtune.model.run_costs import RunCost
 from commtune.model.workload import STREAM_WINDOW
 from commtune.systems.nominal.collectives import Nominal
 
@@ -45,7 +45,7 @@ def describe_results(request: RunRequest, mpi: MpiInstallation, result: RunResul
     """All that a run measured, for people."""
     workload = request.workload
     whole = nominal_share.nominal_of_run(workload, result)
-    cost = cost_of(result)
+    cost = RunCost.of(result)
     parts = [
         _describe_run(request, f"{mpi.flavour} {mpi.version}"),
         _run_table(workload, result, nominal_share.of_pairs(workload, result), whole),
@@ -69,7 +69,7 @@ def _describe_run(request: RunRequest, mpi: str) -> str:
 
 def _describe_cost(cost: RunCost) -> str:
     return f"the run took {text.format_duration(cost.wall_s)}: " + ", ".join(
-        f"{name} {text.format_duration(max(0.0, seconds))}" for name, seconds in named_parts(cost)
+        f"{name} {text.format_duration(max(0.0, seconds))}" for name, seconds in cost.parts()
     )
 
 
@@ -368,7 +368,7 @@ def _far(found: Sequence[Measurement]) -> Iterator[str]:
 def run_data(request: RunRequest, result: RunResult, remarks: Sequence[str]) -> dict[str, object]:
     """A run as plain data, good or not; bandwidths are bytes per second, times seconds."""
     workload = request.workload
-    cost = cost_of(result)
+    cost = RunCost.of(result)
     of_pairs = nominal_share.of_pairs(workload, result)
     whole = nominal_share.nominal_of_run(workload, result) if not of_pairs else None
     pairs = [{"pair": list(pair), "nominal_Bps": bound} for pair, bound in of_pairs.items()]

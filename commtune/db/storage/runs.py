@@ -22,7 +22,7 @@ from commtune.db.storage.rows import Transactions, configuration_row, ensure_row
 from commtune.db.tables import ConfigurationRow, MeasurementRecord, Run, Trial
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, RunResult
-from commtune.model.run_costs import RunCost, cost_from
+from commtune.model.run_costs import RunCost
 
 _PAGE_RUNS = 1000
 #: Characters of a run's output that are kept: its end.
@@ -222,7 +222,7 @@ class StoredRuns(Transactions):
         )
         calls = dict(self._rows(_first_calls(campaign_id)))
         found = {
-            row.run_id: cost_from(
+            row.run_id: RunCost.from_records(
                 row.wall_s or 0.0,
                 row.end_s,
                 calls.get(row.id),

@@ -9,7 +9,6 @@ from pathlib import Path
 from commtune.campaign.plan import Plan
 from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Timing, Workload
-from commtune.replay.recorder import recording_lines
 from commtune.replay.recording import Grid, GridHeader, RecordedRun, RecordedSize
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import build_space
@@ -95,6 +94,6 @@ def small_grid(rounds: int = 12) -> Grid:
 
 def written(grid: Grid, path: Path) -> str:
     """Writes a recording unpacked; its digest."""
-    content = "".join(recording_lines(grid)).encode()
+    content = "".join(grid.lines()).encode()
     path.write_bytes(content)
     return hashlib.sha256(content).hexdigest()
