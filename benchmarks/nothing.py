@@ -21,13 +21,13 @@ from honesty import Share
 from quiet import QuietReporter
 
 from commtune import formatting as text
-from commtune import wiring
 from commtune.app import tuning
 from commtune.campaign.file import load_campaign
 from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database
 from commtune.model import Verdict
 from commtune.tuner.campaign import CampaignResult
+from commtune.wiring import benchmark_setup
 
 #: Switches of other operations, each with values around its default.
 IDLE = {
@@ -63,7 +63,7 @@ def campaign(folder: Path, seed: int, budget: dict[str, str]) -> CampaignResult:
     spec = load_campaign(file)
     opened = open_database(f"sqlite:///{folder}/{seed}.db")
     try:
-        mpi = wiring.find_named_mpi(spec.mpi)
+        mpi = benchmark_setup.find_named_mpi(spec.mpi)
         return tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
     finally:
         opened.close()

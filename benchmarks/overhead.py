@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support/runs"))
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
-from commtune import process, wiring
+from commtune import process
 from commtune.app import tuning
 from commtune.campaign.plan import Budget
 from commtune.cluster.local.launch import _mpi_command, base_environment
@@ -37,13 +37,14 @@ from commtune.db.storage.store import Store
 from commtune.model import Configuration, MpiInstallation, RunRequest, RunResult
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.runner import Runner
+from commtune.wiring import benchmark_setup, space_fitting
 
 
 def real(search: str) -> None:
     """A real campaign: share of wall time outside benchmark processes."""
-    mpi = wiring.find_named_mpi("wheel:mpich")
+    mpi = benchmark_setup.find_named_mpi("wheel:mpich")
     flags = {"budget": {"search": search, "confirmation": "10s"}}
-    spec = quick_campaign(flags, wiring.preset_for(mpi, "allreduce"), "mpich")
+    spec = quick_campaign(flags, space_fitting.preset_for(mpi, "allreduce"), "mpich")
     with tempfile.TemporaryDirectory() as folder:
         opened = open_database(f"sqlite:///{folder}/overhead.db")
         report = tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
@@ -78,7 +79,7 @@ class Stopwatch(SyntheticBenchmark):
 
 def trials(count: int) -> None:
     """The cost of a trial in a campaign of ``count`` trials."""
-    mpi = wiring.find_named_mpi("wheel:mpich")
+    mpi = benchmark_setup.find_named_mpi("wheel:mpich")
     spec = quick_campaign({}, "mpich-host-allreduce", "mpich")
     budget = Budget(search_s=1e9, ablation_s=1, confirmation_s=1, trials=count)
     plan = replace(spec.plan, budget=budget, name="trials")

@@ -27,7 +27,6 @@ from pathlib import Path
 from quiet import QuietReporter
 
 from commtune import formatting as text
-from commtune import wiring
 from commtune.app import tuning
 from commtune.campaign.plan import Plan
 from commtune.commands.campaigns.from_flags import given_keys, quick_campaign
@@ -50,6 +49,7 @@ from commtune.tuner.statistics.intervals import (
     t_quantile,
 )
 from commtune.tuner.statistics.machine_states import ALL, MIXED, MachineStates
+from commtune.wiring import benchmark_setup, space_fitting
 
 _WANTED_GAIN, _WANTED_SIZES = 1.3, (262144, 1048576)
 
@@ -86,8 +86,8 @@ def campaign(
     seed: int, folder: Path, budget: tuple[str | None, str | None, str | None]
 ) -> tuple[Plan, CampaignResult]:
     """Runs a campaign with one seed."""
-    mpi = wiring.find_named_mpi("wheel:mpich")
-    space = wiring.preset_for(mpi, "allreduce")
+    mpi = benchmark_setup.find_named_mpi("wheel:mpich")
+    space = space_fitting.preset_for(mpi, "allreduce")
     name = f"rerun-{folder.name}-{seed}"
     search, ablation, confirmation = budget
     flags = {
@@ -106,10 +106,12 @@ def rerun(
     plan: Plan, profile: Profile, speeds: MachineStates, pairs: int
 ) -> dict[tuple[int, str], list[float]]:
     """Log ratios of alternating runs, by size and machine speed."""
-    mpi = wiring.find_named_mpi("wheel:mpich")
+    mpi = benchmark_setup.find_named_mpi("wheel:mpich")
     found: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
-        benchmark = wiring.prepare_benchmark(mpi, plan.space, plan.workload, Path(folder))
+        benchmark = benchmark_setup.prepare_benchmark(
+            mpi, plan.space.pinned, plan.space.variables, plan.workload, Path(folder)
+        )
         for number in range(pairs):
             times = {}
             order = [DEFAULT, profile.configuration]

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from commtune import wiring
 from commtune.app.stored import find_profile
 from commtune.campaign.protected import protected_settings
 from commtune.cluster.local.launch import command_path
@@ -17,6 +16,7 @@ from commtune.cluster.slurm.site import cluster_name
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.errors import CommtuneError, UserError
 from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
+from commtune.wiring import benchmark_setup
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _mpi_with(
     named = stored.settings.get("mpi") or "auto"
     for name in (named, *(f"wheel:{wheel}" for wheel in WHEELS)):
         try:
-            mpi = wiring.find_named_mpi(name)
+            mpi = benchmark_setup.find_named_mpi(name)
         except CommtuneError:
             continue
         is_same = (str(mpi.flavour), mpi.version) == (known.get("flavour"), known.get("version"))

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune import wiring
 from commtune.errors import EnvironmentFault
 from commtune.model import (
     DEFAULT,
@@ -29,6 +28,7 @@ from commtune.tuner.effective.settings import (
     settings_of,
 )
 from commtune.tuner.ports import Benchmark
+from commtune.wiring import benchmark_setup, space_fitting
 
 __all__ = [
     "DID",
@@ -83,12 +83,12 @@ def run_benchmark(request: RunRequest, mpi: str = "auto") -> BenchmarkRun:
     Raises:
         MissingComponent, UserError: this machine lacks what the run needs.
     """
-    found = wiring.find_named_mpi(mpi)
+    found = benchmark_setup.find_named_mpi(mpi)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        benchmark = wiring.prepare_benchmark(found, None, request.workload, Path(folder))
-        return BenchmarkRun(
-            request, found, wiring.run_once(benchmark, request, time_limit_s(request))
+        benchmark = benchmark_setup.prepare_benchmark(
+            found, {}, (), request.workload, Path(folder)
         )
+        return BenchmarkRun(request, found, benchmark.measure(request, time_limit_s(request)))
 
 
 def time_limit_s(request: RunRequest) -> float:
@@ -105,14 +105,14 @@ def trace_settings(request: RunRequest, mpi: str = "auto") -> TraceResult:
         EnvironmentFault: a run under one of them did not come to its end.
         MissingComponent, UserError: this machine lacks what the run needs.
     """
-    found = wiring.find_named_mpi(mpi)
+    found = benchmark_setup.find_named_mpi(mpi)
     configuration = request.configuration
     both = [DEFAULT] if configuration.is_default else [DEFAULT, configuration]
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        prepared = wiring.prepare_benchmark(found, None, request.workload, Path(folder))
-        benchmark = wiring.watch_variables(prepared, tuple(configuration))
+        prepared = benchmark_setup.prepare_benchmark(found, {}, (), request.workload, Path(folder))
+        benchmark = benchmark_setup.watch_variables(prepared, tuple(configuration))
         traces = group_executions([_trace(benchmark, request, each) for each in both])
-    library = wiring.library_words(request.workload.backend, found)
+    library = space_fitting.library_words(request.workload.backend, found)
     return TraceResult(library, traces[-1], traces[0])
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from commtune import wiring
 from commtune.app.operands import Operand, operand_notes, read_operand, with_pins
 from commtune.app.stored import checked_shape, on_slurm_again, timing_of, workload_of
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
@@ -26,8 +25,9 @@ from commtune.tuner.verification.pairwise import (
     PairwiseComparison,
     PairwiseResult,
 )
-from commtune.wiring.gpus import libraries_of
-from commtune.wiring.on_slurm import OnSlurm
+from commtune.wiring import benchmark_setup, slurm_submission, space_fitting
+from commtune.wiring.gpu_toolchains import libraries_of
+from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wording import format_outcomes
 
 __all__ = [
@@ -98,7 +98,7 @@ class _Task:
     workload: Workload
     timing: Timing
     mpi: MpiInstallation
-    on: OnSlurm | None
+    on: SlurmCampaign | None
 
 
 def compare(
@@ -135,7 +135,7 @@ def compare(
         configurations=with_pins(operands),
         workload=workload,
         timing=timing_of(stored) if stored else Timing(),
-        mpi=on.mpi if on else wiring.find_named_mpi(named, workload),
+        mpi=on.mpi if on else benchmark_setup.find_named_mpi(named, workload),
         on=on,
     )
     _refuse_outside(task, ["commtune", "compare", a, b])
@@ -150,7 +150,7 @@ def compare(
         configurations=task.configurations,
         workload=workload,
         mpi=task.mpi,
-        library=wiring.library_words(workload.backend, task.mpi),
+        library=space_fitting.library_words(workload.backend, task.mpi),
         pairs=found,
     )
 
@@ -251,6 +251,8 @@ def _prepare_benchmark(task: _Task) -> Iterator[Benchmark]:
         place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="commtune-", dir=place) as folder:
         if on is None:
-            yield wiring.prepare_pinned(task.mpi, {}, names, task.workload, Path(folder))
+            yield benchmark_setup.prepare_benchmark(
+                task.mpi, {}, names, task.workload, Path(folder)
+            )
         else:
-            yield wiring.steps_on_slurm(on, names, Path(folder))
+            yield slurm_submission.steps_on_slurm(on, names, Path(folder))

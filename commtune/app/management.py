@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from commtune import wiring
 from commtune.campaign.schema import check_campaign_name
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
@@ -11,6 +10,7 @@ from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer, StoredProfile
 from commtune.db.storage import campaigns
 from commtune.errors import NoAnswer, UnknownName, UserError
+from commtune.wiring import campaign_control
 
 __all__ = [
     "CampaignDescription",
@@ -89,7 +89,7 @@ def rename_campaign(name: str, new: str, db: str | None = None) -> None:
     """
     check_campaign_name(new)
     campaign = find_campaign(name, db)
-    with wiring.opened_database(db) as opened, opened.write() as connection:
+    with campaign_control.opened_database(db) as opened, opened.write() as connection:
         campaigns.rename_campaign(connection, campaign.id, new)
 
 
@@ -102,5 +102,5 @@ def delete_campaign(name: str, db: str | None = None) -> None:
         CampaignLocked: a controller works on it.
     """
     campaign = find_campaign(name, db)
-    with wiring.opened_database(db) as opened, opened.write() as connection:
+    with campaign_control.opened_database(db) as opened, opened.write() as connection:
         campaigns.delete_campaign(connection, campaign.id)

@@ -23,10 +23,10 @@ from commtune.model import DEFAULT, Configuration, MpiInstallation, Outcome, Run
 from commtune.replay.recording import Grid, GridHeader, RecordedRun, Recorder
 from commtune.tuner.execution.runner import first_limit, time_limit
 from commtune.tuner.ports import Progress, Reporter
-from commtune.wiring import records
-from commtune.wiring.fitting import fit_campaign
-from commtune.wiring.gpus import stack_of
-from commtune.wiring.programs import by_hand, find_named_mpi, prepare_benchmark
+from commtune.wiring import campaign_records
+from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
+from commtune.wiring.gpu_toolchains import stack_of
+from commtune.wiring.space_fitting import fit_campaign
 
 #: Runs of the default before all others: the first finds cold caches, and they tell the time.
 _FIRST = 4
@@ -166,7 +166,7 @@ class _Recording:
             raise EnvironmentFault(
                 f"the default configuration failed: {results[-1].outcome}, {results[-1].detail}\n"
                 f"{results[-1].output_tail.strip()}".rstrip(),
-                hint=by_hand(self.benchmark, self.plan.workload, self.plan.timing)
+                hint=command_by_hand(self.benchmark, self.plan.workload, self.plan.timing)
                 or "try 'commtune bench' with the same workload; it shows all of the output",
             )
         self._refuse_too_long(total - _FIRST, median(r.wall_s for r in good), longest_s)
@@ -220,21 +220,20 @@ class _Recording:
 
 
 def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
-    folder = records.Folders.of_user().data / "recordings" / spec.plan.name
-    return prepare_benchmark(
-        mpi, spec.plan.space, spec.plan.workload, folder, spec.protected_variables
-    )
+    folder = campaign_records.Folders.of_user().data / "recordings" / spec.plan.name
+    space, workload, protected = spec.plan.space, spec.plan.workload, spec.protected_variables
+    return prepare_benchmark(mpi, space.pinned, space.variables, workload, folder, protected)
 
 
 def _header(spec: CampaignSpec, mpi: MpiInstallation) -> GridHeader:
     """What is known before the first run."""
-    system = records.this_system()
+    system = campaign_records.this_system()
     return GridHeader(
         name=spec.plan.name,
         recorded=time.strftime("%Y-%m-%d", time.gmtime()),
         system={"name": system.name, **system.description},
         stack={
-            "name": records.MPI_NAMES[mpi.flavour],
+            "name": campaign_records.MPI_NAMES[mpi.flavour],
             "flavour": str(mpi.flavour),
             "version": mpi.version,
             "os": describe_machine().os_name,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from commtune import wiring
 from commtune.app.management import choose_campaign
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
@@ -15,6 +14,7 @@ from commtune.errors import NoAnswer, UserError
 from commtune.model import Profile
 from commtune.report.page import write_confirmation, write_report
 from commtune.report.record import read_record
+from commtune.wiring import campaign_control
 
 _PAGE = "report.html"
 #: What somebody asks for who takes the output for a file of that kind.
@@ -46,7 +46,7 @@ def write_campaign_report(
     url = database_url(db)
     described = describe_campaign(url, campaign)
     page, pictures = _places(output or Path(f"{_file_name(campaign)}.html"), png)
-    with wiring.opened_database(db) as opened:
+    with campaign_control.opened_database(db) as opened:
         record = read_record(Store(opened), url, described)
     return write_report(record, page, pictures)
 

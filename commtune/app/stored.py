@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from commtune import wiring
 from commtune.campaign.file import CampaignSpec, load_campaign
 from commtune.campaign.patterns import PatternFields, pattern_of
 from commtune.campaign.plan import Plan
@@ -19,8 +18,9 @@ from commtune.db.records import LIBRARIES, CampaignDescription, ProfileAnswer
 from commtune.errors import InvalidKey, UserError
 from commtune.model import MpiInstallation, Operation, Timing, Workload
 from commtune.spaces.space import Space
-from commtune.wiring.handover import CUT_TO
-from commtune.wiring.on_slurm import OnSlurm
+from commtune.wiring import benchmark_setup, slurm_submission, space_fitting
+from commtune.wiring.job_handover import CUT_TO
+from commtune.wiring.slurm_campaign import SlurmCampaign
 
 
 def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignDescription]:
@@ -101,7 +101,7 @@ def _space(plain: Any) -> Space:
 
 def on_slurm_again(
     stored: CampaignDescription, mpi: str | None, say: Callable[[str], None]
-) -> OnSlurm | None:
+) -> SlurmCampaign | None:
     """A stored campaign on Slurm as its file describes it today; ``None`` if it ran elsewhere.
 
     Its node-hours are no limit here: whoever measures more says how long.
@@ -128,10 +128,10 @@ def on_slurm_again(
             f"{file} is no longer the file of campaign {stored.name} on Slurm",
             hint=f"give it back 'name: {stored.name}', and what it asked of Slurm",
         )
-    found = wiring.find_named_mpi(mpi or spec.mpi, spec.plan.workload)
+    found = benchmark_setup.find_named_mpi(mpi or spec.mpi, spec.plan.workload)
     spec = _cut_again(spec, found, stored)
     free = replace(spec.plan, budget=replace(spec.plan.budget, node_hours=None))
-    return wiring.slurm_campaign(replace(spec, plan=free), found, say)
+    return slurm_submission.prepare_slurm_campaign(replace(spec, plan=free), found, say)
 
 
 def _cut_again(
@@ -147,4 +147,4 @@ def _cut_again(
         return spec
     if str(mpi.flavour) != stored.what["mpi"]["flavour"]:
         return spec  # whoever can't do with another library says so
-    return wiring.fit_campaign(spec, mpi, lambda: stored.space.get(CUT_TO), protected={})
+    return space_fitting.fit_campaign(spec, mpi, lambda: stored.space.get(CUT_TO), protected={})

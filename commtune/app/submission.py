@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune import wiring
 from commtune.app.tuning import prepare_campaign
 from commtune.campaign.file import CampaignSpec
 from commtune.cluster.jobs.cancellation import Cancelled
@@ -14,8 +13,8 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.errors import EnvironmentFault, MissingComponent, NoAnswer, UnknownName, UserError
 from commtune.tuner.ports import Reporter
-from commtune.wiring import records
-from commtune.wiring.on_slurm import OnSlurm
+from commtune.wiring import campaign_control, campaign_records, slurm_submission
+from commtune.wiring.slurm_campaign import SlurmCampaign
 
 #: Of the shortest allocation: starting, a first run of unknown length, and ending cleanly.
 _SHORTEST_S = 120.0
@@ -30,7 +29,7 @@ class SubmittedJob:
     output: Path
 
 
-def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> OnSlurm:
+def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> SlurmCampaign:
     """A campaign on Slurm; its benchmark is built if it wasn't.
 
     Raises:
@@ -39,13 +38,13 @@ def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> 
     spec, mpi = prepare_campaign(spec, database_url(db))
     for remark in spec.remarks:
         reporter.say(remark)
-    on = wiring.slurm_campaign(spec, mpi, reporter.say)
-    if hint := wiring.system_hint(on):
+    on = slurm_submission.prepare_slurm_campaign(spec, mpi, reporter.say)
+    if hint := slurm_submission.system_hint(on):
         reporter.say(hint)
     return on
 
 
-def submit_campaign(on: OnSlurm, db: str | None) -> SubmittedJob:
+def submit_campaign(on: SlurmCampaign, db: str | None) -> SubmittedJob:
     """Submits an allocation in which the campaign runs; further ones follow until it is done.
 
     Raises:
@@ -53,12 +52,12 @@ def submit_campaign(on: OnSlurm, db: str | None) -> SubmittedJob:
         EnvironmentFault: Slurm takes no job.
     """
     _refuse_useless(on, db)
-    with wiring.opened_database(db) as opened:
-        job = wiring.submit_campaign(on, opened)
+    with campaign_control.opened_database(db) as opened:
+        job = slurm_submission.submit_campaign(on, opened)
     return SubmittedJob(on.spec.plan.name, job.number, Path(job.folder) / "job.out")
 
 
-def _refuse_useless(on: OnSlurm, db: str | None) -> None:
+def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
     """A job that would measure nothing still waits in the queue, perhaps for hours."""
     time_s = on.request.time_s
     if time_s is not None and time_s < _SHORTEST_S:
@@ -70,7 +69,7 @@ def _refuse_useless(on: OnSlurm, db: str | None) -> None:
         stored = describe_campaign(database_url(db), on.spec.plan.name)
     except (UnknownName, NoAnswer):
         return
-    record = records.slurm_record(on)
+    record = campaign_records.slurm_record(on)
     is_same = not list_differences(stored.settings, to_json_value(record.settings))
     if stored.finished is not None and is_same:
         raise UserError(
@@ -79,7 +78,7 @@ def _refuse_useless(on: OnSlurm, db: str | None) -> None:
         )
 
 
-def try_script(on: OnSlurm, script: str) -> str:
+def try_script(on: SlurmCampaign, script: str) -> str:
     """What ``sbatch --test-only`` says of a script.
 
     Raises:
@@ -87,7 +86,7 @@ def try_script(on: OnSlurm, script: str) -> str:
         SlurmFault: Slurm would not take it.
     """
     try:
-        return wiring.test_script(on, script)
+        return slurm_submission.test_script(on, script)
     except MissingComponent as error:
         raise EnvironmentFault(
             "there is no sbatch here to ask", hint="try it on a login node"
@@ -101,5 +100,7 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         UnknownName: there is no such campaign.
         SlurmFault: Slurm gives no answer.
     """
-    with wiring.opened_database(db) as opened:
-        return wiring.cancel_campaign(describe_campaign(database_url(db), name).id, opened)
+    with campaign_control.opened_database(db) as opened:
+        return slurm_submission.cancel_campaign(
+            describe_campaign(database_url(db), name).id, opened
+        )

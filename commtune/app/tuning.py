@@ -22,13 +22,18 @@ from commtune.tuner.campaign import CampaignResult as CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.strategies import check_strategy
-from commtune.wiring.control import controlled_campaign
-from commtune.wiring.fitting import cut_to_versions, fit_campaign
-from commtune.wiring.on_slurm import OnSlurm
-from commtune.wiring.programs import by_hand, find_named_mpi, prepare_benchmark
-from commtune.wiring.records import record_of, replayed_record, runs_folder, slurm_record
-from commtune.wiring.slurm import follows_allocation, in_allocation, slurm_campaign, system_hint
-from commtune.wiring.versions import begun_with
+from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
+from commtune.wiring.campaign_control import controlled_campaign
+from commtune.wiring.campaign_records import record_of, replayed_record, runs_folder, slurm_record
+from commtune.wiring.library_versions import begun_with
+from commtune.wiring.slurm_campaign import SlurmCampaign
+from commtune.wiring.slurm_submission import (
+    follows_allocation,
+    in_allocation,
+    prepare_slurm_campaign,
+    system_hint,
+)
+from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
 
 #: What to look at where no run on Slurm works.
 LOOK_AT = (
@@ -95,13 +100,20 @@ def tune_campaign(
         return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
     machine = describe_machine()
     folder = runs_folder(plan.name)
-    benchmark = prepare_benchmark(mpi, plan.space, plan.workload, folder, spec.protected_variables)
+    benchmark = prepare_benchmark(
+        mpi,
+        plan.space.pinned,
+        plan.space.variables,
+        plan.workload,
+        folder,
+        spec.protected_variables,
+    )
     record = record_of(spec, mpi, machine, folder)
     with controlled_campaign(opened, record, reporter, take_over=take_over) as (
         store,
         campaign_id,
     ):
-        hand = by_hand(benchmark, plan.workload, plan.timing)
+        hand = command_by_hand(benchmark, plan.workload, plan.timing)
         return Campaign(
             plan, Runner(plan, campaign_id, benchmark, store, by_hand=hand), reporter
         ).run()
@@ -116,7 +128,7 @@ def _tune_on_slurm(
     take_over: bool,
 ) -> CampaignResult:
     """The same on Slurm: inside of an allocation by steps, elsewhere by jobs."""
-    plan, on = spec.plan, slurm_campaign(spec, mpi, reporter.say)
+    plan, on = spec.plan, prepare_slurm_campaign(spec, mpi, reporter.say)
     if hint := system_hint(on):
         reporter.say(hint)
     record = slurm_record(on)
@@ -157,7 +169,7 @@ def _check_stored(campaign: str, opened: Database) -> None:
         ) from error
 
 
-def _whereabouts(on: OnSlurm) -> str:
+def _whereabouts(on: SlurmCampaign) -> str:
     """Where the runs of a campaign on Slurm are made."""
     if on.allocation is None:
         return (

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commtune import wiring
 from commtune.app.stored import find_profile, on_slurm_again, plan_of
 from commtune.app.tuning import LOOK_AT
 from commtune.campaign.plan import Plan
@@ -29,8 +28,14 @@ from commtune.tuner.verification.claims import (
     claim_of,
 )
 from commtune.tuner.verification.phase import Verification, VerifyPhase
-from commtune.wiring import records
-from commtune.wiring.on_slurm import OnSlurm
+from commtune.wiring import (
+    benchmark_setup,
+    campaign_control,
+    campaign_records,
+    library_versions,
+    slurm_submission,
+)
+from commtune.wiring.slurm_campaign import SlurmCampaign
 
 __all__ = [
     "OTHER_SHARES",
@@ -82,7 +87,7 @@ class _Task:
     mpi: MpiInstallation
     record: CampaignRecord
     changes: tuple[str, ...]
-    on: OnSlurm | None = None
+    on: SlurmCampaign | None = None
 
     @property
     def name(self) -> str:
@@ -142,12 +147,14 @@ def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Re
     claim = claim_of(answer.profile, plan.workload.sizes)
     on = on_slurm_again(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
-    mpi = on.mpi if on else wiring.find_named_mpi(named, plan.workload)
+    mpi = on.mpi if on else benchmark_setup.find_named_mpi(named, plan.workload)
     _refuse_another_library(stored, mpi)
     if on:
-        record = records.slurm_record(on)
+        record = campaign_records.slurm_record(on)
     else:
-        record = records.record_of_today(stored, mpi, wiring.versions_again(stored, mpi))
+        record = campaign_records.record_of_today(
+            stored, mpi, library_versions.versions_again(stored, mpi)
+        )
     record = replace(record, stack=record.stack.as_known_to(stored.stack.description))
     _refuse_another_machine(answer, stored, record)
     changes = _find_changes(stored, record)
@@ -156,7 +163,7 @@ def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Re
     return _Task(answer, stored, claim, plan, mpi, record, changes, on and _renamed(on, record))
 
 
-def _renamed(on: OnSlurm, record: CampaignRecord) -> OnSlurm:
+def _renamed(on: SlurmCampaign, record: CampaignRecord) -> SlurmCampaign:
     """With jobs and folders called as the campaign that the runs are stored with."""
     plan = replace(on.spec.plan, name=record.name)
     return replace(on, spec=replace(on.spec, plan=plan), folder=Path(record.folder).parent)
@@ -206,7 +213,7 @@ def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignReco
     day = time.strftime("%Y-%m-%d")
     name = f"verify-{answer.campaign}-{answer.profile.name}-{day}-{key}"
     settings = {**record.settings, "verifies": reference}
-    folder = str(records.runs_folder(name))
+    folder = str(campaign_records.runs_folder(name))
     return replace(record, name=name, what=what, settings=settings, folder=folder)
 
 
@@ -224,8 +231,8 @@ def _measure(
     task: _Task, time_s: float, db: str | None, reporter: Reporter, *, take_over: bool
 ) -> Verification:
     with (
-        wiring.opened_database(db) as opened,
-        wiring.held_campaign(opened, task.record, reporter, take_over=take_over) as held,
+        campaign_control.opened_database(db) as opened,
+        campaign_control.held_campaign(opened, task.record, reporter, take_over=take_over) as held,
     ):
         store, campaign_id = held
         benchmark = _prepare_benchmark(task, store, campaign_id)
@@ -234,7 +241,9 @@ def _measure(
             known.add(run)
         by_hand = ""
         if isinstance(benchmark, LocalBenchmark):
-            by_hand = wiring.by_hand(benchmark, task.plan.workload, task.plan.timing)
+            by_hand = benchmark_setup.command_by_hand(
+                benchmark, task.plan.workload, task.plan.timing
+            )
         plan = _with_time_limit(task.plan, known)
         look_at = LOOK_AT if task.on else ""
         runner = Runner(plan, campaign_id, benchmark, store, look_at=look_at, by_hand=by_hand)
@@ -251,9 +260,9 @@ def _measure(
 
 def _prepare_benchmark(task: _Task, store: Store, campaign_id: int) -> Benchmark | Batches:
     if task.on is not None:
-        return wiring.more_on_slurm(task.on, store, campaign_id)
+        return slurm_submission.runs_on_slurm(task.on, store, campaign_id)
     answer = task.answer
-    return wiring.prepare_pinned(
+    return benchmark_setup.prepare_benchmark(
         task.mpi,
         answer.pinned,
         (*answer.pinned, *answer.variables),

@@ -20,7 +20,7 @@ from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, load_document, parse_document
 from commtune.errors import CampaignError, InvalidKey
 from commtune.model import Aggressor, Operation
-from commtune.slurm_templates import JobRequest
+from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.space import Space
 from commtune.systems.schema import System
 

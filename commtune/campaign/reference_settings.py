@@ -14,7 +14,7 @@ from commtune.documents.quantities import QuantityError
 from commtune.documents.yaml_document import Document, Where
 from commtune.errors import UnknownName
 from commtune.model import PROTECTED_NAMES, Configuration
-from commtune.slurm_templates.job_planning import pinned_variables
+from commtune.slurm_templates.job_request import pinned_variables
 from commtune.spaces.building import as_value
 from commtune.spaces.growing import GrownSpace, LeftOut, grow_space
 from commtune.spaces.parameter import Parameter, Value

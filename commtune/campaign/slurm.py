@@ -22,10 +22,17 @@ from commtune.documents.yaml_document import Document, is_path
 from commtune.errors import DocumentError, UnknownName
 from commtune.formatting import format_size
 from commtune.model import Aggressor, AggressorPattern
-from commtune.slurm_templates import JobRequest, Placement, ShellCode
-from commtune.slurm_templates.job_planning import check_request, pinned_variables
-from commtune.slurm_templates.job_request import InvalidRequest, Launcher, Mpi
+from commtune.slurm_templates.job_request import (
+    InvalidRequest,
+    JobRequest,
+    Launcher,
+    Mpi,
+    Placement,
+    check_request,
+    pinned_variables,
+)
 from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.quoting import ShellCode
 from commtune.spaces.schema import Text, Truth, Whole
 from commtune.spaces.space import Space
 from commtune.systems.loading import load_system

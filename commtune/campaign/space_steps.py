@@ -4,7 +4,7 @@ The steps, in their order:
 
 1. from the file, in ``load_campaign``: ``FILE_STEPS`` below. What is wrong is refused, with its
    line;
-2. on the machine, in ``wiring.fit_campaign``, once: what sets a protected variable goes
+2. on the machine, in ``space_fitting.fit_campaign``, once: what sets a protected variable goes
    (``campaign.protected.apply_protected``), then what the versions of the libraries found don't
    read (``spaces.cut_space_to_versions``).
 

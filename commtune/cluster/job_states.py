@@ -1,7 +1,6 @@
 """Where a job stands, in terms of no scheduler: what may follow what, and what to do about each.
 
-Silence is never the end of a job: a word that nobody knows is UNKNOWN, and a job that the
-scheduler doesn't name is ABSENT. Nothing here does I/O.
+Silence is never the end of a job: an unknown word is UNKNOWN, a job that isn't named is ABSENT.
 """
 
 from __future__ import annotations
@@ -145,24 +144,17 @@ class PendingReason(StrEnum):
 
 @dataclass(frozen=True)
 class ObservedState:
-    """What a scheduler said of a job at one time.
+    """What a scheduler said of a job at one time."""
 
-    Attributes:
-        state: ours.
-        word: the scheduler's, as it came.
-        reason: why it waits or ended, as it came; empty where nothing is said.
-        cancelled_by: number of the user who cancelled it, where that is known.
-        started_at: when this attempt started, seconds since 1970; ``None`` if it hasn't.
-        attempt: which start of the job this is, from 1; counted by ``update_state``.
-        pending: what the reason means, of a job that waits.
-    """
-
-    state: JobState
-    word: str = ""
-    reason: str = ""
+    state: JobState  # ours
+    word: str = ""  # the scheduler's, as it came
+    reason: str = ""  # why it waits or ended, as it came; empty where nothing is said
+    #: Number of the user who cancelled it, where that is known.
     cancelled_by: int | None = None
+    #: When this attempt started, seconds since 1970; ``None`` if it hasn't.
     started_at: float | None = None
-    attempt: int = 1
+    attempt: int = 1  # which start of the job this is, from 1; counted by ``update_state``
+    #: What the reason means, of a job that waits.
     pending: PendingReason | None = field(default=None, compare=False)
 
     @property

@@ -1,7 +1,4 @@
-"""Where the nodes of a run stand in the network: same node, switch or group, or different groups.
-
-Schedulers name nodes in a short form (``n[001-004,007]``). Nothing here does I/O.
-"""
+"""Where the nodes of a run stand in the network; schedulers name nodes as ``n[001-004,007]``."""
 
 from __future__ import annotations
 
@@ -93,15 +90,11 @@ class Distance(StrEnum):
 
 @dataclass(frozen=True)
 class Position:
-    """Where a node stands.
+    """Where a node stands."""
 
-    Attributes:
-        node: its name.
-        switches: what it hangs under, from the farthest to its own switch. A node may be under
-            several of a level.
-    """
-
-    node: str
+    node: str  # its name
+    #: What it hangs under, from the farthest to its own switch. A node may be under several of a
+    #: level.
     switches: tuple[frozenset[str], ...] = ()
 
     def distance(self, other: Position, *, switch_is_group: bool = False) -> Distance:
@@ -140,13 +133,9 @@ def find_distance(positions: Iterable[Position], *, switch_is_group: bool = Fals
 
 @dataclass(frozen=True)
 class Topology:
-    """A site's description of its network.
+    """A site's description of its network."""
 
-    Attributes:
-        positions: by node name.
-    """
-
-    positions: Mapping[str, Position]
+    positions: Mapping[str, Position]  # by node name
 
     def of(self, nodes: Iterable[str]) -> tuple[Position, ...]:
         """The nodes' positions; of a node that isn't described, its name alone."""

@@ -1,7 +1,4 @@
-"""What the jobs of a campaign need of a scheduler: the ports, and what goes through them.
-
-``cluster.jobs`` knows schedulers by this file alone; ``wiring`` hands it an implementation.
-"""
+"""What the jobs of a campaign need of a scheduler: the ports, and what goes through them."""
 
 from __future__ import annotations
 
@@ -44,24 +41,16 @@ class SchedulerFault(EnvironmentFault):
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job as the queue shows it.
+    """A job as the queue shows it."""
 
-    Attributes:
-        id: as people write it: ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``.
-        number: the scheduler's own number of exactly this one.
-        leader: number that the whole array or heterogeneous job is submitted under.
-        node_count: nodes that it has, or asks for while it waits.
-        node_list: names of its nodes in short form; empty while it waits.
-        ended_at: seconds since 1970; ``None`` unless it is over.
-    """
-
+    #: As people write it: ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``.
     id: str
-    number: str
-    leader: str
+    number: str  # the scheduler's own number of exactly this one
+    leader: str  # number that the whole array or heterogeneous job is submitted under
     observed: ObservedState
-    node_count: int
-    node_list: str
-    ended_at: float | None
+    node_count: int  # nodes that it has, or asks for while it waits
+    node_list: str  # names of its nodes in short form; empty while it waits
+    ended_at: float | None  # seconds since 1970; ``None`` unless it is over
     user: str
     name: str
     comment: str
@@ -69,13 +58,10 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class QueueSnapshot:
-    """What the queue said at one time.
-
-    Attributes:
-        complete: whether all of it could be read; only then is a job that isn't named absent.
-    """
+    """What the queue said at one time."""
 
     jobs: tuple[QueuedJob, ...] = ()
+    #: Whether all of it could be read; only then is a job that isn't named absent.
     complete: bool = True
 
     def parts(self, job: str) -> tuple[QueuedJob, ...]:
@@ -115,28 +101,18 @@ _ORDER = (
 
 @dataclass(frozen=True)
 class AccountedJob:
-    """One attempt of a job in the accounts; a job that was put back has several.
+    """One attempt of a job in the accounts; a job that was put back has several."""
 
-    Attributes:
-        id: ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``.
-        number: the scheduler's own number of exactly this one.
-        exit_code: exit status of the batch script; ``None`` where nothing says it.
-        signal: number of the signal that ended it, or ``None``.
-        elapsed_s: how long this attempt had its nodes, so far; suspended time is not in it.
-        node_count: nodes that it had; 0 if it never had any.
-        node_list: their names in short form.
-        ended_at: seconds since 1970, or ``None``.
-    """
-
-    id: str
-    number: str
+    id: str  # ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``
+    number: str  # the scheduler's own number of exactly this one
     observed: ObservedState
-    exit_code: int | None
-    signal: int | None
+    exit_code: int | None  # exit status of the batch script; ``None`` where nothing says it
+    signal: int | None  # number of the signal that ended it, or ``None``
+    #: How long this attempt had its nodes, so far; suspended time is not in it.
     elapsed_s: int
-    node_count: int
-    node_list: str
-    ended_at: float | None
+    node_count: int  # nodes that it had; 0 if it never had any
+    node_list: str  # their names in short form
+    ended_at: float | None  # seconds since 1970, or ``None``
     user: str
     name: str
 
@@ -282,16 +258,11 @@ class StepLauncher(Protocol):
 
 @dataclass(frozen=True)
 class Allocation:
-    """A job in which the controller runs.
+    """A job in which the controller runs."""
 
-    Attributes:
-        number: the scheduler's, of the job.
-        nodes: their names.
-        began_at, ends_at: seconds since 1970; ``ends_at`` is ``None`` where there is no limit.
-    """
-
-    number: str
-    nodes: tuple[str, ...]
+    number: str  # the scheduler's, of the job
+    nodes: tuple[str, ...]  # their names
+    #: began_at, ends_at: seconds since 1970; ``ends_at`` is ``None`` where there is no limit.
     began_at: float
     ends_at: float | None
 
@@ -319,18 +290,14 @@ class PollBackoff:
 
     It grows while nothing happens, so that a long night asks little, and differs by chance, so
     that many controllers don't ask at the same moment. The same seed gives the same waits.
-
-    Attributes:
-        shortest_s, longest_s: seconds, before chance is added.
-        growth: factor from one look without news to the next.
-        jitter: the most that chance adds or takes, as a share.
     """
 
     seed: int
+    #: shortest_s, longest_s: seconds, before chance is added.
     shortest_s: float = 5.0
     longest_s: float = 120.0
-    growth: float = 1.5
-    jitter: float = 0.2
+    growth: float = 1.5  # factor from one look without news to the next
+    jitter: float = 0.2  # the most that chance adds or takes, as a share
 
     def wait_s(self, look: int, quiet: int) -> float:
         """Seconds to wait after a look.

@@ -1,7 +1,4 @@
-"""What stands beside a launch: in a job's script, and as a command of its own.
-
-Both go by the same lines of shell, ``templates/beside.sh.j2``.
-"""
+"""What stands beside a launch, in a job's script and as a command: ``templates/beside.sh.j2``."""
 
 from __future__ import annotations
 
@@ -37,34 +34,24 @@ exit "$commtune_status"
 
 @dataclass(frozen=True)
 class BackgroundCommand:
-    """A command that begins before a launch and is ended after it, without the launch's variables.
+    """A command that stands beside a launch, from before it to its end, with other variables."""
 
-    Attributes:
-        command: launcher, program and arguments, one word each.
-        sign: text in what it prints by which one knows that it works: the launch waits for it;
-            empty for not waiting.
-        stop_file: it ends by itself when this file is there; empty where it has to be asked by
-            a signal.
-        limit_s: whole seconds to wait for the sign; without it the launch is not made.
-    """
-
-    command: tuple[str, ...]
+    command: tuple[str, ...]  # launcher, program and arguments, one word each
+    #: Text in what it prints by which one knows that it works: the launch waits for it; empty for
+    #: not waiting.
     sign: str = ""
+    #: It ends by itself when this file is there; empty where it has to be asked by a signal.
     stop_file: str = ""
+    #: Whole seconds to wait for the sign; without it the launch is not made.
     limit_s: int = 60
 
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether it was there as long as the launch that it stood beside.
+    """Whether it was there as long as the launch that it stood beside."""
 
-    Attributes:
-        why: what is known where it was not; empty where it was.
-        killed: it had to be killed, and may have left processes on other nodes.
-    """
-
-    why: str = ""
-    killed: bool = False
+    why: str = ""  # what is known where it was not; empty where it was
+    killed: bool = False  # it had to be killed, and may have left processes on other nodes
 
     @property
     def was_there(self) -> bool:

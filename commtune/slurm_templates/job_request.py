@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError
 from commtune.slurm_templates.quoting import NO_CODE, ShellCode
+from commtune.slurm_templates.rendering import Job
+from commtune.systems.schema import Partition, Qos, Slurm, System
 
 Placement = Literal["any", "same-switch", "same-group"]
 Launcher = Literal["", "srun", "mpirun", "mpiexec"]
@@ -28,59 +32,48 @@ class InvalidRequest(UserError):
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What is asked of Slurm; empty where a system's description decides, or the site.
+    """What is asked of Slurm; empty where a system's description decides, or the site."""
 
-    Attributes:
-        account, partition, qos, constraint, reservation, gres, memory: values of the options of
-            these names (memory: of ``--mem``, for a node).
-        gpus_per_node, cpus_per_rank: 0 for not asked for.
-        exclusive: whether to ask for whole nodes; ``None`` does, unless a description says no.
-        nodes, ranks_per_node: how many of each, for every run.
-        launcher: what starts the ranks; empty is srun, if no description says otherwise.
-        mpi: what srun's ``--mpi`` is given.
-        launcher_options: further options of the launcher, one word each.
-        cpu_bind, gpu_bind: what srun's options of these names are given.
-        modules: modules to load; any replace those of the description.
-        container: path of an image in which the program runs; empty for none.
-        container_command: the words that stand before the image.
-        prefix: words that stand before the program, such as those of numactl.
-        before, after: lines of shell that a person wrote.
-        templates: a folder of the user's own templates.
-        jobs: how many jobs may be in flight together.
-        placement: how near to each other the nodes of a job must be.
-        exclude: names of nodes that no job may have.
-        time_s: length of an allocation, seconds; ``None`` where it follows from the budget.
-        poll_s: seconds between two questions about jobs, at first; the interval grows.
-    """
-
+    #: account, partition, qos, constraint, reservation, gres, memory: values of the options of
+    #: these names (memory: of ``--mem``, for a node).
     account: str = ""
     partition: str = ""
     qos: str = ""
     constraint: str = ""
     reservation: str = ""
     gres: str = ""
+    #: gpus_per_node, cpus_per_rank: 0 for not asked for.
     gpus_per_node: int = 0
     cpus_per_rank: int = 0
     memory: str = ""
+    #: Whether to ask for whole nodes; ``None`` does, unless a description says no.
     exclusive: bool | None = None
+    #: nodes, ranks_per_node: how many of each, for every run.
     nodes: int = 1
     ranks_per_node: int = 1
+    #: What starts the ranks; empty is srun, if no description says otherwise.
     launcher: Launcher = ""
-    mpi: Mpi = ""
-    launcher_options: tuple[str, ...] = ()
+    mpi: Mpi = ""  # what srun's ``--mpi`` is given
+    launcher_options: tuple[str, ...] = ()  # further options of the launcher, one word each
+    #: cpu_bind, gpu_bind: what srun's options of these names are given.
     cpu_bind: str = ""
     gpu_bind: str = ""
-    modules: tuple[str, ...] = ()
-    container: str = ""
+    modules: tuple[str, ...] = ()  # modules to load; any replace those of the description
+    container: str = ""  # path of an image in which the program runs; empty for none
+    #: The words that stand before the image.
     container_command: tuple[str, ...] = ("apptainer", "exec")
+    #: Words that stand before the program, such as those of numactl.
     prefix: tuple[str, ...] = ()
+    #: before, after: lines of shell that a person wrote.
     before: ShellCode = NO_CODE
     after: ShellCode = NO_CODE
-    templates: Path | None = None
-    jobs: int = 4
-    placement: Placement = "any"
-    exclude: tuple[str, ...] = ()
+    templates: Path | None = None  # a folder of the user's own templates
+    jobs: int = 4  # how many jobs may be in flight together
+    placement: Placement = "any"  # how near to each other the nodes of a job must be
+    exclude: tuple[str, ...] = ()  # names of nodes that no job may have
+    #: Length of an allocation, seconds; ``None`` where it follows from the budget.
     time_s: float | None = None
+    #: Seconds between two questions about jobs, at first; the interval grows.
     poll_s: float = 5.0
 
     def question(self) -> dict[str, object]:
@@ -96,7 +89,183 @@ _OF_THE_QUESTION = (
 )  # fmt: skip
 
 
+#: Fields of a job that are the request's, once the description of a system has had its say.
+_AS_REQUESTED = (
+    "nodes", "ranks_per_node", "account", "partition", "qos", "constraint", "reservation",
+    "memory", "gres", "gpus_per_node", "cpus_per_rank", "modules", "before", "after",
+)  # fmt: skip
+
+
 def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     return str(value) if isinstance(value, str) else value
+
+
+def job_for(
+    system: System | None,
+    request: JobRequest,
+    *,
+    name: str,
+    time_s: float,
+    output: str,
+    comment: str = "",
+    warn_s: int = 0,
+    exclude: Collection[str] = (),
+    libraries: Collection[str] = frozenset(),
+    environment: Mapping[str, str] | None = None,
+) -> Job:
+    """The job that a request is on a system; without a description the request alone decides.
+
+    Args:
+        time_s: time limit, seconds.
+        exclude: names of nodes to leave out, beside the request's.
+        libraries: the libraries that are measured, as search spaces call them; what the
+            description has for other libraries is left out.
+        environment: variables of the whole job, beside the pinned ones of the description.
+
+    Raises:
+        InvalidRequest: as for ``check_request``.
+    """
+    check_request(system, request, time_s)
+    known = _on_system(system, request, libraries) if system else request
+    return Job(
+        name=name,
+        time_s=time_s,
+        output=output,
+        comment=comment,
+        warn_s=warn_s,
+        exclude=",".join(sorted({*request.exclude, *exclude})),
+        exclusive=known.exclusive is not False,
+        switches=0 if request.placement == "any" else 1,
+        environment={**pinned_variables(system, libraries), **(environment or {})},
+        **{name: getattr(known, name) for name in _AS_REQUESTED},
+    )
+
+
+def check_request(system: System | None, request: JobRequest, time_s: float | None = None) -> None:
+    """Refuses what a system is known not to allow.
+
+    Args:
+        time_s: time limit of a job, seconds; ``None`` where it isn't known yet.
+
+    Raises:
+        InvalidRequest: no account where one is required, an unknown partition or quality of
+            service, more nodes or time than it allows, or a placement that Slurm can't give; the
+            hint names what would do.
+    """
+    _check_placement(system, request)
+    if system is None:
+        return
+    slurm = system.jobs
+    if slurm.account == "required" and not request.account:
+        raise InvalidRequest(
+            "account",
+            f"{system.name} takes no job without an account",
+            hint="name the account, in a campaign file by `slurm: {account: NAME}`",
+        )
+    partition, qos = _queue(slurm, request)
+    _check_limits(slurm, partition, qos, request.nodes, time_s or 0.0)
+
+
+def pinned_variables(system: System | None, libraries: Collection[str]) -> dict[str, str]:
+    """The variables that a description pins in runs of these libraries."""
+    found = system.pinned if system else {}
+    return {name: pin.value for name, pin in found.items() if applies_to(pin.library, libraries)}
+
+
+def applies_to(library: str, libraries: Collection[str]) -> bool:
+    """Whether an entry for this library, or for all, is for runs of these libraries."""
+    return not library or library in libraries
+
+
+def _queue(slurm: Slurm, request: JobRequest) -> tuple[str, str]:
+    """The partition and the quality of service that a job goes to."""
+    partition = request.partition or slurm.partition
+    return partition, request.qos or (slurm.qos if partition == slurm.partition else "")
+
+
+def _on_system(system: System, request: JobRequest, libraries: Collection[str]) -> JobRequest:
+    """What is asked for, with what the description says where the request says nothing."""
+    slurm, gpus = system.jobs, system.gpus.count if system.gpus else 0
+    partition, qos = _queue(slurm, request)
+    asked = bool(request.gres or request.gpus_per_node)
+    modules = tuple(m.name for m in system.modules if applies_to(m.library, libraries))
+    per_node = slurm.gpus == "gpus-per-node" and not asked
+    return replace(
+        request,
+        partition=partition,
+        qos=qos,
+        constraint=request.constraint or slurm.constraint,
+        reservation=request.reservation or slurm.reservation,
+        memory=request.memory or slurm.memory,
+        gres=f"gpu:{gpus}" if slurm.gpus == "gres" and not asked else request.gres,
+        gpus_per_node=gpus if per_node else request.gpus_per_node,
+        exclusive=slurm.exclusive if request.exclusive is None else request.exclusive,
+        modules=request.modules or modules,
+    )
+
+
+def _check_placement(system: System | None, request: JobRequest) -> None:
+    if request.placement == "any":
+        return
+    counted = system.jobs.switches if system else "switch"
+    if request.placement == "same-switch" and counted == "group":
+        raise InvalidRequest(
+            "placement",
+            f"Slurm on {system.name if system else 'this system'} knows groups, not switches",
+            hint="ask for placement: same-group, or any",
+        )
+    if request.placement == "same-group" and counted != "group":
+        raise InvalidRequest(
+            "placement",
+            "Slurm can keep a job within one of its switches, but not within a group, unless the "
+            "description of the system says that a switch of Slurm's is a whole group",
+            hint="ask for placement: same-switch, or any; in a description of your own, write "
+            "`switches: group` under `slurm` where it is so",
+        )
+
+
+def _check_limits(slurm: Slurm, partition: str, qos: str, nodes: int, time_s: float) -> None:
+    known = slurm.partitions.get(partition)
+    if known is None:
+        raise InvalidRequest(
+            "partition",
+            f"no partition {quote_value(partition)} in the description",
+            hint=suggest(partition, slurm.partitions),
+        )
+    if qos and qos not in known.qos:
+        raise InvalidRequest(
+            "qos",
+            f"no quality of service {quote_value(qos)} in partition {partition}",
+            hint=suggest(qos, known.qos) or "the partition has none but the default",
+        )
+    limits = known.qos[qos] if qos else known
+    if found := _beyond(limits, nodes, time_s):
+        key, problem = found
+        raise InvalidRequest(
+            key,
+            f"{qos or partition}: {problem}",
+            hint=f"would do: {_would_do(slurm, nodes, time_s)}",
+        )
+
+
+def _beyond(limits: Partition | Qos, nodes: int, time_s: float) -> tuple[str, str] | None:
+    """The field of the request that is beyond limits, and in which way."""
+    least = limits.least_nodes if isinstance(limits, Qos) else None
+    if limits.most_nodes is not None and nodes > limits.most_nodes:
+        return "nodes", f"{nodes} nodes, but at most {limits.most_nodes} are allowed"
+    if least is not None and nodes < least:
+        return "nodes", f"{nodes} nodes, but at least {least} are asked for"
+    if limits.longest is not None and time_s > limits.longest:
+        return "time_s", f"{time_s:g} s, but at most {limits.longest:g} s are allowed"
+    return None
+
+
+def _would_do(slurm: Slurm, nodes: int, time_s: float) -> str:
+    found = []
+    for name, partition in slurm.partitions.items():
+        found += [name] if not _beyond(partition, nodes, time_s) else []
+        fitting = [q for q, limits in partition.qos.items() if not _beyond(limits, nodes, time_s)]
+        found += [f"{name} with {q}" for q in fitting]
+    return ", ".join(found) or "fewer nodes or less time"

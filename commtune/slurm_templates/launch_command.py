@@ -1,16 +1,11 @@
-"""The words that start all ranks of a step, inside a job.
-
-Launcher and its options, what differs between the ranks of a node, a container, the words before
-the program, the program.
-"""
+"""The words that start all ranks of a step, inside a job."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
 
-from commtune.slurm_templates.job_planning import applies_to
-from commtune.slurm_templates.job_request import InvalidRequest, JobRequest
+from commtune.slurm_templates.job_request import InvalidRequest, JobRequest, applies_to
 from commtune.slurm_templates.quoting import quote_word, variable_name
 from commtune.systems.schema import PerRank, System
 

@@ -1,10 +1,7 @@
 """Values in job scripts: for the shell, and for sbatch's own lines.
 
-What these functions return is `Written`: text that may stand in a script as it is. Everything
-else that a template puts out is a value and becomes one quoted word, so that forgetting to quote
-is impossible. Scripts are plain ASCII: control characters and bytes beyond ASCII are spelled out
-(``$'\\303\\274'``), so that no locale reads them differently, no value begins a line of its own,
-and sbatch, which refuses a carriage return before a line feed, never sees one.
+All that a template puts out becomes one quoted word, unless it is ``QuotedText`` from here.
+Scripts are plain ASCII, so that no locale reads them differently and no value begins a line.
 """
 
 from __future__ import annotations
@@ -189,11 +186,7 @@ def variable_name(name: object) -> QuotedText:
 
 
 def shell_code(lines: object) -> QuotedText:
-    """Lines of shell that a person wrote to be run; filter ``code``.
-
-    Raises:
-        UserError: it is a value, not `Code`.
-    """
+    """Lines of shell that a person wrote (filter ``code``); a ``UserError`` for a mere value."""
     if not isinstance(lines, ShellCode):
         raise UserError(
             f"{quote_value(lines)} is a value, and values are never run",

@@ -24,32 +24,13 @@ _SHIPPED = "commtune.slurm_templates"
 
 @dataclass(frozen=True)
 class Job:
-    """What a job asks of Slurm, and what comes before and after its work.
+    """What a job asks of Slurm (empty, 0: nothing), and what comes before and after its work."""
 
-    Attributes:
-        name: the job's name; our id is in it, so that the job is found again.
-        nodes, ranks_per_node: how many of each.
-        time_s: time limit, seconds; Slurm counts whole minutes, rounded up.
-        output: file for what the script itself prints.
-        account, partition, qos, constraint, reservation, memory, gres, nodelist, exclude,
-        comment: values of the options of these names; empty for none.
-        gpus_per_node, cpus_per_rank: 0 for not asked for.
-        exclusive: whether to ask for whole nodes.
-        switches: on how many of Slurm's switches the nodes may be; 0 for any. Slurm waits for
-            them no longer than the site allows (max_switch_wait), and then starts the job anyway.
-        warn_s: seconds before the time limit at which an allocation's controller gets SIGUSR1;
-            0 for never.
-        modules: modules to load.
-        unset: variables to remove before any is set.
-        environment: variables of the whole job: pinned ones.
-        before, after: lines of shell that a person wrote.
-    """
-
-    name: str
+    name: str  # our id is in it, so that the job is found again
     nodes: int
     ranks_per_node: int
-    time_s: float
-    output: str
+    time_s: float  # Slurm counts whole minutes, rounded up
+    output: str  # file for what the script itself prints
     account: str = ""
     partition: str = ""
     qos: str = ""
@@ -63,11 +44,14 @@ class Job:
     gpus_per_node: int = 0
     cpus_per_rank: int = 0
     exclusive: bool = False
+    #: On how many of Slurm's switches the nodes may be. Slurm waits for them no longer than the
+    #: site allows (max_switch_wait), and then starts the job anyway.
     switches: int = 0
+    #: Seconds before the time limit at which an allocation's controller gets SIGUSR1.
     warn_s: int = 0
     modules: tuple[str, ...] = ()
-    unset: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()  # variables to remove before any is set
+    environment: Mapping[str, str] = field(default_factory=dict)  # of the whole job
     before: ShellCode = NO_CODE
     after: ShellCode = NO_CODE
 
@@ -82,25 +66,20 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Step:
-    """One launch inside a job.
+    """One launch inside a job."""
 
-    Attributes:
-        command: launcher, program and arguments, one word each.
-        environment: the variables of this launch, beside the job's.
-        output: file for what it prints.
-        exit_file: file that gets the line ``STATUS BEGIN END``, complete or not there at all:
-            the exit status, and when it began and ended, seconds since 1970.
-        time_limit_s: seconds after which it is ended; its status is then 124, or 137 if it had
-            to be killed, or 125 if what stands beside it did not begin.
-        beside: what stands beside it. What that prints is in the file ``OUTPUT.beside``, with a
-            last line that says how long it was there (see ``beside.was_there``).
-    """
-
-    command: tuple[str, ...]
-    output: str
+    command: tuple[str, ...]  # launcher, program and arguments, one word each
+    output: str  # file for what it prints
+    #: File that gets the line ``STATUS BEGIN END``, complete or not there at all: the exit status,
+    #: and when it began and ended, seconds since 1970.
     exit_file: str
+    #: The variables of this launch, beside the job's.
     environment: Mapping[str, str] = field(default_factory=dict)
+    #: Seconds after which it is ended; its status is then 124, or 137 if it had to be killed, or
+    #: 125 if what stands beside it did not begin.
     time_limit_s: float = field(kw_only=True)
+    #: What stands beside it. What that prints is in the file ``OUTPUT.beside``, with a last line
+    #: that says how long it was there (see ``beside.was_there``).
     beside: BackgroundCommand | None = None
 
 
@@ -141,11 +120,7 @@ def render_block(
 
 
 def render_allocation(job: Job, command: tuple[str, ...], folder: Path | None = None) -> str:
-    """The script of a job in which a controller runs; see `render_block` for the rest.
-
-    Args:
-        command: the controller and its arguments, one word each.
-    """
+    """The script of a job in which a controller (``command``) runs; see `render_block`."""
     return _render("allocation.sh.j2", job, folder, {"command": command})
 
 

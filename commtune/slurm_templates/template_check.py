@@ -1,15 +1,12 @@
 """Checks templates before they are used: values stand only where quoting holds.
 
-A quoted value is safe as a word or part of a word. Inside quotes of the template's own, in a
-comment, in a here-document or in arithmetic its quotes would mean something else, so a template
-that puts a value there is refused, with its line. The reading is by lines of text, from top to
-bottom, as if every branch of the template were taken.
+A quoted value is safe as a word or part of a word; inside the template's own quotes its quotes
+would mean something else. All branches of a template are read, from top to bottom, as if taken.
 """
 
 from __future__ import annotations
 
 import re
-from enum import Enum
 
 import jinja2
 from jinja2 import nodes
@@ -20,106 +17,76 @@ from commtune.errors import UserError
 _FOR_DIRECTIVES = frozenset({"directive", "slurm_time"})
 #: Sections whose text is read at another place.
 _ELSEWHERE = frozenset({"block", "call", "include", "macro"})
-_HERE = re.compile(r"<<(?!<)-?\s*[\"'\\]?(\w+)")
 
-
-class _Place(Enum):
-    """Where in a shell script a value would stand."""
-
-    PLAIN = "plain"
-    SINGLE = "inside single quotes"
-    DOUBLE = "inside double quotes"
-    BACKTICK = "inside backticks"
-    COMMENT = "in a comment"
-    DIRECTIVE = "in an #SBATCH line"
-    HERE = "in a here-document"
-    ARITHMETIC = "in arithmetic"
-    ESCAPED = "after a backslash or $"
-
-
-_QUOTES = {"'": _Place.SINGLE, '"': _Place.DOUBLE, "`": _Place.BACKTICK}
+#: What begins a place in a shell script where quoting doesn't hold, or may: a line's end.
+_OPENING = re.compile(
+    r"(?P<escape>\\.?)|(?P<ansi>\$')|(?P<single>')|(?P<double>\")|(?P<backtick>`)"
+    r"|(?P<directive>^#SBATCH )|(?P<comment>(?<![^\s;|&(])#)|(?P<arithmetic>\(\()|(?P<here>\n)",
+    re.MULTILINE | re.DOTALL,
+)
+_CLOSING = {
+    "ansi": r"(\\.|[^'\\])*'",  # after $ a backslash counts
+    "single": r"[^']*'",
+    "double": r'(\\.|[^"\\])*"',
+    "backtick": r"(\\.|[^`\\])*`",
+    "directive": r"[^\n]*(?=\n)",
+    "comment": r"[^\n]*(?=\n)",
+    "arithmetic": r"(\\.|(?!\)\)).)*\)\)",
+}
+_PLACES = {
+    "escape": "after a backslash or $",
+    "ansi": "inside single quotes",
+    "single": "inside single quotes",
+    "double": "inside double quotes",
+    "backtick": "inside backticks",
+    "directive": "in an #SBATCH line",
+    "comment": "in a comment",
+    "arithmetic": "in arithmetic",
+    "here": "in a here-document",
+}
+_HERE = re.compile(r"(?<!<)<<(?!<)-?\s*[\"'\\]?(\w+)")
 
 
 class _Shell:
-    """Follows quoting through the fixed text of a script."""
+    """Follows quoting through the text of a script as far as it is known."""
 
     def __init__(self) -> None:
-        self.place = _Place.PLAIN
-        self._line = ""
-        self._skip = False
-        self._here = ""
-        self._ansi = False  # single quotes after $, in which a backslash counts
-        self._inside = 0  # ${...} and $(...) that are open inside double quotes
-        self._lost = False  # quotes within those: what follows in the line may be inside quotes
+        self.text = ""
+        self._at = 0  # behind the last place that was closed: it is not read again
+        self._lost_at = -1
 
-    def feed(self, text: str) -> None:
-        for character in text:
-            self._feed(character)
+    def place(self) -> str:
+        """Where a value would stand that comes next, in words; empty where quoting holds."""
+        while opened := _OPENING.search(self.text, self._at):
+            kind = str(opened.lastgroup)
+            closing = _CLOSING.get(kind, "")
+            if kind == "here":
+                line = self.text[: opened.start()].rpartition("\n")[2]
+                here = _HERE.search(line)
+                closing = rf"([^\n]*\n)*?[ \t]*{here[1]}[ \t]*(?=\n)" if here else ""
+            closed = re.compile(closing, re.DOTALL).match(self.text, opened.end())
+            if closed is None or opened[0] == "\\":
+                return _PLACES[kind]
+            self._at = closed.end()
+            if kind == "double" and _is_unbalanced(closed[0]):
+                self._lost_at = self._at
+        # Quotes inside of "$(...)": what follows in the line may be inside quotes.
+        if self._lost_at >= 0 and "\n" not in self.text[self._lost_at :]:
+            return _PLACES["double"]
+        return _PLACES["escape"] if self.text.endswith("$") else ""
 
-    def value(self) -> _Place:
-        """Where a value stands that comes next."""
-        last = self._line[-1:]
-        place = _Place.DOUBLE if self._lost else self.place
-        if place is _Place.PLAIN and (self._skip or last == "$"):
-            place = _Place.ESCAPED
-        elif place is _Place.COMMENT and self._line.startswith("#SBATCH "):
-            place = _Place.DIRECTIVE
-        self._line += "x"
-        return place
 
-    def _feed(self, character: str) -> None:
-        before = self._line
-        self._line = "" if character == "\n" else before + character
-        self._lost = self._lost and character != "\n"
-        if self._skip:
-            self._skip = False
-        elif self.place is _Place.HERE:
-            self._end_here(character, before)
-        elif self.place is _Place.COMMENT:
-            if character == "\n":
-                self.place = _Place.PLAIN
-        elif character == "\\" and (self.place is not _Place.SINGLE or self._ansi):
-            self._skip = True
-        else:
-            self._change(character, before)
-
-    def _change(self, character: str, before: str) -> None:
-        if self.place is _Place.DOUBLE:
-            self._double(character, before)
-        elif self.place in _QUOTES.values():
-            if _QUOTES.get(character) is self.place:
-                self.place = _Place.PLAIN
-        elif self.place is _Place.ARITHMETIC:
-            if before.endswith(")") and character == ")":
-                self.place = _Place.PLAIN
-        else:
-            self._open(character, before)
-
-    def _double(self, character: str, before: str) -> None:
-        if character in "({" and before.endswith("$"):
-            self._inside += 1
-        elif character in ")}" and self._inside:
-            self._inside -= 1
-        elif character == "`":
-            self._inside ^= 1
-        elif character == '"':
-            self._lost = self._lost or self._inside > 0
-            self.place, self._inside = _Place.PLAIN, 0
-
-    def _open(self, character: str, before: str) -> None:
-        if character in _QUOTES:
-            self.place = _QUOTES[character]
-            self._ansi = character == "'" and before.endswith("$")
-        elif character == "#" and (not before or before[-1] in " \t;|&("):
-            self.place = _Place.COMMENT
-        elif character == "(" and before.endswith("("):
-            self.place = _Place.ARITHMETIC
-        elif character == "\n" and (found := _HERE.search(before)):
-            self.place, self._here = _Place.HERE, found[1]
-
-    def _end_here(self, character: str, before: str) -> None:
-        if character == "\n" and before.strip() == self._here:
-            self.place = _Place.PLAIN
+def _is_unbalanced(quoted: str) -> bool:
+    """Whether ${...}, $(...) or backticks are open at the end of a text in double quotes."""
+    depth = 0
+    for sign in re.findall(r"\\.|\$[({]|[)}`]", quoted):
+        if sign in ("$(", "${"):
+            depth += 1
+        elif sign == "`":
+            depth ^= 1
+        elif sign in ")}" and depth:
+            depth -= 1
+    return depth > 0
 
 
 def check_template(name: str, source: str, environment: jinja2.Environment) -> None:
@@ -132,19 +99,20 @@ def check_template(name: str, source: str, environment: jinja2.Environment) -> N
     shell = _Shell()
     expression: list[str] | None = None
     begun = False
-    for line, kind, text in environment.lex(source, name):
+    for line, kind, token in environment.lex(source, name):
         if begun and kind == "name":
-            _check_section(shell, text, f"{name}:{line}")
+            _check_section(shell, token, f"{name}:{line}")
         begun = kind == "block_begin" or (begun and kind == "whitespace")
         if kind == "data":
-            shell.feed(text)
+            shell.text += token
         elif kind == "variable_begin":
             expression = []
         elif kind == "variable_end" and expression is not None:
             _check_value(shell, "".join(expression), f"{name}:{line}", environment)
+            shell.text += "x"  # as a word would stand there
             expression = None
         elif expression is not None:
-            expression.append(text)
+            expression.append(token)
 
 
 def _check_section(shell: _Shell, word: str, where: str) -> None:
@@ -152,9 +120,9 @@ def _check_section(shell: _Shell, word: str, where: str) -> None:
         raise UserError(
             f"{where}: a filter section would change quoted values", hint="filter the value itself"
         )
-    if word in _ELSEWHERE and shell.place is not _Place.PLAIN:
+    if word in _ELSEWHERE and (place := shell.place()):
         raise UserError(
-            f"{where}: {{% {word} %}} stands {shell.place.value}",
+            f"{where}: {{% {word} %}} stands {place}",
             hint="what it brings is checked as if it stood alone; let it",
         )
 
@@ -162,29 +130,23 @@ def _check_section(shell: _Shell, word: str, where: str) -> None:
 def _check_value(
     shell: _Shell, expression: str, where: str, environment: jinja2.Environment
 ) -> None:
-    place = shell.value()
-    outer, inner = _filters(expression, environment)
-    if place is _Place.DIRECTIVE:
+    place, shown = shell.place(), f"{{{{ {expression.strip()} }}}}"
+    tree = environment.parse("{{" + expression + "}}")
+    outermost = next(tree.find_all(nodes.Output)).nodes[0]
+    outer = outermost.name if isinstance(outermost, nodes.Filter) else ""
+    if place == _PLACES["directive"]:
         if outer not in _FOR_DIRECTIVES:
             raise UserError(
-                f"{where}: {{{{ {expression.strip()} }}}} stands {place.value} without its filter",
+                f"{where}: {shown} stands {place} without its filter",
                 hint="write {{ value|directive }}, or {{ seconds|slurm_time }}",
             )
-    elif place is not _Place.PLAIN:
+    elif place:
         raise UserError(
-            f"{where}: {{{{ {expression.strip()} }}}} stands {place.value}",
+            f"{where}: {shown} stands {place}",
             hint="let it stand alone; it is quoted by itself",
         )
-    elif inner & _FOR_DIRECTIVES:
+    elif _FOR_DIRECTIVES & {found.name for found in tree.find_all(nodes.Filter)}:
         raise UserError(
-            f"{where}: {{{{ {expression.strip()} }}}} has a filter for #SBATCH lines",
+            f"{where}: {shown} has a filter for #SBATCH lines",
             hint="leave the filter out; the value is quoted by itself",
         )
-
-
-def _filters(expression: str, environment: jinja2.Environment) -> tuple[str, set[str]]:
-    """The outermost filter of an expression, and all in it."""
-    tree = environment.parse("{{" + expression + "}}")
-    output = next(tree.find_all(nodes.Output)).nodes[0]
-    outer = output.name if isinstance(output, nodes.Filter) else ""
-    return outer, {found.name for found in tree.find_all(nodes.Filter)}

@@ -15,7 +15,7 @@ from commtune.cluster.machine.doctor import Check, Status
 from commtune.errors import MissingComponent
 from commtune.kernels.toolchains import UNKNOWN, Toolchain, ask_xccl_version, why_no_xccl
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation
-from commtune.wiring.gpus import toolchain_of
+from commtune.wiring.gpu_toolchains import find_user_toolchain
 
 _LIMIT_S = 30.0
 #: By which executables ask for them.
@@ -33,7 +33,7 @@ def check_backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Ch
     if not machine.gpus:
         yield Check("backend", Status.OK, "those on GPUs are waived: no GPU is here")
         return
-    toolchain, why = toolchain_of("auto", ())
+    toolchain, why = find_user_toolchain("auto", ())
     if toolchain is None:
         names = ", ".join(backend for backend in Backend if backend.uses_gpu)
         yield Check("backend", Status.WARNING, f"{names}: waived: {why}")
@@ -109,10 +109,10 @@ def _is_gpu_aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
         )
     except MissingComponent as missing:
         return missing.message
-    return gpu_words(done.output)
+    return _describe_gpu_support(done.output)
 
 
-def gpu_words(ompi_info: str) -> str:
+def _describe_gpu_support(ompi_info: str) -> str:
     """What ``ompi_info --parsable --all`` says of GPUs."""
     if _BUILT_WITH.search(ompi_info):
         return "built with support for GPU memory"

@@ -9,7 +9,8 @@ import pytest
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.errors import DocumentError
 from commtune.model import Aggressor, AggressorPattern
-from commtune.slurm_templates import JobRequest, ShellCode
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.quoting import ShellCode
 from commtune.systems.loading import load_system
 
 HEAD = "campaign: 1\nname: night\nspace: mpich-host\n"  # three lines

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from commtune.cluster.machine import doctor
-from commtune.cluster.machine.description import Gpu, Machine, describe_machine
+from commtune.cluster.machine.description import Machine, describe_machine
 from commtune.cluster.machine.doctor import (
     Check,
     Status,
+    _find_file_system,
+    _tuning_names,
     examine_machine,
-    file_system_of,
-    tuning_names,
 )
+from commtune.cluster.machine.gpus import Gpu
 
 # Lines of /proc/self/mountinfo: recorded ones, and an NFS and a Lustre one after proc(5).
 MOUNTS = """\
@@ -39,11 +40,11 @@ MOUNTS = """\
     ],
 )  # fmt: skip
 def test_the_file_system_of_a_path(path: str, wanted: str) -> None:
-    assert file_system_of(Path(path), MOUNTS) == wanted
+    assert _find_file_system(Path(path), MOUNTS) == wanted
 
 
 def test_a_mount_table_that_says_nothing() -> None:
-    assert file_system_of(Path("/x"), "") == "unknown"
+    assert _find_file_system(Path("/x"), "") == "unknown"
 
 
 def test_settings_are_told_from_locations_and_guards() -> None:
@@ -54,32 +55,32 @@ def test_settings_are_told_from_locations_and_guards() -> None:
     }  # fmt: skip
     others = {"I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_NVLS_ENABLE", "HOME", "FISH", "MY_NCCL_X",
               "CCL_ROOT", "OMPI_ALLOW_RUN_AS_ROOT", "COMMTUNE_DB"}  # fmt: skip
-    assert set(tuning_names(dict.fromkeys(settings | others, "1"))) == settings
+    assert set(_tuning_names(dict.fromkeys(settings | others, "1"))) == settings
 
 
 def test_settings_in_the_shell_are_named_with_the_command_that_removes_them() -> None:
-    finding = doctor.check_environment_settings(
+    finding = doctor._check_environment_settings(
         {"NCCL_ALGO": "Ring", "UCX_TLS": "all", "HOME": "/"}
     )
     assert finding.status is Status.WARNING
     assert finding.mend == "unset NCCL_ALGO UCX_TLS"
     assert "Ring" not in finding.what
-    assert doctor.check_environment_settings({"HOME": "/"}).status is Status.OK
+    assert doctor._check_environment_settings({"HOME": "/"}).status is Status.OK
 
 
 def test_settings_files_count_only_if_they_say_something(tmp_path: Path) -> None:
     (tmp_path / ".openmpi").mkdir()
     file = tmp_path / ".openmpi/mca-params.conf"
     file.write_text("# nothing\n\n")
-    own = [f for f in doctor.check_settings_files(tmp_path) if str(tmp_path) in f.what]
+    own = [f for f in doctor._check_settings_files(tmp_path) if str(tmp_path) in f.what]
     assert own == []
     file.write_text("# something\nbtl = tcp,self\n")
-    (finding,) = [f for f in doctor.check_settings_files(tmp_path) if str(tmp_path) in f.what]
+    (finding,) = [f for f in doctor._check_settings_files(tmp_path) if str(tmp_path) in f.what]
     assert finding.mend == f"mv {file} {file}.off"
 
 
 def test_a_local_database_folder_is_fine_even_before_it_exists(tmp_path: Path) -> None:
-    finding = doctor.check_database_file(tmp_path / "not/yet/commtune.db", MOUNTS)
+    finding = doctor._check_database_file(tmp_path / "not/yet/commtune.db", MOUNTS)
     assert finding.status is Status.OK
     assert "ext4" in finding.what
     assert not (tmp_path / "not").exists()
@@ -88,14 +89,14 @@ def test_a_local_database_folder_is_fine_even_before_it_exists(tmp_path: Path) -
 def test_a_database_that_is_there_is_fine(tmp_path: Path) -> None:
     file = tmp_path / "commtune.db"
     file.touch(0o644)
-    finding = doctor.check_database_file(file, MOUNTS)
+    finding = doctor._check_database_file(file, MOUNTS)
     assert finding.status is Status.OK
     assert finding.what.startswith(f"{file}: ext4, ")
 
 
 def test_a_network_database_folder_is_a_warning(tmp_path: Path) -> None:
     mounts = f"{MOUNTS}50 27 0:70 / {tmp_path.resolve()} rw - lustre mgs:/lfs rw\n"
-    finding = doctor.check_database_file(tmp_path / "commtune.db", mounts)
+    finding = doctor._check_database_file(tmp_path / "commtune.db", mounts)
     assert finding.status is Status.WARNING
     assert "lustre" in finding.what
     assert finding.mend.startswith("export COMMTUNE_DB=sqlite:///")
@@ -105,7 +106,7 @@ def test_a_database_folder_that_cannot_be_written(tmp_path: Path) -> None:
     # Not by permissions: root may write everywhere. A file in place of a folder stops everybody.
     (tmp_path / "file").touch()
     (tmp_path / "file").chmod(0o444)
-    finding = doctor.check_database_file(tmp_path / "file/commtune.db", MOUNTS)
+    finding = doctor._check_database_file(tmp_path / "file/commtune.db", MOUNTS)
     assert finding.status is Status.MISSING
     assert finding.mend
 
@@ -124,17 +125,17 @@ def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_missing_compiler_names_this_systems_command(
     no_programs: Path, monkeypatch: pytest.MonkeyPatch, tool: str, package: str
 ) -> None:
-    assert doctor.check_compiler() == Check("compiler", Status.MISSING, "no C++ compiler", "")
+    assert doctor._check_compiler() == Check("compiler", Status.MISSING, "no C++ compiler", "")
     (no_programs / tool).write_text("#!/bin/sh\n")
     (no_programs / tool).chmod(0o755)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert doctor.check_compiler().mend == f"sudo {tool} install {package}"
+    assert doctor._check_compiler().mend == f"sudo {tool} install {package}"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert doctor.check_compiler().mend == f"{tool} install {package}"
+    assert doctor._check_compiler().mend == f"{tool} install {package}"
 
 
 def test_no_mpi_at_all_is_missing_once_with_the_line_that_gets_one(no_programs: Path) -> None:
-    findings = list(doctor.check_mpi([]))
+    findings = list(doctor._check_mpi([]))
     missing = [finding for finding in findings if finding.status is Status.MISSING]
     assert len(missing) == 1
     assert "pip" in missing[0].mend
@@ -148,22 +149,22 @@ def machine() -> Machine:
 
 
 def test_too_few_cores_are_a_warning(machine: Machine) -> None:
-    assert doctor.check_cores(replace(machine, cores_usable=1)).status is Status.WARNING
-    assert "1.5 cores" in doctor.check_cores(replace(machine, cpu_quota=1.5)).what
+    assert doctor._check_cores(replace(machine, cores_usable=1)).status is Status.WARNING
+    assert "1.5 cores" in doctor._check_cores(replace(machine, cpu_quota=1.5)).what
 
 
 def test_no_gpu_and_no_slurm_are_fine(machine: Machine) -> None:
-    assert doctor.check_gpus(machine).status is doctor.check_slurm(machine).status is Status.OK
+    assert doctor._check_gpus(machine).status is doctor._check_slurm(machine).status is Status.OK
     gpu = Gpu("nvidia", "NVIDIA H200", "580.159.04")
-    found = doctor.check_gpus(replace(machine, gpus=(gpu, gpu)))
+    found = doctor._check_gpus(replace(machine, gpus=(gpu, gpu)))
     assert found.what == "2 x NVIDIA H200, driver 580.159.04"
-    assert doctor.check_slurm(replace(machine, slurm="22.05.8")).what == "Slurm 22.05.8"
-    assert "no cluster" in doctor.check_slurm(replace(machine, slurm="unknown version")).what
+    assert doctor._check_slurm(replace(machine, slurm="22.05.8")).what == "Slurm 22.05.8"
+    assert "no cluster" in doctor._check_slurm(replace(machine, slurm="unknown version")).what
 
 
 def test_shared_memory(tmp_path: Path) -> None:
-    assert "free of" in doctor.check_shared_memory(tmp_path).what
-    assert doctor.check_shared_memory(tmp_path / "none").status is Status.MISSING
+    assert "free of" in doctor._check_shared_memory(tmp_path).what
+    assert doctor._check_shared_memory(tmp_path / "none").status is Status.MISSING
 
 
 def test_the_whole_examination_of_this_machine() -> None:

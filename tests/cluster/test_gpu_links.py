@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.machine.description import Gpu
-from commtune.cluster.machine.gpu_links import (
+from commtune.cluster.machine.gpus import (
     _QUERY,
     _REMOTE,
     _STATUS,
     _TOPOLOGY,
+    Gpu,
     _find_nvlinks,
     _parse_matrix,
     _parse_query,

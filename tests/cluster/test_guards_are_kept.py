@@ -9,7 +9,8 @@ from command_line import CommandLine
 
 from commtune import process
 from commtune.model import PROTECTED_NAMES
-from commtune.slurm_templates import Job, ShellCode, Step, render_block
+from commtune.slurm_templates.quoting import ShellCode
+from commtune.slurm_templates.rendering import Job, Step, render_block
 
 
 @pytest.mark.parametrize(

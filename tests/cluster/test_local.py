@@ -16,10 +16,10 @@ import pytest
 from left_over import living, wait_until_living
 
 from commtune import process
+from commtune.cluster.exit_codes import _strange_environment, judge_run
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import Launcher
-from commtune.cluster.local.outcomes import _strange_environment, judge_run
-from commtune.cluster.slurm.srun import Srun
+from commtune.cluster.slurm.allocation import Srun
 from commtune.kernels.records import Records, read_records
 from commtune.model import (
     Configuration,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.cluster.local.outcomes import judge_run
-from commtune.cluster.slurm.srun import Srun
+from commtune.cluster.exit_codes import judge_run
+from commtune.cluster.slurm.allocation import Srun
 from commtune.kernels.records import Records
 from commtune.model import Outcome
 from commtune.process import Completed

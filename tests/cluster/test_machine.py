@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from commtune.cluster.machine.description import (
-    Gpu,
     Machine,
     _coarse_gib,
     _Load,
@@ -17,15 +16,14 @@ from commtune.cluster.machine.description import (
     _parse_cpu_model,
     _parse_load,
     _parse_memory,
-    _parse_nvidia_driver,
     _parse_os_name,
     _parse_quota,
     _parse_rate,
     _parse_slurm_version,
     describe_machine,
     load_now,
-    parse_kfd_node,
 )
+from commtune.cluster.machine.gpus import Gpu, _parse_kfd_node, _parse_nvidia_driver
 
 # Recorded on a virtual machine with an NVIDIA H200 (driver 580, Linux 6.18).
 H200_INFORMATION = """\
@@ -98,8 +96,8 @@ def test_the_nvidia_driver() -> None:
     ("target", "wanted"), [(90010, "gfx90a"), (90402, "gfx942"), (110000, "gfx1100")]
 )
 def test_amd_gpus_by_their_target(target: int, wanted: str) -> None:
-    assert parse_kfd_node(KFD_GPU.replace("90010", str(target))) == wanted
-    assert parse_kfd_node(KFD_CPU) == ""
+    assert _parse_kfd_node(KFD_GPU.replace("90010", str(target))) == wanted
+    assert _parse_kfd_node(KFD_CPU) == ""
 
 
 def test_a_ports_rate() -> None:

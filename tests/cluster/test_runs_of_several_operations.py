@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from commtune.cluster.local.outcomes import failed_operations, judge_content
+from commtune.cluster.exit_codes import _failed_operations, _judge_content
 from commtune.kernels.records import Records
 from commtune.model import DEFAULT, Measurement, Operation, Outcome, RunRequest, Timing, Workload
 
@@ -30,14 +30,14 @@ def _records(found: list[tuple[str, int]], wrong: str = "-") -> Records:
 
 
 def test_a_run_with_all_operations_and_sizes_is_whole() -> None:
-    assert judge_content(_SEVERAL, _records(_ALL), {}, ()) == (Outcome.OK, "")
+    assert _judge_content(_SEVERAL, _records(_ALL), {}, ()) == (Outcome.OK, "")
 
 
 def test_sizes_of_one_operation_do_not_stand_for_those_of_another() -> None:
     for place, (name, size) in enumerate(_ALL):
         found = _records(_ALL[:place] + _ALL[place + 1 :])
         words = f"no record of {name or 'broadcast'} for these sizes: {size} bytes"
-        assert judge_content(_SEVERAL, found, {}, ()) == (Outcome.MALFORMED, words)
+        assert _judge_content(_SEVERAL, found, {}, ()) == (Outcome.MALFORMED, words)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_sizes_of_one_operation_do_not_stand_for_those_of_another() -> None:
     [(0, " (at broadcast)"), (2, " (at alltoall)"), (5, " (at ring)"), (6, "")],
 )
 def test_a_failed_run_says_at_which_operation(done: int, where: str) -> None:
-    assert failed_operations(_SEVERAL, _records(_ALL[:done])) == where
+    assert _failed_operations(_SEVERAL, _records(_ALL[:done])) == where
 
 
 def test_wrong_elements_are_those_of_an_operation() -> None:
-    assert failed_operations(_SEVERAL, _records(_ALL, wrong="alltoall")) == " (at alltoall)"
-    assert failed_operations(_SEVERAL, _records(_ALL, wrong="")) == " (at broadcast)"
+    assert _failed_operations(_SEVERAL, _records(_ALL, wrong="alltoall")) == " (at alltoall)"
+    assert _failed_operations(_SEVERAL, _records(_ALL, wrong="")) == " (at broadcast)"
 
 
 def test_nothing_is_said_of_a_run_of_one_operation_or_before_the_first() -> None:
-    assert failed_operations(_ALONE, _records([])) == ""
-    assert failed_operations(_SEVERAL, Records()) == ""
+    assert _failed_operations(_ALONE, _records([])) == ""
+    assert _failed_operations(_SEVERAL, Records()) == ""

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from commtune.cluster.local.gpu_throttling import find_throttled_ranks
-from commtune.cluster.local.outcomes import judge_content
+from commtune.cluster.exit_codes import _find_throttled_ranks, _judge_content
 from commtune.kernels.records import Records
 from commtune.model import DEFAULT, Measurement, Operation, Outcome, RunRequest, Timing, Workload
 
@@ -21,7 +20,7 @@ def footer(*ranks: tuple[Any, Any]) -> dict[str, Any]:
 
 
 def test_why_and_on_which_rank() -> None:
-    said = find_throttled_ranks(
+    said = _find_throttled_ranks(
         footer(
             (state(), state()),
             (state("power-cap"), state("power-cap", "hardware-thermal")),
@@ -45,7 +44,7 @@ def test_why_and_on_which_rank() -> None:
     ],
 )
 def test_nothing_is_said_of_what_is_fine_or_unknown(said: dict[str, Any] | None) -> None:
-    assert find_throttled_ranks(said) == ""
+    assert _find_throttled_ranks(said) == ""
 
 
 def test_a_run_whose_gpus_were_slowed_is_still_a_good_one() -> None:
@@ -53,6 +52,6 @@ def test_a_run_whose_gpus_were_slowed_is_still_a_good_one() -> None:
     request = RunRequest("r", DEFAULT, workload, Timing())
     measured = Measurement(8, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0)
     found = Records({"rank_info": []}, (measured,), footer((state(), state("sync-boost"))))
-    outcome, detail = judge_content(request, found, {}, ())
+    outcome, detail = _judge_content(request, found, {}, ())
     assert outcome is Outcome.OK
     assert detail == "GPUs were slowed down: rank 0 sync-boost"

@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from nccl_traces import trace_log
 
-from commtune.cluster.tracing.libraries import library_of
 from commtune.cluster.tracing.library import TraceEvidence, TraceVerdict, judge_settings
-from commtune.cluster.tracing.nccl import _DIAGNOSING, NCCL, _NcclLog, _parse_log, _trace_log
-from commtune.cluster.tracing.nccl_choices import NcclChoice
+from commtune.cluster.tracing.nccl import (
+    _DIAGNOSING,
+    NCCL,
+    _NcclChoice,
+    _NcclLog,
+    _parse_log,
+)
+from commtune.cluster.tracing.tracer import _library_of
 from commtune.model import (
     DEFAULT,
     Backend,
@@ -29,7 +35,7 @@ def log(name: str) -> _NcclLog:
 
 
 def traced(name: str, **configuration: str) -> Execution:
-    return _trace_log(Configuration(configuration), Operation.ALLREDUCE, log(name))
+    return trace_log(Configuration(configuration), Operation.ALLREDUCE, log(name))
 
 
 def test_the_default_is_read_whole() -> None:
@@ -38,8 +44,8 @@ def test_the_default_is_read_whole() -> None:
     assert found.read == {"NCCL_NVLS_ENABLE": "0"}
     assert found.channels == 24
     assert found.transports == ("P2P/CUMEM",)
-    assert found.choices[0] == NcclChoice("AllReduce", 1024, "RING", "LL", 1)
-    assert found.choices[7] == NcclChoice("AllReduce", 2**28, "RING", "SIMPLE", 24)
+    assert found.choices[0] == _NcclChoice("AllReduce", 1024, "RING", "LL", 1)
+    assert found.choices[7] == _NcclChoice("AllReduce", 2**28, "RING", "SIMPLE", 24)
     assert [c.function for c in found.choices] == ["AllReduce"] * 8 + [
         "ReduceScatter",
         "Broadcast",
@@ -126,7 +132,7 @@ def test_executions_tell_what_ran() -> None:
 
 
 def test_a_configuration_that_chose_as_the_default_is_kept_apart_where_doubt_is() -> None:
-    default = _trace_log(DEFAULT, Operation.ALLREDUCE, log("default"))
+    default = trace_log(DEFAULT, Operation.ALLREDUCE, log("default"))
     misspelled = traced("misspelled-name", NCCL_ALG0="Ring")
     assert settings_of(misspelled)["NCCL_ALG0"].told is Told.UNKNOWN
     assert [e.became for e in group_executions([default, misspelled])] == [None, None]
@@ -144,8 +150,8 @@ def test_a_run_of_ours_is_judged_by_the_same_words() -> None:
     assert said.settings["NCCL_ALGO"].told is Told.REPLACED
     assert said.settings["NCCL_BUFFSIZE"].told is Told.UNKNOWN
     assert "AllReduce 1024 bytes: RING LL, 1 channels" in said.did
-    assert library_of(MpiFlavour.MPICH, Backend.XCCL) is NCCL
-    assert library_of(MpiFlavour.MPICH, Backend.MPI_DEVICE) is library_of(MpiFlavour.MPICH)
+    assert _library_of(MpiFlavour.MPICH, Backend.XCCL) is NCCL
+    assert _library_of(MpiFlavour.MPICH, Backend.MPI_DEVICE) is _library_of(MpiFlavour.MPICH)
 
 
 def test_sends_and_receives_have_channels_for_each_peer() -> None:

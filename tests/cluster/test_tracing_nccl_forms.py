@@ -6,9 +6,9 @@ No logs of these releases: the lines follow the format strings of their sources 
 from __future__ import annotations
 
 import pytest
+from nccl_traces import trace_log
 
-from commtune.cluster.tracing.nccl import _NcclLog, _parse_log, _trace_log
-from commtune.cluster.tracing.nccl_choices import NcclChoice
+from commtune.cluster.tracing.nccl import _NcclChoice, _NcclLog, _parse_log
 from commtune.model import Configuration, Execution, Followed, Operation
 from commtune.tuner.effective.settings import DID, Told, settings_of
 
@@ -64,7 +64,7 @@ def log(tag: str, *lines: str, **read: str) -> _NcclLog:
 
 def traced(tag: str, *lines: str, **configuration: str) -> Execution:
     found = log(tag, *lines, **configuration)
-    return _trace_log(Configuration(configuration), Operation.ALLREDUCE, found)
+    return trace_log(Configuration(configuration), Operation.ALLREDUCE, found)
 
 
 def test_a_header_of_each_form_is_read() -> None:
@@ -125,7 +125,7 @@ def test_what_other_lines_tell_stays(tag: str) -> None:
     assert traced(tag, NCCL_BUFFSIZE="2097152").followed is Followed.EXECUTED
     found = log(tag, "n:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by environment to 4.")
     asked = Configuration({"NCCL_BUFFSIZE": "4M"})
-    assert _trace_log(asked, Operation.ALLREDUCE, found).followed is Followed.REPLACED
+    assert trace_log(asked, Operation.ALLREDUCE, found).followed is Followed.REPLACED
 
 
 def test_numbers_mean_what_the_release_says() -> None:
@@ -171,10 +171,10 @@ def test_a_choice_without_a_name_is_of_the_calls_before_it() -> None:
         unnamed(0, 2, 8192),
     )
     assert found.choices == (
-        NcclChoice("Broadcast", 1024, "RING", "LL"),
-        NcclChoice("AllReduce", 2048, "TREE", "LL128"),
-        NcclChoice("AllReduce", 4096, "TREE", "SIMPLE"),
-        NcclChoice("AllReduce", 8192, "TREE", "SIMPLE"),
+        _NcclChoice("Broadcast", 1024, "RING", "LL"),
+        _NcclChoice("AllReduce", 2048, "TREE", "LL128"),
+        _NcclChoice("AllReduce", 4096, "TREE", "SIMPLE"),
+        _NcclChoice("AllReduce", 8192, "TREE", "SIMPLE"),
     )
     # Sends and receives have no choices.
     (beside,) = log("2.21.5", call("Send"), call("AllReduce"), unnamed(1, 0)).choices
@@ -208,7 +208,7 @@ def test_rccl_may_take_another_algorithm_for_an_allreduce_after_its_line(tag: st
     assert traced(tag, *lines, NCCL_PROTO="LL").followed is Followed.REPLACED
     gathered = log(tag, call("AllGather"), unnamed(1, 2), NCCL_ALGO="Ring")
     asked = Configuration({"NCCL_ALGO": "Ring"})
-    assert _trace_log(asked, Operation.ALLGATHER, gathered).followed is Followed.EXECUTED
+    assert trace_log(asked, Operation.ALLGATHER, gathered).followed is Followed.EXECUTED
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_call_that_something_else_did_is_in_doubt(line: str) -> None:
 def test_words_after_the_channels_do_no_harm() -> None:
     # In sources after v2.30.7-1.
     found = log("2.30.7", named("AllReduce", "RING", "LL") + " cgaClusterSize 4")
-    assert found.choices == (NcclChoice("AllReduce", 1024, "RING", "LL", 4),)
+    assert found.choices == (_NcclChoice("AllReduce", 1024, "RING", "LL", 4),)
     unknown = traced("2.24.3", named("AllReduce", "Unknown", "LL"), NCCL_ALGO="Ring")
     assert unknown.followed is Followed.UNKNOWN
 

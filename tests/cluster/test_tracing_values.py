@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from commtune.cluster.tracing.values import holds_value
+from commtune.cluster.tracing.library import holds_value
 
 _TRUTH = {"kind": "integer", "value": "1", "word": "true", "words": ["false", "true"]}
 _ALGORITHM = {"kind": "integer", "value": "4", "word": "ring", "words": ["ignore", "ring", "tree"]}

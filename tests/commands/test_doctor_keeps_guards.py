@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commtune.cluster.machine.doctor import check_environment_settings
+from commtune.cluster.machine.doctor import _check_environment_settings
 from commtune.commands.setup.doctor import check_environment, fix_commands
 
 
 def proposed(home: Path, **variables: str) -> list[str]:
     """The commands for variables that are set."""
-    general = [check_environment_settings(variables)]
+    general = [_check_environment_settings(variables)]
     found = check_environment({"HOME": str(home), **variables}, {}, home)
     return fix_commands(general, found, variables)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune import wiring
 from commtune.app.applying import AppliedProfile, apply_profile
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Configuration, MpiFlavour, MpiInstallation
+from commtune.wiring import benchmark_setup
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MpiInstallatio
         MpiFlavour.MPICH, "5.0.2", folder.parent, folder / "mpicxx", folder / "mpiexec",
         environment={"NEEDED": "1"}, origin="wheel:mpich",
     )  # fmt: skip
-    monkeypatch.setattr(wiring, "find_named_mpi", lambda _: mpi)
+    monkeypatch.setattr(benchmark_setup, "find_named_mpi", lambda _: mpi)
     return mpi
 
 

@@ -14,7 +14,7 @@ from struck_statements import struck
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
-from commtune.wiring.control import controlled_campaign, held_campaign
+from commtune.wiring.campaign_control import controlled_campaign, held_campaign
 
 Begin = Callable[[Database, CampaignRecord], AbstractContextManager[tuple[Store, int]]]
 

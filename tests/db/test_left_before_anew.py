@@ -14,7 +14,7 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, JobStage, Outcome
 from commtune.process import MARKER
-from commtune.wiring.control import controlled_campaign
+from commtune.wiring.campaign_control import controlled_campaign
 
 
 @pytest.mark.parametrize("job", [False, True])

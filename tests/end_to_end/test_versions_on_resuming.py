@@ -20,7 +20,7 @@ from mpi_fixture import session_mpi
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict, content_key
-from commtune.wiring.handover import _GIVEN_VARIABLE
+from commtune.wiring.job_handover import _GIVEN_VARIABLE
 
 _SPACE = """\
 space: 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.local.outcomes import judge_run
+from commtune.cluster.exit_codes import judge_run
 from commtune.kernels.bench import NativeProgram, bench_arguments
 from commtune.model import (
     DEFAULT,

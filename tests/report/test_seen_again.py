@@ -40,7 +40,7 @@ from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import MachineStates
-from commtune.wiring.records import _settings
+from commtune.wiring.campaign_records import _settings
 
 ALPS = CampaignSubject("alps", "nccl", "allreduce", 2)
 GDR = {"NCCL_NET_GDR_LEVEL": "3"}

@@ -14,8 +14,12 @@ import pytest
 from hostile_values import NASTY
 from left_over import wait_until_gone, wait_until_living
 
-from commtune.slurm_templates import BackgroundCommand
-from commtune.slurm_templates.background_command import Presence, launch_with, read_presence
+from commtune.slurm_templates.background_command import (
+    BackgroundCommand,
+    Presence,
+    launch_with,
+    read_presence,
+)
 
 _UP = "echo is up; exec sleep 60"
 

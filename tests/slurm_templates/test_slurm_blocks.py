@@ -18,15 +18,10 @@ from slurm_scripts import shown, submitted
 from commtune.cluster.placement import Distance, find_distance
 from commtune.cluster.slurm.topology import place_command, read_places
 from commtune.errors import UserError
-from commtune.slurm_templates import (
-    BackgroundCommand,
-    Job,
-    JobRequest,
-    Step,
-    launch_words,
-    render_block,
-)
-from commtune.slurm_templates.background_command import read_presence
+from commtune.slurm_templates.background_command import BackgroundCommand, read_presence
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Job, Step, render_block
 
 pytestmark = pytest.mark.component("slurm")
 

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from commtune import process
 from commtune.errors import UserError
 from commtune.model import PROTECTED_NAMES
-from commtune.slurm_templates import Job, ShellCode, Step, render_block
+from commtune.slurm_templates.quoting import ShellCode
+from commtune.slurm_templates.rendering import Job, Step, render_block
 
 #: What bash, and the script itself, add to the environment of what they start.
 _OWN = {"PWD", "SHLVL", "_", "SLURM_EXPORT_ENV"}

@@ -17,7 +17,7 @@ from slurm_cluster import Cluster
 from slurm_scripts import submitted
 
 from commtune import process
-from commtune.cluster.local.outcomes import judge_run
+from commtune.cluster.exit_codes import judge_run
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import MissingComponent
 from commtune.kernels.bench import NativeProgram
@@ -32,7 +32,9 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.slurm_templates import JobRequest, Step, job_for, launch_words, render_block
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Step, render_block
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 

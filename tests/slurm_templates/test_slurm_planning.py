@@ -10,7 +10,9 @@ import pytest
 
 from commtune import process
 from commtune.errors import UserError
-from commtune.slurm_templates import Job, JobRequest, Placement, job_for, launch_words
+from commtune.slurm_templates.job_request import JobRequest, Placement, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Job
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 

@@ -10,9 +10,10 @@ from hostile_values import NASTY, expected
 from slurm_cluster import Cluster
 from slurm_scripts import shown, submitted
 
-from commtune.slurm_templates import Job, JobRequest, Step, job_for, launch_words, render_block
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.quoting import _DIRECTIVE
-from commtune.slurm_templates.rendering import render_allocation
+from commtune.slurm_templates.rendering import Job, Step, render_allocation, render_block
 from commtune.systems.loading import load_system
 
 pytestmark = pytest.mark.component("slurm")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.slurm_templates import Job, render_block
-from commtune.slurm_templates.rendering import _FILTERS
+from commtune.slurm_templates.rendering import _FILTERS, Job, render_block
 
 _ROOT = Path(__file__).parents[2]
 PAGE = (_ROOT / "docs" / "slurm-templates.md").read_text(encoding="utf-8")

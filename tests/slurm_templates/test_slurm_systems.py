@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 from slurm_cluster import Cluster
 
-from commtune.slurm_templates import Job, JobRequest, Step, job_for, launch_words, render_block
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Job, Step, render_block
 from commtune.systems.loading import list_systems, load_system
 from commtune.systems.schema import System
 

@@ -12,17 +12,11 @@ from pathlib import Path
 import pytest
 
 from commtune.errors import UserError
-from commtune.slurm_templates import (
-    BackgroundCommand,
-    Job,
-    JobRequest,
-    ShellCode,
-    Step,
-    job_for,
-    launch_words,
-    render_allocation,
-    render_block,
-)
+from commtune.slurm_templates.background_command import BackgroundCommand
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.quoting import ShellCode
+from commtune.slurm_templates.rendering import Job, Step, render_allocation, render_block
 from commtune.systems.loading import load_system
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -8,7 +8,7 @@ import pytest
 
 from commtune.campaign.file import parse_campaign
 from commtune.model import MpiFlavour, MpiInstallation
-from commtune.wiring.programs import by_hand, prepare_pinned
+from commtune.wiring.benchmark_setup import command_by_hand, prepare_benchmark
 
 _ROOT = "OMPI_ALLOW_RUN_AS_ROOT"
 
@@ -29,8 +29,8 @@ def test_pins_and_what_the_mpi_needs_are_named(
     monkeypatch.delenv(_ROOT, raising=False)
 
     def said() -> str:
-        benchmark = prepare_pinned(mpi, {"UCX_TLS": "sm,self"}, (), plan.workload, tmp_path)
-        return by_hand(benchmark, plan.workload, plan.timing)
+        benchmark = prepare_benchmark(mpi, {"UCX_TLS": "sm,self"}, (), plan.workload, tmp_path)
+        return command_by_hand(benchmark, plan.workload, plan.timing)
 
     start = f"run it by hand: cd {tmp_path} && "
     library = "MPI4PY_LIBMPI=libmpi.so.40"

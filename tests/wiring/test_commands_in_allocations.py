@@ -13,7 +13,7 @@ from commtune.cluster.scheduler import Allocation
 from commtune.cluster.slurm.site import Site
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation, RunRequest
-from commtune.wiring.on_slurm import OnSlurm
+from commtune.wiring.slurm_campaign import SlurmCampaign
 
 
 def _tool(folder: Path) -> Path:
@@ -40,7 +40,7 @@ def test_it_is_the_one_that_the_shell_finds(
     )
     spec = parse_campaign(text, tmp_path)
     assert spec.slurm is not None
-    on = OnSlurm(
+    on = SlurmCampaign(
         spec=spec,
         request=spec.slurm,
         mpi=mpi,

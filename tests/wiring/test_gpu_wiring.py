@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from components import require_component
 
-from commtune import wiring
 from commtune.campaign.file import CampaignSpec, parse_campaign
 from commtune.cluster.machine.description import Machine
 from commtune.cluster.machine.doctor import Status
@@ -20,9 +19,9 @@ from commtune.cluster.machine.gpus import Gpu
 from commtune.db.codec import list_differences
 from commtune.errors import CampaignError, MissingComponent, UserError
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
-from commtune.wiring import gpus, records
-from commtune.wiring.gpu_doctor import check_backends, gpu_words
-from commtune.wiring.handover import _GIVEN_VARIABLE
+from commtune.wiring import campaign_records, gpu_toolchains, space_fitting
+from commtune.wiring.gpu_doctor import _describe_gpu_support, check_backends
+from commtune.wiring.job_handover import _GIVEN_VARIABLE
 
 _NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
 _PREFIX = Path("/opt/mpi")
@@ -60,10 +59,10 @@ def h200s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
     monkeypatch.setenv("NCCL_HOME", str(tmp_path / "nccl"))
     monkeypatch.setenv("COMMTUNE_GPU_ARCHITECTURES", "90")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(gpus, "_machine", machine)
-    gpus._toolchain.cache_clear()
+    monkeypatch.setattr(gpu_toolchains, "_machine", machine)
+    gpu_toolchains._toolchain.cache_clear()
     yield machine()
-    gpus._toolchain.cache_clear()
+    gpu_toolchains._toolchain.cache_clear()
 
 
 def asked(space: str, backend: str) -> CampaignSpec:
@@ -72,12 +71,12 @@ def asked(space: str, backend: str) -> CampaignSpec:
 
 
 def check(space: str, backend: str, mpi: MpiInstallation = OPENMPI) -> None:
-    wiring.check_library(asked(space, backend), mpi)
+    space_fitting._check_library(asked(space, backend), mpi)
 
 
 def test_spaces_of_cray_mpich_are_for_cray_mpich() -> None:
     check("cray-mpich-gpu", "mpi-device", CRAY)
-    assert wiring.preset_for(CRAY, "allreduce") == "cray-mpich-cxi"
+    assert space_fitting.preset_for(CRAY, "allreduce") == "cray-mpich-cxi"
     with pytest.raises(CampaignError, match="for cray-mpich, but the MPI found is openmpi"):
         check("cray-mpich-gpu", "mpi-device", OPENMPI)
     with pytest.raises(CampaignError, match="for mpich, but the MPI found is cray-mpich"):
@@ -86,12 +85,15 @@ def test_spaces_of_cray_mpich_are_for_cray_mpich() -> None:
 
 @pytest.mark.usefixtures("h200s")
 def test_libraries_of_backends() -> None:
-    assert gpus.libraries_of(Backend.XCCL, OPENMPI) == {"nccl": "2.28.9"}
-    assert gpus.libraries_of(Backend.MPI_HOST, OPENMPI) == {"openmpi": "4.1.6"}
-    assert gpus.libraries_of(Backend.MPI_DEVICE, OPENMPI) == {"openmpi": "4.1.6", "ucx": ""}
-    assert wiring.preset_for(OPENMPI, "allreduce", Backend.XCCL) == "nccl"
-    assert wiring.library_words(Backend.XCCL, OPENMPI) == "nccl 2.28.9"
-    assert wiring.library_words(Backend.MPI_HOST, OPENMPI) == "openmpi 4.1.6"
+    assert gpu_toolchains.libraries_of(Backend.XCCL, OPENMPI) == {"nccl": "2.28.9"}
+    assert gpu_toolchains.libraries_of(Backend.MPI_HOST, OPENMPI) == {"openmpi": "4.1.6"}
+    assert gpu_toolchains.libraries_of(Backend.MPI_DEVICE, OPENMPI) == {
+        "openmpi": "4.1.6",
+        "ucx": "",
+    }
+    assert space_fitting.preset_for(OPENMPI, "allreduce", Backend.XCCL) == "nccl"
+    assert space_fitting.library_words(Backend.XCCL, OPENMPI) == "nccl 2.28.9"
+    assert space_fitting.library_words(Backend.MPI_HOST, OPENMPI) == "openmpi 4.1.6"
 
 
 @pytest.mark.usefixtures("h200s")
@@ -113,8 +115,10 @@ def test_a_version_that_a_space_was_not_made_for_is_said_once(
         ("ucx", "mpi-device", "ucx was made for ucx >=1.16,<2, and this is 1.2"),
     )
     for space, backend, warning in cases:
-        once = wiring.fit_campaign(asked(space, backend), OPENMPI)
-        said = [r for r in wiring.fit_campaign(once, OPENMPI).remarks if "was made for" in r]
+        once = space_fitting.fit_campaign(asked(space, backend), OPENMPI)
+        said = [
+            r for r in space_fitting.fit_campaign(once, OPENMPI).remarks if "was made for" in r
+        ]
         assert len(said) == bool(warning)
         assert not said or warning in said[0]
 
@@ -142,7 +146,7 @@ def test_a_space_of_an_mpi_is_wrong_for_nccl_whatever_else_is_missing(
 ) -> None:
     for name in ("PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"):
         monkeypatch.setenv(name, str(tmp_path))  # where there is no compiler
-    gpus._toolchain.cache_clear()
+    gpu_toolchains._toolchain.cache_clear()
     with pytest.raises(CampaignError) as caught:
         check("openmpi-host", "xccl")
     assert "use '--space nccl'" in caught.value.hint
@@ -155,17 +159,17 @@ def test_a_space_is_cut_to_the_version_in_the_header() -> None:
         "first: [{NCCL_P2P_SCHEDULE_GROUP_SIZE: 4}, {NCCL_NTHREADS: 256}]\n"
     )
     standard = parse_campaign(text, Path.cwd())
-    fitted = wiring.fit_campaign(standard, OPENMPI)
+    fitted = space_fitting.fit_campaign(standard, OPENMPI)
     # NCCL 2.28.9 has the group size; 2.30 has what comes after it.
     assert "NCCL_P2P_SCHEDULE_GROUP_SIZE" in fitted.plan.space.by_name
     assert fitted.plan.space.key == standard.plan.space.key
     assert fitted.remarks == ()
     thorough = parse_campaign(text.replace("-infiniband", "-infiniband-thorough"), Path.cwd())
-    fitted = wiring.fit_campaign(thorough, OPENMPI)
+    fitted = space_fitting.fit_campaign(thorough, OPENMPI)
     assert "NCCL_IB_OOO_RQ" not in fitted.plan.space.by_name
     assert fitted.plan.space.key != thorough.plan.space.key
     assert sum("NCCL_IB_OOO_RQ (since 2.30.3)" in remark for remark in fitted.remarks) == 1
-    assert wiring.fit_campaign(fitted, OPENMPI) == fitted
+    assert space_fitting.fit_campaign(fitted, OPENMPI) == fitted
 
 
 def test_a_space_is_cut_to_the_version_of_the_mpi() -> None:
@@ -173,7 +177,7 @@ def test_a_space_is_cut_to_the_version_of_the_mpi() -> None:
         "campaign: 1\nname: x\nspace: openmpi\n"
         "first: [{OMPI_MCA_pml: ob1}, {OMPI_MCA_pml: ob1, OMPI_MCA_smsc: cma}]\n"
     )
-    fitted = wiring.fit_campaign(parse_campaign(text, Path.cwd()), OPENMPI)
+    fitted = space_fitting.fit_campaign(parse_campaign(text, Path.cwd()), OPENMPI)
     assert "OMPI_MCA_smsc" not in fitted.plan.space.by_name
     assert [dict(c) for c in fitted.plan.first] == [{"OMPI_MCA_pml": "ob1"}]
     assert any("not tried first" in remark for remark in fitted.remarks)
@@ -182,18 +186,18 @@ def test_a_space_is_cut_to_the_version_of_the_mpi() -> None:
 def test_more_ranks_than_gpus_and_a_host_id_of_ones_own(h200s: Machine) -> None:
     four = Workload(Operation.ALLREDUCE, (8,), 4, backend=Backend.XCCL, emulated_nodes=2)
     assert len(h200s.gpus) == four.ranks
-    gpus.check_launch(four, {})
+    gpu_toolchains.check_launch(four, {})
     with pytest.raises(UserError, match="2 of 4 can be used"):
-        gpus.check_launch(four, {"CUDA_VISIBLE_DEVICES": "0,1"})
+        gpu_toolchains.check_launch(four, {"CUDA_VISIBLE_DEVICES": "0,1"})
     with pytest.raises(UserError, match="NCCL_HOSTID=mine is set"):
-        gpus.check_launch(four, {"NCCL_HOSTID": "mine"})
-    gpus.check_launch(Workload(Operation.ALLREDUCE, (8,), 64), {})
+        gpu_toolchains.check_launch(four, {"NCCL_HOSTID": "mine"})
+    gpu_toolchains.check_launch(Workload(Operation.ALLREDUCE, (8,), 64), {})
 
 
 @pytest.mark.usefixtures("h200s")
 def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
-    about = records._surroundings(OPENMPI, machine(), (), NCCL)
+    about = campaign_records._surroundings(OPENMPI, machine(), (), NCCL)
     assert about["gpu"] == {
         "backend": "xccl",
         "cuda": "13.0.88",
@@ -202,9 +206,9 @@ def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch)
     }
     assert about["guards"] == {"NCCL_NVLS_ENABLE": "0"}
     assert about["machine"]["gpus"] == ["NVIDIA H200"] * 4
-    stack = records._stack(OPENMPI, machine(), Backend.XCCL)
+    stack = campaign_records._stack(OPENMPI, machine(), Backend.XCCL)
     assert stack.text == "NCCL 2.28.9, CUDA 13.0.88, Open MPI 4.1.6"
-    on_host = records._surroundings(OPENMPI, machine(), (), HOST)
+    on_host = campaign_records._surroundings(OPENMPI, machine(), (), HOST)
     assert "gpu" not in on_host
     assert on_host["guards"] == {}
 
@@ -213,50 +217,50 @@ def test_what_a_users_own_command_measures_is_bound_to_guards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = replace(NCCL, backend=Backend.COMMAND)
-    assert records._guards(("UCX_TLS",), own) == {"UCX_TLS": None}
+    assert campaign_records._guards(("UCX_TLS",), own) == {"UCX_TLS": None}
     monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
-    assert records._guards((), own) == {"NCCL_NVLS_ENABLE": "0"}
+    assert campaign_records._guards((), own) == {"NCCL_NVLS_ENABLE": "0"}
     # In a job: what its node sets was not there where the campaign was stored.
     monkeypatch.setenv("COMMTUNE_GUARDS", "UCX_TLS")
-    assert records._guards(("UCX_TLS",), own) == {"UCX_TLS": None}
+    assert campaign_records._guards(("UCX_TLS",), own) == {"UCX_TLS": None}
     monkeypatch.setenv("UCX_TLS", "tcp")
-    assert records._guards(("UCX_TLS",), own) == {"UCX_TLS": "tcp"}
+    assert campaign_records._guards(("UCX_TLS",), own) == {"UCX_TLS": "tcp"}
 
 
 @pytest.mark.usefixtures("h200s")
 def test_a_campaign_goes_on_on_another_machine_of_the_same_kind() -> None:
     first, second = machine("node7"), machine("node8")
-    about = records._surroundings(OPENMPI, first, (), NCCL)
-    there = records._surroundings(OPENMPI, second, (), NCCL)
+    about = campaign_records._surroundings(OPENMPI, first, (), NCCL)
+    there = campaign_records._surroundings(OPENMPI, second, (), NCCL)
     assert list_differences(about, there) == []
-    assert records._system(first) == records._system(second)
+    assert campaign_records._system(first) == campaign_records._system(second)
     assert not re.search(r"node[78]", str(about))
-    fewer = records._surroundings(OPENMPI, machine(gpus=2), (), NCCL)
+    fewer = campaign_records._surroundings(OPENMPI, machine(gpus=2), (), NCCL)
     assert list_differences(about, fewer)
-    assert records._system(machine(gpus=2)) != records._system(first)
+    assert campaign_records._system(machine(gpus=2)) != campaign_records._system(first)
 
 
 def test_a_machine_that_plays_nodes_is_another_system() -> None:
-    plain = records._system(machine())
-    played = records._system(machine(), 2)
+    plain = campaign_records._system(machine())
+    played = campaign_records._system(machine(), 2)
     assert plain.name == "Xeon, 64 cores, 4 x NVIDIA H200"
     assert played.name == f"{plain.name} (emulated nodes: 2, over sockets on one machine)"
     assert played.fingerprint != plain.fingerprint
-    assert played.fingerprint != records._system(machine(), 4).fingerprint
+    assert played.fingerprint != campaign_records._system(machine(), 4).fingerprint
 
 
 @pytest.mark.usefixtures("h200s")
 def test_what_is_waived_has_a_reason() -> None:
     built = {"mpi-host": "", "ipc-put": "", "xccl": "it was left out by COMMTUNE_XCCL=off"}
-    toolchain, why = gpus.toolchain_of("cuda", ["90"])
+    toolchain, why = gpu_toolchains.find_user_toolchain("cuda", ["90"])
     assert (why, toolchain is not None) == ("", True)
-    assert gpus.waived_backends(toolchain, "", built) == {"xccl": built["xccl"]}
-    none, why = gpus.toolchain_of(GpuKind.NONE, [])
+    assert gpu_toolchains.waived_backends(toolchain, "", built) == {"xccl": built["xccl"]}
+    none, why = gpu_toolchains.find_user_toolchain(GpuKind.NONE, [])
     assert none is None
-    assert gpus.waived_backends(none, why, built) == {"xccl": "GPUs are not asked for"}
+    assert gpu_toolchains.waived_backends(none, why, built) == {"xccl": "GPUs are not asked for"}
     with pytest.raises(MissingComponent, match="could not be built: it was left out"):
-        gpus.require_backend("xccl", built)
-    gpus.require_backend("ipc-put", built)
+        gpu_toolchains.require_backend("xccl", built)
+    gpu_toolchains.require_backend("ipc-put", built)
 
 
 @pytest.mark.usefixtures("h200s")
@@ -316,8 +320,14 @@ def test_what_open_mpi_says_of_itself() -> None:
         'mca:pml:ucx:version:"component:4.1.4"\n'
         "mca:opal:base:param:opal_built_with_cuda_support:value:false\n"
     )
-    assert gpu_words(debian).startswith("built without GPUs, but with UCX")
-    assert gpu_words(debian.replace("false", "true")) == "built with support for GPU memory"
+    assert _describe_gpu_support(debian).startswith("built without GPUs, but with UCX")
+    assert (
+        _describe_gpu_support(debian.replace("false", "true"))
+        == "built with support for GPU memory"
+    )
     five = 'mca:accelerator:cuda:version:"component:5.0.11"\n'
-    assert gpu_words(five) == "built with support for GPU memory"
-    assert gpu_words('mca:accelerator:null:version:"x"\n') == "built without GPUs: runs crash"
+    assert _describe_gpu_support(five) == "built with support for GPU memory"
+    assert (
+        _describe_gpu_support('mca:accelerator:null:version:"x"\n')
+        == "built without GPUs: runs crash"
+    )

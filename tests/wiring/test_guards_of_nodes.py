@@ -9,9 +9,9 @@ import pytest
 from commtune.campaign.file import CampaignSpec, parse_campaign
 from commtune.errors import CampaignError
 from commtune.model import MpiFlavour, MpiInstallation
-from commtune.wiring import fit_to_environment
-from commtune.wiring.handover import _SET_VARIABLE
-from commtune.wiring.programs import prepare_pinned
+from commtune.wiring.benchmark_setup import prepare_benchmark
+from commtune.wiring.job_handover import _SET_VARIABLE
+from commtune.wiring.space_fitting import _fit_to_environment
 
 _GUARD = "NCCL_NVLS_ENABLE"
 
@@ -32,10 +32,10 @@ def test_a_pin_does_not_replace_what_a_node_set(
     monkeypatch.setenv(_SET_VARIABLE, "")  # nothing was set where the job was submitted
     monkeypatch.setenv(_GUARD, "0")
     with pytest.raises(CampaignError, match=f"{_GUARD}=0 is set .* the campaign pins it to 2"):
-        fit_to_environment(pinning("2", tmp_path))
-    assert fit_to_environment(pinning("0", tmp_path)).remarks == ()  # and nothing is cut by it
+        _fit_to_environment(pinning("2", tmp_path))
+    assert _fit_to_environment(pinning("0", tmp_path)).remarks == ()  # and nothing is cut by it
     monkeypatch.delenv(_GUARD)
-    assert fit_to_environment(pinning("2", tmp_path)).plan.space.pinned == {_GUARD: "2"}
+    assert _fit_to_environment(pinning("2", tmp_path)).plan.space.pinned == {_GUARD: "2"}
 
 
 def test_nor_does_the_pin_of_a_stored_campaign(
@@ -51,6 +51,6 @@ def test_nor_does_the_pin_of_a_stored_campaign(
     ).plan
     monkeypatch.setenv(_GUARD, "0")
     with pytest.raises(CampaignError, match="pins it to 2"):
-        prepare_pinned(mpi, {_GUARD: "2"}, (), plan.workload, tmp_path)
-    benchmark = prepare_pinned(mpi, {_GUARD: "0"}, (), plan.workload, tmp_path)
+        prepare_benchmark(mpi, {_GUARD: "2"}, (), plan.workload, tmp_path)
+    benchmark = prepare_benchmark(mpi, {_GUARD: "0"}, (), plan.workload, tmp_path)
     assert benchmark.environment[_GUARD] == "0"

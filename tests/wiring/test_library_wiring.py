@@ -14,7 +14,6 @@ from command_line import ROOT, CommandLine
 from components import require_component
 from mpi_fixture import BUILT, session_mpi
 
-from commtune import wiring
 from commtune.app.tuning import prepare_campaign
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.cluster.local.launch import base_environment
@@ -28,9 +27,10 @@ from commtune.kernels.library_versions import probe_library_versions, versions_i
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
 from commtune.spaces.loading import load_space
 from commtune.spaces.version_cuts import cut_space_to_versions
-from commtune.wiring.handover import _GIVEN_VARIABLE, given_versions, hand_over_versions
-from commtune.wiring.records import record_of
-from commtune.wiring.versions import libraries_named
+from commtune.wiring import library_versions, space_fitting
+from commtune.wiring.campaign_records import record_of
+from commtune.wiring.job_handover import _GIVEN_VARIABLE, given_versions, hand_over_versions
+from commtune.wiring.library_versions import libraries_named
 
 #: Came with UCX 1.14 and 1.21; the first has always been there.
 _OLD, _LATER, _LATEST = "UCX_RNDV_THRESH", "UCX_MIN_RNDV_CHUNK_SIZE", "UCX_MAX_HCA_PER_GPU"
@@ -80,7 +80,7 @@ def test_a_space_is_cut_to_what_is_loaded(mpi: MpiInstallation, tmp_path: Path) 
     if not loaded(mpi):
         pytest.skip(f"{mpi.flavour} {mpi.version} loads no UCX here")
     asked = campaign(tmp_path, mpi.flavour.library)
-    fitted = wiring.fit_campaign(asked, mpi)
+    fitted = space_fitting.fit_campaign(asked, mpi)
     assert fitted.versions == loaded(mpi)
     assert fitted.plan.space.key == cut_space_to_versions(asked.plan.space, fitted.versions)[0].key
     if mpi.origin == "wheel:mpich":
@@ -88,13 +88,13 @@ def test_a_space_is_cut_to_what_is_loaded(mpi: MpiInstallation, tmp_path: Path) 
         assert fitted.remarks == (
             f"note: not searched, since ucx 1.20.1 does not read it: {_LATEST} (since 1.21)",
         )
-    assert wiring.fit_campaign(fitted, mpi) == fitted
+    assert space_fitting.fit_campaign(fitted, mpi) == fitted
 
 
 def test_on_slurm_one_process_is_asked(mpi: MpiInstallation, tmp_path: Path) -> None:
     # The launcher would start ranks on this node, where no run is made.
     asked = campaign(tmp_path, mpi.flavour.library, "slurm: {}\n")
-    fitted = wiring.fit_campaign(asked, replace(mpi, launcher=_NOWHERE / "mpiexec"))
+    fitted = space_fitting.fit_campaign(asked, replace(mpi, launcher=_NOWHERE / "mpiexec"))
     assert fitted.versions == loaded(mpi)
 
 
@@ -102,13 +102,13 @@ def test_an_older_version_that_somebody_gives_cuts_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(_GIVEN_VARIABLE, "ucx=1.13.1,libfabric=1.17")
-    fitted = wiring.fit_campaign(campaign(tmp_path, "openmpi"), NO_MPI)
+    fitted = space_fitting.fit_campaign(campaign(tmp_path, "openmpi"), NO_MPI)
     assert fitted.versions == {"ucx": "1.13.1"}  # the space has none of libfabric's
     assert fitted.plan.space.variables == (_OLD,)
     (said,) = fitted.remarks
     assert f"{_LATER} (since 1.14.0)" in said and f"{_LATEST} (since 1.21)" in said
     monkeypatch.setenv(_GIVEN_VARIABLE, "ucx=9.1")
-    newer = wiring.fit_campaign(campaign(tmp_path, "openmpi"), NO_MPI)
+    newer = space_fitting.fit_campaign(campaign(tmp_path, "openmpi"), NO_MPI)
     assert newer.plan.space.variables == (_LATEST, _LATER, _OLD)
     assert any("ucx 9.1 is newer than what the catalogue" in remark for remark in newer.remarks)
 
@@ -118,12 +118,12 @@ def test_a_version_that_is_not_known_cuts_nothing(
 ) -> None:
     monkeypatch.delenv(_GIVEN_VARIABLE, raising=False)
     for slurm in ("", "slurm: {}\n"):
-        fitted = wiring.fit_campaign(campaign(tmp_path, "openmpi", slurm), NO_MPI)
+        fitted = space_fitting.fit_campaign(campaign(tmp_path, "openmpi", slurm), NO_MPI)
         assert fitted.versions == {}
         assert fitted.plan.space.variables == (_LATEST, _LATER, _OLD)
         (said,) = fitted.remarks
         assert said.startswith("note: ucx: the version is not known (")
-        assert wiring.fit_campaign(fitted, NO_MPI) == fitted
+        assert space_fitting.fit_campaign(fitted, NO_MPI) == fitted
 
 
 @pytest.fixture
@@ -135,8 +135,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def going_on(store: Store, asked: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
     """A campaign as it goes on by what is stored of it, if that isn't another question."""
-    begun = partial(wiring.begun_with, store.database.whole_url, asked.plan.name)
-    fitted = wiring.fit_campaign(asked, mpi, begun)
+    begun = partial(library_versions.begun_with, store.database.whole_url, asked.plan.name)
+    fitted = space_fitting.fit_campaign(asked, mpi, begun)
     handle = store.open_campaign(record_of(fitted, mpi, describe_machine(), Path("x")))
     if handle.is_new:  # a good run binds it to its question
         store.add_trial(handle.id, 0, DEFAULT, "baseline")
@@ -159,7 +159,9 @@ def test_a_campaign_goes_on_as_it_was_begun_where_nobody_answers(
     monkeypatch.delenv(_GIVEN_VARIABLE)
     with pytest.raises(CampaignChanged, match=r"space\.content"):
         store.open_campaign(
-            record_of(wiring.fit_campaign(asked, broken), broken, describe_machine(), Path("x"))
+            record_of(
+                space_fitting.fit_campaign(asked, broken), broken, describe_machine(), Path("x")
+            )
         )
     for _ in range(2):
         again = going_on(store, asked, broken)
@@ -206,7 +208,7 @@ def test_campaigns_begun_before_versions_were_stored_are_asked_as_ever(
     store: Store, mpi: MpiInstallation, tmp_path: Path
 ) -> None:
     asked = campaign(tmp_path, mpi.flavour.library)
-    fitted = wiring.fit_campaign(asked, mpi)
+    fitted = space_fitting.fit_campaign(asked, mpi)
     record = record_of(fitted, mpi, describe_machine(), Path("x"))
     space = {name: value for name, value in record.space.items() if name != "cut_to"}
     assert space != record.space
@@ -240,7 +242,7 @@ def test_commands_look_into_their_database(
 def test_nothing_is_asked_where_nothing_hangs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(_GIVEN_VARIABLE, raising=False)
     asked = parse_campaign("campaign: 1\nname: x\nspace: openmpi\n", Path.cwd())
-    assert wiring.fit_campaign(asked, NO_MPI).versions is None
+    assert space_fitting.fit_campaign(asked, NO_MPI).versions is None
     assert libraries_named(["OMPI_MCA_pml", "NCCL_IB_SL", "PATH"]) == []
     assert libraries_named(["SLINGSHOT_VNIS", "UCC_CLS"]) == ["libfabric", "ucc"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import database_values as values
 import pytest
 
-from commtune import wiring
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
+from commtune.wiring import space_fitting
 
 _CASES = {
     "another preset of the library": ("openmpi-host", {}, "openmpi-host"),
@@ -28,19 +28,19 @@ def test_a_campaign_goes_on_with_the_preset_that_it_was_begun_with(
     opened = open_database(f"sqlite:///{tmp_path / 'campaigns.db'}")
     plain = {"name": space, "version": 1, "library": "whatever"}
     Store(opened).open_campaign(values.campaign("stored", space=plain, **changes))
-    assert wiring.preset_begun_with(opened.whole_url, "stored", "openmpi") == expected
-    assert wiring.preset_begun_with(opened.whole_url, "another", "openmpi") == "openmpi"
+    assert space_fitting.preset_begun_with(opened.whole_url, "stored", "openmpi") == expected
+    assert space_fitting.preset_begun_with(opened.whole_url, "another", "openmpi") == "openmpi"
     opened.close()
 
 
 def test_campaigns_from_before_spaces_had_names_get_today_s(tmp_path: Path) -> None:
     opened = open_database(f"sqlite:///{tmp_path / 'campaigns.db'}")
     Store(opened).open_campaign(values.campaign("stored"))
-    assert wiring.preset_begun_with(opened.whole_url, "stored", "openmpi") == "openmpi"
+    assert space_fitting.preset_begun_with(opened.whole_url, "stored", "openmpi") == "openmpi"
     opened.close()
 
 
 def test_without_a_database_it_is_today_s(tmp_path: Path) -> None:
     nowhere = f"sqlite:///{tmp_path / 'campaigns.db'}"
-    assert wiring.preset_begun_with(nowhere, "stored", "openmpi") == "openmpi"
+    assert space_fitting.preset_begun_with(nowhere, "stored", "openmpi") == "openmpi"
     assert not (tmp_path / "campaigns.db").exists()

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from commtune import wiring
 from commtune.campaign.file import parse_campaign
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import to_json_value
 from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
 from commtune.model import MpiFlavour, MpiInstallation, Operation, Workload
-from commtune.wiring.handover import _GIVEN_VARIABLE
-from commtune.wiring.versions import with_versions
+from commtune.wiring import library_versions
+from commtune.wiring.job_handover import _GIVEN_VARIABLE
+from commtune.wiring.library_versions import with_versions
 
 
 def test_versions_are_asked_on_the_campaigns_machine_only(
@@ -34,9 +34,9 @@ def test_versions_are_asked_on_the_campaigns_machine_only(
         system=SystemRecord("s", "s"), stack=StackRecord("k", "k", {"libraries": libraries}),
     )  # fmt: skip
     larger = {**what, "machine": {**here, "cores_total": 4096}}
-    assert wiring.versions_again(replace(stored, what=larger), mpi) == libraries
+    assert library_versions.versions_again(replace(stored, what=larger), mpi) == libraries
     assert not asked.exists()
-    assert wiring.versions_again(stored, mpi) == libraries  # nobody answers
+    assert library_versions.versions_again(stored, mpi) == libraries  # nobody answers
     assert asked.exists()
     (note,) = with_versions(
         parse_campaign("campaign: 1\nname: x\nspace: ucx\n", tmp_path), mpi

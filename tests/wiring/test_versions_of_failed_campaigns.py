@@ -7,10 +7,10 @@ from pathlib import Path
 
 import database_values as values
 
-from commtune import wiring
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Outcome
+from commtune.wiring import library_versions
 
 
 def test_what_a_failing_default_could_not_tell_is_asked_again(tmp_path: Path) -> None:
@@ -25,8 +25,8 @@ def test_what_a_failing_default_could_not_tell_is_asked_again(tmp_path: Path) ->
             run_id = f"{name}-{number}"
             request = values.request(run_id, configuration=DEFAULT, trial=0)
             store.start_run(campaign_id, request, f"s{number}")
-            before = wiring.begun_with(url, name)
+            before = library_versions.begun_with(url, name)
             assert before == (cut or None)  # the campaign may begin anew: so nothing binds it
             store.finish_run(campaign_id, values.result(run_id, outcome=outcome), "allreduce")
-        assert wiring.begun_with(url, name) == cut
+        assert library_versions.begun_with(url, name) == cut
     opened.close()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from commtune.cluster.jobs.job_folder import read_tail
 from commtune.model import Aggressor, Outcome, RunResult
-from commtune.slurm_templates import BackgroundCommand as Command
-from commtune.slurm_templates import JobRequest, Step, launch_words
+from commtune.slurm_templates.background_command import BackgroundCommand as Command
 from commtune.slurm_templates.background_command import Presence, read_presence
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Step
 from commtune.systems.schema import System
 
 #: Seconds that it may take to begin: srun, the library's start, the first messages.
@@ -20,45 +22,17 @@ BEGINS_S = 60
 ENDS_S = 20.0
 #: What it usually takes of a job beside each run, seconds.
 AROUND_A_RUN_S = 10.0
-_TAIL_BYTES = 4000
 
 
-class _Arguments(Protocol):
-    """The command line of one rank of the aggressor."""
-
-    def __call__(
-        self, records: Path, run_id: str, *, longest_s: float, stop_file: Path
-    ) -> Sequence[str]: ...
-
-
-class _Traffic(Protocol):
-    """What an aggressor did, from its records."""
-
-    @property
-    def bytes_moved(self) -> int: ...
-    @property
-    def active_s(self) -> float: ...
-    @property
-    def gigabits_per_s(self) -> float: ...
-    @property
-    def gigabits_per_s_between_nodes(self) -> float: ...
-
-
-class _ReadTraffic(Protocol):
-    """Reads the records of an aggressor, whatever their state."""
-
-    def __call__(self, records: Path, /) -> _Traffic: ...
+#: What of its report is kept with a run.
+_FACTS = ("bytes_moved", "active_s", "gigabits_per_s", "gigabits_per_s_between_nodes")
 
 
 @dataclass(frozen=True)
 class AggressorFiles:
-    """Where the aggressor beside one run leaves its files.
+    """Where the aggressor beside one run leaves its files."""
 
-    Attributes:
-        output: what it printed, and how long it was there.
-    """
-
-    output: Path
+    output: Path  # what it printed, and how long it was there
 
     @classmethod
     def of_step(cls, output: str | Path) -> AggressorFiles:
@@ -83,22 +57,20 @@ class AggressorFiles:
 
 @dataclass(frozen=True)
 class AggressorLaunch:
-    """An aggressor beside each run of a campaign.
-
-    Attributes:
-        job_request: the campaign's: its nodes are the first ones of a job, the aggressor's follow.
-        libraries, mpi_launcher: as for ``slurm_templates.launch``.
-        sign: text that it prints as soon as it sends.
-    """
+    """An aggressor beside each run of a campaign."""
 
     aggressor: Aggressor
     system: System | None
+    #: The campaign's: its nodes are the first ones of a job, the aggressor's follow.
     job_request: JobRequest
+    #: libraries, mpi_launcher: as for ``launch_words``.
     libraries: Collection[str]
     mpi_launcher: str
-    arguments: _Arguments
-    sign: str
-    read: _ReadTraffic
+    #: arguments, read: ``kernels.bench.aggressor_arguments`` for this aggressor, and
+    #: ``kernels.aggressor.read_aggressor``.
+    arguments: Callable[..., Sequence[str]]
+    sign: str  # text that it prints as soon as it sends
+    read: Callable[[Path], Any]
 
     def command(self, place: AggressorFiles, run_id: str, limit_s: float) -> Command:
         """What starts it beside a run.
@@ -147,7 +119,7 @@ class AggressorLaunch:
 
     def presence(self, place: AggressorFiles) -> Presence:
         """Whether it was there as long as a run that is over."""
-        return read_presence(_tail(place.output))
+        return read_presence(read_tail(place.output))
 
     def checked(self, result: RunResult, place: AggressorFiles) -> RunResult:
         """The result of a run that is over, with what was done beside it.
@@ -156,31 +128,19 @@ class AggressorLaunch:
         """
         there = self.presence(place)
         if there.was_there:
-            return self._with_traffic(result, place)
+            traffic = self.read(place.records)
+            if result.header is None or not traffic.bytes_moved:
+                return result
+            facts = {name: getattr(traffic, name) for name in _FACTS}
+            return replace(result, header={**result.header, "beside": facts})
         if result.outcome.is_lost:
             return result
         return replace(
             result,
             outcome=Outcome.INTERRUPTED,
             detail=f"not beside its aggressor: {there.why}",
-            output_tail=_tail(place.output),
+            output_tail=read_tail(place.output),
         )
-
-    def _with_traffic(self, result: RunResult, place: AggressorFiles) -> RunResult:
-        traffic = self.read(place.records)
-        if result.header is None or not traffic.bytes_moved:
-            return result
-        return replace(result, header={**result.header, "beside": _aggressor_facts(traffic)})
-
-
-def _aggressor_facts(traffic: _Traffic) -> dict[str, Any]:
-    """What an aggressor did, as plain data that is kept with the run."""
-    return {
-        "bytes_moved": traffic.bytes_moved,
-        "active_s": traffic.active_s,
-        "gigabits_per_s": traffic.gigabits_per_s,
-        "gigabits_per_s_between_nodes": traffic.gigabits_per_s_between_nodes,
-    }
 
 
 def request_with_aggressor(job_request: JobRequest, aggressor: Aggressor | None) -> JobRequest:
@@ -192,13 +152,3 @@ def request_with_aggressor(job_request: JobRequest, aggressor: Aggressor | None)
         nodes=job_request.nodes + aggressor.nodes,
         ranks_per_node=max(job_request.ranks_per_node, aggressor.ranks_per_node),
     )
-
-
-def _tail(file: Path) -> str:
-    try:
-        with file.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - _TAIL_BYTES))
-            return stream.read().decode(errors="replace")
-    except OSError:
-        return ""

@@ -1,9 +1,7 @@
 """Allocations of a campaign, one after the other: each asks for the next before it is over.
 
-The next job is submitted as soon as one run of this one went well, and waits until this one is
-over, however that comes: a dead node or a reached limit doesn't end the campaign. Where no run
-goes well nothing is submitted, so that a campaign that can't work doesn't go on for ever. A
-campaign that is done cancels what waits.
+The next is asked for once a run of this one went well, so that a campaign that can't work doesn't
+go on for ever, and waits for this one's end. A campaign that is done cancels what waits.
 """
 
 from __future__ import annotations
@@ -14,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune.cluster.job_states import JobState
-from commtune.cluster.jobs.failed_nodes import FailedNodes
+from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.jobs.job_folder import ControllerNote
-from commtune.cluster.jobs.submitter import Submitter
-from commtune.cluster.jobs.tracked_job import TrackedJob, job_name, key_in, new_key
+from commtune.cluster.jobs.submission import Submitter, TrackedJob, job_name, key_in, new_key
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import Allocation, QueuedJob, SchedulerFault
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
-from commtune.slurm_templates import JobRequest, job_for, render_allocation
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.rendering import render_allocation
 from commtune.systems.schema import System
 from commtune.tuner.ports import JobBook
 
@@ -42,21 +40,15 @@ _PASSED = (
 
 @dataclass(frozen=True)
 class AllocationScript:
-    """Renders the job in which a controller runs.
-
-    Attributes:
-        command: the controller and its arguments.
-        folder: where jobs have their folders.
-        time_s: length of the allocation, seconds.
-        environment: variables of the controller, and of all runs below it.
-    """
+    """Renders the job in which a controller runs."""
 
     campaign: str
     system: System | None
     job_request: JobRequest
-    command: tuple[str, ...]
-    folder: Path
-    time_s: float
+    command: tuple[str, ...]  # the controller and its arguments
+    folder: Path  # where jobs have their folders
+    time_s: float  # length of the allocation, seconds
+    #: Variables of the controller, and of all runs below it.
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, key: str, after: str = "", exclude: Collection[str] = ()) -> str:

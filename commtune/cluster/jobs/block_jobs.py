@@ -11,17 +11,16 @@ from statistics import median
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.cancellation import close_orphans
-from commtune.cluster.jobs.job_folder import ControllerNote
+from commtune.cluster.jobs.failures import StopPolicy
+from commtune.cluster.jobs.job_folder import ControllerNote, read_start
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
-from commtune.cluster.jobs.results import JobEnd, ResultReader
+from commtune.cluster.jobs.run_results import JobEnd, ResultReader
 from commtune.cluster.jobs.scripts import Scripts, time_limit_of_job
-from commtune.cluster.jobs.stop_policy import StopPolicy
-from commtune.cluster.jobs.submitter import Submitter
-from commtune.cluster.jobs.tracer import Tracer
-from commtune.cluster.jobs.tracked_job import TrackedJob, new_key
+from commtune.cluster.jobs.submission import Submitter, TrackedJob, new_key
 from commtune.cluster.local.benchmark import make_folder
 from commtune.cluster.scheduler import SchedulerFault
+from commtune.cluster.tracing.tracer import Tracer
 from commtune.model import (
     Execution,
     JobKind,
@@ -45,17 +44,9 @@ _ALIVE_S = 30.0
 
 @dataclass
 class BlockJobs:
-    """Makes blocks as jobs.
+    """Makes blocks as jobs."""
 
-    Attributes:
-        folder: the campaign's; jobs have folders of their own in it.
-        most_in_flight: jobs that may be in the queue at the same time.
-        file_poll_s: seconds between two looks at the jobs' files; ``monitor`` paces the queue.
-        alive: called now and then while waiting.
-        clock, sleep: seconds since 1970, and waiting for some.
-    """
-
-    folder: Path
+    folder: Path  # the campaign's; jobs have folders of their own in it
     scripts: Scripts
     reader: ResultReader
     tracer: Tracer
@@ -64,11 +55,13 @@ class BlockJobs:
     monitor: JobMonitor
     node_hours: NodeHourAccount
     stop_policy: StopPolicy
-    most_in_flight: int = 4
+    most_in_flight: int = 4  # jobs that may be in the queue at the same time
+    #: Seconds between two looks at the jobs' files; ``monitor`` paces the queue.
     file_poll_s: float = 1.0
     simulated: bool = False
     is_detached: bool = True
-    alive: Callable[[], None] = lambda: None
+    alive: Callable[[], None] = lambda: None  # called now and then while waiting
+    #: clock, sleep: seconds since 1970, and waiting for some.
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     _tracked: dict[str, TrackedJob] = field(default_factory=dict, init=False)
@@ -151,7 +144,7 @@ class BlockJobs:
         tracked = self._new(JobKind.TRACE, [request], time_limit_s)
         tracked.update(node_count=self.scripts.job_request.nodes)  # no aggressor: nothing is timed
         tracked.expected_s = time_limit_s
-        command, further = self.tracer.asked(request)
+        command, further = self.tracer.prepare(request)
         key, folder = tracked.job.key, tracked.folder
         script = self.scripts.trace(key, folder, request, command, further, time_limit_s)
         self._start(tracked, script)
@@ -166,7 +159,9 @@ class BlockJobs:
                 tracked.update(nodes=tracked.job.nodes or ",".join(nodes))
                 self.stop_policy.take_end(tracked, end, nodes)
                 self._done_with(tracked)
-                execution = self.tracer.execution(request, folder)
+                ending = folder.ending(0)
+                if ending is not None and ending.status == 0:
+                    execution = self.tracer.read(request, read_start(folder.step_output(0)))
         return execution
 
     def _new(self, kind: JobKind, requests: Sequence[RunRequest], limit_s: float) -> TrackedJob:

@@ -1,7 +1,6 @@
 """Ending the campaign's own jobs, and no others: all of them, or those that nobody waits for.
 
-A job is ours by the key in its name; a number alone proves nothing, since schedulers use numbers
-again.
+A job is ours by the key in its name: schedulers use numbers again.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from commtune.cluster.jobs.node_hours import NodeHourAccount
-from commtune.cluster.jobs.submitter import Submitter
-from commtune.cluster.jobs.tracked_job import TrackedJob, key_in
+from commtune.cluster.jobs.submission import Submitter, TrackedJob, key_in
 from commtune.cluster.scheduler import QueuedJob, Scheduler
 from commtune.model import JobKind, JobRecord, JobStage
 from commtune.tuner.ports import JobBook
@@ -25,15 +23,10 @@ _DETAIL = "ended by 'commtune cancel'"
 
 @dataclass(frozen=True)
 class Cancelled:
-    """What was ended.
+    """What was ended."""
 
-    Attributes:
-        numbers: the scheduler's numbers of the jobs.
-        gone: how many jobs of the book the scheduler no longer had.
-    """
-
-    numbers: tuple[str, ...]
-    gone: int
+    numbers: tuple[str, ...]  # the scheduler's numbers of the jobs
+    gone: int  # how many jobs of the book the scheduler no longer had
 
 
 def cancel_all(

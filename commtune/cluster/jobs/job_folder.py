@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,14 +32,10 @@ _WHOLE_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class ExitRecord:
-    """How a step or a script ended.
+    """How a step or a script ended."""
 
-    Attributes:
-        status: exit status, 0 to 255.
-        began_at, ended_at: seconds since 1970, by the clock of the job's first node.
-    """
-
-    status: int
+    status: int  # exit status, 0 to 255
+    #: began_at, ended_at: seconds since 1970, by the clock of the job's first node.
     began_at: float
     ended_at: float
 
@@ -50,15 +47,10 @@ class ExitRecord:
 
 @dataclass(frozen=True)
 class ControllerNote:
-    """What the controller that made a job has to tell the one that adopts it.
+    """What the controller that made a job has to tell the one that adopts it."""
 
-    Attributes:
-        limit_s: seconds that each run may take.
-        expected_s: seconds that the job will likely have its nodes.
-    """
-
-    limit_s: float = 0.0
-    expected_s: float = 0.0
+    limit_s: float = 0.0  # seconds that each run may take
+    expected_s: float = 0.0  # seconds that the job will likely have its nodes
 
 
 @dataclass(frozen=True)
@@ -87,7 +79,7 @@ class JobFolder:
 
     def note(self) -> ControllerNote:
         """What was written with the script; all 0 where it can't be read."""
-        found = _NOTE.fullmatch(_read(self.path / "note", _TAIL_BYTES, from_end=False))
+        found = _NOTE.fullmatch(read_start(self.path / "note", _TAIL_BYTES))
         return ControllerNote(float(found[1]), float(found[2])) if found else ControllerNote()
 
     def write_script(self, text: str, note: ControllerNote) -> None:
@@ -114,20 +106,14 @@ class JobFolder:
 
     def finished(self) -> ExitRecord | None:
         """How the script ended; ``None`` as long as it has not, or was cut short."""
-        self._look_anew()
+        # A network file system asks its server again for a folder that is opened.
+        with suppress(OSError), os.scandir(self.path):
+            pass
         return self._ending(self.path / "finished")
 
     def ending(self, position: int) -> ExitRecord | None:
         """How a run ended; ``None`` where it has not, or never began."""
         return self._ending(self.step_exit(position))
-
-    def tail(self, file: Path) -> str:
-        """The last of an output file."""
-        return _read(file, _TAIL_BYTES, from_end=True)
-
-    def whole(self, file: Path) -> str:
-        """All of an output file, up to 16 MiB."""
-        return _read(file, _WHOLE_BYTES, from_end=False)
 
     def job_number(self) -> str:
         """The scheduler's number of the job that began here; empty before it began."""
@@ -139,32 +125,32 @@ class JobFolder:
 
     def places(self) -> str:
         """What the job's nodes said of where they stand; see ``StepLauncher.read_places``."""
-        return _read(self.path / "places", _WHOLE_BYTES, from_end=False)
+        return read_start(self.path / "places")
 
     def _variables(self) -> dict[str, str]:
         """What the job said of itself: variables by name, written by the template of blocks."""
-        lines = _read(self.path / "nodes", _WHOLE_BYTES, from_end=False).splitlines()
+        lines = read_start(self.path / "nodes").splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
     def _ending(self, file: Path) -> ExitRecord | None:
-        found = _EXIT.fullmatch(_read(file, _TAIL_BYTES, from_end=False))
+        found = _EXIT.fullmatch(read_start(file, _TAIL_BYTES))
         return ExitRecord(int(found[1]), float(found[2]), float(found[3])) if found else None
 
-    def _look_anew(self) -> None:
-        """A network file system asks its server again for a folder that is opened."""
-        try:
-            with os.scandir(self.path):
-                pass
-        except OSError:
-            return
 
-
-def _read(file: Path, most: int, *, from_end: bool) -> str:
+def read_tail(file: Path) -> str:
+    """The last 4,000 bytes of what a program printed; empty where there is nothing."""
     try:
         with file.open("rb") as stream:
-            if from_end:
-                size = stream.seek(0, os.SEEK_END)
-                stream.seek(max(0, size - most))
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return stream.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def read_start(file: Path, most: int = _WHOLE_BYTES) -> str:
+    """All of a file, up to 16 MiB; empty where there is nothing."""
+    try:
+        with file.open("rb") as stream:
             return stream.read(most).decode(errors="replace")
     except OSError:
         return ""

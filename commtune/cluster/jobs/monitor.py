@@ -1,7 +1,4 @@
-"""Which jobs are over: their own last files first, then the queue, then the accounts.
-
-The queue is asked for all jobs at once, and no more often than the backoff allows.
-"""
+"""Which jobs are over: their own last files first, then the queue, then the accounts."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from commtune.cluster.job_states import JobState, ObservedState, update_state
-from commtune.cluster.jobs.results import JobEnd
-from commtune.cluster.jobs.tracked_job import TrackedJob, job_numbers, key_in
+from commtune.cluster.jobs.run_results import JobEnd
+from commtune.cluster.jobs.submission import TrackedJob, job_numbers, key_in
 from commtune.cluster.scheduler import (
     PollBackoff,
     QueueSnapshot,
@@ -30,18 +27,13 @@ _FILE_LAG_S = 60.0
 
 @dataclass
 class JobMonitor:
-    """Watches jobs.
-
-    Attributes:
-        clock: seconds since 1970.
-        say: tells a person.
-        changed: called with each job of which something new was learnt.
-    """
+    """Watches jobs."""
 
     scheduler: Scheduler
     backoff: PollBackoff
-    clock: Callable[[], float]
-    say: Callable[[str], None]
+    clock: Callable[[], float]  # seconds since 1970
+    say: Callable[[str], None]  # tells a person
+    #: Called with each job of which something new was learnt.
     changed: Callable[[TrackedJob], None]
     _looks: int = field(default=0, init=False)
     _quiet: int = field(default=0, init=False)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from commtune.cluster.jobs.tracked_job import TrackedJob
+from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.scheduler import (
     AccountedJob,
     Scheduler,
@@ -24,30 +24,20 @@ _ROUNDED_S = 1.0
 
 @dataclass(frozen=True)
 class _Open:
-    """A job that is over, and that the accounts have yet to tell of.
-
-    Attributes:
-        least_s: seconds that it had its nodes at least, by its own files.
-        times: how often the accounts were asked.
-    """
+    """A job that is over, and that the accounts have yet to tell of."""
 
     job: JobRecord
-    least_s: float
-    times: int = 0
+    least_s: float  # seconds that it had its nodes at least, by its own files
+    times: int = 0  # how often the accounts were asked
 
 
 @dataclass
 class NodeHourAccount:
-    """Keeps count of node-hours.
-
-    Attributes:
-        limit: node-hours that the campaign may use; ``None`` for no limit.
-        nodes: of each job.
-    """
+    """Keeps count of node-hours."""
 
     book: JobBook
-    nodes: int
-    limit: float | None
+    nodes: int  # of each job
+    limit: float | None  # node-hours that the campaign may use; ``None`` for no limit
     scheduler: Scheduler
     clock: Callable[[], float]
     _used: float | None = field(default=None, init=False)
@@ -128,8 +118,8 @@ def _least_s(tracked: TrackedJob) -> float:
 def _hours(attempts: Sequence[AccountedJob], one: _Open) -> float:
     """Node-hours by the accounts, or by the job's own files where these say a little more.
 
-    Accounts give most jobs of less than a second as 0. Where files say more than rounding
-    explains, accounts are right: a job that was suspended didn't use its nodes all the time.
+    Accounts give most jobs of less than a second as 0. Files that say more than that are wrong:
+    a job that was suspended didn't use its nodes all the time.
     """
     hours = sum_node_hours(attempts)
     own = one.least_s * one.job.node_count / 3600

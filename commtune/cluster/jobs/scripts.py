@@ -9,10 +9,12 @@ from pathlib import Path
 
 from commtune.cluster.jobs.aggressor import AROUND_A_RUN_S, AggressorLaunch
 from commtune.cluster.jobs.job_folder import JobFolder
-from commtune.cluster.jobs.tracked_job import job_name
+from commtune.cluster.jobs.submission import job_name
 from commtune.cluster.scheduler import StepLauncher
 from commtune.model import RunRequest
-from commtune.slurm_templates import JobRequest, Step, job_for, launch_words, render_block
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Step, render_block
 from commtune.systems.schema import System
 from commtune.tuner.ports import Program
 
@@ -26,26 +28,21 @@ _SLACK = 2.0
 
 @dataclass(frozen=True)
 class Scripts:
-    """Renders the scripts of a campaign's jobs.
-
-    Attributes:
-        libraries: the libraries that are measured, as search spaces call them.
-        environment: variables of every run: pinned ones, protected ones and the MPI's own.
-        mpi_launcher: path of its mpirun or mpiexec.
-        records: where record files go.
-        places: what lets nodes say where they stand; ``None`` where the site described it.
-        beside: an aggressor beside each timed run, on nodes behind theirs.
-    """
+    """Renders the scripts of a campaign's jobs."""
 
     campaign: str
     system: System | None
     job_request: JobRequest
     program: Program
+    #: The libraries that are measured, as search spaces call them.
     libraries: Collection[str]
+    #: Variables of every run: pinned ones, protected ones and the MPI's own.
     environment: Mapping[str, str]
-    mpi_launcher: str
-    records: Path
+    mpi_launcher: str  # path of its mpirun or mpiexec
+    records: Path  # where record files go
+    #: An aggressor beside each timed run, on nodes behind theirs.
     beside: AggressorLaunch | None = None
+    #: What lets nodes say where they stand; ``None`` where the site described it.
     places: StepLauncher | None = None
 
     def block(

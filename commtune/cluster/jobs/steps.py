@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from commtune.cluster.jobs.aggressor import BEGINS_S, ENDS_S, AggressorFiles, AggressorLaunch
-from commtune.cluster.jobs.failed_nodes import FailedNodes
+from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.local.benchmark import LocalBenchmark, make_folder
 from commtune.cluster.local.launch import Launcher
 from commtune.cluster.scheduler import (
@@ -23,8 +23,9 @@ from commtune.cluster.scheduler import (
 )
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Execution, Outcome, RunRequest, RunResult
-from commtune.slurm_templates import JobRequest, launch_words
 from commtune.slurm_templates.background_command import launch_with
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
 from commtune.systems.schema import System
 
 #: coreutils' timeout waits so long between asking and killing; srun needs some to end its ranks.
@@ -83,32 +84,21 @@ def with_aggressor(launcher: Launcher, beside: AggressorLaunch, records: Path) -
 
 @dataclass
 class Steps:
-    """Makes runs as steps of the allocation that we run in (see ``tuner.ports.Benchmark``).
+    """Makes runs as steps of the allocation that we run in (see ``tuner.ports.Benchmark``)."""
 
-    Attributes:
-        inner: starts the steps.
-        distance: how far apart the nodes of the runs stand.
-        launcher: what starts the ranks of a step.
-        block_runs: runs that a block has, at least: one that the time does not suffice for is
-            not begun.
-        worked: called after a run that ended well.
-        failed_nodes: nodes that the next allocations do without.
-        backoff: between questions to a scheduler that gives no answer.
-        say: tells a person.
-        beside: the aggressor that ``inner`` has beside each run, on the nodes behind those of
-            the run.
-    """
-
-    inner: LocalBenchmark
+    inner: LocalBenchmark  # starts the steps
     allocation: Allocation
-    distance: str
+    distance: str  # how far apart the nodes of the runs stand
     scheduler: Scheduler
-    launcher: StepLauncher
+    launcher: StepLauncher  # what starts the ranks of a step
+    #: Runs that a block has, at least: one that the time does not suffice for is not begun.
     block_runs: int = 4
-    worked: Callable[[], None] = lambda: None
-    failed_nodes: FailedNodes | None = None
+    worked: Callable[[], None] = lambda: None  # called after a run that ended well
+    failed_nodes: FailedNodes | None = None  # nodes that the next allocations do without
+    #: Between questions to a scheduler that gives no answer.
     backoff: PollBackoff = field(default_factory=partial(PollBackoff, 0))
-    say: Callable[[str], None] = lambda _: None
+    say: Callable[[str], None] = lambda _: None  # tells a person
+    #: The aggressor that ``inner`` has beside each run, on the nodes behind those of the run.
     beside: AggressorLaunch | None = None
     simulated: bool = False
     clock: Callable[[], float] = time.time

@@ -29,47 +29,31 @@ _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal
 
 @dataclass(frozen=True)
 class _CoreTicks:
-    """What a core spent since boot, in clock ticks.
+    """What a core spent since boot, in clock ticks."""
 
-    Attributes:
-        busy: in programs and the kernel on their behalf, interrupts not counted.
-        irq, softirq: in interrupts.
-        stolen: given to other virtual machines while this one had work.
-        total: all of it, idle time included.
-    """
-
-    busy: int
+    busy: int  # in programs and the kernel on their behalf, interrupts not counted
+    #: irq, softirq: in interrupts.
     irq: int
     softirq: int
-    stolen: int
-    total: int
+    stolen: int  # given to other virtual machines while this one had work
+    total: int  # all of it, idle time included
 
 
 @dataclass(frozen=True)
 class _LoadSnapshot:
-    """What cores and our own processes had used at a moment.
-
-    Attributes:
-        own_s: CPU seconds of the controller and of all its children that ended.
-        at_s: monotonic clock, seconds.
-    """
+    """What cores and our own processes had used at a moment."""
 
     cores: Mapping[int, _CoreTicks]
-    own_s: float
-    at_s: float
+    own_s: float  # CPU seconds of the controller and of all its children that ended
+    at_s: float  # monotonic clock, seconds
 
 
 @dataclass(frozen=True)
 class _BackgroundLoad:
-    """CPU time that others used, as shares of the usable cores' time, 0 to 1.
+    """CPU time that others used, as shares of the usable cores' time, 0 to 1."""
 
-    Attributes:
-        share: other programs and other virtual machines.
-        stolen: the part of it that was other virtual machines'.
-    """
-
-    share: float
-    stolen: float
+    share: float  # other programs and other virtual machines
+    stolen: float  # the part of it that was other virtual machines'
 
 
 def read_load(proc: Path = _PROC, cores: Collection[int] | None = None) -> _LoadSnapshot | None:

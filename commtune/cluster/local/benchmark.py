@@ -9,18 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
+from commtune.cluster.exit_codes import OVER_TIME, WRONG_RESULT, judge_run, judge_whole, result_of
 from commtune.cluster.local.background_load import load_between, read_load
 from commtune.cluster.local.launch import Launcher, local_launcher
-from commtune.cluster.local.outcomes import (
-    OVER_TIME,
-    WRONG_RESULT,
-    failed_operations,
-    judge_content,
-    judge_run,
-)
 from commtune.cluster.local.shared_memory import remove_stale_segments
-from commtune.cluster.tracing import run as tracing
-from commtune.cluster.tracing.libraries import library_of
+from commtune.cluster.tracing.tracer import Tracer
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.model import (
     PROTECTED_NAMES,
@@ -39,22 +32,17 @@ _LARGEST_KEPT = 64 * 2**20
 
 @dataclass(frozen=True)
 class LocalBenchmark:
-    """The benchmark port over processes of ours (see ``tuner.ports.Benchmark``).
-
-    Attributes:
-        environment: what every run gets, before its configuration.
-        watched: names of all variables of the space; what ranks see of them is compared with
-            what was asked for.
-        folder: where record files go, one a run, named by its identifier.
-        launcher: what starts the ranks; ``None`` starts them on this machine.
-    """
+    """The benchmark port over processes of ours (see ``tuner.ports.Benchmark``)."""
 
     mpi: MpiInstallation
     program: Program
-    environment: Mapping[str, str]
+    environment: Mapping[str, str]  # what every run gets, before its configuration
+    #: Names of all variables of the space; what ranks see of them is compared with what was asked
+    #: for.
     watched: Sequence[str]
-    folder: Path
+    folder: Path  # where record files go, one a run, named by its identifier
     simulated: bool = False
+    #: What starts the ranks; ``None`` starts them on this machine.
     launcher: Launcher | None = None
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
@@ -64,7 +52,9 @@ class LocalBenchmark:
         arguments = self.program.arguments(request, records)
         started_at = time.time()
         try:
-            self._require(arguments[0])
+            # Launchers say it each in their own words, and as if the configuration were to blame.
+            if shutil.which(arguments[0], path=self.environment.get("PATH")) is None:
+                raise MissingComponent(f"the benchmark is not there (any more): {arguments[0]}")
             before = read_load()
             completed = self._run(
                 request, arguments, request.configuration, time_limit_s, timed=True
@@ -72,12 +62,8 @@ class LocalBenchmark:
             ended_at = time.time()
             others = load_between(before, read_load())
         except MissingComponent as error:
-            return _never_started(request, started_at, error)
-        except KeyboardInterrupt:
-            self._sweep(started_at)
-            raise
-        if not completed.ok:
-            self._sweep(started_at)
+            missing = Outcome.MISSING_PROGRAM
+            return RunResult(request.run_id, missing, started_at, 0.0, detail=error.message)
         end_s = ended_at - records.stat().st_mtime if records.exists() else None
         found = self.program.read(records, request)
         _shorten(records)
@@ -88,30 +74,18 @@ class LocalBenchmark:
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
         """Makes an untimed run in which the library says what it does."""
-        if not isinstance(self.program, tracing.TracingProgram):
+        folder = self.folder / "traces"
+        tracer = Tracer(self.program, self.mpi.flavour, self.environment, self.watched, folder)
+        if not tracer.can_trace:
             return None
-        library = library_of(self.mpi.flavour, request.workload.backend)
-        names = tracing.names_of(request, self.watched)
-        # Apart from those of runs: a trace is no run, and nothing looks for it later.
-        records = self.folder / "traces" / f"{request.run_id}.jsonl"
-        make_folder(records.parent)
-        controls = tracing.controls_for(library, names)
-        program = self.program.trace_arguments(request, records, controls)
-        known = {**self.environment, **request.configuration}
-        talking = {**tracing.logging_environment(library, names, known), **request.configuration}
-        started_at = time.time()
+        make_folder(folder)
+        program, logging = tracer.prepare(request)
+        variables = {**logging, **request.configuration}
         try:
-            completed = self._run(request, program, talking, time_limit_s, timed=False)
+            completed = self._run(request, program, variables, time_limit_s, timed=False)
         except MissingComponent:
             return None
-        except KeyboardInterrupt:
-            self._sweep(started_at)
-            raise
-        if not completed.ok:
-            self._sweep(started_at)
-            return None
-        found = self.program.read(records, request)
-        return tracing.execution_of(library, request, names, found, completed.output)
+        return tracer.read(request, completed.output) if completed.ok else None
 
     def recover(self, request: RunRequest) -> RunResult | None:
         """Reads a run that an earlier controller started; ends what is left of its processes."""
@@ -119,11 +93,14 @@ class LocalBenchmark:
         records = self.records_of(request.run_id)
         found = self.program.read(records, request)
         if found.footer is None:
-            self._sweep(_last_sign(records) - _RECENT_S)
+            # When it was last seen alive, as far as its records tell.
+            last_at = records.stat().st_mtime if records.exists() else time.time()
+            self._sweep(last_at - _RECENT_S)
             return None
         finished_at = records.stat().st_mtime
         elapsed_s = float(found.footer.get("elapsed_s", 0.0))
-        ended = process.Completed(_status(found), None, False, elapsed_s, "")
+        status = WRONG_RESULT if found.footer.get("status") == "wrong" else 0
+        ended = process.Completed(status, None, False, elapsed_s, "")
         return self._result(request, found, ended, finished_at - elapsed_s, 0.0)
 
     @property
@@ -144,14 +121,21 @@ class LocalBenchmark:
         words = launcher.command(request.workload.ranks, program, limit_s)
         if launcher.around is not None and timed:
             words, variables = launcher.around(request.run_id, variables, words, limit_s), {}
-        completed = process.run_process(
-            words,
-            environment={**self.environment, **variables},
-            timeout_s=limit_s + launcher.grace_s,
-            cwd=self.records_of(request.run_id).parent,
-            marker=request.run_id,
-            whole_output=not timed,
-        )
+        started_at = time.time()
+        try:
+            completed = process.run_process(
+                words,
+                environment={**self.environment, **variables},
+                timeout_s=limit_s + launcher.grace_s,
+                cwd=self.folder,
+                marker=request.run_id,
+                whole_output=not timed,
+            )
+        except KeyboardInterrupt:
+            self._sweep(started_at)
+            raise
+        if not completed.ok:
+            self._sweep(started_at)
         kept = launcher.grace_s > 0 and completed.exit_code in OVER_TIME
         over = kept and completed.wall_s >= limit_s
         return replace(completed, timed_out=True) if over else completed
@@ -172,11 +156,6 @@ class LocalBenchmark:
         if self._launcher.is_local:
             remove_stale_segments(since)
 
-    def _require(self, program: str) -> None:
-        # Launchers say this each in their own words, and as if the configuration were to blame.
-        if shutil.which(program, path=self.environment.get("PATH")) is None:
-            raise MissingComponent(f"the benchmark is not there (any more): {program}")
-
     def records_of(self, run_id: str) -> Path:
         """The record file of a run."""
         return self.folder / f"{run_id}.jsonl"
@@ -189,27 +168,10 @@ class LocalBenchmark:
         started_at: float,
         time_limit_s: float,
     ) -> RunResult:
-        outcome, detail = judge_run(found, completed, time_limit_s, self._launcher.judge)
-        if outcome is Outcome.OK:
-            outcome, detail = judge_content(
-                request, found, {**self.environment, **request.configuration}, self.watched
-            )
-        elif outcome.blames_configuration:
-            detail += failed_operations(request, found)
-        return RunResult(
-            run_id=request.run_id,
-            outcome=outcome,
-            started_at=started_at,
-            wall_s=completed.wall_s,
-            measurements=found.measurements,
-            pieces=found.pieces,
-            header=found.header,
-            footer=found.footer,
-            detail=detail,
-            output_tail=completed.output if outcome is not Outcome.OK else "",
-            exit_code=completed.exit_code,
-            oversubscribed=bool((found.header or {}).get("oversubscribed", False)),
-        )
+        judged = judge_run(found, completed, time_limit_s, self._launcher.judge)
+        expected = {**self.environment, **request.configuration}
+        judged = judge_whole(request, found, judged, expected, self.watched)
+        return result_of(request, found, judged, started_at, completed)
 
 
 def make_folder(folder: Path) -> None:
@@ -220,25 +182,6 @@ def make_folder(folder: Path) -> None:
             f"the folder for record files can't be made: {folder}: {error.strerror}",
             hint="check your rights and the room there, or set XDG_DATA_HOME to another folder",
         ) from error
-
-
-def _never_started(request: RunRequest, started_at: float, error: MissingComponent) -> RunResult:
-    return RunResult(
-        run_id=request.run_id,
-        outcome=Outcome.MISSING_PROGRAM,
-        started_at=started_at,
-        wall_s=0.0,
-        detail=error.message,
-    )
-
-
-def _last_sign(records: Path) -> float:
-    """When a run that was cut short was last seen alive, as far as its records tell."""
-    return records.stat().st_mtime if records.exists() else time.time()
-
-
-def _status(found: Records) -> int:
-    return WRONG_RESULT if (found.footer or {}).get("status") == "wrong" else 0
 
 
 def _shorten(records: Path) -> None:

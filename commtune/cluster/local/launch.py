@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from commtune.cluster.exit_codes import JudgeLauncher
 from commtune.errors import MissingComponent
-from commtune.model import PROTECTED_NAMES, MpiFlavour, MpiInstallation, Outcome
+from commtune.model import PROTECTED_NAMES, MpiFlavour, MpiInstallation
 
 #: What a run takes over from the controller's environment. Everything else stays outside: what
 #: happens to be set in somebody's shell neither changes a campaign nor leaks into it.
@@ -31,31 +32,24 @@ LAUNCHER_NAMES = ("OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "PMIX_MCA_gds", "PRT
 #: By which NCCL knows a node; two values on one machine make it two nodes.
 HOST_ID = "NCCL_HOSTID"
 
-#: From what a launcher printed for a run that failed, whether ranks came up, and whether it was
-#: ended at its time limit: what the launcher is to blame for, in words; or ``None``.
-JudgeLauncher = Callable[[str, bool, bool], tuple[Outcome, str] | None]
-
 
 @dataclass(frozen=True)
 class Launcher:
-    """How a command becomes the ranks of a run.
+    """How a command becomes the ranks of a run."""
 
-    Attributes:
-        command: from the number of ranks, the program's words and the seconds that it may take,
-            to the words that start them.
-        is_local: all ranks are processes of this machine, below the one that is started: its
-            load and its shared memory tell of them.
-        grace_s: seconds that a launcher which keeps the limit itself needs to end its ranks.
-        around: for timed runs, from the run's identifier, its own variables, the launcher's words
-            and the seconds that it may take, to words that are started without these variables:
-            they set them for the launcher, and start something else besides.
-        judge: whether the launcher is to blame for a run that failed.
-    """
-
+    #: From the number of ranks, the program's words and the seconds that it may take, to the words
+    #: that start them.
     command: Callable[[int, Sequence[str], float], Sequence[str]]
+    #: All ranks are processes of this machine, below the one that is started: its load and its
+    #: shared memory tell of them.
     is_local: bool = True
+    #: Seconds that a launcher which keeps the limit itself needs to end its ranks.
     grace_s: float = 0.0
+    #: For timed runs, from the run's identifier, its own variables, the launcher's words and the
+    #: seconds that it may take, to words that are started without these variables: they set them
+    #: for the launcher, and start something else besides.
     around: Callable[[str, Mapping[str, str], Sequence[str], float], Sequence[str]] | None = None
+    #: Whether the launcher is to blame for a run that failed.
     judge: JudgeLauncher | None = None
 
 
@@ -128,10 +122,7 @@ def base_environment(
 
 
 def command_path(inherited: Mapping[str, str], mpi: MpiInstallation) -> str:
-    """PATH of a user's own command: it finds what the user's shell finds, then the MPI's.
-
-    An MPI from a wheel lies in an environment of Python's: its folder holds a bare ``python``.
-    """
+    """PATH of a user's own command: what their shell finds, then the MPI's."""
     path = inherited.get("PATH", os.defpath)
     return os.pathsep.join(filter(None, (path, str(mpi.launcher.parent))))
 

@@ -1,8 +1,4 @@
-"""Shared-memory files that killed MPI processes leave in /dev/shm.
-
-MPI libraries remove their segments at the end of a job. A job that is killed can't, and each
-leftover holds memory until the next boot.
-"""
+"""Shared memory that killed MPI processes leave in /dev/shm, where it holds memory till a boot."""
 
 from __future__ import annotations
 

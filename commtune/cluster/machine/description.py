@@ -1,8 +1,6 @@
 """What this machine is: the part of a system's fingerprint that hardware and kernel make.
 
-Everything is read from /proc and /sys below a root that can be named, so that recorded trees of
-other machines are read by the same code. Only Slurm, and nvidia-smi where the driver shows no
-files, are asked by starting a program.
+Read from /proc and /sys below a root, so that recorded trees are read by the same code.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune import process
-from commtune.cluster.machine.gpus import Gpu as Gpu  # part of what a Machine is
-from commtune.cluster.machine.gpus import ask_nvidia
+from commtune.cluster.machine.gpus import Gpu, list_gpus, read_file
 from commtune.model import content_key
 
 _GIB = 2**30
@@ -27,49 +24,38 @@ _GIB = 2**30
 
 @dataclass(frozen=True)
 class _Nic:
-    """A network device with hardware behind it.
-
-    Attributes:
-        kind: ``infiniband`` (also RoCE and the like: RDMA devices) or ``ethernet``.
-        model: the adapter's type (``MT4129``), or the driver's name.
-        speed_mbit: megabits per second; ``None`` where the device doesn't say (virtual ones).
-    """
+    """A network device with hardware behind it."""
 
     name: str
-    kind: str
-    model: str
+    kind: str  # ``infiniband`` (also RoCE and the like: RDMA devices) or ``ethernet``
+    model: str  # the adapter's type (``MT4129``), or the driver's name
+    #: Megabits per second; ``None`` where the device doesn't say (virtual ones).
     speed_mbit: int | None
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One node, as the operating system shows it.
-
-    Attributes:
-        cores_usable: logical processors that this process may run on.
-        cores_total, cores_physical: logical processors and cores of the whole node.
-        cpu_quota: processors' worth of time that a container may use; ``None``: no limit.
-        virtualization: empty on bare metal; else what is known of the virtual machine.
-        memory_bytes: what the kernel counts, a little less than what is built in.
-        slurm: version of the Slurm client commands; empty where there are none.
-    """
+    """One node, as the operating system shows it."""
 
     hostname: str
     architecture: str
     cpu_model: str
-    cores_usable: int
+    cores_usable: int  # logical processors that this process may run on
+    #: cores_total, cores_physical: logical processors and cores of the whole node.
     cores_total: int
     cores_physical: int
     sockets: int
     numa_nodes: int
-    memory_bytes: int
+    memory_bytes: int  # what the kernel counts, a little less than what is built in
     kernel: str
     os_name: str
+    #: Processors' worth of time that a container may use; ``None``: no limit.
     cpu_quota: float | None = None
+    #: Empty on bare metal; else what is known of the virtual machine.
     virtualization: str = ""
     gpus: tuple[Gpu, ...] = ()
     nics: tuple[_Nic, ...] = ()
-    slurm: str = ""
+    slurm: str = ""  # version of the Slurm client commands; empty where there are none
 
     def shape(self) -> dict[str, Any]:
         """What makes two nodes the same kind: neither names, nor addresses, nor software."""
@@ -103,14 +89,10 @@ class Machine:
 
 @dataclass(frozen=True)
 class _Load:
-    """What else runs here.
+    """What else runs here."""
 
-    Attributes:
-        one_minute: load average over the last minute.
-        others_runnable: threads that run or wait for a core at this moment, without our own.
-    """
-
-    one_minute: float
+    one_minute: float  # load average over the last minute
+    #: Threads that run or wait for a core at this moment, without our own.
     others_runnable: int
 
     def warning(self, cores: int, ranks: int) -> str:
@@ -125,7 +107,7 @@ class _Load:
 
 def describe_machine(root: Path = Path("/")) -> Machine:
     """Reads what this machine is; with another root, what a recorded tree says."""
-    cpuinfo = _read(root / "proc/cpuinfo")
+    cpuinfo = read_file(root / "proc/cpuinfo")
     total, physical, sockets = _topology(root / "sys/devices/system/cpu")
     usable = len(os.sched_getaffinity(0)) if root == Path("/") else total
     return Machine(
@@ -137,12 +119,12 @@ def describe_machine(root: Path = Path("/")) -> Machine:
         cores_physical=physical or usable,
         sockets=sockets or 1,
         numa_nodes=len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or 1,
-        memory_bytes=_parse_memory(_read(root / "proc/meminfo")),
-        kernel=_read(root / "proc/sys/kernel/osrelease").strip(),
-        os_name=_parse_os_name(_read(root / "etc/os-release")),
-        cpu_quota=_parse_quota(_read(root / "sys/fs/cgroup/cpu.max")),
+        memory_bytes=_parse_memory(read_file(root / "proc/meminfo")),
+        kernel=read_file(root / "proc/sys/kernel/osrelease").strip(),
+        os_name=_parse_os_name(read_file(root / "etc/os-release")),
+        cpu_quota=_parse_quota(read_file(root / "sys/fs/cgroup/cpu.max")),
         virtualization=_virtualization(root, cpuinfo),
-        gpus=_gpus(root),
+        gpus=list_gpus(root),
         nics=(*_rdma(root), *_ethernet(root)),
         slurm=_slurm() if root == Path("/") else "",
     )
@@ -150,7 +132,7 @@ def describe_machine(root: Path = Path("/")) -> Machine:
 
 def load_now(root: Path = Path("/")) -> _Load:
     """What else runs here at this moment. Doesn't see other guests of a virtual machine's host."""
-    return _parse_load(_read(root / "proc/loadavg"))
+    return _parse_load(read_file(root / "proc/loadavg"))
 
 
 def _parse_load(text: str) -> _Load:
@@ -205,7 +187,7 @@ def _coarse_gib(memory_bytes: int) -> int:
 def _topology(folder: Path) -> tuple[int, int, int]:
     """Logical processors, cores, sockets."""
     cores = [
-        (_read(cpu / "physical_package_id").strip(), _read(cpu / "core_id").strip())
+        (read_file(cpu / "physical_package_id").strip(), read_file(cpu / "core_id").strip())
         for cpu in folder.glob("cpu[0-9]*/topology")
     ]
     return len(cores), len(set(cores)), len({package for package, _ in cores})
@@ -213,51 +195,17 @@ def _topology(folder: Path) -> tuple[int, int, int]:
 
 def _virtualization(root: Path, cpuinfo: str) -> str:
     dmi = root / "sys/class/dmi/id"
-    names = [_read(dmi / name).strip() for name in ("sys_vendor", "product_name")]
+    names = [read_file(dmi / name).strip() for name in ("sys_vendor", "product_name")]
     if "hypervisor" in _fields(cpuinfo).get("flags", "").split():
         return " ".join(["virtual machine", *(name for name in names if name)])
-    xen = _read(root / "sys/hypervisor/type").strip()
+    xen = read_file(root / "sys/hypervisor/type").strip()
     return f"virtual machine {xen}" if xen else ""
-
-
-def _gpus(root: Path) -> tuple[Gpu, ...]:
-    found = (*_nvidia(root), *_amd(root))
-    return tuple(ask_nvidia()) if not found and root == Path("/") else found
-
-
-def _nvidia(root: Path) -> Iterator[Gpu]:
-    driver = _parse_nvidia_driver(_read(root / "proc/driver/nvidia/version"))
-    for file in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
-        yield Gpu("nvidia", _fields(_read(file)).get("Model", "unknown"), driver)
-
-
-def _parse_nvidia_driver(text: str) -> str:
-    """The driver's version from /proc/driver/nvidia/version."""
-    match = re.search(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", text)
-    return match[1] if match else "unknown"
-
-
-def _amd(root: Path) -> Iterator[Gpu]:
-    driver = _read(root / "sys/module/amdgpu/version").strip() or "in-kernel"
-    for file in sorted((root / "sys/class/kfd/kfd/topology/nodes").glob("*/properties")):
-        if model := parse_kfd_node(_read(file)):
-            yield Gpu("amd", model, driver)
-
-
-def parse_kfd_node(properties: str) -> str:
-    """The target name (``gfx90a``) of a KFD topology node; empty for a node that is a CPU."""
-    pairs = dict(line.split() for line in properties.splitlines() if len(line.split()) == 2)
-    target = int(pairs.get("gfx_target_version", "0"))
-    if int(pairs.get("simd_count", "0")) == 0 or target == 0:
-        return ""
-    # Two decimal digits each for minor version and stepping, written as one hexadecimal digit.
-    return f"gfx{target // 10000}{target // 100 % 100:x}{target % 100:x}"
 
 
 def _rdma(root: Path) -> Iterator[_Nic]:
     for device in sorted((root / "sys/class/infiniband").glob("*")):
-        rates = [_parse_rate(_read(file)) for file in sorted(device.glob("ports/*/rate"))]
-        model = _read(device / "hca_type").strip() or device.name.rstrip("0123456789")
+        rates = [_parse_rate(read_file(file)) for file in sorted(device.glob("ports/*/rate"))]
+        model = read_file(device / "hca_type").strip() or device.name.rstrip("0123456789")
         yield _Nic(device.name, "infiniband", model, max((r for r in rates if r), default=None))
 
 
@@ -270,8 +218,8 @@ def _parse_rate(text: str) -> int | None:
 def _ethernet(root: Path) -> Iterator[_Nic]:
     for device in sorted((root / "sys/class/net").glob("*")):
         # Bridges, tunnels and the loopback have no hardware; type 1 is Ethernet.
-        if (device / "device").exists() and _read(device / "type").strip() == "1":
-            speed = _read(device / "speed").strip()
+        if (device / "device").exists() and read_file(device / "type").strip() == "1":
+            speed = read_file(device / "speed").strip()
             driver = (device / "device/driver").resolve().name
             known = int(speed) if speed.isdigit() and int(speed) > 0 else None
             yield _Nic(device.name, "ethernet", driver, known)
@@ -293,11 +241,3 @@ def _fields(text: str) -> Mapping[str, str]:
         if colon:
             found.setdefault(name.strip(), value.strip())
     return found
-
-
-def _read(path: Path) -> str:
-    """A file's text; empty where there is none, or the kernel refuses (a device that is down)."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

@@ -1,7 +1,6 @@
 """What this machine has for tuning, what is missing, and the command that mends it.
 
-A finding is ``missing`` only if something that every campaign needs isn't there; what may be
-absent (GPUs, Slurm, further MPIs) is ``ok`` and says so.
+Only what every campaign needs can be ``missing``; what may be absent is ``ok`` and says so.
 """
 
 from __future__ import annotations
@@ -76,18 +75,12 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor's report.
+    """One line of the doctor's report."""
 
-    Attributes:
-        area: what was looked at, one word.
-        what: what was found, for a person.
-        mend: one command line that changes it; empty where none is needed or known.
-    """
-
-    area: str
+    area: str  # what was looked at, one word
     status: Status
-    what: str
-    mend: str = ""
+    what: str  # what was found, for a person
+    mend: str = ""  # one command line that changes it; empty where none is needed or known
 
 
 def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> list[Check]:
@@ -128,16 +121,16 @@ def examine_machine(
     looks: list[tuple[str, Callable[[], Check | Iterable[Check]]]] = [
         ("python", _check_python),
         ("venv", _check_venv),
-        ("compiler", check_compiler),
+        ("compiler", _check_compiler),
         ("make", _check_make),
-        ("mpi", partial(check_mpi, project_mpi)),
-        ("cores", partial(check_cores, machine)),
-        ("shm", partial(check_shared_memory, Path("/dev/shm"))),
-        ("gpu", partial(check_gpus, machine)),
-        ("slurm", partial(check_slurm, machine)),
-        ("database", lambda: check_database_file(file, _MOUNTS.read_text())),
-        ("environment", partial(check_environment_settings, variables)),
-        ("environment", partial(check_settings_files, Path(variables.get("HOME", "/nowhere")))),
+        ("mpi", partial(_check_mpi, project_mpi)),
+        ("cores", partial(_check_cores, machine)),
+        ("shm", partial(_check_shared_memory, Path("/dev/shm"))),
+        ("gpu", partial(_check_gpus, machine)),
+        ("slurm", partial(_check_slurm, machine)),
+        ("database", lambda: _check_database_file(file, _MOUNTS.read_text())),
+        ("environment", partial(_check_environment_settings, variables)),
+        ("environment", partial(_check_settings_files, Path(variables.get("HOME", "/nowhere")))),
     ]
     return [check for area, look in looks for check in collect_checks(area, look)]
 
@@ -156,7 +149,7 @@ def _check_venv() -> Check:
     return Check("venv", Status.MISSING, "no venv with pip", _install_package("venv"))
 
 
-def check_compiler() -> Check:
+def _check_compiler() -> Check:
     """Whether there is a C++ compiler."""
     for name in ("c++", "g++", "clang++"):
         if path := shutil.which(name):
@@ -171,7 +164,7 @@ def _check_make() -> Check:
     return Check("make", Status.WARNING, "no make: 'make tune' won't", _install_package("make"))
 
 
-def check_mpi(project_mpi: Sequence[Path]) -> Iterator[Check]:
+def _check_mpi(project_mpi: Sequence[Path]) -> Iterator[Check]:
     """Every MPI that is found, with version; the wheels that could be had; or that none is."""
     names = ("path", *(f"wheel:{name}" for name in WHEELS))
     attempts = {name: _attempt(partial(find_mpi, name, project_mpi=project_mpi)) for name in names}
@@ -194,7 +187,7 @@ def check_mpi(project_mpi: Sequence[Path]) -> Iterator[Check]:
             yield Check("mpi", Status.OK, what, install_command(wheel, data_root()))
 
 
-def check_cores(machine: Machine) -> Check:
+def _check_cores(machine: Machine) -> Check:
     """How many ranks fit, and whether the cores are free."""
     what = f"{machine.cpu_model}, {machine.cores_usable} cores to use"
     if machine.virtualization:
@@ -209,7 +202,7 @@ def check_cores(machine: Machine) -> Check:
     return Check("cores", Status.WARNING if busy else Status.OK, f"{what}; {busy}".rstrip("; "))
 
 
-def check_shared_memory(folder: Path) -> Check:
+def _check_shared_memory(folder: Path) -> Check:
     """Whether MPI has room for its shared memory."""
     try:
         size = shutil.disk_usage(folder)
@@ -222,7 +215,7 @@ def check_shared_memory(folder: Path) -> Check:
     return Check("shm", Status.OK, what)
 
 
-def check_gpus(machine: Machine) -> Check:
+def _check_gpus(machine: Machine) -> Check:
     """Which GPUs there are."""
     if not machine.gpus:
         return Check("gpu", Status.OK, "none; host memory can be tuned")
@@ -230,7 +223,7 @@ def check_gpus(machine: Machine) -> Check:
     return Check("gpu", Status.OK, f"{len(machine.gpus)} x {' and '.join(sorted(models))}")
 
 
-def check_slurm(machine: Machine) -> Check:
+def _check_slurm(machine: Machine) -> Check:
     """Whether jobs could be submitted from here."""
     what = f"Slurm {machine.slurm}" if machine.slurm else "no sbatch; runs are local processes"
     if machine.slurm and not machine.slurm[0].isdigit():
@@ -238,7 +231,7 @@ def check_slurm(machine: Machine) -> Check:
     return Check("slurm", Status.OK, what)
 
 
-def check_database_file(file: Path, mountinfo: str) -> Check:
+def _check_database_file(file: Path, mountinfo: str) -> Check:
     """Whether the database's file or folder can be written, has room, and is on a local disk."""
     # os.access, as Path.exists raises in folders that are closed to us.
     existing = next(f for f in file.absolute().parents if os.access(f, os.F_OK))
@@ -248,7 +241,7 @@ def check_database_file(file: Path, mountinfo: str) -> Check:
     if closed is not None:
         mend = f"export COMMTUNE_DB=sqlite:////tmp/commtune-{os.getuid()}.sqlite"
         return Check("database", Status.MISSING, f"can't write to {closed}", mend)
-    kind = file_system_of(existing.resolve(), mountinfo)
+    kind = _find_file_system(existing.resolve(), mountinfo)
     free = shutil.disk_usage(existing).free
     what = f"{file}: {kind}, {_gib(free)} free"
     if kind in _NETWORK_FILE_SYSTEMS:
@@ -259,7 +252,7 @@ def check_database_file(file: Path, mountinfo: str) -> Check:
     return Check("database", Status.OK, what)
 
 
-def file_system_of(path: Path, mountinfo: str) -> str:
+def _find_file_system(path: Path, mountinfo: str) -> str:
     """The type of the file system that holds an absolute, resolved path.
 
     Args:
@@ -278,9 +271,9 @@ def file_system_of(path: Path, mountinfo: str) -> str:
     return kind
 
 
-def check_environment_settings(variables: Mapping[str, str]) -> Check:
+def _check_environment_settings(variables: Mapping[str, str]) -> Check:
     """Settings in the shell: campaigns start without them, other programs don't."""
-    names = tuning_names(variables)
+    names = _tuning_names(variables)
     if not names:
         return Check("environment", Status.OK, "no communication settings in the environment")
     return Check(
@@ -292,12 +285,12 @@ def check_environment_settings(variables: Mapping[str, str]) -> Check:
     )
 
 
-def tuning_names(variables: Mapping[str, str]) -> list[str]:
+def _tuning_names(variables: Mapping[str, str]) -> list[str]:
     """The variables that change how a communication library behaves, sorted."""
     return sorted(n for n in variables if _TUNING.match(n) and n not in _HARMLESS)
 
 
-def check_settings_files(home: Path) -> Iterator[Check]:
+def _check_settings_files(home: Path) -> Iterator[Check]:
     """Settings files that libraries read by themselves, and that no environment keeps out."""
     for name in (".openmpi/mca-params.conf", ".prte/mca-params.conf", ".nccl.conf", ".rccl.conf"):
         file = home / name

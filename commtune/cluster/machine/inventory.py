@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from commtune import process
 from commtune.cluster.machine.description import describe_machine
-from commtune.cluster.machine.gpu_links import Ask, inspect_gpus
+from commtune.cluster.machine.gpus import Ask, inspect_gpus, read_file, run_quietly
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.cluster.slurm.site import describe_slurm
-from commtune.errors import CommtuneError, MissingComponent
+from commtune.errors import CommtuneError
 from commtune.systems.detection.recognition import adapter_name
 from commtune.systems.detection.seen import Clues, SeenMachine, SeenPort
 
-_TIMEOUT_S = 20.0
 #: Programs by which other schedulers are known.
 _SCHEDULERS = {"pbs": "qsub", "lsf": "bsub", "flux": "flux"}
 
@@ -62,27 +59,12 @@ def inspect_machine(
         numa_nodes=_numa_nodes(root) or machine.numa_nodes,
         memory=machine.memory_bytes,
         virtual=machine.virtualization,
-        gpus=inspect_gpus(machine.gpus, root, ask or (_asked if here else _nothing)),
+        gpus=inspect_gpus(machine.gpus, root, ask or (run_quietly if here else lambda _: "")),
         ports=(*_rdma(root), *_ethernet(root)),
         slurm=slurm,
         scheduler=_scheduler() if here and slurm is None else "",
         mpi=_mpi() if here else None,
     )
-
-
-def _asked(arguments: Sequence[str]) -> str:
-    try:
-        done = process.run_process(
-            arguments, environment=os.environ, timeout_s=_TIMEOUT_S, whole_output=True
-        )
-    except MissingComponent:
-        return ""
-    return done.output if done.ok else ""
-
-
-def _nothing(arguments: Sequence[str]) -> str:
-    del arguments
-    return ""
 
 
 def _scheduler() -> str:
@@ -101,30 +83,30 @@ def _mpi() -> tuple[str, str] | None:
 def _numa_nodes(root: Path) -> int:
     """Those with processors: memory of GPUs and memory without a processor are nodes as well."""
     nodes = (root / "sys/devices/system/node").glob("node[0-9]*/cpulist")
-    return sum(1 for node in nodes if _read(node).strip())
+    return sum(1 for node in nodes if read_file(node).strip())
 
 
 def _rdma(root: Path) -> Iterator[SeenPort]:
     """RDMA devices' ports that are up."""
     for device in sorted((root / "sys/class/infiniband").glob("*"), key=_in_order):
         ports = [port for port in sorted(device.glob("ports/*")) if _is_up(port)]
-        model = adapter_name(_read(device / "hca_type").strip() or device.name)
+        model = adapter_name(read_file(device / "hca_type").strip() or device.name)
         for port in ports:
             name = device.name if len(ports) == 1 else f"{device.name}:{port.name}"
-            rate = _read(port / "rate")
+            rate = read_file(port / "rate")
             speed = re.match(r"\s*([\d.]+) Gb/sec", rate)
             bandwidth = float(speed[1]) * 1e9 / 8 if speed else None
             yield SeenPort(name, model, bandwidth, rdma=True, network=_network(port, rate))
 
 
 def _is_up(port: Path) -> bool:
-    state = _read(port / "state")
+    state = read_file(port / "state")
     return not state or "ACTIVE" in state
 
 
 def _network(port: Path, rate: str) -> str:
     """``InfiniBand NDR`` of a rate like ``400 Gb/sec (4X NDR)``, where it isn't over Ethernet."""
-    layer = _read(port / "link_layer").strip() or "InfiniBand"
+    layer = read_file(port / "link_layer").strip() or "InfiniBand"
     kind = re.search(r"\(\d+X (\w+)\)", rate)
     return f"InfiniBand {kind[1]}" if layer == "InfiniBand" and kind else layer
 
@@ -133,12 +115,12 @@ def _ethernet(root: Path) -> Iterator[SeenPort]:
     """Interfaces with hardware behind them that are up."""
     for device in sorted((root / "sys/class/net").glob("*"), key=_in_order):
         # Bridges, tunnels and the loopback have no hardware; type 1 is Ethernet.
-        if not (device / "device").exists() or _read(device / "type").strip() != "1":
+        if not (device / "device").exists() or read_file(device / "type").strip() != "1":
             continue
-        if _read(device / "operstate").strip() == "down":
+        if read_file(device / "operstate").strip() == "down":
             continue
         model = adapter_name((device / "device/driver").resolve().name)
-        speed = _read(device / "speed").strip()
+        speed = read_file(device / "speed").strip()
         bandwidth = int(speed) * 1e6 / 8 if speed.isdigit() and int(speed) > 0 else None
         network = "Slingshot 11" if "Slingshot" in model else "Ethernet"
         yield SeenPort(device.name, model, bandwidth, network=network)
@@ -147,11 +129,3 @@ def _ethernet(root: Path) -> Iterator[SeenPort]:
 def _in_order(path: Path) -> list[str | int]:
     """mlx5_10 comes after mlx5_9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
-
-
-def _read(path: Path) -> str:
-    """A file's text; empty where there is none, or the kernel refuses (a device that is down)."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

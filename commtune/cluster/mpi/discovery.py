@@ -1,9 +1,6 @@
 """Finding an MPI: which one is meant, what it is, and what it needs.
 
-Reading what the tools print is pure (``parse_launcher``, ``parse_header``, ``include_folders``);
-``find_mpi`` looks on the machine. Compiler and launcher are identified apart from each other,
-because a compiler of one MPI with the launcher of another starts N times one rank, and measures
-nothing.
+A compiler of one MPI with the launcher of another starts N times one rank: both are identified.
 """
 
 from __future__ import annotations
@@ -196,13 +193,7 @@ def _identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
 
 
 def install_wheel(name: str, root: Path) -> MpiInstallation:
-    """Installs an MPI wheel into a prefix of its own, ``root/NAME-VERSION``; again: does nothing.
-
-    Raises:
-        UnknownName: there is no such wheel.
-        MissingComponent: this Python has no pip.
-        EnvironmentFault: the folder can't be written, or pip failed (transient: the network).
-    """
+    """As ``install_prefix``; says which MPI it is."""
     prefix = install_prefix(name, root)
     return _identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
 

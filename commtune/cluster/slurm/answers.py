@@ -1,15 +1,16 @@
-"""What squeue, sacct and sinfo print, in a form that no setting of the user's changes.
-
-Fields stand between control characters; times are seconds since 1970. Nothing here does I/O.
-"""
+"""What squeue, sacct and sinfo print, in a form that no setting of the user's changes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
+from commtune.cluster.job_states import JobState, ObservedState, PendingReason
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot
-from commtune.cluster.slurm.states import read_state
 
 #: ASCII's own separators, which no name of a job or node holds.
 RECORD, FIELD = "\x1e", "\x1f"
@@ -38,7 +39,7 @@ def _read_record(text: str) -> QueuedJob | None:
     id_, number, word, reason, start, end, nodes, node_list, user, name, *comment = fields
     # Without nodes, it is when Slurm expects it to start, or when it was cancelled in the queue.
     started = read_time(start) if _given(node_list) else None
-    observed = read_state(word, reason=_given(reason), started_at=started)
+    observed = _read_state(word, reason=_given(reason), started_at=started)
     return QueuedJob(
         id=id_,
         number=number,
@@ -91,7 +92,7 @@ def _read_account(line: str) -> AccountedJob | None:
     return AccountedJob(
         id=id_,
         number=number,
-        observed=read_state(
+        observed=_read_state(
             word,
             reason="" if reason == "None" else reason,
             started_at=read_time(start) if listed else None,
@@ -120,3 +121,82 @@ def read_failed_nodes(output: str) -> frozenset[str]:
         if "*" in word or re.match(r"(down|drain|fail|inval|error)", word):
             failed.update(expand_hosts(name))
     return frozenset(failed)
+
+
+@cache
+def slurm_words() -> Any:
+    """Slurm's words and messages: ``words.yaml``."""
+    import yaml
+
+    text = (files(__package__) / "words.yaml").read_text(encoding="utf-8")
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+#: Flags that say nothing about where a job stands.
+_NO_MATTER = frozenset({"UPDATE_DB"})
+#: Flags that are marks of what went wrong; they count once the job is over.
+_MARKS = frozenset({"LAUNCH_FAILED", "RECONFIG_FAIL"})
+#: Flags that mean something only while the job lives.
+_WHILE_ALIVE = frozenset({"CONFIGURING", "POWER_UP_NODE", "RESIZING", "SIGNALING", "STOPPED"})
+_BASE_OF, _FLAG_OF = (
+    {code: JobState(state) for *codes, state in slurm_words()[kind] for code in codes if code}
+    for kind in ("states", "flags")
+)
+#: Every word and short code that is known, with our state for it alone.
+_WORDS: Mapping[str, JobState] = {**_BASE_OF, **_FLAG_OF}
+
+_CANCELLED_BY = re.compile(r"CANCELLED\s+by\s+(\d{1,10})", re.ASCII)
+
+
+def _read_state(text: str, *, reason: str = "", started_at: float | None = None) -> ObservedState:
+    """Our state for what Slurm printed: a word, a short code, or several joined by commas.
+
+    ``CANCELLED by 1000`` keeps who did it. A pending job whose reason says that it doesn't start
+    by itself is NEVER_STARTED. Never raises, whatever the text.
+    """
+    word = text.strip()
+    by = _CANCELLED_BY.fullmatch(word)
+    state = JobState.CANCELLED if by else _state_of(word.split(","))
+    waits = state in (JobState.PENDING, JobState.NEVER_STARTED)
+    pending = classify_reason(reason) if waits else None
+    if pending is not None and pending.is_hopeless:
+        state = JobState.NEVER_STARTED
+    cancelled_by = int(by[1]) if by else None
+    return ObservedState(state, word, reason, cancelled_by, started_at, pending=pending)
+
+
+def _state_of(words: Iterable[str]) -> JobState:
+    """One state for all the words that hold for a job together."""
+    given = {word.strip() for word in words} - _NO_MATTER
+    if not given or not given <= _WORDS.keys():
+        return JobState.UNKNOWN
+    base = next((state for word, state in _BASE_OF.items() if word in given), None)
+    for word, state in _FLAG_OF.items():
+        if word in given and _counts(word, base):
+            return state
+    return base or JobState.UNKNOWN
+
+
+def _counts(flag: str, base: JobState | None) -> bool:
+    """Whether a flag beside this base state says more than the base state does."""
+    if flag in _MARKS:  # must not hide that the job waits or runs again after a failed launch
+        return base in (None, JobState.FAILED)
+    return not (flag in _WHILE_ALIVE and base is not None and base.is_over)
+
+
+_KIND_OF = {
+    word: PendingReason[kind]
+    for kind, words in slurm_words()["reasons"].items()
+    for word in words.split()
+}
+
+
+def classify_reason(reason: str) -> PendingReason:
+    """What a pending job's reason means; Slurm may add details after a comma or in brackets."""
+    word = re.split(r"[\s,(]", reason.strip().strip("()"), maxsplit=1)[0]
+    if re.search(r"requeued[ _].*(held|special exit)", reason.replace("_", " ")):
+        return PendingReason.HELD
+    if word in _KIND_OF:
+        return _KIND_OF[word]
+    rules = slurm_words()["reason_rules"]
+    return PendingReason[next((k for rule, k in rules if re.fullmatch(rule, word)), "UNKNOWN")]

@@ -1,7 +1,4 @@
-"""Slurm as a scheduler: sbatch, scancel, squeue, sacct and sinfo.
-
-The programs are asked in a form that doesn't depend on the user's settings (see ``answers``).
-"""
+"""Slurm as a scheduler: sbatch, scancel, squeue, sacct and sinfo."""
 
 from __future__ import annotations
 
@@ -84,11 +81,7 @@ def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def _leader_of(job: str) -> str:
-    """The number that an array task (``7_3``) or part of a heterogeneous job (``7+1``) is under.
-
-    Raises:
-        UserError: this is no job id.
-    """
+    """The number that an array task (``7_3``) or part of a job (``7+1``) is under."""
     found = JOB_ID.fullmatch(job)
     if not found:
         raise _no_job_id(job)
@@ -109,22 +102,17 @@ def _id_lists(jobs: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class SlurmScheduler:
-    """Implements ``cluster.scheduler.Scheduler``.
+    """Implements ``cluster.scheduler.Scheduler``."""
 
-    Attributes:
-        environment: what to call Slurm's programs in; see ``clean_environment``. Jobs inherit
-            the rest of it unless their scripts say ``--export=NONE``.
-        keeps_accounts: whether there are accounts to ask; see ``has_accounts``.
-        user: number of the user whose jobs these are, so that the controller sends no others.
-        cluster: name of another cluster to ask, where several share their accounting.
-        timeout_s: seconds that a call may take.
-    """
-
+    #: What to call Slurm's programs in; see ``clean_environment``. Jobs inherit the rest of it
+    #: unless their scripts say ``--export=NONE``.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    keeps_accounts: bool = True
+    keeps_accounts: bool = True  # whether there are accounts to ask; see ``has_accounts``
+    #: Number of the user whose jobs these are, so that the controller sends no others.
     user: int = field(default_factory=os.getuid)
+    #: Name of another cluster to ask, where several share their accounting.
     cluster: str = ""
-    timeout_s: float = 60.0
+    timeout_s: float = 60.0  # seconds that a call may take
     sbatch: str = "sbatch"
     scancel: str = "scancel"
     squeue: str = "squeue"
@@ -133,22 +121,13 @@ class SlurmScheduler:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """As people call it."""
         return "Slurm"
 
     def submit(
         self, script: Path, *, folder: Path, after: str = "", options: Sequence[str] = ()
     ) -> str:
-        """Submits a script to run in a folder; returns Slurm's number of the job.
-
-        Args:
-            after: number of a job whose end this one waits for.
-            options: of sbatch, which go before those in the script.
-
-        Raises:
-            SlurmFault: there is no number; it says whether there may be a job.
-            MissingComponent: there is no sbatch, or no such folder.
-        """
+        """As the port says; ``options`` of sbatch go before those in the script."""
         waiting = [f"--dependency=afterany:{after}"] if after else []
         done = self._run_sbatch(["--parsable", *waiting, *options], script, folder)
         numbers: list[str] = _ACCEPTED.findall(done.output)
@@ -157,7 +136,6 @@ class SlurmScheduler:
         raise fault_of_submission(self.sbatch, done, self.timeout_s)
 
     def end_submission(self, script: Path) -> None:
-        """Ends an sbatch of this script that outlived its controller."""
         process.end_running(Path(self.sbatch).name, str(script.absolute()))
 
     def test_only(self, script: Path, *, folder: Path, options: Sequence[str] = ()) -> str:
@@ -175,13 +153,6 @@ class SlurmScheduler:
         return said or "Slurm would take the job"
 
     def cancel(self, jobs: Collection[str]) -> None:
-        """Cancels exactly these jobs; those that are over or unknown to Slurm are passed over.
-
-        Raises:
-            UserError: one of them is no job id; none was cancelled.
-            SlurmFault: not all of them could be cancelled.
-            MissingComponent: there is no scancel.
-        """
         for job in jobs:
             # Slurm itself takes 0 for all jobs.
             if _leader_of(job).startswith("0"):
@@ -191,13 +162,7 @@ class SlurmScheduler:
             self._run_scancel(ordered[start : start + _IDS_IN_A_CALL])
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
-        """Where these jobs stand: one call, or one for every 9,000 jobs; or all of the user's.
-
-        Ended jobs are still seen for some minutes (Slurm's MinJobAge), then they are absent.
-
-        Raises:
-            SlurmFault: the queue gave no answer; never because a job isn't there.
-        """
+        """One call, or one for every 9,000 jobs; ended jobs are seen for minutes (MinJobAge)."""
         if jobs is None:
             return self._ask_queue([])
         answers = [self._ask_queue([f"--jobs={ids}"]) for ids in _id_lists(jobs)]
@@ -207,15 +172,14 @@ class SlurmScheduler:
         return QueueSnapshot(tuple(found), all(answer.complete for answer in answers))
 
     def account(self, jobs: Collection[str] | None, since: float) -> tuple[AccountedJob, ...]:
-        """What sacct says of these jobs, all attempts of each; or of all jobs of the user.
+        """All attempts of these jobs, or of all jobs of the user.
 
         Of all, without jobs that were never free to start (held, say), and, for some seconds
         after its submission, with a job's name not yet known.
 
         Raises:
-            SlurmFault: sacct gave no answer; its error is ACCOUNTING_OFF where there are no
-                accounts to ask, and ACCOUNTING_DOWN where they don't answer now.
-            MissingComponent: there is no sacct.
+            SlurmFault: ACCOUNTING_OFF where there are no accounts, ACCOUNTING_DOWN where they
+                don't answer now.
         """
         if not self.keeps_accounts:
             return ()
@@ -238,11 +202,6 @@ class SlurmScheduler:
         return True
 
     def failed_nodes(self, nodes: Collection[str]) -> frozenset[str]:
-        """Those of these nodes that are down, drained or not responding now.
-
-        Raises:
-            SlurmFault: Slurm gave no answer.
-        """
         if not nodes:
             return frozenset()
         question = [self.sinfo, "--Node", "--noheader", *self._cluster_option()]
@@ -251,7 +210,6 @@ class SlurmScheduler:
         return read_failed_nodes(said) & set(nodes)
 
     def release_command(self, job: str) -> str:
-        """What a person types to let a held job go."""
         return f"scontrol release {job}"
 
     def _ask_queue(self, which: list[str]) -> QueueSnapshot:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from enum import StrEnum
 
 from commtune import process
 from commtune.cluster.job_states import PendingReason
 from commtune.cluster.scheduler import SchedulerFault
-from commtune.cluster.slurm.states import classify_reason
+from commtune.cluster.slurm.answers import classify_reason, slurm_words
 
 
 class SlurmError(StrEnum):
@@ -42,41 +41,6 @@ _LASTING = (
     SlurmError.REFUSED,
 )
 
-#: Slurm's messages (src/common/slurm_errno.c and the programs' own), the more telling first.
-_MESSAGES = (
-    (r"accounting storage is disabled", SlurmError.ACCOUNTING_OFF),
-    (r"talking to the database|persistent connection|PersistInit", SlurmError.ACCOUNTING_DOWN),
-    (r"slurmdbd|unable to initialize storage plugin", SlurmError.ACCOUNTING_DOWN),
-    (r"Invalid job id specified|Invalid job id:", SlurmError.NO_SUCH_JOB),
-    (r"rate.?limit|RPC limit", SlurmError.BUSY),
-    (r"Access/permission denied|Invalid user", SlurmError.NOT_PERMITTED),
-    (r"munge|authentication|credential", SlurmError.AUTHENTICATION),
-    (r"Incompatible versions|(unrecognized|invalid) option", SlurmError.NOT_UNDERSTOOD),
-    (r"Invalid (job|field|node) (format|state)", SlurmError.NOT_UNDERSTOOD),
-    (r"Unable to contact slurm controller|standby mode", SlurmError.CONTROLLER_DOWN),
-    (r"Socket timed out|Connection (refused|timed out|reset)", SlurmError.CONTROLLER_DOWN),
-    (r"Zero Bytes were transmitted|Message (send|receive) failure", SlurmError.CONTROLLER_DOWN),
-    (r"Communication (connection|shutdown) failure", SlurmError.CONTROLLER_DOWN),
-    (r"No route to host|Network is unreachable", SlurmError.CONTROLLER_DOWN),
-    (r"establish a configuration source", SlurmError.CONTROLLER_DOWN),
-    (r"Permission denied", SlurmError.NOT_PERMITTED),
-)
-
-_HINTS = {
-    SlurmError.NO_SUCH_JOB: "Slurm forgets ended jobs after MinJobAge; sacct may still know them",
-    SlurmError.CONTROLLER_DOWN: "try 'scontrol ping'; jobs that run go on meanwhile",
-    SlurmError.BUSY: "fewer programs should ask at the same time",
-    SlurmError.AUTHENTICATION: "ask the administrators whether munge runs on this machine",
-    SlurmError.NOT_PERMITTED: "ask the administrators whether PrivateData hides jobs from you",
-    SlurmError.NOT_UNDERSTOOD: "check that the Slurm programs on PATH belong to this cluster",
-    SlurmError.ACCOUNTING_OFF: "node-hours are then taken from the jobs' own times",
-    SlurmError.ACCOUNTING_DOWN: "try 'sacctmgr ping' or ask again later",
-    SlurmError.REFUSED: "check account, partition, QOS, time and size against the site's",
-    SlurmError.QUEUE_FULL: "let fewer jobs wait at a time; 'sacctmgr show qos' names limits",
-    SlurmError.CLOSED: "see 'sinfo --summarize'; the administrators know when it opens again",
-    SlurmError.OTHER: "type the command yourself to see all that it says",
-}
-
 #: Errors that are worth a word to who waits, without what Slurm printed.
 _NOTICES = {
     SlurmError.QUEUE_FULL: "Slurm takes no more jobs of yours for now",
@@ -94,7 +58,7 @@ class SlurmFault(SchedulerFault):
     def __init__(self, message: str, error: SlurmError, *, perhaps_accepted: bool = False) -> None:
         super().__init__(
             message,
-            hint=_HINTS[error],
+            hint=slurm_words()["hints"][error.name],
             transient=error.is_transient,
             notice=_NOTICES.get(error, ""),
             perhaps_accepted=perhaps_accepted,
@@ -104,42 +68,22 @@ class SlurmFault(SchedulerFault):
 
 def classify_error(output: str) -> SlurmError:
     """Why a program of Slurm failed, from what it printed."""
-    return _first_match(_MESSAGES, output) or SlurmError.OTHER
+    return _first_match("messages", output) or SlurmError.OTHER
 
 
-def _first_match(messages: Iterable[tuple[str, SlurmError]], output: str) -> SlurmError | None:
-    found = (error for text, error in messages if re.search(text, output, re.IGNORECASE))
-    return next(found, None)
-
-
+#: How sbatch begins what the controller refuses, and what it refuses itself.
 _FAILED = r"(submission failed|allocation failure): "
 _ALONE = r"sbatch: (error|fatal): (?!.*fail(ed|ure): ).*\b"
-#: sbatch's messages (src/common/slurm_errno.c of 22.05 to 25.11), the more telling first. What
-#: isn't here is judged as every other program's.
-_SUBMISSION_MESSAGES = (
-    (r"No cluster '.*' known", SlurmError.REFUSED),
-    (r"can't be reached now", SlurmError.CONTROLLER_DOWN),
-    (r"job queue full|Unable to create job record|max\w* .*submitted jobs", SlurmError.QUEUE_FULL),
-    (r"temporarily (unable to accept|unavailable)", SlurmError.QUEUE_FULL),
-    (r"Required partition not available|Partition in DOWN state", SlurmError.CLOSED),
-    (r"submissions disabled|operation is presently disabled", SlurmError.CLOSED),
-    (r"Required node not available|maintenance reservation", SlurmError.CLOSED),
-    (r"reservation (not usable now|is in use)|Requested nodes are busy", SlurmError.CLOSED),
-    (r"Job creation temporarily disabled|Prolog\w* is still running", SlurmError.CLOSED),
-    (_FAILED + r"Invalid (?!user|group id)", SlurmError.REFUSED),
-    (_FAILED + r"(Requested|Duplicate|Multiple|Circular|Immediate) ", SlurmError.REFUSED),
-    (_FAILED + r"Job (size|script|dep|--batch|cannot be submitted)", SlurmError.REFUSED),
-    (_FAILED + r"(CPU|Core|Node|Task|Memory)\b.*(invalid|not available)", SlurmError.REFUSED),
-    (_FAILED + r"(More processors|No partition|Only batch jobs|Pathname of)", SlurmError.REFUSED),
-    (_FAILED + r"(User's group not permitted|Access denied to requested)", SlurmError.REFUSED),
-    (_FAILED + r"(Burst Buffer|Environment is missing|(In)?sufficient GRES)", SlurmError.REFUSED),
-    (_FAILED + r"(Insane message|Data too large|Preemption is required)", SlurmError.REFUSED),
-    # A site's own filter of jobs says what it wants, and then this.
-    (r"error: (?!slurm_).*\n(.*\n)*.*" + _FAILED + r"Unspecified error", SlurmError.REFUSED),
-    # sbatch itself, before it asks the controller.
-    (_ALONE + r"(invalid|not valid|bad|unable to open file)", SlurmError.REFUSED),
-    (r"does not look like a batch script|script (is empty|contains)", SlurmError.REFUSED),
-)
+
+
+def _first_match(kind: str, output: str) -> SlurmError | None:
+    for text, error in slurm_words()[kind]:
+        pattern = text.replace("FAILED:", _FAILED).replace("ALONE:", _ALONE)
+        if re.search(pattern, output, re.IGNORECASE):
+            return SlurmError[error]
+    return None
+
+
 #: A limit, by the name of the reason for which a job would wait: one line of what sbatch says.
 _LIMIT = re.compile(r"^sbatch: error: ((?:Assoc|QOS|Max)\w+)$", re.ASCII | re.MULTILINE)
 
@@ -167,10 +111,7 @@ def classify_submission_error(output: str) -> SlurmError:
     # Without a name it may be any limit; the one on waiting jobs is what a campaign meets.
     if limits or "Job violates accounting/QOS policy" in output:
         return SlurmError.QUEUE_FULL
-    found = (
-        error for text, error in _SUBMISSION_MESSAGES if re.search(text, output, re.IGNORECASE)
-    )
-    return next(found, classify_error(output))
+    return _first_match("submission_messages", output) or classify_error(output)
 
 
 def fault_of_program(

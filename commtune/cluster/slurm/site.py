@@ -29,19 +29,12 @@ _MPI_KINDS = ("none", "pmi2", "pmix", "cray_shasta")
 
 @dataclass(frozen=True)
 class Site:
-    """A cluster, as its own Slurm describes it.
+    """A cluster, as its own Slurm describes it."""
 
-    Attributes:
-        name: the cluster's, as Slurm calls it.
-        version: Slurm's.
-        topology: where nodes stand; empty where the site didn't describe it.
-        keeps_accounts: whether there are accounts to ask.
-    """
-
-    name: str
-    version: str
-    topology: Topology
-    keeps_accounts: bool
+    name: str  # the cluster's, as Slurm calls it
+    version: str  # Slurm's
+    topology: Topology  # where nodes stand; empty where the site didn't describe it
+    keeps_accounts: bool  # whether there are accounts to ask
 
 
 def describe_site(environment: Mapping[str, str]) -> Site:
@@ -79,11 +72,7 @@ def cluster_name(environment: Mapping[str, str]) -> str:
 
 
 def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | None:
-    """Asks Slurm; ``None`` where there is none or it doesn't answer.
-
-    Args:
-        host: name of this machine, to tell whether it is a node.
-    """
+    """Asks Slurm, as ``host``; ``None`` where there is none or it doesn't answer."""
     config = _ask_for_person(_CONFIG, environment)
     if not config:
         return None

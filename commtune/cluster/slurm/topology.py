@@ -1,8 +1,6 @@
-"""Where nodes stand, as Slurm and the nodes themselves say it: topologies, addresses, xnames.
+"""Where nodes stand, as Slurm and the nodes themselves say it.
 
-Slurm knows the network where the site described it: in each task's SLURM_TOPOLOGY_ADDR and in
-topology.conf (also ``scontrol show topology``). Cray machines say it in their nodes' xnames.
-Nothing here does I/O.
+In SLURM_TOPOLOGY_ADDR of each task, in topology.conf, and in the xnames of Cray machines.
 """
 
 from __future__ import annotations

@@ -2,59 +2,48 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from commtune.cluster.tracing.values import holds_value
 from commtune.model import Configuration, Operation
 from commtune.tuner.effective.settings import Setting, Told
 
 
 @dataclass(frozen=True)
 class TraceEvidence:
-    """What a trace showed.
-
-    Attributes:
-        names: all variables of interest, those of the configuration among them.
-        seen: environment of each rank, as far as ``names`` go.
-        controls: by variable, what rank 0's library holds of it: ``None`` where it has no such
-            control variable. Variables that no control variable belongs to are left out.
-        differing: variables that ranks hold different values of.
-        output: what the run printed, library and benchmark together.
-        operations: by size in bytes, how often the operation was done.
-        files: paths of the loaded communication libraries.
-    """
+    """What a trace showed."""
 
     configuration: Configuration
     operation: Operation
+    #: All variables of interest, those of the configuration among them.
     names: tuple[str, ...]
+    #: Environment of each rank, as far as ``names`` go.
     seen: tuple[Mapping[str, str], ...] = ()
+    #: By variable, what rank 0's library holds of it: ``None`` where it has no such control
+    #: variable. Variables that no control variable belongs to are left out.
     controls: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    differing: frozenset[str] = frozenset()
-    output: str = ""
+    differing: frozenset[str] = frozenset()  # variables that ranks hold different values of
+    output: str = ""  # what the run printed, library and benchmark together
+    #: By size in bytes, how often the operation was done.
     operations: Mapping[int, int] = field(default_factory=dict)
-    files: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()  # paths of the loaded communication libraries
 
 
 @dataclass(frozen=True)
 class TraceVerdict:
-    """What a library's own words say beyond its control variables.
+    """What a library's own words say beyond its control variables."""
 
-    Attributes:
-        unused: variables that are held but make no difference, and why.
-        replaced: variables in whose place something else was used: what, and why.
-        settings: what became of variables, where the library itself says all that is known.
-        did: what the library did, for comparing configurations.
-        notes: what else is worth saying.
-    """
-
+    #: What became of variables, where the library itself says all that is known.
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    #: Variables that are held but make no difference, and why.
     unused: Mapping[str, str] = field(default_factory=dict)
+    #: Variables in whose place something else was used: what, and why.
     replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    did: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    did: tuple[str, ...] = ()  # what the library did, for comparing configurations
+    notes: tuple[str, ...] = ()  # what else is worth saying
 
 
 def _no_control(name: str) -> str | None:  # noqa: ARG001  # the form that all of them have
@@ -71,27 +60,21 @@ def _nothing_missed(name: str, evidence: TraceEvidence) -> bool:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class TracedLibrary:
-    """How one library is traced.
+    """How one library is traced."""
 
-    Attributes:
-        diagnosing: variables that make the library say what it does. They are set in traces
-            only, never where a user or a space sets them, and are no part of a configuration.
-        control_of: the control variable (MPI_T) that a variable sets; ``None`` if it sets none.
-        further: further control variables that ``listen`` wants to know.
-        is_missing: whether a variable without a control variable is surely unknown to the
-            library.
-        listen: what its output and its controls say.
-        suffixes: whether it reads 4k as 4096.
-        refuses_words: whether it ends the run at a word that it doesn't know, so that a word
-            that passed was understood.
-    """
-
+    #: Variables that make the library say what it does. They are set in traces only, never where a
+    #: user or a space sets them, and are no part of a configuration.
     diagnosing: Mapping[str, str] = field(default_factory=dict)
+    #: The control variable (MPI_T) that a variable sets; ``None`` if it sets none.
     control_of: Callable[[str], str | None] = _no_control
-    further: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()  # further control variables that ``listen`` wants to know
+    #: Whether a variable without a control variable is surely unknown to the library.
     is_missing: Callable[[str, TraceEvidence], bool] = _nothing_missed
+    #: What its output and its controls say.
     listen: Callable[[TraceEvidence], TraceVerdict] = _nothing_said
-    suffixes: bool = False
+    suffixes: bool = False  # whether it reads 4k as 4096
+    #: Whether it ends the run at a word that it doesn't know, so that a word that passed was
+    #: understood.
     refuses_words: bool = False
 
 
@@ -160,3 +143,75 @@ def differing_controls(ranks: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Names of control variables of which ranks hold different values."""
     first, *others = [dict(rank) for rank in ranks] or [{}]
     return frozenset(name for name in first for other in others if other.get(name) != first[name])
+
+
+_YES = frozenset({"1", "true", "yes", "on", "t", "y", "enabled"})
+_NO = frozenset({"0", "false", "no", "off", "f", "n", "disabled"})
+_SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
+
+
+def holds_value(asked: str, control: Mapping[str, Any], *, suffixes: bool = False) -> bool | None:
+    """Whether a control variable holds what was asked for; ``None`` where that can't be told.
+
+    Args:
+        control: kind, value, word and words of the benchmark's trace.
+        suffixes: whether the library reads 4k as 4096.
+    """
+    kind, value = control["kind"], str(control["value"])
+    if kind == "unreadable":
+        return None
+    if asked in (value, control.get("word") or value):
+        return True
+    if kind == "text":
+        return True if _items(asked) == _items(value) else None
+    same = _same_word(asked, control)
+    return _same_number(asked, value, suffixes=suffixes) if same is None else same
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",")]
+
+
+def _same_word(asked: str, control: Mapping[str, Any]) -> bool | None:
+    words = {str(word).lower() for word in control.get("words", ())}
+    word = str(control.get("word", "")).lower()
+    if asked.lower() in words:
+        return asked.lower() == word
+    truth = _truth(asked)
+    if truth is not None and not _is_number(asked):
+        held = _truth(word) if words else _truth(str(control["value"]))
+        return None if held is None else held == truth
+    return None
+
+
+def _truth(text: str) -> bool | None:
+    word = text.strip().lower()
+    return True if word in _YES else False if word in _NO else None
+
+
+def _same_number(asked: str, value: str, *, suffixes: bool) -> bool | None:
+    wanted, held = _number(asked, suffixes=suffixes), _number(value, suffixes=False)
+    if wanted is None or held is None:
+        return None
+    if math.isclose(wanted, held, rel_tol=1e-9):
+        return True
+    # Libraries put the value that they chose in the place of 0 or -1, which mean "choose".
+    return False if wanted > 0 else None
+
+
+def _is_number(text: str) -> bool:
+    return _number(text, suffixes=True) is not None
+
+
+def _number(text: str, *, suffixes: bool) -> float | None:
+    text = text.strip().lower()
+    factor = _SUFFIXES.get(text[-1:], 1) if suffixes else 1
+    digits = text[:-1] if factor != 1 else text
+    # Whether 010 is ten or eight depends on the library.
+    if digits.lstrip("+-").startswith("0") and digits.lstrip("+-").isdigit() and float(digits):
+        return None
+    try:
+        number = float(int(digits, 16)) if digits.startswith("0x") else float(digits)
+    except ValueError:
+        return None
+    return number * factor if math.isfinite(number) else None

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
-from commtune.cluster.tracing.output import by_size
 from commtune.formatting import format_size
 from commtune.model import Operation
 
@@ -65,7 +64,7 @@ def _mentions(file: Path, name: str) -> bool:
 def _listen(evidence: TraceEvidence) -> TraceVerdict:
     """Which chosen algorithms could not be used, and at which sizes."""
     fallen: dict[str, set[int]] = {}
-    for size, lines in by_size(evidence.output).items():
+    for size, lines in _by_size(evidence.output).items():
         counts: dict[str, int] = {}
         for words in _complaints(lines):
             for name in _blamed(evidence, words):
@@ -117,3 +116,18 @@ MPICH = TracedLibrary(
     listen=_listen,
     refuses_words=True,
 )
+
+
+_SIZE = re.compile(r"(?:.*\s)?commtune-bench: size (\d+)")
+
+
+def _by_size(output: str) -> dict[int, list[str]]:
+    """The lines that were printed at each size, bytes; what came before the first is left out."""
+    sections: dict[int, list[str]] = {}
+    current: list[str] = []
+    for line in output.splitlines():
+        if found := _SIZE.fullmatch(line.strip()):
+            current = sections.setdefault(int(found[1]), [])
+        else:
+            current.append(line)
+    return sections

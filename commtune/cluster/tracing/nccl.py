@@ -1,25 +1,146 @@
-"""NCCL's log (seen with 2.28.9): what it read, chose and connected; RCCL's is much the same.
-
-What was chosen has a form of its own in several releases (``nccl_choices``). Where a log doesn't
-tell what ran, a value of NCCL_ALGO or NCCL_PROTO that was read proves nothing.
-
-Where NCCL reads a variable it says "X set by environment to Y", with Y as it understood it: 4M
-becomes 4. Many variables are read only when they are needed, and a few never are logged, so that
-silence about a name says nothing. An algorithm or protocol that can't be used ends the run.
-"""
+"""NCCL's log, and RCCL's: what was read, chose and connected (seen with NCCL 2.28.9)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
-from commtune.cluster.tracing.nccl_choices import LogOrigin, NcclChoice, choices_in, is_name
-from commtune.cluster.tracing.values import holds_value
-from commtune.model import Configuration, Execution, Operation
-from commtune.tuner.effective.settings import Setting, Told, judge_execution
+from commtune.cluster.tracing.library import (
+    TracedLibrary,
+    TraceEvidence,
+    TraceVerdict,
+    holds_value,
+)
+from commtune.model import Operation
+from commtune.tuner.effective.settings import Setting, Told
+
+# The forms of what was chosen for a call, by src/enqueue.cc at all tags from 2.12.7 to 2.30.7:
+# nothing before 2.20; numbers from 2.20.3 to 2.23.4 (RCCL 2.20.5 and 2.21.5 too), with the
+# function's name in 2.23.4; words from 2.24.3. Only rank 0 prints them. Copies by engines and
+# kernels on symmetric memory have other forms.
+_BY_NAME = re.compile(
+    r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}(?: .*)?"
+)
+_BY_NUMBER = re.compile(r"(?:(\w+): )?(\d+) Bytes -> Algo (-?\d+) proto (-?\d+) time \S+")
+_OTHERWISE = re.compile(r"(?:(\w+)(?: \[[^\]]*\])?: )?(\d+) Bytes -> (.+)")
+_CALL = re.compile(r"(\w+): opCount \w+ sendbuff .*")
+_RELEASE = re.compile(r"(\d+\.\d+)(?!\d).*")
+
+_PROTOCOLS = ("LL", "LL128", "SIMPLE")
+_ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE")
+#: What the numbers of algorithms mean, from 0, in the releases that print numbers.
+_NUMBERED = {
+    "2.20": _ALGORITHMS,
+    "2.21": _ALGORITHMS,
+    "2.22": _ALGORITHMS,
+    "2.23": (*_ALGORITHMS, "PAT"),
+}
+
+
+@dataclass(frozen=True)
+class _LogOrigin:
+    """Which library a log is of; empty where it doesn't say."""
+
+    library: str = ""  # ``NCCL`` or ``RCCL``
+    version: str = ""  # like ``2.28.9+cuda13.0``
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """By number. Without a version those that have one meaning in all that print numbers."""
+        found = _RELEASE.fullmatch(self.version)
+        return _ALGORITHMS if found is None else _NUMBERED.get(found[1], ())
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """By number, likewise."""
+        return _PROTOCOLS if self.algorithms else ()
+
+
+@dataclass(frozen=True)
+class _NcclChoice:
+    """What NCCL chose for one call."""
+
+    function: str  # NCCL's name of the operation (``AllReduce``); empty where it isn't said
+    #: As NCCL counts them: of all ranks together for all-gather. For reduce-scatter of a rank's
+    #: part from 2.24 on, of all together before.
+    bytes: int
+    #: algorithm, protocol: NCCL's words (``RING``, ``SIMPLE``); a number whose meaning isn't known
+    #: as it is.
+    algorithm: str = ""
+    protocol: str = ""
+    channels: int | None = None  # how many took part; ``None`` where it isn't said
+    words: str = ""  # what is said instead of all these, in a form that isn't known
+    #: Whether the library may take another algorithm afterwards, without a word.
+    replaceable: bool = False
+
+    def line(self) -> str:
+        """In words."""
+        head = f"{self.function} {self.bytes} bytes".strip()
+        if self.words:
+            return f"{head}: {self.words}"
+        algorithm = self.algorithm if _is_name(self.algorithm) else f"algorithm {self.algorithm}"
+        protocol = self.protocol if _is_name(self.protocol) else f"protocol {self.protocol}"
+        channels = "" if self.channels is None else f", {self.channels} channels"
+        return f"{head}: {algorithm} {protocol}{channels}"
+
+
+def _is_name(word: str) -> bool:
+    """Whether this names an algorithm or a protocol."""
+    return word[:1].isalpha() and word != "Unknown"
+
+
+def _choices_in(lines: Iterable[tuple[str, str]], origin: _LogOrigin) -> Iterator[_NcclChoice]:
+    """What was chosen, call by call.
+
+    A choice that doesn't name its function is that of the calls of its thread just before it,
+    where these are of one function.
+
+    Args:
+        lines: thread (``host:process:thread``) and what it said.
+    """
+    calls: dict[str, set[str]] = {}
+    chosen: set[str] = set()
+    for thread, text in lines:
+        if call := _CALL.fullmatch(text):
+            if thread in chosen:
+                chosen.remove(thread)
+                calls.pop(thread, None)
+            calls.setdefault(thread, set()).add(call[1])
+        elif choice := _choice(text, origin):
+            chosen.add(thread)
+            functions = calls.get(thread, set()) - {"Send", "Recv"}
+            if not choice.function and len(functions) == 1:
+                choice = replace(choice, function=next(iter(functions)))
+            if choice.function not in ("", "AllReduce"):
+                choice = replace(choice, replaceable=False)
+            yield choice
+
+
+def _choice(text: str, origin: _LogOrigin) -> _NcclChoice | None:
+    if found := _BY_NAME.fullmatch(text):
+        function, size, algorithm, protocol, low, high = found.groups()
+        return _NcclChoice(function, int(size), algorithm, protocol, int(high) - int(low) + 1)
+    if found := _BY_NUMBER.fullmatch(text):
+        function, size, algorithm, protocol = found.groups()
+        return _NcclChoice(
+            function or "",
+            int(size),
+            _named(algorithm, origin.algorithms),
+            _named(protocol, origin.protocols),
+            # RCCL 2.20.5 and 2.21.5 take the tree for all-reduces after they printed another
+            # algorithm, where the machine is one that they have a tree for.
+            replaceable=origin.library != "NCCL",
+        )
+    if found := _OTHERWISE.fullmatch(text):
+        return _NcclChoice(found[1] or "", int(found[2]), words=found[3])
+    return None
+
+
+def _named(number: str, names: tuple[str, ...]) -> str:
+    return names[int(number)] if 0 <= int(number) < len(names) else number
+
 
 _T = TypeVar("_T")
 
@@ -33,6 +154,8 @@ _DIAGNOSING: Mapping[str, str] = {
 _LINE = re.compile(r"(?:\[[^\]]*\] )?(\S+?:\d+:\d+) \[-?\d+\] (?:\S+ ){0,2}?NCCL (INFO|WARN) (.*)")
 # A line of its own before 2.22; RCCL adds the state of its sources, some releases a colon.
 _VERSION = re.compile(r"(NCCL|RCCL) version (?:: )?(\d\S*)(?: .*)?")
+# The value is as NCCL understood it: 4M becomes 4. Many variables are read only when they are
+# needed, and a few are never logged, so that silence about a name says nothing.
 _READ = re.compile(r"((?:NCCL|RCCL)_\w+) set by environment to (.*?)\.?")
 _TRANSPORT = re.compile(
     r"Channel \S+ : \d+\[\w+\] -> \d+\[\w+\](?: \[\w+\])? via "
@@ -56,29 +179,25 @@ _FUNCTIONS = {
 
 @dataclass(frozen=True)
 class _NcclLog:
-    """What a log says.
+    """What a log says."""
 
-    Attributes:
-        library, version: as it names itself; empty where it doesn't.
-        read: variables that NCCL read, with the values as it understood them.
-        limited: variables whose value it changed, with the value that it took.
-        invalid: variables whose value it did not take, with its words.
-        transports: ways between ranks, in the order of first use (``P2P/CUMEM``).
-        channels: channels for collectives, as set up; ``None`` where it isn't said.
-        channels_per_peer: likewise, for sends and receives between two ranks.
-        warnings: what NCCL calls a warning; most of them end the run.
-    """
-
+    #: library, version: as it names itself; empty where it doesn't.
     library: str = ""
     version: str = ""
+    #: Variables that NCCL read, with the values as it understood them.
     read: Mapping[str, str] = field(default_factory=dict)
+    #: Variables whose value it changed, with the value that it took.
     limited: Mapping[str, str] = field(default_factory=dict)
+    #: Variables whose value it did not take, with its words.
     invalid: Mapping[str, str] = field(default_factory=dict)
-    choices: tuple[NcclChoice, ...] = ()
+    choices: tuple[_NcclChoice, ...] = ()
+    #: Ways between ranks, in the order of first use (``P2P/CUMEM``).
     transports: tuple[str, ...] = ()
+    #: Channels for collectives, as set up; ``None`` where it isn't said.
     channels: int | None = None
+    #: Likewise, for sends and receives between two ranks.
     channels_per_peer: int | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what NCCL calls a warning; most of them end the run
 
 
 def _parse_log(text: str) -> _NcclLog:
@@ -90,14 +209,14 @@ def _parse_log(text: str) -> _NcclLog:
     # Information in some releases, warnings in others.
     told = [line[3].strip() for line in lines]
     versions = _matches(_VERSION, [*rows, *said])
-    origin = LogOrigin(versions[0][1], versions[0][2]) if versions else LogOrigin()
+    origin = _LogOrigin(versions[0][1], versions[0][2]) if versions else _LogOrigin()
     return _NcclLog(
         library=origin.library,
         version=origin.version,
         read={found[1]: found[2] for found in _matches(_READ, said)},
         limited={_LIMITS[found[1]]: found[2] for found in _matches(_LIMITED, told)},
         invalid={found[1] or found[2]: found[0] for found in _matches(_INVALID, told)},
-        choices=_unique(choices_in(informed, origin)),
+        choices=_unique(_choices_in(informed, origin)),
         transports=_unique(_transport(found[1]) for found in _matches(_TRANSPORT, said)),
         channels=_first_number(_CHANNELS, said),
         channels_per_peer=_first_number(_PER_PEER, said),
@@ -121,22 +240,6 @@ def _unique(items: Iterable[_T]) -> tuple[_T, ...]:
 def _transport(text: str) -> str:
     """Without the number of the device: NET/Socket/0 is NET/Socket."""
     return re.sub(r"/\d+\b", "", text)
-
-
-def _trace_log(
-    configuration: Configuration, operation: Operation, log: _NcclLog, names: Iterable[str] = ()
-) -> Execution:
-    """What NCCL made of a configuration, by the log of a run under it.
-
-    Args:
-        names: further variables of interest, which the configuration leaves alone.
-    """
-    settings = [
-        _setting(name, configuration.get(name), operation, log)
-        for name in sorted({*names, *configuration})
-    ]
-    said = _executed_by_size(operation, log)
-    return judge_execution(configuration, str(operation), settings, did=said, notes=log.warnings)
 
 
 def _executed_by_size(operation: Operation, log: _NcclLog) -> tuple[str, ...]:
@@ -178,7 +281,7 @@ def _setting(name: str, asked: str | None, operation: Operation, log: _NcclLog) 
         ran = _words_of_what_ran(name, operation, log)
         if other := _others(asked, ran):
             return Setting(name, Told.REPLACED, asked, other, "what ran")
-        if not _is_judged(asked) or not ran or not all(map(is_name, ran)):
+        if not _is_judged(asked) or not ran or not all(map(_is_name, ran)):
             return Setting(name, Told.UNKNOWN, asked, read, "the log does not tell what ran")
     same = holds_value(asked, {"kind": "integer", "value": read})
     told = {True: Told.HELD, False: Told.REPLACED, None: Told.UNKNOWN}[same]
@@ -215,7 +318,7 @@ def _others(asked: str, ran: set[str]) -> str:
         return ""
     listed = {_plain(word) for word in asked.removeprefix("^").split(",")}
     excludes = asked.startswith("^")
-    names = sorted(word for word in ran if is_name(word))
+    names = sorted(word for word in ran if _is_name(word))
     return "" if all((_plain(w) in listed) != excludes for w in names) else ", ".join(names)
 
 

@@ -10,8 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
-from commtune.cluster.tracing.values import holds_value
+from commtune.cluster.tracing.library import (
+    TracedLibrary,
+    TraceEvidence,
+    TraceVerdict,
+    holds_value,
+)
 
 _PREFIX = "OMPI_MCA_"
 #: Frameworks of the MPI layer, whose variables only the library reads. Others may be read by the

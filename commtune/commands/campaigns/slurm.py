@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from commtune import wiring
 from commtune.app import submission
 from commtune.app.progress import LineReporter
 from commtune.campaign.file import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
 from commtune.errors import UserError
+from commtune.wiring import slurm_submission
 
 
 def submit_command(
@@ -39,7 +39,7 @@ def submit_command(
             hint=f"add --dry-run; '{program} tune {campaign}' submits blocks as jobs",
         )
     if dry_run or test_only:
-        script = wiring.example_script(on, db, block=block)
+        script = slurm_submission.example_script(on, db, block=block)
         if dry_run:
             print(script, end="")
         if test_only:

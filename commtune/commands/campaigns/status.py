@@ -9,12 +9,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from commtune import formatting as text
-from commtune import wiring
 from commtune.app import nominal_share
 from commtune.commands.options import DbOption, JsonOption
 from commtune.db.records import CampaignSummary, excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
 from commtune.model import Aggressor, JobKind, JobRecord, JobStage
+from commtune.wiring import campaign_control, slurm_submission
 
 #: What Slurm says where there is no reason.
 _NO_REASON = ("", "None", "(null)")
@@ -22,7 +22,7 @@ _NO_REASON = ("", "None", "(null)")
 
 def status_command(db: DbOption = None, json_output: JsonOption = False) -> None:
     """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs."""
-    with wiring.opened_database(db) as opened:
+    with campaign_control.opened_database(db) as opened:
         stored = Store(opened).campaigns()
     now = _now(stored)
     campaigns = [_asked(campaign, now) for campaign in stored]
@@ -53,7 +53,7 @@ def status_command(db: DbOption = None, json_output: JsonOption = False) -> None
 
 def _now(campaigns: Sequence[CampaignSummary]) -> dict[str, JobRecord]:
     """Jobs that no controller watches as Slurm describes them now, by their keys."""
-    return wiring.jobs_now([job for c in campaigns if not c.locked_by for job in c.jobs])
+    return slurm_submission.jobs_now([job for c in campaigns if not c.locked_by for job in c.jobs])
 
 
 def _asked(campaign: CampaignSummary, now: Mapping[str, JobRecord]) -> CampaignSummary:

@@ -13,7 +13,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from commtune import formatting as text
-from commtune import wiring
 from commtune.app.progress import LineReporter
 from commtune.app.tuning import CampaignResult, prepare_campaign, replay_campaign, tune_campaign
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
@@ -33,6 +32,7 @@ from commtune.report.replicated_findings import (
     replicate_findings,
     replication_lines,
 )
+from commtune.wiring import benchmark_setup, campaign_control, space_fitting
 
 #: First words of everything that a replayed campaign says.
 _REPLAYED = "replayed from the recording {}: says nothing of this machine"
@@ -116,7 +116,7 @@ def _tune(
     """Runs the campaign, or plays the recording back; ``mpi`` is of no use to that."""
     with (
         open_reporter() as tell,
-        wiring.opened_database(db) as opened,
+        campaign_control.opened_database(db) as opened,
         _ended_cleanly(tell, spec, db),
     ):
         if grid is not None:
@@ -160,16 +160,16 @@ def _refuse_flags(flag: str, file: Path | None) -> NoReturn:
 
 
 def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
-    mpi = wiring.find_named_mpi(document.get("mpi", "auto"))
+    mpi = benchmark_setup.find_named_mpi(document.get("mpi", "auto"))
     workload = document.get("workload", {})
     backend = workload.get("backend", Backend.MPI_HOST)
     flags.word_flag("--backend", backend, list(Backend))
     known = f"{mpi.flavour}-{mpi.version}"
     if "space" in document:
         return quick_campaign(document, document["space"], known)
-    chosen = wiring.preset_for(mpi, workload.get("operation", "allreduce"), backend)
+    chosen = space_fitting.preset_for(mpi, workload.get("operation", "allreduce"), backend)
     spec = quick_campaign(document, chosen, known)
-    begun = wiring.preset_begun_with(url, spec.plan.name, chosen)
+    begun = space_fitting.preset_begun_with(url, spec.plan.name, chosen)
     if begun == chosen:
         return spec
     goes_on = f"note: {spec.plan.name} goes on with space {begun}, which it was begun with"

@@ -22,7 +22,7 @@ from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption
 from commtune.model import Backend
-from commtune.wiring.records import MPI_NAMES
+from commtune.wiring.campaign_records import MPI_NAMES
 
 #: What is said of a whole comparison; rows of one machine state have intervals of their own.
 _LEVEL = 0.95

@@ -22,7 +22,7 @@ from commtune.app.verification import (
 )
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
-from commtune.wiring.records import MPI_NAMES
+from commtune.wiring.campaign_records import MPI_NAMES
 
 
 class ExitCode(IntEnum):

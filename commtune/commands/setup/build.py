@@ -11,14 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from commtune import formatting as text
-from commtune import wiring
 from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError
 from commtune.kernels.build import BuiltBenchmark
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
-from commtune.wiring import gpus
+from commtune.wiring import benchmark_setup, gpu_toolchains
 
 _GPUS = ("auto", *GpuKind)
 
@@ -55,10 +54,10 @@ def build_command(
         raise UserError(f"--gpu: {quote_value(gpu)} is not known here", hint=suggest(gpu, _GPUS))
     if arch and gpu == GpuKind.NONE:
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
-    found = wiring.find_named_mpi(mpi)
-    toolchain, why = gpus.toolchain_of(gpu, tuple(arch or ()))
-    built, backends = wiring.build_for(found, toolchain, log, again=again)
-    waived = gpus.waived_backends(toolchain, why, backends)
+    found = benchmark_setup.find_named_mpi(mpi)
+    toolchain, why = gpu_toolchains.find_user_toolchain(gpu, tuple(arch or ()))
+    built, backends = benchmark_setup.build_for(found, toolchain, log, again=again)
+    waived = gpu_toolchains.waived_backends(toolchain, why, backends)
     answer = _Answer(found, toolchain, built, tuple(backends), waived)
     if json_output:
         print(json.dumps(_plain(answer), indent=2))

@@ -22,9 +22,9 @@ from commtune.model import MpiInstallation
 from commtune.spaces.catalogue import checking
 from commtune.spaces.catalogue import settings_files as files
 from commtune.wiring.gpu_doctor import check_backends
-from commtune.wiring.gpus import toolchain_of
-from commtune.wiring.handover import given_versions
-from commtune.wiring.versions import libraries_named
+from commtune.wiring.gpu_toolchains import find_user_toolchain
+from commtune.wiring.job_handover import given_versions
+from commtune.wiring.library_versions import libraries_named
 
 _STYLES = {Status.OK: "green", Status.MISSING: "bold red", Status.WARNING: "yellow"}
 #: Wider than any line: what is not a terminal, such as grep, gets each finding in one line.
@@ -84,7 +84,7 @@ def installed_versions(
 
 def _xccl(machine: Machine) -> tuple[str, str] | None:
     """Name and version of NCCL or RCCL, where there are GPUs for it."""
-    toolchain = toolchain_of("auto", ())[0] if machine.gpus else None
+    toolchain = find_user_toolchain("auto", ())[0] if machine.gpus else None
     found = toolchain.xccl if toolchain else None
     return (found.name, found.version) if found else None
 

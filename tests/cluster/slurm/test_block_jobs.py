@@ -12,7 +12,7 @@ from fake_slurm.driver import BEGIN, UNREACHABLE, FakeSlurm, Fate
 from played_jobs import HEADER, Laboratory, block, collected, play
 
 from commtune.cluster.jobs.block_jobs import BlockJobs
-from commtune.cluster.jobs.tracked_job import job_name, key_in, new_key
+from commtune.cluster.jobs.submission import job_name, key_in, new_key
 from commtune.errors import EnvironmentFault
 from commtune.kernels.records import Records
 from commtune.model import JobKind, JobStage, Operation, Outcome

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.cluster.jobs.failed_nodes import FailedNodes
+from commtune.cluster.jobs.failures import FailedNodes
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch, req
 from commtune.kernels.aggressor import AggressorReport, read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
 from commtune.model import Aggressor, AggressorPattern, Outcome, RunResult
-from commtune.slurm_templates import JobRequest, Step
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.rendering import Step
 
 AGGRESSOR = Aggressor(AggressorPattern.INCAST, nodes=3, ranks_per_node=2)
 REQUEST = JobRequest(

@@ -19,10 +19,9 @@ from commtune.cluster.scheduler import (
     state_in_accounts,
     sum_node_hours,
 )
-from commtune.cluster.slurm.answers import read_accounts, read_queue
+from commtune.cluster.slurm.answers import classify_reason, read_accounts, read_queue
 from commtune.cluster.slurm.client import SlurmScheduler, _leader_of
 from commtune.cluster.slurm.errors import SlurmError, SlurmFault, classify_error
-from commtune.cluster.slurm.states import classify_reason
 from commtune.cluster.slurm.topology import _position_from_address, read_topology
 
 RECORDED = Path(__file__).parent / "recorded"

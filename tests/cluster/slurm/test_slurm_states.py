@@ -20,7 +20,7 @@ from commtune.cluster.job_states import (
     _starts_again,
     update_state,
 )
-from commtune.cluster.slurm.states import _WORDS, classify_reason, read_state
+from commtune.cluster.slurm.answers import _WORDS, _read_state, classify_reason
 
 WORD_LISTS = Path(__file__).parent / "words"
 REASONS = [
@@ -40,7 +40,7 @@ OVER = {state for state in JobState if state.is_over}
 
 @pytest.mark.parametrize("word", [*PRINTED, *ONLY_JSON])
 def test_every_word_of_slurm_is_known_and_kept(word: str) -> None:
-    sighting = read_state(word)
+    sighting = _read_state(word)
     assert sighting.state is not JobState.UNKNOWN
     assert sighting.word == word
     assert word in _WORDS
@@ -76,20 +76,20 @@ def test_short_codes_mean_what_their_words_mean(codes: list[str]) -> None:
     ],
 )
 def test_words_that_hold_together(words: str, state: JobState) -> None:
-    assert read_state(words).state is state
-    assert read_state(words).word == words
+    assert _read_state(words).state is state
+    assert _read_state(words).word == words
 
 
 def test_who_cancelled_has_accounts() -> None:
-    sighting = read_state("CANCELLED by 1000\n")
+    sighting = _read_state("CANCELLED by 1000\n")
     assert (sighting.state, sighting.cancelled_by) == (JobState.CANCELLED, 1000)
-    assert read_state("CANCELLED").cancelled_by is None
-    assert read_state("CANCELLED by the moon").state is JobState.UNKNOWN
+    assert _read_state("CANCELLED").cancelled_by is None
+    assert _read_state("CANCELLED by the moon").state is JobState.UNKNOWN
 
 
 @given(st.text(), st.text())
 def test_any_text_can_be_read_and_is_kept(text: str, reason: str) -> None:
-    sighting = read_state(text, reason=reason)
+    sighting = _read_state(text, reason=reason)
     assert sighting.word == text.strip()
     if not set(text.split(",")) & set(_WORDS) and "CANCELLED" not in text:
         words = {word.strip() for word in text.split(",")}
@@ -126,12 +126,12 @@ def test_every_reason_of_slurm_has_a_kind() -> None:
 )
 def test_reasons(reason: str, kind: PendingReason) -> None:
     assert classify_reason(reason) is kind
-    state = read_state("PENDING", reason=reason).state
+    state = _read_state("PENDING", reason=reason).state
     assert state is (JobState.NEVER_STARTED if kind.is_hopeless else JobState.PENDING)
 
 
 def test_a_reason_matters_only_while_a_job_waits() -> None:
-    assert read_state("RUNNING", reason="JobHeldUser").state is JobState.RUNNING
+    assert _read_state("RUNNING", reason="JobHeldUser").state is JobState.RUNNING
 
 
 @pytest.mark.parametrize("state", JobState)

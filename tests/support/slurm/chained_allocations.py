@@ -10,13 +10,12 @@ from fake_slurm.driver import FakeSlurm, Fate
 from played_jobs import MemoryBook
 
 from commtune.cluster.jobs.allocation_chain import AllocationChain, AllocationScript
-from commtune.cluster.jobs.failed_nodes import FailedNodes
-from commtune.cluster.jobs.submitter import Submitter
-from commtune.cluster.jobs.tracked_job import TrackedJob
+from commtune.cluster.jobs.failures import FailedNodes
+from commtune.cluster.jobs.submission import Submitter, TrackedJob
 from commtune.cluster.scheduler import Allocation, PollBackoff
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.model import JobRecord
-from commtune.slurm_templates import JobRequest
+from commtune.slurm_templates.job_request import JobRequest
 
 NEVER = Fate(run_s=None)
 

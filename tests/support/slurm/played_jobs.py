@@ -12,20 +12,18 @@ from pathlib import Path
 from fake_slurm.driver import FakeSlurm
 
 from commtune.cluster.jobs.block_jobs import BlockJobs
-from commtune.cluster.jobs.failed_nodes import FailedNodes
+from commtune.cluster.jobs.failures import FailedNodes, StopPolicy
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
-from commtune.cluster.jobs.results import ResultReader
+from commtune.cluster.jobs.run_results import ResultReader
 from commtune.cluster.jobs.scripts import Scripts
-from commtune.cluster.jobs.stop_policy import StopPolicy
-from commtune.cluster.jobs.submitter import Submitter
-from commtune.cluster.jobs.tracer import Tracer
-from commtune.cluster.jobs.tracked_job import TrackedJob
+from commtune.cluster.jobs.submission import Submitter, TrackedJob
 from commtune.cluster.scheduler import PollBackoff
+from commtune.cluster.slurm.allocation import Srun
 from commtune.cluster.slurm.client import SlurmScheduler
-from commtune.cluster.slurm.srun import Srun
 from commtune.cluster.slurm.topology import read_topology
+from commtune.cluster.tracing.tracer import Tracer
 from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,
@@ -39,7 +37,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.slurm_templates import JobRequest
+from commtune.slurm_templates.job_request import JobRequest
 
 MEASURED = Measurement(8, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0)
 HEADER = {"rank_info": [{"rank": 0, "environment": {}}], "oversubscribed": False}

@@ -20,34 +20,32 @@ from commtune.cluster.jobs.allocation_chain import (
     AllocationScript,
 )
 from commtune.cluster.jobs.block_jobs import BlockJobs
-from commtune.cluster.jobs.failed_nodes import FailedNodes
+from commtune.cluster.jobs.failures import FailedNodes, StopPolicy
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
-from commtune.cluster.jobs.results import ResultReader
+from commtune.cluster.jobs.run_results import ResultReader
 from commtune.cluster.jobs.scripts import Scripts, time_limit_of_job
 from commtune.cluster.jobs.steps import Steps, step_launcher, with_aggressor
-from commtune.cluster.jobs.stop_policy import StopPolicy
-from commtune.cluster.jobs.submitter import Submitter
-from commtune.cluster.jobs.tracer import Tracer
+from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.scheduler import Allocation, PollBackoff
-from commtune.cluster.slurm.allocation import find_allocation, topology_of
+from commtune.cluster.slurm.allocation import Srun, find_allocation, topology_of
 from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
 from commtune.cluster.slurm.errors import SlurmFault
 from commtune.cluster.slurm.site import Site, describe_site
-from commtune.cluster.slurm.srun import Srun
+from commtune.cluster.tracing.tracer import Tracer
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
 from commtune.kernels.programs import AnyProgram
 from commtune.model import DEFAULT, MpiInstallation, RunRequest
-from commtune.slurm_templates import JobRequest
+from commtune.slurm_templates.job_request import JobRequest
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
-from commtune.wiring.handover import guards_here, hand_over_protected, hand_over_versions
+from commtune.wiring.job_handover import guards_here, hand_over_protected, hand_over_versions
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
@@ -60,21 +58,17 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True)
-class OnSlurm:
-    """A campaign on Slurm, with what both ways share.
-
-    Attributes:
-        folder: the campaign's; record files are in ``runs``, jobs in ``jobs``.
-        key: of the allocation that ``commtune submit`` made and we run in; else empty.
-    """
+class SlurmCampaign:
+    """A campaign on Slurm, with what both ways share."""
 
     spec: CampaignSpec
     request: JobRequest
     mpi: MpiInstallation
     program: AnyProgram
     site: Site
-    folder: Path
+    folder: Path  # the campaign's; record files are in ``runs``, jobs in ``jobs``
     allocation: Allocation | None
+    #: Of the allocation that ``commtune submit`` made and we run in; else empty.
     key: str = ""
     say: Callable[[str], None] = lambda _: None
 
@@ -137,10 +131,10 @@ class OnSlurm:
             book=book,
             submitter=self._submitter(book),
             monitor=JobMonitor(
-                scheduler=scheduler,
-                backoff=self._backoff,
-                clock=time.time,
-                say=self.say,
+                scheduler,
+                self._backoff,
+                time.time,
+                self.say,
                 changed=lambda tracked: book.put_job(tracked.job),
             ),
             node_hours=NodeHourAccount(
@@ -171,15 +165,18 @@ class OnSlurm:
         # In a job of ours modules have made PATH; in an allocation of the user's, their shell.
         if isinstance(program, CommandProgram) and not self.key:
             program = replace(program, path=command_path(os.environ, self.mpi))
-        base = dict(os.environ) if self.key else _of_slurm(base_environment(os.environ, self.mpi))
-        beside, first_node = self._beside, 0 if self._beside else None
+        base = dict(os.environ)
+        if not self.key:
+            slurm = {n: v for n, v in base.items() if n.startswith(("SLURM_", "SLURMD_"))}
+            base = {**base_environment(base, self.mpi), **slurm}
+        beside = self._beside
         launcher = step_launcher(
             self.spec.system,
             self.request,
             self._libraries,
             str(self.mpi.launcher),
             self._launcher,
-            first_node,
+            first_node=0 if beside else None,
         )
         inner = LocalBenchmark(
             mpi=self.mpi,
@@ -189,7 +186,6 @@ class OnSlurm:
             folder=self._records,
             launcher=with_aggressor(launcher, beside, self._records) if beside else launcher,
         )
-        worked = partial(chain.worked, allocation) if chain else _nothing
         measured = replace(
             allocation, nodes=allocation.nodes[: self.request.nodes if beside else None]
         )
@@ -200,7 +196,7 @@ class OnSlurm:
             measured.distance(topology, switch_is_group=self._switch_is_group),
             scheduler=self.scheduler,
             launcher=self._launcher,
-            worked=worked,
+            worked=partial(chain.worked, allocation) if chain else lambda: None,
             failed_nodes=self._failed_nodes,
             backoff=self._backoff,
             say=self.say,
@@ -236,11 +232,7 @@ class OnSlurm:
         return self.scripts().block("0" * 16, folder, requests, limit_s, time_s)
 
     def allocation_script(self, database: str) -> AllocationScript:
-        """The script of an allocation.
-
-        Args:
-            database: where the campaign is stored, for the controller in it.
-        """
+        """The script of an allocation; ``database`` is where its controller finds the campaign."""
         file = self.spec.file
         if file is None:
             raise UserError("an allocation needs a campaign file", hint="see 'commtune init'")
@@ -261,13 +253,8 @@ class OnSlurm:
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:
         """Submits allocations, one after the other."""
-        return AllocationChain(
-            self.allocation_script(database),
-            book,
-            self._submitter(book),
-            self._failed_nodes,
-            time.time,
-        )
+        script, submitter = self.allocation_script(database), self._submitter(book)
+        return AllocationChain(script, book, submitter, self._failed_nodes, time.time)
 
     def left_s(self, book: JobBook) -> Callable[[], float]:
         """Seconds of its nodes that the campaign may still use in this allocation."""
@@ -284,12 +271,12 @@ class OnSlurm:
     def what(self) -> dict[str, Any]:
         """What stands in the place of a machine: results on other nodes of it compare."""
         request, system = self.request, self.spec.system
-        partition = request.partition or (system.jobs.partition if system else "")
+        jobs = system.jobs if system else None
         return {
             "cluster": self.site.name,
             "system": system.name if system else "",
-            "partition": partition,
-            "constraint": request.constraint or (system.jobs.constraint if system else ""),
+            "partition": request.partition or (jobs.partition if jobs else ""),
+            "constraint": request.constraint or (jobs.constraint if jobs else ""),
         }
 
     @property
@@ -327,31 +314,16 @@ class OnSlurm:
         return min(_LONGEST_S, _ROOM * together_s + _ROOM_S)
 
     def _submitter(self, book: JobBook) -> Submitter:
-        return Submitter(
-            scheduler=self.scheduler,
-            book=book,
-            backoff=self._backoff,
-            clock=time.time,
-            say=self.say,
-        )
+        return Submitter(self.scheduler, book, self._backoff, time.time, self.say)
 
 
-def _nothing() -> None:
-    pass
-
-
-def _of_slurm(base: dict[str, str]) -> dict[str, str]:
-    slurm = {n: v for n, v in os.environ.items() if n.startswith(("SLURM_", "SLURMD_"))}
-    return {**base, **slurm}
-
-
-def on_slurm(
+def assemble_slurm_campaign(
     spec: CampaignSpec,
     mpi: MpiInstallation,
     program: AnyProgram,
     folder: Path,
     say: Callable[[str], None],
-) -> OnSlurm:
+) -> SlurmCampaign:
     """A campaign on Slurm, from where we are: a login node, or an allocation.
 
     Raises:
@@ -363,7 +335,7 @@ def on_slurm(
             f"campaign {spec.plan.name} is for this machine: its file says nothing of Slurm",
             hint="add `slurm: {}`, with what your site asks for: account, partition",
         )
-    return OnSlurm(
+    return SlurmCampaign(
         spec=spec,
         request=spec.slurm,
         mpi=mpi,
@@ -377,11 +349,7 @@ def on_slurm(
 
 
 def _describe_site(spec: CampaignSpec) -> Site:
-    """What Slurm says of where we are; where it doesn't answer, in words of the campaign.
-
-    Raises:
-        EnvironmentFault: there is no Slurm here, or it doesn't answer.
-    """
+    """What Slurm says of where we are; its silence is told in words of the campaign."""
     try:
         return describe_site(clean_environment(os.environ))
     except (MissingComponent, SlurmFault) as error:

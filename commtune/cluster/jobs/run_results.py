@@ -1,7 +1,6 @@
 """From a job that is over to the results of its runs: its files first, then the scheduler's word.
 
-A run with an exit file ended by itself, whatever became of the job later. The first one without
-was under way when the job ended; those behind it were never made.
+A run with an exit file ended by itself; the first one without was under way when the job ended.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
+from commtune.cluster.exit_codes import OVER_TIME, judge_run, judge_whole, result_of
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
-from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder
-from commtune.cluster.local.outcomes import OVER_TIME, failed_operations, judge_content, judge_run
+from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder, read_tail
 from commtune.cluster.placement import Topology, expand_hosts, find_distance
 from commtune.cluster.scheduler import StepLauncher
 from commtune.errors import EnvironmentFault
@@ -38,43 +37,29 @@ _ENDING_OTHERS = frozenset({*_LOST, JobState.TIMED_OUT})
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a job ended, as far as anybody can tell.
+    """How a job ended, as far as anybody can tell."""
 
-    Attributes:
-        state: what the scheduler said; COMPLETED where the script's own last file says so, ABSENT
-            where the scheduler forgot the job and it left no word.
-        why: for a person, what the scheduler said.
-        ended_at: seconds since 1970, or ``None``.
-        nodes: names of its nodes in short form; empty where only the job knows.
-    """
-
+    #: What the scheduler said; COMPLETED where the script's own last file says so, ABSENT where
+    #: the scheduler forgot the job and it left no word.
     state: JobState
-    why: str = ""
-    ended_at: float | None = None
-    nodes: str = ""
+    why: str = ""  # for a person, what the scheduler said
+    ended_at: float | None = None  # seconds since 1970, or ``None``
+    nodes: str = ""  # names of its nodes in short form; empty where only the job knows
 
 
 @dataclass(frozen=True)
 class ResultReader:
-    """Reads what jobs left behind; any number of times.
-
-    Attributes:
-        environment, watched: as for ``outcomes.judge_content``: variables of every run, and names
-            of those whose values the ranks report.
-        records: where record files are, one a run, named by its identifier.
-        topology: where nodes stand, as far as the site described it.
-        launcher: what starts the runs in jobs.
-        switch_is_group: see ``placement.find_distance``.
-        beside: the aggressor beside each run; runs are on the nodes in front of its own.
-    """
+    """Reads what jobs left behind; any number of times."""
 
     program: Program
+    #: environment, watched: variables of every run, and names of those that ranks report.
     environment: Mapping[str, str]
     watched: Sequence[str]
-    records: Path
-    topology: Topology
-    launcher: StepLauncher
-    switch_is_group: bool = False
+    records: Path  # where record files are, one a run, named by its identifier
+    topology: Topology  # where nodes stand, as far as the site described it
+    launcher: StepLauncher  # what starts the runs in jobs
+    switch_is_group: bool = False  # see ``placement.find_distance``
+    #: The aggressor beside each run; runs are on the nodes in front of its own.
     beside: AggressorLaunch | None = None
 
     def results(
@@ -120,10 +105,6 @@ class ResultReader:
             topology = self.launcher.read_places(folder.places())
         return str(find_distance(topology.of(nodes), switch_is_group=self.switch_is_group))
 
-    def records_of(self, run_id: str) -> Path:
-        """The record file of a run."""
-        return self.records / f"{run_id}.jsonl"
-
     def _ended(
         self,
         folder: JobFolder,
@@ -132,42 +113,23 @@ class ResultReader:
         limit_s: float,
         end: JobEnd,
     ) -> RunResult:
-        position = request.position
-        output = folder.tail(folder.step_output(position))
+        output = read_tail(folder.step_output(request.position))
         over = ending.status in OVER_TIME and ending.wall_s >= limit_s
-        completed = process.Completed(
-            exit_code=ending.status,
-            signal=None,
-            timed_out=over,
-            wall_s=ending.wall_s,
-            output=output,
-        )
-        found = self.program.read(self.records_of(request.run_id), request)
-        outcome, detail = judge_run(found, completed, limit_s, self.launcher.judge_failure)
-        if outcome.blames_configuration:
-            detail += failed_operations(request, found)
-        if outcome is Outcome.OK:
-            expected = {**self.environment, **request.configuration}
-            outcome, detail = judge_content(request, found, expected, self.watched)
-        elif _is_memory(end, output):
-            outcome, detail = Outcome.OUT_OF_MEMORY, f"out of memory; {detail}"
-        elif end.state in _ENDING_OTHERS and _is_last(folder, position):
+        completed = process.Completed(ending.status, None, over, ending.wall_s, output)
+        found = self.program.read(self.records / f"{request.run_id}.jsonl", request)
+        ran = judge_run(found, completed, limit_s, self.launcher.judge_failure)
+        expected = {**self.environment, **request.configuration}
+        judged = judge_whole(request, found, ran, expected, self.watched)
+        if ran[0] is not Outcome.OK and _is_memory(end, output):
+            judged = Outcome.OUT_OF_MEMORY, f"out of memory; {judged[1]}"
+        elif (
+            ran[0] is not Outcome.OK
+            and end.state in _ENDING_OTHERS
+            and _is_last(folder, request.position)
+        ):
             # It was ended with its job, and only had the time to say so.
-            outcome, detail = _LOST.get(end.state, Outcome.INTERRUPTED), f"cut short: {end.why}"
-        return RunResult(
-            run_id=request.run_id,
-            outcome=outcome,
-            started_at=ending.began_at,
-            wall_s=ending.wall_s,
-            measurements=found.measurements,
-            pieces=found.pieces,
-            header=found.header,
-            footer=found.footer,
-            detail=detail,
-            output_tail=output if outcome is not Outcome.OK else "",
-            exit_code=ending.status,
-            oversubscribed=bool((found.header or {}).get("oversubscribed", False)),
-        )
+            judged = _LOST.get(end.state, Outcome.INTERRUPTED), f"cut short: {end.why}"
+        return result_of(request, found, judged, ending.began_at, completed)
 
     def _cut_short(
         self, folder: JobFolder, request: RunRequest, limit_s: float, end: JobEnd
@@ -176,9 +138,9 @@ class ResultReader:
         position = request.position
         # If it was under way; ``None`` if it can't have been, or nobody knows.
         began_at = _end_before(folder, position)
-        found = self.program.read(self.records_of(request.run_id), request)
+        found = self.program.read(self.records / f"{request.run_id}.jsonl", request)
         begun = found.header is not None or folder.step_output(position).exists()
-        output = folder.tail(folder.step_output(position)) if begun else folder.tail(folder.output)
+        output = read_tail(folder.step_output(position)) if begun else read_tail(folder.output)
         wall_s = max(0.0, (end.ended_at or 0.0) - began_at) if begun and began_at else 0.0
         outcome = _LOST.get(end.state, Outcome.INTERRUPTED)
         if begun and end.state is JobState.OUT_OF_MEMORY:
@@ -186,18 +148,9 @@ class ResultReader:
         elif begun and end.state is JobState.TIMED_OUT and wall_s >= limit_s:
             outcome = Outcome.TIMED_OUT
         what = "cut short" if begun else "never made"
-        return RunResult(
-            run_id=request.run_id,
-            outcome=outcome,
-            started_at=began_at or end.ended_at or 0.0,
-            wall_s=wall_s,
-            measurements=found.measurements,
-            pieces=found.pieces,
-            header=found.header,
-            footer=found.footer,
-            detail=f"{what}: {end.why}",
-            output_tail=output,
-        )
+        completed = process.Completed(None, None, False, wall_s, output)
+        started_at = began_at or end.ended_at or 0.0
+        return result_of(request, found, (outcome, f"{what}: {end.why}"), started_at, completed)
 
 
 def _without_blame(found: Sequence[RunResult], lost_node: bool) -> list[RunResult]:

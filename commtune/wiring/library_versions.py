@@ -1,8 +1,6 @@
-"""Versions of the libraries that MPI, NCCL and RCCL load by themselves.
+"""Versions of the libraries that MPI, NCCL and RCCL load by themselves; nothing on disk says them.
 
-Nothing on disk says them: a wheel brings a UCX of its own, a module another one. So the benchmark
-is run once, for a moment, and its header tells what was loaded. On Slurm, where runs are made
-elsewhere, one process of the MPI is asked here, once; jobs are handed what it said.
+The benchmark is run once, for a moment. On Slurm one process is asked, and jobs are told.
 """
 
 from __future__ import annotations
@@ -31,8 +29,8 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.wiring.handover import ASKED, CUT_TO, given_versions
-from commtune.wiring.programs import prepare_pinned
+from commtune.wiring.benchmark_setup import prepare_benchmark
+from commtune.wiring.job_handover import ASKED, CUT_TO, given_versions
 
 #: Starting a library on a large node takes seconds; a launcher that hangs is waited for as long.
 _LIMIT_S = 60.0
@@ -44,18 +42,12 @@ Begun = Callable[[], Mapping[str, str] | None]
 
 @dataclass(frozen=True)
 class _Answer:
-    """What was found out.
-
-    Attributes:
-        why: the others can't be had.
-        failed: nothing answered; else the others are not loaded.
-        given: somebody said it, and nothing was asked.
-    """
+    """What was found out."""
 
     versions: Mapping[str, str] = field(default_factory=dict)
-    why: str = ""
-    failed: bool = False
-    given: bool = False
+    why: str = ""  # the others can't be had
+    failed: bool = False  # nothing answered; else the others are not loaded
+    given: bool = False  # somebody said it, and nothing was asked
 
 
 def begun_with(url: str, name: str) -> Mapping[str, str] | None:
@@ -186,7 +178,7 @@ def _of_a_run(
     )
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         try:
-            benchmark = prepare_pinned(mpi, pinned, (), workload, Path(folder), guards)
+            benchmark = prepare_benchmark(mpi, pinned, (), workload, Path(folder), guards)
             # Once more where it fails: with other versions the same campaign is another question.
             for number in (1, 2):
                 request = RunRequest(f"{name}-{number}", DEFAULT, workload, _SHORT)

@@ -1,12 +1,9 @@
-"""Campaigns as the database knows them: what they ask, of which machine, with which software.
-
-Results compare where all of that is the same; a campaign that goes on must ask the same question.
-"""
+"""Campaigns as the database knows them: what they ask, of which machine, with which software."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +24,13 @@ from commtune.formatting import describe_emulated
 from commtune.kernels.programs import files_of, sources_of
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload, content_key
 from commtune.replay.recording import Grid
-from commtune.slurm_templates import JobRequest
 from commtune.spaces.space import Space
 from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.fabric import fabric_of
 from commtune.systems.nominal.operations import FABRIC
-from commtune.wiring.gpus import stack_of, stack_words
-from commtune.wiring.handover import CUT_TO, guards_here
-from commtune.wiring.on_slurm import OnSlurm
+from commtune.wiring.gpu_toolchains import stack_of, stack_words
+from commtune.wiring.job_handover import CUT_TO, guards_here
+from commtune.wiring.slurm_campaign import SlurmCampaign
 
 #: What people call them.
 MPI_NAMES = {
@@ -54,15 +50,10 @@ _MOST_FLOWS = 4000
 
 @dataclass(frozen=True)
 class Folders:
-    """Where commtune keeps things of its own.
+    """Where commtune keeps things of its own."""
 
-    Attributes:
-        data: campaigns' record files, and the database unless it is elsewhere.
-        cache: built benchmarks; may be deleted at any time.
-    """
-
-    data: Path
-    cache: Path
+    data: Path  # campaigns' record files, and the database unless it is elsewhere
+    cache: Path  # built benchmarks; may be deleted at any time
 
     @classmethod
     def of_user(cls) -> Folders:
@@ -88,17 +79,34 @@ def record_of(
     machine: Machine,
     folder: Path,
 ) -> CampaignRecord:
+    """The campaign as the database knows it, on this machine."""
+    workload = spec.plan.workload
+    return _record(
+        spec,
+        _surroundings(mpi, machine, spec.protected_variables, workload),
+        _system(machine, workload.emulated_nodes),
+        _stack(mpi, machine, workload.backend, spec.versions),
+        folder,
+    )
+
+
+def _record(
+    spec: CampaignSpec,
+    surroundings: Mapping[str, Any],
+    system: SystemRecord,
+    stack: StackRecord,
+    folder: Path | str = "",
+) -> CampaignRecord:
     plan = spec.plan
-    backend = plan.workload.backend
     return CampaignRecord(
         name=plan.name,
-        what=plan.comparable(_surroundings(mpi, machine, spec.protected_variables, plan.workload)),
+        what=plan.comparable(surroundings),
         settings=_settings(plan, spec),
         space=_space_plain(plan.space, spec.versions),
         space_key=plan.space.key,
         seed=plan.seed,
-        system=_system(machine, plan.workload.emulated_nodes),
-        stack=_stack(mpi, machine, backend, spec.versions),
+        system=system,
+        stack=stack,
         folder=str(folder),
     )
 
@@ -132,7 +140,7 @@ def _guards(names: Sequence[str], workload: Workload) -> dict[str, str | None]:
     return {**asked, **found} if Backend(workload.backend).memory == "device" else asked
 
 
-def slurm_record(on: OnSlurm) -> CampaignRecord:
+def slurm_record(on: SlurmCampaign) -> CampaignRecord:
     """The campaign as the database knows it: bound to the cluster, not to where we are on it."""
     spec, mpi, plan, cluster = on.spec, on.mpi, on.spec.plan, on.what()
     machine = {**cluster, "nodes": plan.workload.nodes}
@@ -145,21 +153,15 @@ def slurm_record(on: OnSlurm) -> CampaignRecord:
     }
     stack = {"mpi": str(mpi.flavour), "version": mpi.version, "slurm": on.site.version}
     where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()
-    return CampaignRecord(
-        name=plan.name,
-        what=plan.comparable(surroundings),
-        settings=_settings(plan, spec),
-        space=_space_plain(plan.space, spec.versions),
-        space_key=plan.space.key,
-        seed=plan.seed,
-        system=SystemRecord(content_key(cluster), where, cluster),
-        stack=_with_libraries(
-            StackRecord(
-                content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}".strip(), stack
-            ),
-            spec.versions,
-        ),
-        folder=str(on.folder / "runs"),
+    bare = StackRecord(
+        content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}".strip(), stack
+    )
+    return _record(
+        spec,
+        surroundings,
+        SystemRecord(content_key(cluster), where, cluster),
+        _with_libraries(bare, spec.versions),
+        on.folder / "runs",
     )
 
 
@@ -190,7 +192,7 @@ def record_of_today(
 
 def replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
     """Bound to the recording: neither its system nor its stack is ever taken for a real one."""
-    plan, header = spec.plan, grid.header
+    header = grid.header
     recording = {"name": header.name, "recorded": header.recorded, "sha256": grid.digest}
     surroundings = {
         "machine": {k: v for k, v in header.system.items() if k != "name"},
@@ -202,19 +204,15 @@ def replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
     system = {**header.system, "replayed": recording}
     stack = {**header.stack, "replayed": recording}
     text = f"{header.stack.get('name')} {header.stack.get('version')} (replayed)"
-    return CampaignRecord(
-        name=plan.name,
-        what=plan.comparable(surroundings),
-        settings={**_settings(plan, spec), "replayed": header.name},
-        space=_space_plain(plan.space),
-        space_key=plan.space.key,
-        seed=plan.seed,
-        system=SystemRecord(
-            content_key(system), f"replayed: {header.system.get('name')} ({header.name})", system
-        ),
-        stack=StackRecord(content_key(stack), text, stack),
-        simulated=True,
+    where = f"replayed: {header.system.get('name')} ({header.name})"
+    record = _record(
+        replace(spec, versions=None),
+        surroundings,
+        SystemRecord(content_key(system), where, system),
+        StackRecord(content_key(stack), text, stack),
     )
+    settings = {**record.settings, "replayed": header.name}
+    return replace(record, settings=settings, simulated=True)
 
 
 def _space_plain(space: Space, versions: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -232,6 +230,7 @@ def _space_plain(space: Space, versions: Mapping[str, str] | None = None) -> dic
 
 def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
     tried = [one.plain() for one in spec.reference_settings]
+    file = str(spec.file.resolve()) if spec.file else None
     return {
         "budget": asdict(plan.budget),
         "minimum_gain": plan.minimum_gain,
@@ -245,9 +244,10 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "time_limit_s": plan.time_limit_s,
         "node_hours": plan.budget.node_hours,
         # For lists of campaigns; it can't change, being a part of the workload.
-        **_nonzero(emulated_nodes=plan.workload.emulated_nodes),
+        **({"emulated_nodes": emulated} if (emulated := plan.workload.emulated_nodes) else {}),
         **_of_shape(plan.workload),
-        **({"slurm": _of_slurm(spec, spec.slurm)} if spec.slurm else {}),
+        # Of what is asked of Slurm, what may change; the file says the rest to who measures more.
+        **({"slurm": {"exclude": list(spec.slurm.exclude), "file": file}} if spec.slurm else {}),
         **({FABRIC: asdict(fabric_of(spec.system))} if spec.system else {}),
         **({DESCRIBED: spec.system.name} if spec.system else {}),
     }
@@ -261,16 +261,6 @@ def _of_shape(workload: Workload) -> dict[str, Any]:
     if matrix and len(matrix.flows) <= _MOST_FLOWS:
         known["flows"] = [list(flow) for flow in matrix.flows]
     return known
-
-
-def _nonzero(**values: int) -> dict[str, int]:
-    return {name: value for name, value in values.items() if value}
-
-
-def _of_slurm(spec: CampaignSpec, request: JobRequest) -> dict[str, Any]:
-    """Of what is asked of Slurm, what may change; the file says the rest to who measures more."""
-    file = str(spec.file.resolve()) if spec.file else None
-    return {"exclude": list(request.exclude), "file": file}
 
 
 def _system(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:

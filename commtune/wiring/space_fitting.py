@@ -15,9 +15,9 @@ from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
 from commtune.spaces.space import Space
 from commtune.spaces.version_cuts import cut_space_to_versions
-from commtune.wiring.gpus import libraries_of
-from commtune.wiring.handover import guards_here
-from commtune.wiring.versions import Begun, with_versions
+from commtune.wiring.gpu_toolchains import libraries_of
+from commtune.wiring.job_handover import guards_here
+from commtune.wiring.library_versions import Begun, with_versions
 
 #: Backends that give MPI pointers to GPU memory; the others copy to the host first.
 _GIVEN_DEVICE_MEMORY = (Backend.MPI_DEVICE, Backend.PYTHON_DEVICE)
@@ -56,7 +56,7 @@ def _fitting_presets(libraries: Mapping[str, str], operation: str, backend: str)
     ]
 
 
-def check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
+def _check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
     """Refuses a campaign whose space was made for another library than the one found.
 
     Of its version, ``fitted`` speaks: that of UCX is known only once it was asked.
@@ -119,14 +119,14 @@ def fit_campaign(
         protected: protected variables with their values; those of this environment by default.
 
     Raises:
-        CampaignError: it pins what this environment protects; or as ``check_library``.
-        MissingComponent: as ``check_library``.
+        CampaignError: it pins what this environment protects; or as ``_check_library``.
+        MissingComponent: as ``_check_library``.
         UserError: versions that were given can't be read.
     """
     if spec.is_fitted:
         return spec
-    spec = fit_to_environment(spec) if protected is None else apply_protected(spec, protected)
-    check_library(spec, mpi)
+    spec = _fit_to_environment(spec) if protected is None else apply_protected(spec, protected)
+    _check_library(spec, mpi)
     if spec.plan.workload.backend == Backend.COMMAND:
         return replace(spec, is_fitted=True)
     spec = with_versions(spec, mpi, begun)
@@ -180,7 +180,7 @@ def _version_warning(space: Space, version: str) -> str:
     )
 
 
-def fit_to_environment(spec: CampaignSpec) -> CampaignSpec:
+def _fit_to_environment(spec: CampaignSpec) -> CampaignSpec:
     """The campaign as it can be run in this environment, with what is to say of that.
 
     Raises:

@@ -42,7 +42,7 @@ def toolchain_for(backend: str) -> Toolchain | None:
     return found
 
 
-def toolchain_of(gpu: str, architectures: Sequence[str]) -> tuple[Toolchain | None, str]:
+def find_user_toolchain(gpu: str, architectures: Sequence[str]) -> tuple[Toolchain | None, str]:
     """The toolchain that a user asks for, or why there is none.
 
     Args:
@@ -82,11 +82,7 @@ def waived_backends(
 
 
 def require_backend(backend: str, built: Mapping[str, str]) -> None:
-    """Makes sure that an executable has a backend.
-
-    Raises:
-        MissingComponent: it was built without.
-    """
+    """Makes sure that an executable has a backend; raises ``MissingComponent``."""
     if reason := built.get(backend, "" if backend in built else "it is not known"):
         raise MissingComponent(
             f"the backend {backend} could not be built: {reason}",
@@ -155,9 +151,3 @@ def stack_words(stack: Mapping[str, Any]) -> str:
     """``NCCL 2.28.9, CUDA 13.0.88``; empty for an empty stack."""
     names = ("nccl", "rccl", "cuda", "hip")
     return ", ".join(f"{name.upper()} {stack[name]}" for name in names if name in stack)
-
-
-def shown_names(watched: Sequence[str], workload: Workload, guards: Sequence[str]) -> list[str]:
-    """The variables whose values each rank reports."""
-    emulated = [HOST_ID] if workload.emulated_nodes else []
-    return list(dict.fromkeys([*watched, *guards, *emulated]))

@@ -1,8 +1,4 @@
-"""What a job of ``commtune submit`` is told of where it was submitted, and how it reads that.
-
-It must search the same space as the stored campaign, and might find something else there: other
-protected variables on its nodes, other libraries, or none.
-"""
+"""What a job of ``commtune submit`` is told: it searches the space of where it was submitted."""
 
 from __future__ import annotations
 
@@ -46,10 +42,7 @@ def hand_over_protected(guards: Mapping[str, str]) -> dict[str, str]:
 
 
 def hand_over_versions(versions: Mapping[str, str] | None) -> dict[str, str]:
-    """By which a job is told what was found where it was submitted.
-
-    It must search the same space, and might find something else, or nothing.
-    """
+    """By which a job is told what was found where it was submitted."""
     if versions is None:
         return {}
     return {_GIVEN_VARIABLE: ",".join(f"{name}={versions[name]}" for name in sorted(versions))}

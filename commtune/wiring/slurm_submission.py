@@ -29,9 +29,9 @@ from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
 from commtune.systems.detection.recognition import recognize_system, surest_matches
 from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.ports import JobBook
-from commtune.wiring.on_slurm import OnSlurm, on_slurm
-from commtune.wiring.programs import program_for
-from commtune.wiring.records import runs_folder, slurm_record
+from commtune.wiring.benchmark_setup import program_for
+from commtune.wiring.campaign_records import runs_folder, slurm_record
+from commtune.wiring.slurm_campaign import SlurmCampaign, assemble_slurm_campaign
 
 #: How far the clocks of a cluster's machines may differ, seconds.
 _CLOCKS_S = 60.0
@@ -39,16 +39,16 @@ _CLOCKS_S = 60.0
 _ANSWER_S = 10.0
 
 
-def slurm_campaign(
+def prepare_slurm_campaign(
     spec: CampaignSpec, mpi: MpiInstallation, say: Callable[[str], None]
-) -> OnSlurm:
+) -> SlurmCampaign:
     """A campaign on Slurm, with its benchmark built; see ``on_slurm.on_slurm``."""
     program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
     folder = runs_folder(spec.plan.name).parent
-    return on_slurm(spec, mpi, program, folder, say)
+    return assemble_slurm_campaign(spec, mpi, program, folder, say)
 
 
-def more_on_slurm(on: OnSlurm, store: Store, campaign_id: int) -> BlockJobs | Steps:
+def runs_on_slurm(on: SlurmCampaign, store: Store, campaign_id: int) -> BlockJobs | Steps:
     """What makes further runs of a campaign: steps of the allocation that we are in, else jobs."""
     if on.allocation is not None:
         return on.steps(None)
@@ -56,18 +56,13 @@ def more_on_slurm(on: OnSlurm, store: Store, campaign_id: int) -> BlockJobs | St
     return on.batches(book, alive=partial(store.touch, campaign_id))
 
 
-def steps_on_slurm(on: OnSlurm, watched: Sequence[str], folder: Path) -> Steps:
-    """Runs as steps of the allocation that we are in, stored nowhere.
-
-    Args:
-        watched: names of all variables that configurations set.
-        folder: for record files; the allocation's nodes must see it too.
-    """
+def steps_on_slurm(on: SlurmCampaign, watched: Sequence[str], folder: Path) -> Steps:
+    """Runs as steps of our allocation, stored nowhere; its nodes must see ``folder``, too."""
     program = watching_program(on.program, watched)
     return replace(on, program=program, folder=folder).steps(None)
 
 
-def submit_campaign(on: OnSlurm, opened: Database) -> JobRecord:
+def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
     """Submits an allocation in which the campaign runs; returns its record, with its number.
 
     Raises:
@@ -123,7 +118,7 @@ def follows_allocation() -> bool:
 
 @contextmanager
 def in_allocation(
-    on: OnSlurm, book: JobBook, database: str, finish: Callable[[], None]
+    on: SlurmCampaign, book: JobBook, database: str, finish: Callable[[], None]
 ) -> Iterator[Steps]:
     """Steps of this allocation; with the next one asked for in time, and both put down.
 
@@ -144,17 +139,13 @@ def in_allocation(
     chain.take_back(on.key)
 
 
-def example_script(on: OnSlurm, db: str | None, *, block: bool) -> str:
+def example_script(on: SlurmCampaign, db: str | None, *, block: bool) -> str:
     """The script that would be submitted: of an allocation, or of the job of one block."""
     return on.example_block() if block else on.allocation_script(database_url(db)).render("0" * 16)
 
 
-def test_script(on: OnSlurm, script: str) -> str:
-    """What ``sbatch --test-only`` says of a script.
-
-    Raises:
-        SlurmFault: Slurm would not take it.
-    """
+def test_script(on: SlurmCampaign, script: str) -> str:
+    """What ``sbatch --test-only`` says of a script; raises ``SlurmFault`` if Slurm refuses it."""
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         file = Path(folder) / "script.sh"
         file.write_bytes(script.encode("ascii"))
@@ -162,11 +153,7 @@ def test_script(on: OnSlurm, script: str) -> str:
 
 
 def cancel_campaign(campaign_id: int, opened: Database) -> Cancelled:
-    """Ends what of a campaign is with Slurm.
-
-    Raises:
-        SlurmFault: Slurm gives no answer.
-    """
+    """Ends what of a campaign is with Slurm; a ``SlurmFault`` if that gives no answer."""
     scheduler = SlurmScheduler(clean_environment(os.environ))
     return cancel_all(Store(opened).job_book(campaign_id), scheduler)
 
@@ -177,7 +164,7 @@ def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
     return refresh_jobs(jobs, scheduler)
 
 
-def system_hint(on: OnSlurm) -> str:
+def system_hint(on: SlurmCampaign) -> str:
     """That a description of this system comes with commtune; empty where the campaign names one.
 
     Empty as well in a job of ``commtune submit``, which said it, and where several would fit.

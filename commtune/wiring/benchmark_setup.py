@@ -10,7 +10,7 @@ from pathlib import Path
 
 from commtune.campaign.protected import check_pins, protected_settings
 from commtune.cluster.local.benchmark import LocalBenchmark
-from commtune.cluster.local.launch import base_environment, command_path, local_launcher
+from commtune.cluster.local.launch import HOST_ID, base_environment, command_path, local_launcher
 from commtune.cluster.mpi.discovery import find_launcher, find_mpi
 from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.adapters.program import CommandProgram
@@ -25,13 +25,11 @@ from commtune.model import (
     MpiInstallation,
     Operation,
     RunRequest,
-    RunResult,
     Timing,
     Workload,
 )
-from commtune.spaces.space import Space
-from commtune.wiring.gpus import check_launch, require_backend, shown_names, toolchain_for
-from commtune.wiring.records import Folders
+from commtune.wiring.campaign_records import Folders
+from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
 
 #: Seconds that a run by hand may take, where launchers must know.
 _LIMIT_S = 60.0
@@ -103,7 +101,8 @@ def _write_once(file: Path, text: str) -> None:
 
 def prepare_benchmark(
     mpi: MpiInstallation,
-    space: Space | None,
+    pinned: Mapping[str, str],
+    watched: Sequence[str],
     workload: Workload,
     folder: Path,
     guards: Sequence[str] = (),
@@ -111,36 +110,25 @@ def prepare_benchmark(
     """Builds the native benchmark against an MPI, and makes a port of it.
 
     Args:
+        pinned, watched: pins and names of variables of a space.
         workload: its backend says what is built, its ranks what this machine must have.
         folder: where record files go.
-        guards: variables that pass from our environment to every run.
+        guards: protected variables that pass from our environment to every run.
 
     Raises:
         MissingComponent, UserError: this machine lacks what the backend needs.
-        CampaignError: a pin would replace a guard variable that is set here.
+        CampaignError: a pin would replace a protected variable that is set here.
     """
-    pinned: Mapping[str, str] = space.pinned if space else {}
-    return prepare_pinned(mpi, pinned, space.variables if space else (), workload, folder, guards)
-
-
-def prepare_pinned(
-    mpi: MpiInstallation,
-    pinned: Mapping[str, str],
-    watched: Sequence[str],
-    workload: Workload,
-    folder: Path,
-    guards: Sequence[str] = (),
-) -> LocalBenchmark:
-    """The same from what a database knows of a space: its pins and its variables' names."""
     check_launch(workload, os.environ)
-    check_pins(pinned, protected_settings(tuple(guards), os.environ))
+    protected = protected_settings(tuple(guards), os.environ)
+    check_pins(pinned, protected)
     on_gpu = Backend(workload.backend).uses_gpu
-    safe = tuple(protected_settings(tuple(guards), os.environ)) if on_gpu else ()
+    # Each rank reports the values of these.
+    emulated = [HOST_ID] if workload.emulated_nodes else []
+    names = list(dict.fromkeys([*watched, *(protected if on_gpu else ()), *emulated]))
     return LocalBenchmark(
         mpi=mpi,
-        program=program_for(
-            mpi, workload, shown_names(watched, workload, safe), command_path(os.environ, mpi)
-        ),
+        program=program_for(mpi, workload, names, command_path(os.environ, mpi)),
         environment={**base_environment(os.environ, mpi, guards), **pinned},
         watched=watched,
         folder=folder,
@@ -151,11 +139,7 @@ def prepare_pinned(
 def program_for(
     mpi: MpiInstallation, workload: Workload, names: Sequence[str], path: str = ""
 ) -> AnyProgram:
-    """What measures a workload; the native benchmark is built if it wasn't.
-
-    Args:
-        path: PATH of a user's own command; empty for that of its launcher.
-    """
+    """What measures a workload, built if it wasn't; ``path`` is PATH of a user's own command."""
     other = other_program(workload, mpi, names, path)
     return other or _native(mpi, workload, names)
 
@@ -169,12 +153,7 @@ def watch_variables(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBen
     return replace(benchmark, program=program, watched=tuple(names))
 
 
-def run_once(benchmark: LocalBenchmark, request: RunRequest, time_limit_s: float) -> RunResult:
-    """One run of the benchmark, not stored."""
-    return benchmark.measure(request, time_limit_s)
-
-
-def by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> str:
+def command_by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> str:
     """How a person makes a run of their own benchmark; empty where 'commtune bench' makes it."""
     own = workload.own
     if own is None or benchmark.launcher is None:
@@ -203,11 +182,7 @@ def by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> st
 
 
 def find_named_mpi(named: str, workload: Workload | None = None) -> MpiInstallation:
-    """Finds an MPI; see ``cluster.mpi.find_mpi``.
-
-    Args:
-        workload: what it is for: a user's own command is launched and never compiled.
-    """
+    """Finds an MPI (``cluster.mpi``); a user's own command is launched and never compiled."""
     if workload is not None and workload.own is not None and workload.own.command:
         return find_launcher(named, ranks=workload.ranks)
     return find_mpi(named)

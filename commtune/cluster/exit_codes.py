@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from commtune import process
-from commtune.cluster.local.gpu_throttling import find_throttled_ranks
-from commtune.cluster.local.launch import JudgeLauncher
-from commtune.model import Operation, Outcome, RunRequest
+from commtune.model import Operation, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Records
 
 #: Exit status of the benchmark for wrong data (its contract).
@@ -24,6 +23,11 @@ _NO_FAULT_OF_SETTINGS = re.compile(r"commtune-bench: ((?:asked for were|waived:)
 OVER_TIME = (124, 137)
 #: Launchers turn a rank's death by signal into words, each its own.
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
+
+
+#: From what a launcher printed for a run that failed, whether ranks came up, and whether it was
+#: ended at its time limit: what the launcher is to blame for, in words; or ``None``.
+JudgeLauncher = Callable[[str, bool, bool], tuple[Outcome, str] | None]
 
 
 def judge_run(
@@ -85,7 +89,7 @@ def _judge_completeness(found: Records) -> tuple[Outcome, str]:
     return Outcome.TRUNCATED, "the record file has no footer"
 
 
-def judge_content(
+def _judge_content(
     request: RunRequest, found: Records, expected: Mapping[str, str], watched: Sequence[str]
 ) -> tuple[Outcome, str]:
     """Whether the records of a run that ended well hold what was asked for.
@@ -104,10 +108,58 @@ def judge_content(
     strange = _strange_environment(found.header or {}, expected, watched)
     if strange:
         return Outcome.FAILED, strange
-    return Outcome.OK, find_throttled_ranks(found.footer)
+    return Outcome.OK, _find_throttled_ranks(found.footer)
 
 
-def failed_operations(request: RunRequest, found: Records) -> str:
+def judge_whole(
+    request: RunRequest,
+    found: Records,
+    judged: tuple[Outcome, str],
+    expected: Mapping[str, str],
+    watched: Sequence[str],
+) -> tuple[Outcome, str]:
+    """What ``judge_run`` says of a run, and what its records hold or where it failed.
+
+    Args:
+        expected, watched: as for ``_judge_content``.
+    """
+    outcome, detail = judged
+    if outcome is Outcome.OK:
+        return _judge_content(request, found, expected, watched)
+    at = _failed_operations(request, found) if outcome.blames_configuration else ""
+    return outcome, detail + at
+
+
+def result_of(
+    request: RunRequest,
+    found: Records,
+    judged: tuple[Outcome, str],
+    started_at: float,
+    completed: process.Completed,
+) -> RunResult:
+    """The result of a run, from its records and its process.
+
+    Args:
+        started_at: seconds since 1970.
+    """
+    outcome, detail = judged
+    return RunResult(
+        run_id=request.run_id,
+        outcome=outcome,
+        started_at=started_at,
+        wall_s=completed.wall_s,
+        measurements=found.measurements,
+        pieces=found.pieces,
+        header=found.header,
+        footer=found.footer,
+        detail=detail,
+        output_tail=completed.output if outcome is not Outcome.OK else "",
+        exit_code=completed.exit_code,
+        oversubscribed=bool((found.header or {}).get("oversubscribed", False)),
+    )
+
+
+def _failed_operations(request: RunRequest, found: Records) -> str:
     """The operations that a failed run of several failed at, in words; empty where it had one.
 
     Those with wrong elements, else the first one that is not measured whole.
@@ -151,3 +203,27 @@ def _strange_environment(
                 saw = f"{name}={seen[name]}" if name in seen else f"{name} unset"
                 return f"rank {rank.get('rank')} saw {saw}, not {expected.get(name, 'unset')}"
     return ""
+
+
+#: What somebody set, which holds for all runs alike.
+_CHOSEN = frozenset({"none", "idle", "gpu-idle", "applications-clocks", "display-clock"})
+
+
+def _find_throttled_ranks(footer: Mapping[str, Any] | None) -> str:
+    """Which ranks' GPUs were slowed down before or after the sizes, and why; else empty."""
+    ranks = (footer or {}).get("gpus")
+    told = []
+    for rank, states in enumerate(ranks if isinstance(ranks, list) else []):
+        if reasons := _reasons(states):
+            told.append(f"rank {rank} {', '.join(reasons)}")
+    return f"GPUs were slowed down: {'; '.join(told)}" if told else ""
+
+
+def _reasons(states: object) -> list[str]:
+    """Reasons of a rank, before and after, each once; whatever is no list of words is none."""
+    found: dict[str, None] = {}
+    for state in states.values() if isinstance(states, Mapping) else ():
+        throttle = state.get("throttle") if isinstance(state, Mapping) else None
+        words = throttle if isinstance(throttle, list) else []
+        found.update(dict.fromkeys(str(word) for word in words if word not in _CHOSEN))
+    return list(found)

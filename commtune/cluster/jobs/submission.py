@@ -1,24 +1,79 @@
-"""Submitting jobs, each once: whatever the scheduler answers, and whenever we die.
-
-1. The script is written, then the job is put down in the book, then it is submitted, then its
-   number is put down. The key in the job's name is known before the first of these.
-2. A job in the book without a number may be in the queue or not. It is looked for by its name, in
-   the queue and in the accounts, and by what it left in its folder; only then it is submitted
-   (again).
-3. Should two jobs with one script come about all the same, the second measures nothing: the
-   script sees that its folder was used.
-"""
+"""One job under way: what stands in the book of it, and what is known besides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from commtune.cluster.jobs.tracked_job import TrackedJob, key_in
+from commtune.cluster.job_states import JobState, ObservedState
+from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.scheduler import PollBackoff, Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
-from commtune.model import JobStage
+from commtune.model import JobRecord, JobStage, RunRequest
 from commtune.tuner.ports import JobBook
+
+_PREFIX = "commtune-"
+_NAME = re.compile(_PREFIX + r"(?:.*-)?([0-9a-f]{16})", re.ASCII)
+
+
+def new_key() -> str:
+    """A job's key: ours, unique for ever."""
+    return uuid.uuid4().hex[:16]
+
+
+def job_name(campaign: str, key: str) -> str:
+    """A job's name: people see whose it is, and we find it by its key."""
+    return f"{_PREFIX}{re.sub(r'[^A-Za-z0-9_.-]', '-', campaign)[:40]}-{key}"
+
+
+def key_in(name: str) -> str:
+    """The key in a job's name; empty where the job is not ours."""
+    found = _NAME.fullmatch(name)
+    return found[1] if found else ""
+
+
+@dataclass
+class TrackedJob:
+    """A job under way."""
+
+    job: JobRecord  # as it stands in the book
+    requests: tuple[RunRequest, ...]  # the runs of its block, in order; one for a trace
+    limit_s: float  # seconds that each run may take
+    expected_s: float = 0.0  # seconds that the job will likely have its nodes
+    #: What the scheduler said last.
+    observed: ObservedState = field(default_factory=lambda: ObservedState(JobState.UNKNOWN))
+    #: The scheduler may know the job although no number was written down.
+    perhaps_known: bool = False
+    adopted: bool = False  # an earlier controller made it, and nobody watched it meanwhile
+    #: attempts, next_attempt_at: how often it was submitted without success, and when to try
+    #: again, seconds since 1970.
+    attempts: int = 0
+    next_attempt_at: float = 0.0
+    #: absences, forgotten: how many complete answers of the queue in a row, and how many of the
+    #: accounts, didn't name it.
+    absences: int = 0
+    forgotten: int = 0
+    over_at: float | None = None  # when it was first seen to be over; ``None`` before
+
+    @property
+    def folder(self) -> JobFolder:
+        """Where it keeps its things."""
+        return JobFolder(Path(self.job.folder))
+
+    def update(self, **changes: Any) -> JobRecord:
+        """The job's record with changes, which is also kept here."""
+        self.job = replace(self.job, **changes)
+        return self.job
+
+
+def job_numbers(tracked_jobs: Sequence[TrackedJob]) -> list[str]:
+    """The scheduler's numbers of those that have one."""
+    return [tracked.job.number for tracked in tracked_jobs if tracked.job.number]
+
 
 #: How far the clocks of this machine and of the scheduler's may differ, seconds.
 _CLOCKS_S = 300.0
@@ -28,18 +83,13 @@ _GIVE_UP_S = 24 * 3600.0
 
 @dataclass
 class Submitter:
-    """Gives jobs to the scheduler.
-
-    Attributes:
-        clock: seconds since 1970.
-        say: tells a person.
-    """
+    """Gives jobs to the scheduler."""
 
     scheduler: Scheduler
     book: JobBook
     backoff: PollBackoff
-    clock: Callable[[], float]
-    say: Callable[[str], None]
+    clock: Callable[[], float]  # seconds since 1970
+    say: Callable[[str], None]  # tells a person
     _failing_since: float | None = field(default=None, init=False)
 
     def attempt(self, tracked: TrackedJob, after: str = "") -> None:

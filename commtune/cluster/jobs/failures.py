@@ -1,0 +1,161 @@
+"""Nodes that failed under a campaign's jobs, kept over controllers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from commtune.cluster.job_states import JobState, PendingReason, Policy
+from commtune.cluster.jobs.run_results import JobEnd
+from commtune.cluster.jobs.submission import TrackedJob
+from commtune.cluster.scheduler import Scheduler, SchedulerFault
+from commtune.errors import EnvironmentFault
+
+#: Jobs that a node may fail in before it is left out.
+_MOST = 1
+
+
+@dataclass
+class FailedNodes:
+    """Remembers which nodes failed in which jobs; a node that failed in two is left out.
+
+    The file is read every time: several parts of a controller note what each of them sees. One
+    job counts once, however often it is seen.
+    """
+
+    file: Path  # where that is kept
+    say: Callable[[str], None]  # tells a person
+    _noted: dict[str, set[str]] = field(default_factory=dict, init=False)
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """Nodes that jobs do without from now on, in order of name."""
+        return tuple(sorted(n for n, jobs in self._known().items() if len(jobs) > _MOST))
+
+    def add_failure(self, job: str, nodes: Collection[str]) -> None:
+        """Notes that a job lost nodes."""
+        known, excluded = self._known(), self.excluded
+        if all(job in known.get(node, ()) for node in nodes):
+            return
+        for node in nodes:
+            known.setdefault(node, set()).add(job)
+        self._noted = known
+        self.say(f"job {job} lost a node ({', '.join(sorted(nodes))}): its runs are re-run")
+        for node in sorted(set(nodes) - set(excluded)):
+            if len(known[node]) > _MOST:
+                jobs = ", ".join(sorted(known[node]))
+                self.say(
+                    f"node {node} failed in {len(known[node])} jobs ({jobs}) and is left out "
+                    "from now on"
+                )
+        try:
+            _write(self.file, known)
+        except OSError as error:
+            self.say(f"which nodes failed can't be kept: {self.file}: {error.strerror}")
+
+    def _known(self) -> dict[str, set[str]]:
+        """By node, the jobs that it failed in: from the file, and what could not be written."""
+        known = _read(self.file)
+        for node, jobs in self._noted.items():
+            known.setdefault(node, set()).update(jobs)
+        return known
+
+
+def _read(file: Path) -> dict[str, set[str]]:
+    """What a file says; nothing where it can't be read or holds anything else."""
+    try:
+        known = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(known, dict):
+        return {}
+    return {node: set(jobs) for node, jobs in known.items() if _are_jobs(jobs)}
+
+
+def _are_jobs(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(job, str) for job in found)
+
+
+def _write(file: Path, known: dict[str, set[str]]) -> None:
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps({node: sorted(jobs) for node, jobs in known.items()}))
+    part.replace(file)
+
+
+_GOES_ON = "what was measured is kept; the same command continues"
+
+
+@dataclass
+class StopPolicy:
+    """Remembers failures of nodes, and why the campaign has to stop."""
+
+    scheduler: Scheduler
+    failed_nodes: FailedNodes  # nodes that jobs do without, or soon may
+    say: Callable[[str], None]  # tells a person
+    _stop: EnvironmentFault | None = field(default=None, init=False)
+    _told: set[str] = field(default_factory=set, init=False)
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """Nodes that jobs do without from now on."""
+        return self.failed_nodes.excluded
+
+    def check(self) -> None:
+        """Raises the ``EnvironmentFault`` that stops the campaign, if anything does."""
+        if self._stop is not None:
+            raise self._stop
+
+    def take_end(
+        self, tracked: TrackedJob, end: JobEnd, nodes: Sequence[str], lost: Collection[str] = ()
+    ) -> None:
+        """Takes in how a job ended.
+
+        Args:
+            lost: those of its nodes that its runs could not reach.
+        """
+        if lost or (end.state is JobState.NODE_FAILURE and nodes):
+            self._take_node_failure(tracked.job.number, nodes, frozenset(lost))
+        elif end.state.policy is Policy.STOP and not tracked.adopted:
+            self._stop = EnvironmentFault(
+                f"the campaign stops: {end.why}",
+                hint=f"{_GOES_ON}\n'commtune cancel' ends jobs that are still there",
+            )
+
+    def check_stuck(self, tracked_jobs: Sequence[TrackedJob]) -> None:
+        """Cancels a job that can never start, and stops; says it of one that is held.
+
+        Raises:
+            EnvironmentFault: a job can never start.
+        """
+        for tracked in tracked_jobs:
+            observed, number = tracked.observed, tracked.job.number
+            if observed.state is not JobState.NEVER_STARTED:
+                continue
+            if observed.pending is PendingReason.HELD:
+                if number not in self._told:
+                    self._told.add(number)
+                    release = self.scheduler.release_command(number)
+                    self.say(f"job {number} is held ({observed.reason}): '{release}'")
+                continue
+            pending = observed.pending or PendingReason.UNKNOWN
+            self._stop = EnvironmentFault(
+                f"job {number} will not start: {pending.value} ({observed.reason})",
+                hint=f"correct 'slurm:' in the campaign file; {_GOES_ON}",
+            )
+            self.scheduler.cancel([number])
+            raise self._stop
+
+    def _take_node_failure(self, number: str, nodes: Sequence[str], lost: frozenset[str]) -> None:
+        try:
+            failed = lost | self.scheduler.failed_nodes(nodes)
+        except SchedulerFault:
+            failed = lost
+        if not failed and len(nodes) == 1:
+            failed = frozenset(nodes)
+        if failed:
+            self.failed_nodes.add_failure(number, failed)
+            return
+        # To leave out all of them would soon leave none.
+        self.say(f"job {number} lost a node, which is up again: its runs are re-run")

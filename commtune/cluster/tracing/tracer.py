@@ -1,0 +1,158 @@
+"""Untimed runs in which a library says what it does: what starts them, and what was executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from commtune.cluster.tracing.library import (
+    TracedLibrary,
+    TraceEvidence,
+    differing_controls,
+    judge_settings,
+)
+from commtune.cluster.tracing.mpich import MPICH
+from commtune.cluster.tracing.nccl import NCCL
+from commtune.cluster.tracing.openmpi import OPENMPI
+from commtune.formatting import format_size
+from commtune.model import Backend, Execution, MpiFlavour, RunRequest
+from commtune.tuner.effective.settings import judge_execution
+from commtune.tuner.ports import Program, Records
+
+#: Control variables of Intel MPI and Cray MPICH don't have the names of the environment variables,
+#: so that nothing can be told there beyond fingerprints.
+_LIBRARIES = {MpiFlavour.MPICH: MPICH, MpiFlavour.OPENMPI: OPENMPI}
+
+
+def _library_of(flavour: MpiFlavour, backend: str = Backend.MPI_HOST) -> TracedLibrary:
+    """How what a backend communicates by is traced: an MPI family, or NCCL and its kin."""
+    return NCCL if backend == Backend.XCCL else _LIBRARIES.get(flavour, TracedLibrary())
+
+
+class _SizeTrace(Protocol):
+    """One size of a traced run."""
+
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def operations(self) -> int: ...
+    @property
+    def digest(self) -> str | None: ...
+    @property
+    def agree(self) -> bool | None: ...
+
+
+class _TraceRecords(Records, Protocol):
+    """What the record file of a traced run holds."""
+
+    @property
+    def traces(self) -> Sequence[_SizeTrace]: ...
+
+
+@runtime_checkable
+class _TracingProgram(Program, Protocol):
+    """A benchmark program that can also be run untimed, to see what the library does."""
+
+    def trace_arguments(
+        self, request: RunRequest, records: Path, controls: Sequence[str]
+    ) -> list[str]:
+        """The command line of one rank; ``controls`` are names of MPI_T control variables."""
+        ...
+
+    def read(self, records: Path, request: RunRequest) -> _TraceRecords: ...
+
+
+@dataclass(frozen=True)
+class Tracer:
+    """Asks for traces, and reads them."""
+
+    program: Program
+    flavour: MpiFlavour
+    environment: Mapping[str, str]  # variables of every run
+    watched: Sequence[str]  # names of all variables of the space
+    #: Where record files of traces go, apart from those of runs: a trace is no run.
+    folder: Path
+
+    @property
+    def can_trace(self) -> bool:
+        """Whether the benchmark can run untimed."""
+        return isinstance(self.program, _TracingProgram)
+
+    def prepare(self, request: RunRequest) -> tuple[list[str], dict[str, str]]:
+        """The command line of a rank, and the variables that make the library talk."""
+        assert isinstance(self.program, _TracingProgram)
+        library, names = self._library(request), self._names(request)
+        own = [control for name in names if (control := library.control_of(name))]
+        controls = list(dict.fromkeys([*own, *library.further]))
+        # Not those that anybody else sets or searches.
+        taken = {*names, *self.environment}
+        logging = {n: value for n, value in library.diagnosing.items() if n not in taken}
+        return self.program.trace_arguments(request, self._records(request), controls), logging
+
+    def read(self, request: RunRequest, output: str) -> Execution | None:
+        """What the library did; ``None`` where the run was cut short or its records are unsound.
+
+        Args:
+            output: what the run printed.
+        """
+        assert isinstance(self.program, _TracingProgram)
+        found = self.program.read(self._records(request), request)
+        if found.header is None or found.footer is None or found.problems:
+            return None
+        library = self._library(request)
+        evidence = _evidence(library, request, self._names(request), found, output)
+        settings, verdict = judge_settings(library, evidence)
+        sizes = [format_size(trace.bytes) for trace in found.traces if trace.agree is False]
+        differing = [f"ranks got different sums at {', '.join(sizes)}"] if sizes else []
+        return judge_execution(
+            request.configuration,
+            str(request.workload.operation),
+            settings,
+            fingerprints={t.bytes: t.digest for t in found.traces if t.digest is not None},
+            did=verdict.did,
+            notes=(*verdict.notes, *differing),
+        )
+
+    def _library(self, request: RunRequest) -> TracedLibrary:
+        return _library_of(self.flavour, request.workload.backend)
+
+    def _names(self, request: RunRequest) -> tuple[str, ...]:
+        return tuple(sorted({*self.watched, *request.configuration}))
+
+    def _records(self, request: RunRequest) -> Path:
+        return self.folder / f"{request.run_id}.jsonl"
+
+
+def _evidence(
+    library: TracedLibrary,
+    request: RunRequest,
+    names: tuple[str, ...],
+    found: _TraceRecords,
+    output: str,
+) -> TraceEvidence:
+    header = found.header or {}
+    ranks = header["rank_info"]
+    held: list[dict[str, Any]] = [_by_variable(library, names, rank) for rank in ranks]
+    return TraceEvidence(
+        configuration=request.configuration,
+        operation=request.workload.operation,
+        names=names,
+        seen=tuple(rank["environment"] for rank in ranks),
+        controls=held[0] if held else {},
+        differing=differing_controls(held),
+        output=output,
+        operations={trace.bytes: trace.operations for trace in found.traces},
+        files=tuple(Path(file) for file in header.get("libraries", ())),
+    )
+
+
+def _by_variable(
+    library: TracedLibrary, names: Sequence[str], rank: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Control variables of a rank by the variable that sets them; further ones by their own."""
+    controls = rank.get("controls", {})
+    owners = {name: library.control_of(name) or "" for name in names}
+    owners |= {control: control for control in library.further}
+    return {name: controls[owner] for name, owner in owners.items() if owner in controls}
