@@ -29,7 +29,7 @@ from commtune import process
 from commtune.app import tuning
 from commtune.campaign.plan import Budget
 from commtune.cluster.local.launch import _mpi_command, base_environment
-from commtune.commands.campaigns.from_flags import quick_campaign
+from commtune.commands.campaigns.tune import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord

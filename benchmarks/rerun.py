@@ -29,7 +29,7 @@ from quiet import QuietReporter
 from commtune import formatting as text
 from commtune.app import tuning
 from commtune.campaign.plan import Plan
-from commtune.commands.campaigns.from_flags import given_keys, quick_campaign
+from commtune.commands.campaigns.tune import given_keys, quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.model import (
     DEFAULT,

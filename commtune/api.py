@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from commtune.app.exporting import render_export, write_export
+from commtune.app.profile_use import render_export, write_export
 from commtune.app.progress import LineReporter
-from commtune.campaign.file import CampaignSpec as Campaign
-from commtune.campaign.file import load_campaign as load_campaign_file
-from commtune.campaign.file import parse_campaign
+from commtune.campaign import file as campaign_files
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
 from commtune.db.records import CampaignSummary, ProfileAnswer
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.errors import MissingComponent, UserError, install_command
-from commtune.kernels.python_bench import Pattern
-from commtune.model import Configuration, PointEvidence, Verdict
-from commtune.spaces.loading import load_space
-from commtune.spaces.space import Space
+from commtune.kernels.python_bench import Pattern as Pattern
+from commtune.model import Configuration as Configuration
+from commtune.model import PointEvidence, Verdict
+from commtune.spaces.loading import load_space as load_space
+from commtune.spaces.space import Space as Space
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.outcome.displayed_points import displayed_points
 
@@ -30,36 +28,19 @@ if TYPE_CHECKING:
     from commtune.app.comparison import ComparisonResult
     from commtune.app.verification import VerificationResult
 
-__all__ = [
-    "Campaign",
-    "Comparison",
-    "Configuration",
-    "Pattern",
-    "Profile",
-    "Result",
-    "Space",
-    "Store",
-    "Verification",
-    "best",
-    "compare",
-    "load_campaign",
-    "load_space",
-    "open_store",
-    "record",
-    "tune",
-    "verify",
-]
-
 #: Takes a line of what a long call does, such as ``print``.
-OnProgress = Callable[[str], object]
+_OnProgress = Callable[[str], object]
 
-Row = dict[str, Any]
+_Row = dict[str, Any]
 
 
-class Table:
+Campaign = campaign_files.CampaignSpec
+
+
+class _Table:
     """Results that are rows: one a message size and machine state."""
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[_Row]:
         """Plain rows: times in seconds, sizes in bytes, speedups as ratios."""
         raise NotImplementedError
 
@@ -80,7 +61,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Profile(Table):
+class Profile(_Table):
     """A stored profile: settings for an operation and a range of sizes, with their evidence.
 
     Attributes:
@@ -124,15 +105,10 @@ class Profile(Table):
         """All variables that the profile sets, for ``subprocess`` or ``os.environ``."""
         return {**self.pinned, **self.configuration}
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[_Row]:
         """The evidence inside the profile's range, a row a size and machine state."""
-        about = {
-            "campaign": self.campaign,
-            "profile": self.name,
-            "operation": self.operation,
-            "ranks": self.ranks,
-            "nodes": self.nodes,
-        }
+        named = ("campaign", "operation", "ranks", "nodes")
+        about = {"profile": self.name, **{name: getattr(self, name) for name in named}}
         inside = [p for p in self.points if self.bytes_low <= p.bytes <= self.bytes_high]
         return [{**about, **_point_row(point)} for point in displayed_points(inside)]
 
@@ -154,14 +130,15 @@ class Profile(Table):
         Raises:
             ExportRefused: the profile claims nothing, is simulated, or does not fit the format.
         """
-        chosen = format or _format_of(file)
-        text = render_export(self._answer, chosen, allow_unguarded=allow_unguarded)
+        text = render_export(
+            self._answer, format or _format_of(file), allow_unguarded=allow_unguarded
+        )
         if file is not None:
             write_export(Path(file), text)
         return text
 
 
-def _point_row(point: PointEvidence) -> Row:
+def _point_row(point: PointEvidence) -> _Row:
     return {
         "bytes": point.bytes,
         "machine_state": point.speed,
@@ -175,31 +152,29 @@ def _point_row(point: PointEvidence) -> Row:
     }
 
 
-_SUFFIXES = {".env": "env", ".csh": "csh", ".fish": "fish", ".json": "json", ".lua": "lmod",
-             ".tcl": "tcl"}  # fmt: skip
-
-
 def _format_of(file: str | Path | None) -> str:
-    return _SUFFIXES.get(Path(file).suffix, "sh") if file is not None else "sh"
+    suffix = Path(file or "").suffix.removeprefix(".")
+    if suffix == "lua":
+        return "lmod"
+    return suffix if suffix in ("env", "csh", "fish", "json", "tcl") else "sh"
 
 
 def _profile(answer: ProfileAnswer) -> Profile:
     found = answer.profile
-    same = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high",
-            "configuration", "verdict", "points", "level", "simulated")  # fmt: skip
-    return Profile(
-        number=answer.id,
-        campaign=answer.campaign,
-        pinned=answer.pinned,
-        system=answer.system.name,
-        stack=answer.stack.text,
-        created=answer.created,
-        _answer=answer,
-        **{name: getattr(found, name) for name in same},
-    )
+    own: dict[str, Any] = {
+        "number": answer.id,
+        "campaign": answer.campaign,
+        "pinned": answer.pinned,
+        "system": answer.system.name,
+        "stack": answer.stack.text,
+        "created": answer.created,
+        "_answer": answer,
+    }
+    same = {one.name: getattr(found, one.name) for one in fields(Profile) if one.name not in own}
+    return Profile(**own, **same)
 
 
-class Profiles(Table, Sequence[Profile]):
+class _Profiles(_Table, Sequence[Profile]):
     """Profiles in a row; as a table, all their evidence."""
 
     def __init__(self, profiles: Iterable[Profile]) -> None:
@@ -214,13 +189,13 @@ class Profiles(Table, Sequence[Profile]):
     def __repr__(self) -> str:
         return f"Profiles({', '.join(profile.reference for profile in self._profiles)})"
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[_Row]:
         """The evidence of all of them, a row a size and machine state."""
         return [row for profile in self._profiles for row in profile.rows()]
 
 
 @dataclass(frozen=True)
-class Result(Table):
+class Result(_Table):
     """What a campaign came to.
 
     Attributes:
@@ -230,10 +205,10 @@ class Result(Table):
     """
 
     campaign: str
-    profiles: Profiles
+    profiles: _Profiles
     evidence: CampaignResult
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[_Row]:
         """The evidence of all profiles, a row a size and machine state."""
         return self.profiles.rows()
 
@@ -254,12 +229,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -277,10 +247,10 @@ class Store:
 
         return Storage(self._database).campaigns()
 
-    def profiles(self, campaign: str | None = None) -> Profiles:
+    def profiles(self, campaign: str | None = None) -> _Profiles:
         """All profiles, or those of one campaign: newest first, then by size."""
         found = find_profiles(self.url, campaign)
-        return Profiles(_profile(load_profile(self.url, str(line.id))) for line in found)
+        return _Profiles(_profile(load_profile(self.url, str(line.id))) for line in found)
 
     def profile(self, reference: str | int) -> Profile:
         """One profile by ``CAMPAIGN/PROFILE``, name or number.
@@ -336,7 +306,7 @@ def _seconds(time: float | str) -> float:
         raise UserError(f"time={time!r}: {error}", hint="write 90, '90s' or '2min'") from error
 
 
-def _reporter(on_progress: OnProgress | None) -> LineReporter:
+def _reporter(on_progress: _OnProgress | None) -> LineReporter:
     return LineReporter(on_progress or str)
 
 
@@ -356,8 +326,8 @@ def load_campaign(source: str | Path | Mapping[str, Any]) -> Campaign:
         CampaignError: something in it is wrong; with the line of a file.
     """
     if isinstance(source, Mapping):
-        return parse_campaign(json.dumps({"campaign": 1, **source}), Path.cwd())
-    return load_campaign_file(Path(source))
+        return campaign_files.parse_campaign(json.dumps({"campaign": 1, **source}), Path.cwd())
+    return campaign_files.load_campaign(Path(source))
 
 
 def tune(
@@ -365,7 +335,7 @@ def tune(
     *,
     store: Store,
     replay: str | Path | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: _OnProgress | None = None,
     take_over: bool = False,
 ) -> Result:
     """Runs a campaign, or continues it where it stopped, and stores its profiles.
@@ -407,7 +377,7 @@ def record(
     *,
     runs: int = 8,
     limit: float | str = "4h",
-    on_progress: OnProgress | None = None,
+    on_progress: _OnProgress | None = None,
 ) -> Path:
     """Records runs of every configuration of a campaign's space, for ``tune(..., replay=)``.
 
@@ -426,7 +396,7 @@ def record(
 
 
 @dataclass(frozen=True)
-class Verification(Table):
+class Verification(_Table):
     """What came of measuring a profile again.
 
     Attributes:
@@ -440,18 +410,16 @@ class Verification(Table):
     changes: tuple[str, ...]
     evidence: VerificationResult
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[_Row]:
         """Today's evidence, a row a size."""
         return [
             {
-                "bytes": size.bytes,
+                **(_point_row(size.point) if size.point else {"bytes": size.bytes}),
                 "finding": str(size.finding),
                 "stated_speedup": size.stated.ratio if size.stated else None,
-                **({k: v for k, v in _point_row(size.point).items() if k != "bytes"}
-                   if size.point else {}),
             }
             for size in self.evidence.verification.sizes
-        ]  # fmt: skip
+        ]
 
 
 def verify(
@@ -460,7 +428,7 @@ def verify(
     store: Store,
     time: float | str = "30s",
     mpi: str | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: _OnProgress | None = None,
 ) -> Verification:
     """Measures a profile against the default in fresh runs, which are stored.
 
@@ -481,14 +449,14 @@ def verify(
 
 
 @dataclass(frozen=True)
-class Comparison(Table):
+class Comparison(_Table):
     """What came of measuring two configurations against each other; nothing is stored."""
 
     a: str
     b: str
     evidence: ComparisonResult
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[_Row]:
         """A row a size and machine state; above 1, B is faster."""
         return [
             {
@@ -513,7 +481,7 @@ def compare(
     store: Store | None = None,
     time: float | str = "30s",
     mpi: str | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: _OnProgress | None = None,
     **workload: Any,
 ) -> Comparison:
     """Measures two configurations against each other, in blocks of one run of each.
@@ -527,10 +495,10 @@ def compare(
     """
     from commtune.app import comparison
 
-    names = [one.reference if isinstance(one, Profile) else one for one in (a, b)]
+    a, b = (one.reference if isinstance(one, Profile) else one for one in (a, b))
     found = comparison.compare(
-        names[0],
-        names[1],
+        a,
+        b,
         changes=comparison.WorkloadChanges(**workload),
         mpi=mpi,
         time_s=_seconds(time),
@@ -538,4 +506,4 @@ def compare(
         reporter=_reporter(on_progress),
     )
     found.check_worked()
-    return Comparison(names[0], names[1], found)
+    return Comparison(a, b, found)

@@ -18,41 +18,17 @@ from commtune.model import (
     RunResult,
 )
 from commtune.spaces.catalogue import checking
-from commtune.tuner.effective.settings import (
-    DID,
-    NOTE,
-    Setting,
-    Told,
-    effective_configuration,
-    group_executions,
-    settings_of,
-)
+from commtune.tuner.effective.settings import DID as DID
+from commtune.tuner.effective.settings import NOTE as NOTE
+from commtune.tuner.effective.settings import Setting, group_executions, settings_of
+from commtune.tuner.effective.settings import Told as Told
+from commtune.tuner.effective.settings import effective_configuration as effective_configuration
 from commtune.tuner.ports import Benchmark
 from commtune.wiring import benchmark_setup, space_fitting
-
-__all__ = [
-    "DID",
-    "NOTE",
-    "BenchmarkRun",
-    "Told",
-    "TraceResult",
-    "effective_configuration",
-    "run_benchmark",
-    "trace_settings",
-]
 
 #: Wall seconds that a run may take: so many at least, or so many times what was asked for.
 _LIMIT_S, _LIMIT_FACTOR = 600.0, 3.0
 _TRACE_LIMIT_S = 120.0
-
-
-@dataclass(frozen=True)
-class BenchmarkRun:
-    """A run that is over, good or not."""
-
-    request: RunRequest
-    mpi: MpiInstallation
-    result: RunResult
 
 
 @dataclass(frozen=True)
@@ -74,8 +50,8 @@ class TraceResult:
         return settings_of(self.execution)
 
 
-def run_benchmark(request: RunRequest, mpi: str = "auto") -> BenchmarkRun:
-    """Makes one run, which is not stored.
+def run_benchmark(request: RunRequest, mpi: str = "auto") -> tuple[RunResult, MpiInstallation]:
+    """Makes one run, which is not stored; its result, good or not, and the MPI that it used.
 
     Args:
         mpi: which MPI: its folder, compiler, name, or ``auto``.
@@ -88,7 +64,7 @@ def run_benchmark(request: RunRequest, mpi: str = "auto") -> BenchmarkRun:
         benchmark = benchmark_setup.prepare_benchmark(
             found, {}, (), request.workload, Path(folder)
         )
-        return BenchmarkRun(request, found, benchmark.measure(request, time_limit_s(request)))
+        return benchmark.measure(request, time_limit_s(request)), found
 
 
 def time_limit_s(request: RunRequest) -> float:

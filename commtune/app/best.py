@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from commtune import formatting
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
-from commtune.db.records import BestRow
+from commtune.db.records import BestRow as BestRow
 from commtune.errors import NoAnswer
 from commtune.model import Backend, Conditions, Operation, PointEvidence, Timing, Verdict, Workload
 from commtune.tuner.outcome.detectability import describe_detectability, is_ruled_out
@@ -23,20 +23,6 @@ from commtune.tuner.outcome.displayed_points import overall_points
 
 if TYPE_CHECKING:
     from commtune.app.nominal_share import Share
-
-__all__ = [
-    "BestFilters",
-    "BestRow",
-    "Standing",
-    "best",
-    "best_by_size",
-    "conditions_of",
-    "find_standing",
-    "nominal_share_of",
-    "rank_answers",
-    "sure_points",
-    "why_inconclusive",
-]
 
 
 @dataclass(frozen=True)
@@ -127,16 +113,11 @@ def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
     nearest = row.nearest_bytes
     if nearest is None:  # no candidate was compared here
         inside = [known for known in found if row.bytes_low <= known <= row.bytes_high]
-        nearest = min(inside, key=lambda known: _factors(known, size), default=None)
+        nearest = min(inside, key=lambda known: _distance(known, size), default=None)
     why = ""
     if nearest is not None:
         why = describe_detectability((nearest,), row.points, row.minimum_gain, found)
     return why or row.note or "too little evidence"
-
-
-def _factors(one: int, other: int) -> float:
-    """How far two sizes are apart, as the logarithm of their ratio."""
-    return abs(math.log(max(one, 1) / max(other, 1)))
 
 
 class Standing(StrEnum):
@@ -168,28 +149,26 @@ def sure_points(row: BestRow) -> Sequence[PointEvidence]:
 
 
 def rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
-    """Answers to a question, the one to give first.
+    """Answers about a size in bytes, the one to give first.
 
-    Measured before simulated; by itself and between real nodes before beside an aggressor or
-    between emulated ones; the native benchmark before a user's own; decided before undecided. Of
-    answers to different questions (another machine, software, number of ranks, window, ...), for
-    which one gain says nothing of the other, the question answered last. Of answers to the same
+    First by ``_class``. Of answers to different questions (another machine, software, number of
+    ranks, ...) the newest question, as one gain says nothing of the other. Of answers to the same
     one: a gain that was shown before one that was ruled out, since that was done for the
-    candidates of its own campaign only; then as ``_within`` says.
-
-    Args:
-        size: bytes that were asked for.
+    candidates of its own campaign only; then as ``_rank_campaigns`` says.
     """
-    classes: defaultdict[Any, list[BestRow]] = defaultdict(list)
-    for row in rows:
-        classes[_class(row)].append(row)
+    classes = _group(rows, _class)
     found: list[BestRow] = []
-    for _, alike in sorted(classes.items()):
-        questions: defaultdict[Hashable, list[BestRow]] = defaultdict(list)
-        for row in alike:
-            questions[_question(row)].append(row)
-        for same in sorted(questions.values(), key=lambda same: -max(r.created for r in same)):
-            found += _within(same, size)
+    for alike in (classes[key] for key in sorted(classes)):
+        questions = _group(alike, _question).values()
+        for same in sorted(questions, key=lambda same: -max(row.created for row in same)):
+            found += _rank_campaigns(same, size)
+    return found
+
+
+def _group(rows: Iterable[BestRow], key: Callable[[BestRow], Any]) -> dict[Any, list[BestRow]]:
+    found = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
     return found
 
 
@@ -211,8 +190,8 @@ def _conditions(row: BestRow) -> Conditions:
 def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
     """What an answer is, before anybody looks at what it says.
 
-    What was measured beside an aggressor, or between nodes that are none, answers another question
-    than most people ask; a pattern is what they asked for, and how it was timed is said.
+    Measured before simulated; by itself and between real nodes before beside an aggressor or
+    between emulated ones; the native benchmark before a user's own; decided before undecided.
     """
     return (
         row.simulated,
@@ -244,28 +223,27 @@ def _question(row: BestRow) -> Hashable:
     return (*where, conditions, repr(sorted(measured.items())))
 
 
-def _within(rows: Sequence[BestRow], size: int) -> list[BestRow]:
+def _rank_campaigns(rows: Iterable[BestRow], size: int) -> list[BestRow]:
     """Answers to one question: campaign by campaign, of each the narrowest range first.
 
-    A profile made for a narrow range is surer at a size than one for all sizes. Of campaigns, the
-    one that measured nearest to the size that was asked for; then the surest gain, as ``status``
-    has it; then the newest.
+    Of campaigns, the one that measured nearest to the size that was asked for; then the surest
+    gain, as ``status`` has it; then the newest.
     """
-    campaigns: defaultdict[tuple[Standing, str], list[BestRow]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: (row.bytes_high - row.bytes_low, -row.created)):
-        campaigns[find_standing(row), row.campaign].append(row)
+    # A profile made for a narrow range is surer at a size than one for all sizes.
+    narrowest = sorted(rows, key=lambda row: (row.bytes_high - row.bytes_low, -row.created))
+    campaigns = _group(narrowest, lambda row: (find_standing(row), row.campaign))
 
     def preference(same: list[BestRow]) -> tuple[bool, float, float, float]:
         first = same[0]
         gains = find_standing(first) is Standing.GAIN
         surest = max((point.gain.low for point in sure_points(first)), default=0.0)
-        return (not gains, _apart(first, size), -surest if gains else 0.0, -first.created)
+        nearest = first.nearest_bytes
+        apart = math.inf if nearest is None else _distance(nearest, size)
+        return (not gains, apart, -surest if gains else 0.0, -first.created)
 
     return [row for same in sorted(campaigns.values(), key=preference) for row in same]
 
 
-def _apart(row: BestRow, size: int) -> float:
-    """How far the measured size is from the one that was asked for, in factors of two."""
-    if row.nearest_bytes is None:
-        return math.inf
-    return abs(math.log2(max(row.nearest_bytes, 1)) - math.log2(max(size, 1)))
+def _distance(one: int, other: int) -> float:
+    """How far two sizes are apart, in factors of two."""
+    return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))

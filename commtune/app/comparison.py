@@ -4,47 +4,41 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from commtune.app.operands import Operand, operand_notes, read_operand, with_pins
-from commtune.app.stored import checked_shape, on_slurm_again, timing_of, workload_of
+from commtune.app.benchmarking import list_settings_remarks
+from commtune.app.remeasuring import check_pattern, find_profile, rebuild_on_slurm, timing_of
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.db.records import CampaignDescription
+from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
 from commtune.formatting import format_ranks
 from commtune.model import Backend, Configuration, MpiInstallation, Operation, Timing, Workload
+from commtune.systems import reference_settings
 from commtune.tuner.ports import Benchmark, Reporter
-from commtune.tuner.verification.pairwise import (
-    Arm,
-    Difference,
-    PairwiseComparison,
-    PairwiseResult,
-)
+from commtune.tuner.verification.pairwise import Arm as Arm
+from commtune.tuner.verification.pairwise import Difference as Difference
+from commtune.tuner.verification.pairwise import PairwiseComparison
+from commtune.tuner.verification.pairwise import PairwiseResult as PairwiseResult
 from commtune.wiring import benchmark_setup, slurm_submission, space_fitting
 from commtune.wiring.gpu_toolchains import libraries_of
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wording import format_outcomes
 
-__all__ = [
-    "Arm",
-    "ComparisonResult",
-    "Difference",
-    "PairwiseResult",
-    "WorkloadChanges",
-    "_merge_workload",
-    "compare",
-    "emulated_nodes",
-]
+_FILE = "name a file with a NAME=VALUE on each line"
 
 
 @dataclass(frozen=True)
 class WorkloadChanges:
-    """What is to be measured otherwise than a profile's campaign does; ``None``: as it does."""
+    """What is to be measured otherwise than a profile's campaign does; ``None``: as it does.
+
+    Attributes:
+        sizes: bytes.
+    """
 
     operation: Operation | None = None
     ranks: int | None = None
@@ -91,6 +85,23 @@ class ComparisonResult:
 
 
 @dataclass(frozen=True)
+class _Operand:
+    """One side, as it was written.
+
+    Attributes:
+        pins: what the profile's campaign sets in every run.
+        stored: the profile's campaign.
+        reference: the named set that it is.
+    """
+
+    written: str
+    configuration: Configuration
+    pins: Mapping[str, str] = field(default_factory=dict)
+    stored: CampaignDescription | None = None
+    reference: reference_settings.ReferenceSettings | None = None
+
+
+@dataclass(frozen=True)
 class _Task:
     """What is to be compared, and how; ``on`` where the profile is of a campaign on Slurm."""
 
@@ -126,20 +137,20 @@ def compare(
         UserError, UnknownName: what is asked for is nothing known, or can't be measured here.
         EnvironmentFault: the benchmark can't be started at all, or run after run was lost.
     """
-    operands = {Arm.A: read_operand(a, db), Arm.B: read_operand(b, db)}
+    operands = {Arm.A: _read_operand(a, db), Arm.B: _read_operand(b, db)}
     stored = next((one.stored for one in operands.values() if one.stored), None)
-    on = on_slurm_again(stored, mpi, reporter.say) if stored else None
+    on = rebuild_on_slurm(stored, mpi, reporter.say) if stored else None
     named = mpi or (stored.settings.get("mpi") if stored else None) or "auto"
     workload = _merge_workload(changes or WorkloadChanges(), stored)
     task = _Task(
-        configurations=with_pins(operands),
+        configurations=_add_pins(operands),
         workload=workload,
         timing=timing_of(stored) if stored else Timing(),
         mpi=on.mpi if on else benchmark_setup.find_named_mpi(named, workload),
         on=on,
     )
     _refuse_outside(task, ["commtune", "compare", a, b])
-    for note in _notes(operands, task):
+    for note in _list_notes(operands, task):
         reporter.say(f"note: {note}")
     with _prepare_benchmark(task) as benchmark:
         found = PairwiseComparison(
@@ -155,13 +166,98 @@ def compare(
     )
 
 
-def _notes(operands: Mapping[Arm, Operand], task: _Task) -> Iterator[str]:
+def _read_operand(written: str, db: str | None) -> _Operand:
+    """What a side means: ``default``, ``@FILE``, ``reference:NAME``, settings, or a profile."""
+    if written == "default":
+        return _Operand(written, Configuration())
+    if written.startswith("@"):
+        return _Operand(written, _from_file(Path(written[1:])))
+    if reference_settings.is_reference(written):
+        found = reference_settings.find_reference_settings(written)
+        return _Operand(written, Configuration(found.settings), reference=found)
+    if "=" in written:
+        return _Operand(written, _from_words(written))
+    answer, stored = find_profile(written, db)
+    return _Operand(written, answer.profile.configuration, answer.pinned, stored)
+
+
+def _from_words(written: str) -> Configuration:
+    try:
+        words = shlex.split(written)
+    except ValueError as error:
+        raise UserError(
+            f"{written}: {error}", hint="write 'NAME=VALUE NAME=VALUE', values with blanks quoted"
+        ) from error
+    return Configuration(dict(_setting(word, written) for word in words))
+
+
+def _from_file(path: Path) -> Configuration:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UserError(f"can't read {path}: {error.strerror}", hint=_FILE) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text", hint=_FILE) from error
+    # Files that 'commtune export --format sh' wrote have the word in front.
+    stripped = (line.strip().removeprefix("export ").strip() for line in lines)
+    numbered = [(number, line) for number, line in enumerate(stripped, 1) if line]
+    return Configuration(
+        dict(_setting(line, f"{path}:{n}") for n, line in numbered if not line.startswith("#"))
+    )
+
+
+def _setting(word: str, where: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not equals or not name.isidentifier():
+        raise UserError(f"{where}: {quote_value(word)} sets no variable", hint="write NAME=VALUE")
+    return name, value
+
+
+def _add_pins(operands: Mapping[Arm, _Operand]) -> dict[Arm, Configuration]:
+    """What each side sets: a profile its pins too, and the other side these same pins."""
+    # Pins belong to the default that a profile was measured against. A side's own settings win.
+    shared: dict[str, str] = {}
+    for arm in reversed(Arm):
+        shared |= operands[arm].pins
+    return {
+        arm: Configuration({**(one.pins or shared), **one.configuration})
+        for arm, one in operands.items()
+    }
+
+
+def _list_notes(operands: Mapping[Arm, _Operand], task: _Task) -> Iterator[str]:
     """What is to be said before: of sizes that are moved as others, of settings, of sets."""
     if rounded := rounded_words(task.workload):
         yield rounded
     libraries = libraries_of(task.workload.backend, task.mpi)
+    versions = {task.mpi.flavour.library: task.mpi.version}
     for one in operands.values():
-        yield from operand_notes(one, {task.mpi.flavour.library: task.mpi.version}, libraries)
+        if one.reference is not None:
+            yield from _reference_notes(one.reference, libraries)
+        elif one.stored is None:
+            yield from list_settings_remarks(one.configuration, versions)
+
+
+def _reference_notes(
+    one: reference_settings.ReferenceSettings, libraries: Collection[str]
+) -> Iterator[str]:
+    """What to know of a named set before it is measured.
+
+    Args:
+        libraries: whose variables have an effect in these runs.
+    """
+    found, name = one.baseline, f"{reference_settings.REFERENCE}{one.name}"
+    if found.unfit:
+        yield f"{name} is not to be used as it stands: {found.unfit}"
+    for variable, what in found.fill_in.items():
+        yield f"{name} is measured without {variable}, which is yours to set: {what}"
+    if found.launcher:
+        yield f"{name} is meant for this launch: {found.launcher}"
+    if libraries and set(found.libraries).isdisjoint(libraries):
+        yield (
+            f"{name} is for {', '.join(found.libraries)}, and these runs use "
+            f"{', '.join(libraries)}: what that doesn't read has no effect"
+        )
 
 
 def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None) -> Workload:
@@ -173,27 +269,24 @@ def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None
     Raises:
         InvalidKey: changes that don't go together, or with the rest.
     """
-    workload = workload_of(stored) if stored else Workload(Operation.ALLREDUCE, DEFAULT_SIZES)
-    given = {
-        "operation": changes.operation,
-        "sizes": changes.sizes,
-        "ranks": changes.ranks,
-        "backend": changes.backend,
-    }
+    workload = Workload(Operation.ALLREDUCE, DEFAULT_SIZES)
+    if stored:
+        workload = Workload.of_plain(stored.what["workload"])
+    given = {name: value for name, value in asdict(changes).items() if value is not None}
+    nodes = given.pop("emulate_nodes", None)
     before = workload.backend
-    known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    workload = replace(workload, **known)
-    nodes = changes.emulate_nodes
+    workload = replace(workload, **given)
     if nodes is None:
         # A profile's emulated nodes stay with its backend.
         nodes = workload.emulated_nodes if workload.backend == before else 0
-    nodes = emulated_nodes(nodes, workload.ranks, Backend(workload.backend))
+    backend = Backend(workload.backend)
+    nodes = emulated_nodes(nodes, workload.ranks, backend)
     workload = replace(workload, emulated_nodes=nodes)
     try:
-        check_elements(workload.sizes, workload.dtype, Backend(workload.backend))
+        check_elements(workload.sizes, workload.dtype, backend)
     except QuantityError as error:
         raise InvalidKey("sizes", error.message, error.hint) from error
-    workload = checked_shape(workload, stored)
+    check_pattern(workload, stored)
     # One process of a user's own program may well be what is to be compared.
     least = 2 if workload.own is None else 1
     if workload.ranks < least:
@@ -220,20 +313,21 @@ def emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:
 
 def _refuse_outside(task: _Task, command: list[str]) -> None:
     """Ranks of a campaign on Slurm are started in an allocation: here, they would be elsewhere."""
-    workload, on = task.workload, task.on
-    if on is None:
+    if task.on is None:
         return
-    if workload.ranks != on.request.nodes * on.request.ranks_per_node:
+    request = task.on.request
+    ranks = request.nodes * request.ranks_per_node
+    if task.workload.ranks != ranks:
         raise InvalidKey(
             "ranks",
-            f"{workload.ranks}, and the campaign on Slurm is about "
-            f"{format_ranks(on.request.nodes * on.request.ranks_per_node, on.request.nodes)}",
+            f"{task.workload.ranks}, and the campaign on Slurm is about "
+            f"{format_ranks(ranks, request.nodes)}",
             "leave it out",
         )
-    if on.allocation is None:
-        asked = [f"--nodes={on.request.nodes}", f"--ntasks-per-node={on.request.ranks_per_node}"]
-        asked += [f"--account={on.request.account}"] if on.request.account else []
-        asked += [f"--partition={on.request.partition}"] if on.request.partition else []
+    if task.on.allocation is None:
+        asked = [f"--nodes={request.nodes}", f"--ntasks-per-node={request.ranks_per_node}"]
+        asked += [f"--account={request.account}"] if request.account else []
+        asked += [f"--partition={request.partition}"] if request.partition else []
         raise UserError(
             "the profile was measured on Slurm, and this is no allocation: ranks would be started "
             "on this node alone",

@@ -7,22 +7,12 @@ from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
-from commtune.db.records import CampaignDescription, ProfileAnswer, StoredProfile
+from commtune.db.records import CampaignDescription as CampaignDescription
+from commtune.db.records import ProfileAnswer as ProfileAnswer
+from commtune.db.records import StoredProfile as StoredProfile
 from commtune.db.storage import campaigns
 from commtune.errors import NoAnswer, UnknownName, UserError
 from commtune.wiring import campaign_control
-
-__all__ = [
-    "CampaignDescription",
-    "ProfileAnswer",
-    "StoredProfile",
-    "choose_campaign",
-    "delete_campaign",
-    "find_campaign",
-    "find_stored",
-    "list_profiles",
-    "rename_campaign",
-]
 
 #: Names that a hint lists: more would hide the sentence.
 _SHOWN = 6

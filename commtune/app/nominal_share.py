@@ -9,8 +9,8 @@ from typing import Any
 from commtune import formatting as text
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import benchmark_header
-from commtune.db.records import BestRow, CampaignDescription, CampaignSummary
-from commtune.model import Operation, RunResult, Verdict, Workload
+from commtune.db.records import BestGain, BestRow, CampaignDescription, CampaignSummary
+from commtune.model import Backend, Operation, RunResult, Verdict, Workload
 from commtune.systems.nominal.collectives import Nominal, bus_bandwidth
 from commtune.systems.nominal.operations import (
     FABRIC,
@@ -44,28 +44,20 @@ class Share:
 def nominal_plain(nominal: Nominal) -> dict[str, Any]:
     """For programs; bytes per second."""
     return {
-        "nominal_Bps": nominal.bytes_per_s, "model": nominal.model, "why": nominal.why,
-        "origin": nominal.origin, "assumptions": list(nominal.assumptions),
-    }  # fmt: skip
+        "nominal_Bps": nominal.bytes_per_s,
+        "model": nominal.model,
+        "why": nominal.why,
+        "origin": nominal.origin,
+        "assumptions": list(nominal.assumptions),
+    }
 
 
 def of_best(campaign: CampaignSummary, db: str | None) -> Share | None:
-    """Of a campaign's surest gain; ``None`` where nothing is known of the machine's links.
-
-    Args:
-        db: the database that the campaign is in, as the user named it.
-    """
+    """Of a campaign's surest gain; ``None`` where nothing is known of the machine's links."""
     best = campaign.best
     if best is None or campaign.simulated:
         return None
-    said = None
-    if FABRIC not in campaign.settings and best.backend != "mpi-host":
-        said = benchmark_header(database_url(db), campaign.id)
-    workload = {
-        "operation": best.operation, "ranks": best.ranks, "nodes": best.nodes,
-        "backend": best.backend,
-    }  # fmt: skip
-    return _of_time(workload, campaign.settings, said, best.bytes, best.tuned_s)
+    return _of_stored(best, campaign, db, best.bytes, best.tuned_s)
 
 
 def of_answer(answer: BestRow, stored: CampaignDescription, db: str | None) -> Share | None:
@@ -74,42 +66,38 @@ def of_answer(answer: BestRow, stored: CampaignDescription, db: str | None) -> S
 
     Args:
         stored: the answer's campaign.
-        db: the database that it is in, as the user named it.
     """
     points = [point for point in answer.points if point.speed == "all"] or list(answer.points[:1])
     if not points or answer.simulated:
         return None
-    said = None
-    if FABRIC not in stored.settings and answer.backend != "mpi-host":
-        said = benchmark_header(database_url(db), stored.id)
     taken_s = points[0].tuned_s if answer.verdict == Verdict.FASTER else points[0].default_s
-    workload = {
-        "operation": answer.operation, "ranks": answer.ranks, "nodes": answer.nodes,
-        "backend": answer.backend,
-    }  # fmt: skip
-    return _of_time(workload, stored.settings, said, points[0].bytes, taken_s)
+    return _of_stored(answer, stored, db, points[0].bytes, taken_s)
 
 
-def _of_time(
-    workload: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    said: Mapping[str, Any] | None,
+def _of_stored(
+    measured: BestRow | BestGain,
+    campaign: CampaignSummary | CampaignDescription,
+    db: str | None,
     size: int,
     seconds: float,
 ) -> Share | None:
-    """Of a time of a campaign's workload; ``None`` where nothing can be said.
-
-    Args:
-        settings: of the campaign; they know its shape and its links.
-        said: the header of a run, where the settings know of no links.
-    """
+    """Of a time of a campaign's workload; ``None`` where nothing can be said."""
+    settings, said = campaign.settings, None
+    if FABRIC not in settings and measured.backend != Backend.MPI_HOST:
+        # Where no system is described, a run's header has the links that the driver names.
+        said = benchmark_header(database_url(db), campaign.id)
     fabric = stored_fabric(settings, said)
     if fabric is None:
         return None
-    known = {name: settings[name] for name in _OF_THE_WORKLOAD if name in settings}
-    whole = {**workload, **known}
-    found = stored_nominal(whole, fabric, said)
-    reached = bus_bandwidth(stored_question(whole, said), size, seconds)
+    workload = {
+        "operation": measured.operation,
+        "ranks": measured.ranks,
+        "nodes": measured.nodes,
+        "backend": measured.backend,
+        **{name: settings[name] for name in _OF_THE_WORKLOAD if name in settings},
+    }
+    found = stored_nominal(workload, fabric, said)
+    reached = bus_bandwidth(stored_question(workload, said), size, seconds)
     share = None if reached is None else found.share(reached)
     return None if share is None else Share(share, found)
 
@@ -135,12 +123,6 @@ def of_pairs(workload: Workload, result: RunResult) -> dict[tuple[int, int], flo
     return {pair: whole for pair, whole in found.items() if whole}
 
 
-def _plain(workload: Workload) -> dict[str, Any]:
-    """A workload as plain data, with the messages of its matrix."""
-    content = workload.shape.content
-    return {**workload.plain(), **({"flows": content.flows} if content else {})}
-
-
 def nominal_of_run(workload: Workload, result: RunResult) -> Nominal | None:
     """What the links could carry in a run, as bus bandwidth; ``None`` where nobody names links.
 
@@ -150,7 +132,9 @@ def nominal_of_run(workload: Workload, result: RunResult) -> Nominal | None:
     fabric = stored_fabric({}, said)
     if fabric is None or not result.measurements:
         return None
-    return stored_nominal(_plain(workload), fabric, said)
+    content = workload.shape.content  # of a matrix: its messages are no part of plain()
+    flows = {"flows": content.flows} if content else {}
+    return stored_nominal({**workload.plain(), **flows}, fabric, said)
 
 
 def of_run(workload: Workload, result: RunResult) -> str:

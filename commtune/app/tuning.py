@@ -56,6 +56,7 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
     Raises:
         CampaignError: with the line of what is wrong.
     """
+    # First: nothing is built or measured for a strategy that can't be had.
     _check_strategy(spec)
     try:
         mpi = find_named_mpi(spec.mpi, spec.plan.workload)
@@ -69,7 +70,6 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
 
 
 def _check_strategy(spec: CampaignSpec) -> None:
-    """Refuses a strategy that can't be had, before anything is built or measured."""
     try:
         check_strategy(spec.plan.strategy)
     except UserError as error:
@@ -98,25 +98,16 @@ def tune_campaign(
         reporter.say(remark)
     if spec.slurm is not None:
         return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
-    machine = describe_machine()
     folder = runs_folder(plan.name)
+    space, protected = plan.space, spec.protected_variables
     benchmark = prepare_benchmark(
-        mpi,
-        plan.space.pinned,
-        plan.space.variables,
-        plan.workload,
-        folder,
-        spec.protected_variables,
+        mpi, space.pinned, space.variables, plan.workload, folder, protected
     )
-    record = record_of(spec, mpi, machine, folder)
-    with controlled_campaign(opened, record, reporter, take_over=take_over) as (
-        store,
-        campaign_id,
-    ):
-        hand = command_by_hand(benchmark, plan.workload, plan.timing)
-        return Campaign(
-            plan, Runner(plan, campaign_id, benchmark, store, by_hand=hand), reporter
-        ).run()
+    record = record_of(spec, mpi, describe_machine(), folder)
+    hand = command_by_hand(benchmark, plan.workload, plan.timing)
+    with controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number):
+        runner = Runner(plan, number, benchmark, store, by_hand=hand)
+        return Campaign(plan, runner, reporter).run()
 
 
 def _tune_on_slurm(
@@ -135,28 +126,23 @@ def _tune_on_slurm(
     if on.key:
         _check_stored(plan.name, opened)
     take_over = take_over or follows_allocation()
-    with controlled_campaign(opened, record, reporter, take_over=take_over) as (
-        store,
-        campaign_id,
-    ):
-        book = store.job_book(campaign_id)
+    with controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number):
+        book = store.job_book(number)
         reporter.say(_whereabouts(on))
         if on.allocation is None:
-            jobs = on.batches(book, alive=partial(store.touch, campaign_id))
-            runner = Runner(plan, campaign_id, jobs, store, look_at=LOOK_AT)
+            jobs = on.batches(book, alive=partial(store.touch, number))
+            runner = Runner(plan, number, jobs, store, look_at=LOOK_AT)
             return Campaign(plan, runner, reporter).run()
-        finish = partial(store.finish_campaign, campaign_id)
+        finish = partial(store.finish_campaign, number)
         with in_allocation(on, book, opened.whole_url, finish) as steps:
             left = on.left_s(book)
-            runner = Runner(plan, campaign_id, steps, store, most_left_s=left, look_at=LOOK_AT)
+            runner = Runner(plan, number, steps, store, most_left_s=left, look_at=LOOK_AT)
             return Campaign(plan, runner, reporter).run()
 
 
 def _check_stored(campaign: str, opened: Database) -> None:
-    """A controller that ``submit`` started must find what that stored: else it's another database.
-
-    Raises:
-        EnvironmentFault: it doesn't; whatever it measured, nobody would find.
+    """A controller that ``submit`` started must find what that stored: else it's another database,
+    and nobody would find what is measured.
     """
     try:
         describe_campaign(opened.whole_url, campaign)
@@ -190,7 +176,7 @@ def replay_campaign(
 
     Raises:
         CampaignError: the recording lacks something that the campaign could ask for.
-        CampaignChanged, CampaignLocked: as for ``tune``.
+        CampaignChanged, CampaignLocked: as for ``tune_campaign``.
     """
     _check_strategy(spec)
     spec = _as_recorded(spec, grid)
@@ -200,13 +186,10 @@ def replay_campaign(
     check_plan(grid, plan)
     benchmark = ReplayBenchmark(grid, plan.seed)
     record = replayed_record(spec, grid)
-    with controlled_campaign(opened, record, reporter, take_over=take_over) as (
-        store,
-        campaign_id,
-    ):
+    with controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number):
         # The recording's time goes on where an earlier session left it.
-        benchmark.clock.now = fsum(run.wall_s for run in store.runs(campaign_id))
-        runner = Runner(plan, campaign_id, benchmark, store, clock=benchmark.clock)
+        benchmark.clock.now = fsum(run.wall_s for run in store.runs(number))
+        runner = Runner(plan, number, benchmark, store, clock=benchmark.clock)
         return Campaign(plan, runner, reporter, replayed=benchmark.replayed).run()
 
 

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commtune.app.stored import find_profile, on_slurm_again, plan_of
+from commtune.app.remeasuring import find_profile, plan_of, rebuild_on_slurm
 from commtune.app.tuning import LOOK_AT
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -20,14 +20,12 @@ from commtune.tuner.execution.runner import Runner, time_limit
 from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Batches, Benchmark, Reporter
 from commtune.tuner.statistics.evidence import Evidence
-from commtune.tuner.verification.claims import (
-    OTHER_SHARES,
-    Claim,
-    SizeVerification,
-    VerificationVerdict,
-    claim_of,
-)
-from commtune.tuner.verification.phase import Verification, VerifyPhase
+from commtune.tuner.verification.claims import OTHER_SHARES as OTHER_SHARES
+from commtune.tuner.verification.claims import Claim, claim_of
+from commtune.tuner.verification.claims import SizeVerification as SizeVerification
+from commtune.tuner.verification.claims import VerificationVerdict as VerificationVerdict
+from commtune.tuner.verification.phase import Verification as Verification
+from commtune.tuner.verification.phase import VerifyPhase
 from commtune.wiring import (
     benchmark_setup,
     campaign_control,
@@ -36,15 +34,6 @@ from commtune.wiring import (
     slurm_submission,
 )
 from commtune.wiring.slurm_campaign import SlurmCampaign
-
-__all__ = [
-    "OTHER_SHARES",
-    "SizeVerification",
-    "Verification",
-    "VerificationResult",
-    "VerificationVerdict",
-    "verify",
-]
 
 
 @dataclass(frozen=True)
@@ -145,7 +134,7 @@ def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Re
         )
     plan = plan_of(stored)
     claim = claim_of(answer.profile, plan.workload.sizes)
-    on = on_slurm_again(stored, mpi_named, reporter.say)
+    on = rebuild_on_slurm(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
     mpi = on.mpi if on else benchmark_setup.find_named_mpi(named, plan.workload)
     _refuse_another_library(stored, mpi)

@@ -8,7 +8,7 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune.app.applying import AppliedProfile, apply_profile
+from commtune.app.profile_use import apply_profile
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Configuration, MpiFlavour, MpiInstallation
@@ -30,7 +30,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MpiInstallatio
     return mpi
 
 
-def applied(tmp_path: Path, program: str, version: str = "5.0.2") -> AppliedProfile:
+def applied(
+    tmp_path: Path, program: str, version: str = "5.0.2"
+) -> tuple[dict[str, str], list[str]]:
     """What a command gets under a profile that was measured with an MPICH."""
     url = f"sqlite:///{tmp_path}/commtune.db"
     record = given.campaign()
@@ -48,10 +50,10 @@ def applied(tmp_path: Path, program: str, version: str = "5.0.2") -> AppliedProf
 def test_a_launcher_that_path_lacks_is_that_of_the_profiles_mpi(
     tmp_path: Path, installed: MpiInstallation
 ) -> None:
-    found = applied(tmp_path, "mpiexec")
-    assert found.environment["PATH"] == f"/nowhere:{installed.launcher.parent}"
-    assert (found.environment["A"], found.environment["NEEDED"]) == ("1", "1")
-    assert found.remarks[-1] == (
+    environment, remarks = applied(tmp_path, "mpiexec")
+    assert environment["PATH"] == f"/nowhere:{installed.launcher.parent}"
+    assert (environment["A"], environment["NEEDED"]) == ("1", "1")
+    assert remarks[-1] == (
         "mpiexec is not on PATH: that of mpich 5.0.2, which the profile was measured with, is "
         f"used: {installed.launcher.parent}"
     )
@@ -64,6 +66,6 @@ def test_a_launcher_that_path_lacks_is_that_of_the_profiles_mpi(
 def test_other_versions_paths_and_programs_are_left_alone(
     tmp_path: Path, program: str, version: str
 ) -> None:
-    found = applied(tmp_path, program, version)
-    assert found.environment["PATH"] == "/nowhere"
-    assert not [remark for remark in found.remarks if "not on PATH" in remark]
+    environment, remarks = applied(tmp_path, program, version)
+    assert environment["PATH"] == "/nowhere"
+    assert not [remark for remark in remarks if "not on PATH" in remark]

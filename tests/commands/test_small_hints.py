@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from commtune.app.exporting import write_export
-from commtune.app.operands import read_operand, remarks_on
+from commtune.app.benchmarking import list_settings_remarks
+from commtune.app.comparison import _read_operand
+from commtune.app.profile_use import write_export
 from commtune.app.progress import LineReporter
 from commtune.app.reporting import _places
 from commtune.campaign.file import load_campaign, parse_campaign
@@ -73,7 +74,11 @@ def test_one_trial_is_one_trial() -> None:
 
 
 def test_what_compare_is_given_is_held_against_the_catalogue() -> None:
-    (said,) = remarks_on(read_operand("NCCL_PROTOO=LL", None), {"nccl": "2.28.9"})
+    (said,) = list_settings_remarks(
+        _read_operand("NCCL_PROTOO=LL", None).configuration, {"nccl": "2.28.9"}
+    )
     assert said == "NCCL_PROTOO is not known here; perhaps NCCL_PROTO is meant"
-    assert not remarks_on(read_operand("NCCL_PROTO=LL NOTHING=1", None), {"nccl": "2.28.9"})
-    assert not remarks_on(read_operand("default", None), {})
+    assert not list_settings_remarks(
+        _read_operand("NCCL_PROTO=LL NOTHING=1", None).configuration, {"nccl": "2.28.9"}
+    )
+    assert not list_settings_remarks(_read_operand("default", None).configuration, {})

@@ -42,15 +42,13 @@ def show_command(
 def _describe_campaign(campaign: CampaignDescription, profiles: list[StoredProfile]) -> str:
     workload = Workload.of_plain(campaign.what["workload"])
     budget = campaign.settings.get("budget", {})
-    phases = {"search_s": "search", "ablation_s": "ablation", "confirmation_s": "confirmation"}
     spent = [
-        f"{words} {text.format_wall_time(budget[key])}"
-        for key, words in phases.items()
-        if budget.get(key)
+        f"{phase} {text.format_wall_time(budget[f'{phase}_s'])}"
+        for phase in ("search", "ablation", "confirmation")
+        if budget.get(f"{phase}_s")
     ]
-    ended = "not finished"
-    if campaign.finished is not None:
-        ended = f"finished {_day(campaign.finished)}"
+    finished = campaign.finished
+    ended = "not finished" if finished is None else f"finished {_day(finished)}"
     lines = [
         f"{campaign.name}: {workload.words}, {text.format_ranks(workload.ranks, workload.nodes)}",
         f"  system   {campaign.system.name}",
@@ -81,7 +79,7 @@ def _describe_profile(answer: ProfileAnswer) -> str:
     lines = [
         f"{reference} (number {answer.id}): {wording.describe_verdict(profile.verdict)}",
         f"  {profile.operation}, {text.format_ranks(profile.ranks, profile.nodes)}, "
-        f"{_range(profile.bytes_low, profile.bytes_high)}, backend {profile.backend}",
+        f"{text.format_sizes(profile.bytes_low, profile.bytes_high)}, backend {profile.backend}",
         f"  on {answer.system.name}, {answer.stack.text}, {_day(answer.created)}",
         *(settings or ["  keeps the default"]),
         *pinned,
@@ -103,24 +101,18 @@ def profiles_command(
 
 def _list_profiles(profiles: list[StoredProfile]) -> str:
     rows = [
-        (
-            str(one.id),
-            f"{one.campaign}/{one.name}" + (" (simulated or replayed)" if one.simulated else ""),
-            one.operation,
-            _range(one.bytes_low, one.bytes_high),
-            text.format_ranks(one.ranks, one.nodes),
-            wording.format_finding(one.verdict),
-        )
+        {
+            "number": str(one.id),
+            "profile": f"{one.campaign}/{one.name}"
+            + (" (simulated or replayed)" if one.simulated else ""),
+            "operation": one.operation,
+            "sizes": text.format_sizes(one.bytes_low, one.bytes_high),
+            "ranks": text.format_ranks(one.ranks, one.nodes),
+            "verdict": wording.format_finding(one.verdict),
+        }
         for one in profiles
     ]
-    header = ("number", "profile", "operation", "sizes", "ranks", "verdict")
-    return text.format_table(header, rows, right="number")
-
-
-def _range(low: int, high: int) -> str:
-    if low == high:
-        return text.format_size(low)
-    return f"{text.format_size(low)} to {text.format_size(high)}"
+    return text.format_rows(rows, right="number")
 
 
 def _day(moment: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -24,40 +23,25 @@ def status_command(db: DbOption = None, json_output: JsonOption = False) -> None
     """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs."""
     with campaign_control.opened_database(db) as opened:
         stored = Store(opened).campaigns()
-    now = _now(stored)
-    campaigns = [_asked(campaign, now) for campaign in stored]
+    # Jobs that no controller watches, as Slurm describes them now.
+    now = slurm_submission.jobs_now([job for c in stored if not c.locked_by for job in c.jobs])
+    campaigns = [
+        replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)) for one in stored
+    ]
+    shares = [nominal_share.of_best(campaign, db) for campaign in campaigns]
     if json_output:
-        plain = [_plain(campaign, nominal_share.of_best(campaign, db)) for campaign in campaigns]
+        plain = [_plain(*both) for both in zip(campaigns, shares, strict=True)]
         print(json.dumps(plain, indent=2, default=dict))
         return
     if not campaigns:
         print("no campaigns yet; start one with: commtune tune")
         return
-    header = (
-        "campaign",
-        "state",
-        "trials",
-        "runs",
-        "failed",
-        "lost",
-        "measured",
-        "best confirmed speedup",
-    )
-    rows = [_row(campaign, nominal_share.of_best(campaign, db)) for campaign in campaigns]
-    print(text.format_table(header, rows, right="trials,runs,failed,lost"))
+    rows = [_row(*both) for both in zip(campaigns, shares, strict=True)]
+    print(text.format_rows(rows, right="trials,runs,failed,lost"))
     for campaign in campaigns:
         is_old = not campaign.locked_by and any(job.key not in now for job in campaign.jobs)
         if said := _jobs(campaign, is_old=is_old):
             print(f"\n{said}")
-
-
-def _now(campaigns: Sequence[CampaignSummary]) -> dict[str, JobRecord]:
-    """Jobs that no controller watches as Slurm describes them now, by their keys."""
-    return slurm_submission.jobs_now([job for c in campaigns if not c.locked_by for job in c.jobs])
-
-
-def _asked(campaign: CampaignSummary, now: Mapping[str, JobRecord]) -> CampaignSummary:
-    return replace(campaign, jobs=tuple(now.get(job.key, job) for job in campaign.jobs))
 
 
 def _plain(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[str, Any]:
@@ -71,17 +55,17 @@ def _plain(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict
     }
 
 
-def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> tuple[str, ...]:
-    return (
-        campaign.name + _made_up(campaign),
-        _state(campaign),
-        str(campaign.trials),
-        str(campaign.runs),
-        str(campaign.failed),
-        str(campaign.lost),
-        text.format_wall_time(campaign.wall_s),
-        _gain(campaign, share),
-    )
+def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[str, str]:
+    return {
+        "campaign": campaign.name + _made_up(campaign),
+        "state": _state(campaign),
+        "trials": str(campaign.trials),
+        "runs": str(campaign.runs),
+        "failed": str(campaign.failed),
+        "lost": str(campaign.lost),
+        "measured": text.format_wall_time(campaign.wall_s),
+        "best confirmed speedup": _speedup(campaign, share),
+    }
 
 
 def _made_up(campaign: CampaignSummary) -> str:
@@ -107,16 +91,14 @@ def _ago(moment: float) -> str:
     return text.format_wall_time(time.time() - moment)
 
 
-def _gain(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
+def _speedup(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
     best = campaign.best
     if best is None:
         return "none confirmed"
-    speed = "" if best.speed == "all" else f" ({best.speed} machine state)"
-    size = text.format_size(best.bytes)
-    gain = (
-        f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}] at {size}, {best.pairs} pairs{speed}"
-    )
-    return f"{gain}, {share}" if share else gain
+    interval = f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}]"
+    state = "" if best.speed == "all" else f" ({best.speed} machine state)"
+    said = f"{interval} at {text.format_size(best.bytes)}, {best.pairs} pairs{state}"
+    return f"{said}, {share}" if share else said
 
 
 def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
@@ -127,8 +109,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     """
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
-    count = len(campaign.jobs)
-    in_flight = f"{count} job{'' if count == 1 else 's'} in flight"
+    in_flight = f"{text.format_count(len(campaign.jobs), 'job')} in flight"
     said = [f"{in_flight} when Slurm was last asked" if is_old else in_flight, _spent(campaign)]
     if campaign.aggressor:
         said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")

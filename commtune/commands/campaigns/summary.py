@@ -13,7 +13,6 @@ from commtune import wording
 from commtune.app.tuning import conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
-from commtune.formatting import is_too_noisy
 from commtune.model import Backend, Interval, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.tuner.campaign import CampaignResult
@@ -74,24 +73,11 @@ def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, A
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
         "conclusion": conclusion_data(report),
-        "profiles": [_profile_data(profile) for profile in report.profiles],
+        "profiles": [
+            {**asdict(profile), "configuration": dict(profile.configuration)}
+            for profile in report.profiles
+        ],
     }
-
-
-def _profile_data(profile: Profile) -> dict[str, Any]:
-    """A profile as plain data."""
-    return {
-        **asdict(_without_configuration(profile)),
-        "configuration": dict(profile.configuration),
-    }
-
-
-def _without_configuration(profile: Profile) -> Profile:
-    from dataclasses import replace
-
-    from commtune.model import DEFAULT
-
-    return replace(profile, configuration=DEFAULT)
 
 
 def _headline(plan: Plan, report: CampaignResult) -> str:
@@ -118,28 +104,24 @@ def _headline(plan: Plan, report: CampaignResult) -> str:
 
 def _tried(plan: Plan, report: CampaignResult) -> str:
     """The trials that ``status`` counts, and how far the search came in its space."""
-    searched, count = report.trials - 1, report.trials + report.later_trials
+    count = text.format_count(report.trials + report.later_trials, "trial")
     later = f", {report.later_trials} made of the best" if report.later_trials else ""
-    return (
-        f"{count} trial{'' if count == 1 else 's'} (the default, {searched} of "
-        f"{plan.space.count():,} configurations by the search{later})"
-    )
+    searched = f"{report.trials - 1} of {plan.space.count():,} configurations by the search"
+    return f"{count} (the default, {searched}{later})"
 
 
 def _time(report: CampaignResult) -> str:
     """How long it took, and how much of that was measuring."""
-    share = 1 - report.benchmark_s / report.wall_s
+    took, share = text.format_wall_time(report.wall_s), 1 - report.benchmark_s / report.wall_s
     if share < 0:
         together = text.format_wall_time(report.benchmark_s)
-        took = text.format_wall_time(report.wall_s)
         return f"{took}; {together} in benchmark processes, several at a time"
-    took = text.format_wall_time(report.wall_s)
     return f"{took}, {share:.1%} of it controller overhead"
 
 
 def _table(plan: Plan, report: CampaignResult) -> str:
     ranged = [p for p in report.profiles if p.name != ALL_SIZES]
-    rows: list[Sequence[str]] = [row for profile in ranged for row in _rows(profile)]
+    rows = [row for profile in ranged for row in _rows(profile, plan.level)]
     if not rows:
         if _is_untried(plan, report):
             return (
@@ -147,15 +129,11 @@ def _table(plan: Plan, report: CampaignResult) -> str:
                 "give it more, on a quieter machine"
             )
         return "nothing was confirmed: no candidate was compared with the default"
-    speedup = f"speedup, {wording.format_simultaneous(plan.level)}"
-    header: Sequence[str] = (
-        "size", "machine state", "default", "candidate", speedup, "pairs", "use"
-    )  # fmt: skip
-    if all(row[1] == ALL for row in rows):
-        header, rows = _drop(header, 1), [_drop(row, 1) for row in rows]
-        return text.format_table(header, rows, right="size,default,candidate,pairs")
-    table = text.format_table(header, rows, right="size,default,candidate,pairs")
-    return f"{table}\n{text.each_by_itself(plan.level)}"
+    has_states = any(row["machine state"] != ALL for row in rows)
+    if not has_states:
+        rows = [row | {"machine state": ""} for row in rows]
+    table = text.format_rows(rows, right="size,default,candidate,pairs")
+    return f"{table}\n{text.each_by_itself(plan.level)}" if has_states else table
 
 
 def _is_untried(plan: Plan, report: CampaignResult) -> bool:
@@ -163,16 +141,25 @@ def _is_untried(plan: Plan, report: CampaignResult) -> bool:
     return report.trials <= 1 and plan.budget.trials is None and plan.space.count() > 1
 
 
-def _rows(profile: Profile) -> list[tuple[str, ...]]:
-    """A row a size over all machine states; below it one a speed, where several are known."""
-    inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
+def _rows(profile: Profile, level: float) -> list[dict[str, str]]:
+    """A row a size over all machine states; below it one a state, where several are known."""
+    inside = [p for p in profile.points if p.bytes in _inside(profile)]
     shown = sorted(displayed_points(inside), key=lambda point: (point.bytes, point.speed != ALL))
-    return [_row(profile, p) if p.speed == ALL else _speed_row(p) for p in shown]
+    return [_row(profile, point, level) for point in shown]
 
 
-def _row(profile: Profile, point: PointEvidence) -> tuple[str, ...]:
-    size, *evidence = wording.point_cells(point)
-    return (size, ALL, *evidence, _use(profile, point))
+def _row(profile: Profile, point: PointEvidence, level: float) -> dict[str, str]:
+    size, default, candidate, speedup, pairs = wording.point_cells(point)
+    is_overall = point.speed == ALL
+    return {
+        "size": size if is_overall else "",
+        "machine state": ALL if is_overall else f"{point.speed} {point.share:.0%}",
+        "default": default,
+        "candidate": candidate,
+        f"speedup, {wording.format_simultaneous(level)}": speedup,
+        "pairs": pairs,
+        "use": _use(profile, point) if is_overall else "",
+    }
 
 
 def _use(profile: Profile, point: PointEvidence) -> str:
@@ -181,15 +168,6 @@ def _use(profile: Profile, point: PointEvidence) -> str:
         return profile.name
     is_open = point.verdict is Verdict.UNDECIDED
     return f"the default, {wording.INCONCLUSIVE}" if is_open else "the default"
-
-
-def _speed_row(point: PointEvidence) -> tuple[str, ...]:
-    _, *evidence = wording.point_cells(point)
-    return ("", f"{point.speed} {point.share:.0%}", *evidence, "")
-
-
-def _drop(row: Sequence[str], index: int) -> tuple[str, ...]:
-    return (*row[:index], *row[index + 1 :])
 
 
 def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]:
@@ -240,11 +218,11 @@ def _brings(profile: Profile, name: str) -> str:
 
 
 def _is_telling(gain: Interval) -> bool:
-    return gain.pairs > 1 and not is_too_noisy(gain.low, gain.high)
+    return gain.pairs > 1 and not text.is_too_noisy(gain.low, gain.high)
 
 
 def _name(profile: Profile) -> str:
-    return f"{profile.name} ({_title(profile)})"
+    return f"{profile.name} ({text.format_sizes(profile.bytes_low, profile.bytes_high)})"
 
 
 def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
@@ -260,7 +238,10 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
             "No single environment helps without risk at some size: set a profile only for "
             "programs whose messages are in its range."
         )
-    said += [f"{_title(p)}: {p.note}" for p in report.profiles if p.note]
+    for profile in report.profiles:
+        if profile.note:
+            sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
+            said.append(f"{sizes}: {profile.note}")
     said += _conclusions(report.conclusion)
     for profile in report.profiles:
         hurt = [
@@ -276,11 +257,6 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
         for name, value in report.set_aside
     ]
     return ["\n".join(said)] if said else []
-
-
-def _title(profile: Profile) -> str:
-    low, high = text.format_size(profile.bytes_low), text.format_size(profile.bytes_high)
-    return low if low == high else f"{low} to {high}"
 
 
 def _conclusions(conclusion: Conclusion) -> list[str]:
@@ -334,16 +310,12 @@ def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
     """What befell runs from outside."""
     said = []
     if lost := sum(phase.lost for phase in phases):
-        said.append(
-            f"{_runs(lost)} lost, which no configuration is blamed for; see 'commtune report'"
-        )
+        runs = text.format_count(lost, "run")
+        said.append(f"{runs} lost, which no configuration is blamed for; see 'commtune report'")
     if disturbed := sum(phase.disturbed for phase in phases):
-        said.append(f"background load during {_runs(disturbed)}; see 'commtune report'")
+        runs = text.format_count(disturbed, "run")
+        said.append(f"background load during {runs}; see 'commtune report'")
     return said
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"
 
 
 def _inside(profile: Profile) -> range:

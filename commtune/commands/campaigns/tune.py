@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +18,13 @@ from commtune.app.progress import LineReporter
 from commtune.app.tuning import CampaignResult, prepare_campaign, replay_campaign, tune_campaign
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
-from commtune.commands.campaigns.from_flags import first_flag, given_keys, quick_campaign
 from commtune.commands.campaigns.progress import TerminalReporter, open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.commands.signals import is_time_nearly_over
 from commtune.db.connection.location import database_url, shown_url
 from commtune.documents.quantities import QuantityError, format_seconds, parse_seconds
-from commtune.errors import AllocationOver, DatabaseFault, UserError
-from commtune.model import Backend, MpiInstallation
+from commtune.errors import AllocationOver, CampaignError, DatabaseFault, UserError
+from commtune.model import Backend, MpiInstallation, Operation, content_key
 from commtune.replay.benchmark import Grid, load_grid
 from commtune.report.replicated_findings import (
     CampaignSubject,
@@ -39,6 +39,8 @@ _REPLAYED = "replayed from the recording {}: says nothing of this machine"
 
 #: A budget that is large for a campaign of flags.
 _LARGER = {"--search": "5min", "--ablate": "2min", "--confirm": "3min"}
+#: Keys of a campaign file that have no flag.
+_WITHOUT_FLAG = ("campaign", "workload", "budget")
 
 
 def tune_command(
@@ -135,7 +137,7 @@ def _campaign(
 ) -> tuple[CampaignSpec, MpiInstallation | None]:
     """The campaign of a file, else of the flags, else the recording's own; and its MPI."""
     if document and (file is not None or grid is not None):
-        _refuse_flags(first_flag(document), file)
+        _refuse_flags(_first_flag(document), file)
     if grid is not None:
         if file is not None:
             return load_campaign(file), None
@@ -159,6 +161,18 @@ def _refuse_flags(flag: str, file: Path | None) -> NoReturn:
     )
 
 
+def given_keys(**values: Any) -> dict[str, Any]:
+    """What was given: neither ``None``, nor empty."""
+    return {name: value for name, value in values.items() if value not in (None, {}, ())}
+
+
+def _first_flag(document: Mapping[str, Any]) -> str:
+    """The first flag that was given; empty where none was."""
+    for key, value in document.items():
+        return _first_flag(value) if isinstance(value, dict) else flags.flag_of(key)
+    return ""
+
+
 def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     mpi = benchmark_setup.find_named_mpi(document.get("mpi", "auto"))
     workload = document.get("workload", {})
@@ -175,6 +189,47 @@ def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     goes_on = f"note: {spec.plan.name} goes on with space {begun}, which it was begun with"
     again = f"a new campaign would take {chosen}"
     return quick_campaign(document, begun, known).with_remarks([f"{goes_on}; {again}"])
+
+
+def quick_campaign(document: Mapping[str, Any], space: str, mpi: str) -> CampaignSpec:
+    """The campaign that flags describe, the rest as the embedded default has it.
+
+    Args:
+        document: what was given, in the keys of a campaign file.
+        space: the space to use where none was given.
+        mpi: which MPI was found, for the campaign's name.
+    """
+    workload = dict(document.get("workload", {}))
+    if workload.get("operation") == Operation.MATRIX:
+        raise UserError(
+            "--op matrix needs a file of messages, which only a campaign file names",
+            hint="'commtune init' writes one; add `workload: {operation: matrix, matrix: FILE}`",
+        )
+    sizes = workload.get("sizes")
+    if sizes is not None and ".." not in sizes:
+        workload["sizes"] = [part.strip() for part in sizes.split(",") if part.strip()]
+    default = {"campaign": 1, "name": _name(document, workload, mpi), "space": space}
+    whole = {**default, **document, "workload": workload}
+    try:
+        # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
+        return parse_campaign(json.dumps(whole), Path.cwd())
+    except CampaignError as error:
+        raise UserError(_by_flag(error), hint=error.hint) from error
+
+
+def _by_flag(error: CampaignError) -> str:
+    """The message with the flag's name in the place of the key's in a file."""
+    keys = [step for step in error.where if isinstance(step, str)]
+    is_flag = error.named and keys and keys[-1] not in _WITHOUT_FLAG
+    return f"{flags.flag_of(keys[-1])}: {error.problem}" if is_flag else error.message
+
+
+def _name(document: Mapping[str, Any], workload: Mapping[str, Any], mpi: str) -> str:
+    """The same flags give the same name, so that calling again continues."""
+    parts = [workload.get("operation", "allreduce"), mpi, f"s{document.get('seed') or 1}"]
+    if extra := {**workload, **given_keys(space=document.get("space"))}:
+        parts.append(content_key(extra)[:4])
+    return "-".join(parts)
 
 
 def _replicated(spec: CampaignSpec, result: CampaignResult) -> tuple[ReplicatedFinding, ...]:

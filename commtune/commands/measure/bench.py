@@ -115,17 +115,16 @@ def bench_command(
         name: value for name, value in locals().items() if name in BenchOptions.__annotations__
     }
     request = request_of(BenchOptions(**given))
-    done = run_benchmark(request, mpi)
-    result, is_good = done.result, done.result.outcome is Outcome.OK
-    said = bench_results.list_remarks(request, done.mpi, result)
+    result, installed = run_benchmark(request, mpi)
+    said = bench_results.list_remarks(request, installed, result)
     if json_output:
         flags.print_json(bench_results.run_data(request, result, said))
     else:
         if result.measurements or result.pieces:
-            print(bench_results.describe_results(request, done.mpi, result))
+            print(bench_results.describe_results(request, installed, result))
         for line in said:
             print(line)
-    if not is_good:
+    if result.outcome is not Outcome.OK:
         raise EnvironmentFault(
             f"the run ended as {result.outcome}: {result.detail}", hint=result.output_tail.strip()
         )

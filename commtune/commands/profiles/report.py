@@ -8,13 +8,11 @@ from typing import Annotated
 import typer
 
 from commtune.app.reporting import write_campaign_report, write_plot
-from commtune.commands.options import DbOption
+from commtune.commands.options import CampaignArgument, DbOption
 
 
 def report_command(
-    campaign: Annotated[
-        str | None, typer.Argument(help="name of the campaign [the only one there is]")
-    ] = None,
+    campaign: CampaignArgument = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="HTML file, or a folder for it and pictures"),
@@ -29,9 +27,7 @@ def report_command(
 
 def plot_command(
     output: Annotated[Path, typer.Option("--output", "-o", help="SVG, PNG or PDF file")],
-    campaign: Annotated[
-        str | None, typer.Argument(help="name of the campaign [the only one there is]")
-    ] = None,
+    campaign: CampaignArgument = None,
     db: DbOption = None,
 ) -> None:
     """Plot default and tuned times of a campaign's confirmation."""

@@ -10,25 +10,29 @@ from typing import Annotated
 import typer
 
 from commtune import process
-from commtune.app.applying import apply_profile
-from commtune.app.exporting import export_profile, write_export
-from commtune.commands.options import DbOption
+from commtune.app.profile_use import apply_profile, render_export, write_export
+from commtune.app.remeasuring import find_profile
+from commtune.commands.options import DbOption, ProfileArgument
 
 
 def export_command(
-    profile: Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")],
+    profile: ProfileArgument,
     format_: Annotated[
         str, typer.Option("--format", help="env, sh, csh, fish, json, lmod or tcl")
     ] = "sh",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file [stdout]")] = None,
     allow_unguarded: Annotated[
         bool,
-        typer.Option("--allow-unguarded", help="write a module file without guard operations"),
+        typer.Option(
+            "--allow-unguarded",
+            help="write a module file without guard operations",
+        ),
     ] = False,
     db: DbOption = None,
 ) -> None:
     """Write a profile as a file that shells, programs or module systems load."""
-    rendered = export_profile(profile, format_, db=db, allow_unguarded=allow_unguarded)
+    answer, _ = find_profile(profile, db)
+    rendered = render_export(answer, format_, allow_unguarded=allow_unguarded)
     if output is None:
         print(rendered, end="")
         return
@@ -42,7 +46,7 @@ def run_command(
     db: DbOption = None,
 ) -> None:
     """Run a command under a profile: commtune run --profile P -- mpiexec -n 2 ./program."""
-    applied = apply_profile(profile, command_line[0], os.environ, db)
-    for remark in applied.remarks:
+    environment, remarks = apply_profile(profile, command_line[0], os.environ, db)
+    for remark in remarks:
         print(f"commtune: {remark}", file=sys.stderr)
-    process.replace_process(command_line, applied.environment)
+    process.replace_process(command_line, environment)

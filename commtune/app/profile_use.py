@@ -1,13 +1,16 @@
-"""A stored profile around a command: the environment, and what its user should know."""
+"""A stored profile put to use: as a file that programs load, or around a command."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
-from commtune.app.stored import find_profile
+from commtune import __version__
+from commtune.app.remeasuring import find_profile
 from commtune.campaign.protected import protected_settings
 from commtune.cluster.local.launch import command_path
 from commtune.cluster.machine.description import describe_machine
@@ -15,26 +18,56 @@ from commtune.cluster.mpi.wheels import WHEELS
 from commtune.cluster.slurm.site import cluster_name
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.errors import CommtuneError, UserError
+from commtune.export import render_profile
+from commtune.export.document import ExportDocument
 from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
 from commtune.wiring import benchmark_setup
 
 
-@dataclass(frozen=True)
-class AppliedProfile:
-    """What a command is started with.
+def render_export(answer: ProfileAnswer, format: str, *, allow_unguarded: bool = False) -> str:
+    """The text of a file that sets a profile's variables.
 
-    Attributes:
-        remarks: what a user should know before, a line each.
+    Args:
+        format: env, sh, csh, fish, json, lmod or tcl.
+        allow_unguarded: a module file without guard operations, with a warning in it.
+
+    Raises:
+        UnknownName: there is no such format.
+        ExportRefused: the profile claims nothing, is simulated, or does not fit the format.
     """
+    document = ExportDocument(
+        profile=answer.profile,
+        campaign=answer.campaign,
+        system=answer.system.name,
+        fingerprint=answer.system.fingerprint,
+        stack=answer.stack.text,
+        created=datetime.fromtimestamp(answer.created, UTC).isoformat(timespec="seconds"),
+        commtune_version=__version__,
+        pinned=answer.pinned,
+        level=answer.level,
+        unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
+    )
+    return render_profile(format, document, allow_unguarded=allow_unguarded)
 
-    environment: Mapping[str, str]
-    remarks: tuple[str, ...]
+
+def write_export(file: Path, rendered: str) -> None:
+    """Writes the file.
+
+    Raises:
+        UserError: it can't be written; the hint makes a missing folder.
+    """
+    try:
+        file.write_text(rendered, encoding="utf-8")
+    except OSError as error:
+        missing = not file.parent.is_dir()
+        hint = f"mkdir -p {shlex.quote(str(file.parent))}" if missing else ""
+        raise UserError(f"can't write {file}: {error.strerror}", hint=hint) from error
 
 
 def apply_profile(
     profile: str, program: str, inherited: Mapping[str, str], db: str | None = None
-) -> AppliedProfile:
-    """The environment of a program under a profile.
+) -> tuple[dict[str, str], list[str]]:
+    """The environment of a program under a profile; and what its user should know, a line each.
 
     Args:
         profile: CAMPAIGN/PROFILE, name, or number.
@@ -63,7 +96,7 @@ def apply_profile(
         remarks.append(
             f"{program} is not on PATH: that of {measured}, is used: {mpi.launcher.parent}"
         )
-    return AppliedProfile(environment, tuple(remarks))
+    return environment, remarks
 
 
 def _mpi_with(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from commtune.campaign.file import CampaignSpec, load_campaign
 from commtune.campaign.patterns import PatternFields, pattern_of
@@ -34,40 +33,34 @@ def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, Campaig
     return answer, describe_campaign(url, answer.campaign)
 
 
-def workload_of(stored: CampaignDescription) -> Workload:
-    """What a campaign measures."""
-    return Workload.of_plain(stored.what["workload"])
-
-
-def checked_shape(workload: Workload, stored: CampaignDescription | None) -> Workload:
-    """The workload, if its pattern goes with what flags changed in it.
+def check_pattern(workload: Workload, stored: CampaignDescription | None) -> None:
+    """Makes sure that a workload's pattern goes with what was changed in it.
 
     Args:
-        stored: the campaign that it is of; ``None`` where flags say all.
+        stored: the campaign that it is of; ``None`` where it is of none.
 
     Raises:
-        InvalidKey: they don't say which messages there are, or ranks are left over.
+        InvalidKey: nothing says which messages there are, or ranks are left over.
     """
     operation = workload.operation
     if not operation.is_pattern:
-        return workload
+        return
     if stored is None or operation != stored.what["workload"]["operation"]:
         raise InvalidKey(
             "operation",
             f"only a profile of a campaign on {operation} says which messages it has",
             "name a profile of it, or try both by 'commtune bench'",
         )
+    ranks = stored.what["workload"]["ranks"]
     if operation is not Operation.MATRIX:
         nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
         try:
             pattern_of(PatternFields(operation, workload.ranks, nodes, group_size=size))
         except InvalidKey as refused:
-            is_same = workload.ranks == stored.what["workload"]["ranks"]
-            key = "emulate_nodes" if is_same else "ranks"
+            key = "emulate_nodes" if workload.ranks == ranks else "ranks"
             raise InvalidKey(key, refused.problem, "leave it out") from refused
-    elif workload.ranks < stored.what["workload"]["ranks"]:
+    elif workload.ranks < ranks:
         raise InvalidKey("ranks", f"the matrix has more than {workload.ranks}", "leave it out")
-    return workload
 
 
 def timing_of(stored: CampaignDescription) -> Timing:
@@ -77,29 +70,26 @@ def timing_of(stored: CampaignDescription) -> Timing:
 
 def plan_of(stored: CampaignDescription) -> Plan:
     """A campaign's plan as far as measuring known configurations needs it: nothing to search."""
-    settings = stored.settings
-    known = {f.name for f in fields(Plan)} & {"minimum_gain", "tolerance", "level", "time_limit_s"}
+    thresholds = ("minimum_gain", "tolerance", "level", "time_limit_s")
+    space = stored.space
     return Plan(
         name=stored.name,
-        space=_space(stored.space),
-        workload=workload_of(stored),
+        space=Space(
+            name=space.get("name", ""),
+            version=str(space.get("version", "")),
+            library=space.get("library", ""),
+            parameters=(),
+            pinned=space.get("pinned", {}),
+        ),
+        workload=Workload.of_plain(stored.what["workload"]),
         timing=timing_of(stored),
         seed=stored.seed,
-        **{name: settings[name] for name in known if name in settings},
+        # Campaigns of earlier versions lack some of them: the plan's own defaults hold.
+        **{name: stored.settings[name] for name in thresholds if name in stored.settings},
     )
 
 
-def _space(plain: Any) -> Space:
-    return Space(
-        name=plain.get("name", ""),
-        version=str(plain.get("version", "")),
-        library=plain.get("library", ""),
-        parameters=(),
-        pinned=plain.get("pinned", {}),
-    )
-
-
-def on_slurm_again(
+def rebuild_on_slurm(
     stored: CampaignDescription, mpi: str | None, say: Callable[[str], None]
 ) -> SlurmCampaign | None:
     """A stored campaign on Slurm as its file describes it today; ``None`` if it ran elsewhere.
@@ -138,10 +128,8 @@ def _cut_again(
     spec: CampaignSpec, mpi: MpiInstallation, stored: CampaignDescription
 ) -> CampaignSpec:
     """A campaign's file with its space cut as the stored campaign's was, where it was cut."""
-    known = stored.what.get("guards", {})
-    spec = apply_protected(
-        spec, {name: value for name, value in known.items() if value is not None}
-    )
+    known = stored.what.get("guards", {}).items()
+    spec = apply_protected(spec, {name: value for name, value in known if value is not None})
     is_whole = spec.plan.space.key == stored.what["space"]["content"]
     if is_whole and LIBRARIES not in stored.stack.description:
         return spec
