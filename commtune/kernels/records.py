@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeGuard
 from commtune.model import AggressorPattern, Measurement, RunRequest, SubMeasurement
 
 #: The version of the contract that this module reads; see contract/v1.schema.json.
-CONTRACT = 1
+_CONTRACT = 1
 
 _PARTS = ("inside", "between", "split", "translate", "assemble", "kept-apart")
 _SHAPE = ("group_size", "active", "direction", "inside", "between", "assemble")
@@ -150,8 +150,8 @@ class _Reader:
         if self.header is not None:
             raise _Invalid("a second header")
         contract = _whole(record, "contract")
-        if contract != CONTRACT:
-            raise _Invalid(f"contract version {contract}; this commtune reads version {CONTRACT}")
+        if contract != _CONTRACT:
+            raise _Invalid(f"contract version {contract}; this commtune reads version {_CONTRACT}")
         ranks = record.get("rank_info")
         if not isinstance(ranks, list) or not all(_is_rank(rank) for rank in ranks):
             raise _Invalid("rank_info is not a list of ranks with their environments")

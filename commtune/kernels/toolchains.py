@@ -32,11 +32,11 @@ if ctypes.CDLL(sys.argv[1]).ncclGetVersion(ctypes.byref(version)) == 0:
 
 #: Python's packages that make up a CUDA which the driver of CUDA 13.0 runs, and all newer ones;
 #: as they are tested.
-CUDA_PACKAGES = (
+_CUDA_PACKAGES = (
     "nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88",
     "nvidia-cuda-runtime==13.0.96", "nvidia-cuda-cccl==13.0.85",
 )  # fmt: skip
-NCCL_PACKAGE = "nvidia-nccl-cu13==2.28.9"
+_NCCL_PACKAGE = "nvidia-nccl-cu13==2.28.9"
 _CUDA_OF_PACKAGES, _DRIVER_OF_PACKAGES = "13", "580"
 
 
@@ -115,8 +115,8 @@ _FAMILIES = {
         header=("nccl.h",),
         example="90 for H100 and H200, 80 for A100",
         load="load your site's module for CUDA, set CUDA_HOME, or (for drivers from "
-        f"{_DRIVER_OF_PACKAGES} on): python -m pip install {' '.join(CUDA_PACKAGES)} "
-        f"{NCCL_PACKAGE}",
+        f"{_DRIVER_OF_PACKAGES} on): python -m pip install {' '.join(_CUDA_PACKAGES)} "
+        f"{_NCCL_PACKAGE}",
     ),
     GpuKind.HIP: _Family(
         words="HIP compiler (hipcc)",
@@ -154,7 +154,7 @@ def find_toolchain(
         kind=kind,
         root=root,
         compiler=compiler,
-        version=parse_version(kind, _ask([str(compiler), "--version"], environment)),
+        version=_parse_version(kind, _ask([str(compiler), "--version"], environment)),
         architectures=named or _architectures(kind, root, environment),
         xccl=_xccl(family, root, environment, packages),
     )
@@ -166,7 +166,7 @@ def why_no_xccl(toolchain: Toolchain) -> str:
     name, (variable, *_) = family.xccl, family.xccl_roots
     ways = [f"module load {name}", f"set {variable}"]
     if toolchain.kind is GpuKind.CUDA and toolchain.version.startswith(f"{_CUDA_OF_PACKAGES}."):
-        ways.append(f"python -m pip install {NCCL_PACKAGE}")
+        ways.append(f"python -m pip install {_NCCL_PACKAGE}")
     return f"{family.header[0]} and lib{name}.so were not found together; {', or '.join(ways)}"
 
 
@@ -219,7 +219,7 @@ def _xccl(
         header = next((path for path in headers if _may(path, os.R_OK)), None)
         library = _library(root, family.xccl) if header else None
         if header and library:
-            version = parse_xccl_version(header.read_text(errors="replace"))
+            version = _parse_xccl_version(header.read_text(errors="replace"))
             return Xccl(family.xccl.upper(), version, root, header, library)
     return None
 
@@ -233,7 +233,7 @@ def _library(root: Path, name: str) -> Path | None:
     return None
 
 
-def parse_xccl_version(header: str) -> str:
+def _parse_xccl_version(header: str) -> str:
     """The version in nccl.h or rccl.h; ``unknown`` where it isn't said."""
     macros = dict(re.findall(r"^#define NCCL_(MAJOR|MINOR|PATCH) (\d+)", header, re.MULTILINE))
     parts = [macros.get(part) for part in ("MAJOR", "MINOR", "PATCH")]
@@ -253,20 +253,20 @@ def ask_xccl_version(library: Path, environment: Mapping[str, str]) -> str:
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
-def parse_version(kind: GpuKind, text: str) -> str:
+def _parse_version(kind: GpuKind, text: str) -> str:
     """The toolkit's version in what ``nvcc --version`` or ``hipcc --version`` prints."""
     pattern = r"release [\d.]+, V([\d.]+)" if kind is GpuKind.CUDA else r"HIP version: (\S+)"
     found = re.search(pattern, text)
     return found[1] if found else UNKNOWN
 
 
-def parse_compute_capabilities(text: str) -> list[str]:
+def _parse_compute_capabilities(text: str) -> list[str]:
     """From ``nvidia-smi --query-gpu=compute_cap --format=csv,noheader``: ``9.0`` is 90."""
     found = re.findall(r"^\s*(\d+)\.(\d+)\s*$", text, re.MULTILINE)
     return sorted({major + minor for major, minor in found}, key=int)
 
 
-def parse_agents(text: str) -> list[str]:
+def _parse_agents(text: str) -> list[str]:
     """From ``rocm_agent_enumerator`` or ``rocminfo``; gfx000 is the processor."""
     return sorted(set(re.findall(r"\bgfx[0-9a-f]+\b", text)) - {"gfx000"})
 
@@ -275,11 +275,11 @@ def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) ->
     """Those of this machine's GPUs."""
     if kind is GpuKind.CUDA:
         query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-        found = parse_compute_capabilities(_ask(query, environment))
+        found = _parse_compute_capabilities(_ask(query, environment))
     else:
         own = [root / "bin" / name for name in ("rocm_agent_enumerator", "rocminfo")]
         programs = (str(path) if _is_program(path) else path.name for path in own)
-        said = (parse_agents(_ask([program], environment)) for program in programs)
+        said = (_parse_agents(_ask([program], environment)) for program in programs)
         found = next(filter(None, said), [])
     if not found:
         raise MissingComponent(

@@ -59,7 +59,12 @@ _Sources = Annotated[
 class Model(BaseModel):
     """Base: unknown keys are errors, everything is read-only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        model_title_generator=lambda model: model.__name__.strip("_"),  # editors show it
+    )
 
 
 class Sourced(Model):
@@ -71,7 +76,7 @@ class Sourced(Model):
     """What else to know."""
 
 
-class Node(Sourced):
+class _Node(Sourced):
     """A compute node without its GPUs and NICs."""
 
     processor: str
@@ -88,7 +93,7 @@ class Node(Sourced):
     """Main memory."""
 
 
-class Gpus(Sourced):
+class _Gpus(Sourced):
     """The GPUs of a node, as Slurm and the GPU runtime count them."""
 
     model: str
@@ -119,7 +124,7 @@ class GpuLink(Sourced):
     """Nominal bandwidth of one link, in one direction."""
 
 
-class Nics(Sourced):
+class _Nics(Sourced):
     """The network ports of a node."""
 
     model: str
@@ -135,7 +140,7 @@ class Nics(Sourced):
     """Names of the ports in the operating system, in order; empty where nobody says."""
 
 
-class Network(Sourced):
+class _Network(Sourced):
     """How nodes are joined."""
 
     fabric: str
@@ -215,7 +220,7 @@ class Recognized(Sourced):
     """Names of its login or compute nodes; * stands for anything."""
 
 
-class Library(Sourced):
+class _Library(Sourced):
     """A communication library that users of the system are given."""
 
     name: Name
@@ -228,7 +233,7 @@ class Library(Sourced):
     """Shipped search spaces that are for it there: within a node, between nodes."""
 
 
-class Launcher(Sourced):
+class _Launcher(Sourced):
     """What starts the ranks."""
 
     command: Literal["srun", "mpirun", "mpiexec", "jsrun"]
@@ -250,7 +255,7 @@ class PerRank(Sourced):
     """Only for runs of this library; empty for all."""
 
 
-class Binding(Sourced):
+class _Binding(Sourced):
     """Which cores, GPU and NIC each rank of a node gets."""
 
     ranks: Count
@@ -261,14 +266,14 @@ class Binding(Sourced):
     """Variables that bind each rank to its GPU or NIC."""
 
 
-class Guard(Sourced):
+class _Guard(Sourced):
     """A variable that no configuration may set."""
 
     why: str
     """What goes wrong otherwise."""
 
 
-class Pinned(Sourced):
+class _Pinned(Sourced):
     """A variable that has this value in every run, the default's too."""
 
     value: Text
@@ -279,7 +284,7 @@ class Pinned(Sourced):
     """What it is needed for."""
 
 
-class ModuleLoad(Sourced):
+class _ModuleLoad(Sourced):
     """A module to load before anything runs."""
 
     name: Text
@@ -288,19 +293,19 @@ class ModuleLoad(Sourced):
     """Only for runs of this library; empty for all."""
 
 
-class Saying(Sourced):
+class _Saying(Sourced):
     """What some sources say where others disagree."""
 
     says: Text
     """The statement."""
 
 
-class Conflict(Model):
+class _Conflict(Model):
     """Something on which sources disagree."""
 
     about: str
     """What they disagree on."""
-    sayings: Annotated[list[Saying], Field(min_length=2)]
+    sayings: Annotated[list[_Saying], Field(min_length=2)]
     """What each says."""
     used: str
     """Which one this description follows, and why."""
@@ -327,33 +332,33 @@ class System(Model):
     """By what a machine is known to be this one."""
     sources: Annotated[dict[Name, str], Field(min_length=1)]
     """Where facts are from: a name, and what and where it is, with its date or version."""
-    node: Node
+    node: _Node
     """The compute node."""
-    gpus: Gpus | None = None
+    gpus: _Gpus | None = None
     """Its GPUs."""
     links: list[GpuLink] = []
     """Direct links between its GPUs."""
-    nics: Nics
+    nics: _Nics
     """Its network ports."""
-    network: Network
+    network: _Network
     """The network between nodes."""
     slurm: Slurm | None = None
     """What jobs must ask for, where Slurm runs them."""
     scheduler: OtherScheduler | None = None
     """What runs jobs elsewhere."""
-    launcher: Launcher
+    launcher: _Launcher
     """What starts the ranks."""
-    libraries: list[Library] = []
+    libraries: list[_Library] = []
     """Communication libraries of the system."""
-    binding: Binding | None = None
+    binding: _Binding | None = None
     """Cores, GPU and NIC of each rank."""
-    guard: dict[Variable, Guard] = {}
+    guard: dict[Variable, _Guard] = {}
     """Variables that no configuration may set; what the site sets passes unchanged."""
-    pinned: dict[Variable, Pinned] = {}
+    pinned: dict[Variable, _Pinned] = {}
     """Variables with one value in every run."""
-    modules: list[ModuleLoad] = []
+    modules: list[_ModuleLoad] = []
     """Modules to load."""
-    conflicts: list[Conflict] = []
+    conflicts: list[_Conflict] = []
     """Where sources disagree."""
     unknown: list[str] = []
     """What no source says, and somebody on the system should find out."""

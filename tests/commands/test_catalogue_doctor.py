@@ -10,7 +10,7 @@ import pytest
 from command_line import CommandLine
 
 from commtune.cluster.machine.doctor import Check, Status
-from commtune.commands.setup.doctor import check_environment, fix_commands, installed_versions
+from commtune.commands.setup.doctor import _check_environment, _fix_commands, _installed_versions
 from commtune.model import MpiFlavour, MpiInstallation
 
 NCCL = {"nccl": "2.30.7"}
@@ -28,7 +28,7 @@ def found(home: Path, *, libraries: dict[str, str] = NCCL, **variables: str) -> 
 
 def among(home: Path, variables: dict[str, str], libraries: dict[str, str] = NCCL) -> list[Check]:
     environment = {"HOME": str(home), "PATH": "/usr/bin", **variables}
-    findings = list(check_environment(environment, libraries, home / "etc"))
+    findings = list(_check_environment(environment, libraries, home / "etc"))
     assert {f.area for f in findings} <= {"environment"}
     assert {f.status for f in findings} <= {Status.WARNING}
     return findings
@@ -163,11 +163,11 @@ def test_what_they_say_differently_is_said_of_each(home: Path) -> None:
 def test_versions_of_what_was_found() -> None:
     at = Path("/opt/impi")
     mpi = MpiInstallation(MpiFlavour.INTEL, "2021.18.1", at, at / "mpicxx", at / "mpiexec")
-    assert installed_versions(mpi, ("RCCL", "2.27.7")) == {
+    assert _installed_versions(mpi, ("RCCL", "2.27.7")) == {
         "intel-mpi": "2021.18.1",
         "rccl": "2.27.7",
     }
-    assert installed_versions(None, None) == {}
+    assert _installed_versions(None, None) == {}
 
 
 def test_the_command_says_it_with_the_way_to_mend_it(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_what_is_taken_away_is_not_corrected() -> None:
     general = [finding("apt-get install g++", Status.MISSING), finding("unset A B C D 'E F'")]
     general += [finding("mv a b; c", Status.OK), finding("export COMMTUNE_DB=sqlite:////x")]
     of_variables = ["export A=8", "unset A", "export N='x; y'; unset B", "export N=z; unset C"]
-    assert fix_commands(general, [finding(mend) for mend in of_variables]) == [
+    assert _fix_commands(general, [finding(mend) for mend in of_variables]) == [
         "apt-get install g++",
         "export COMMTUNE_DB=sqlite:////x",
         "unset A",

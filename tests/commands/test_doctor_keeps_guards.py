@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from commtune.cluster.machine.doctor import _check_environment_settings
-from commtune.commands.setup.doctor import check_environment, fix_commands
+from commtune.commands.setup.doctor import _check_environment, _fix_commands
 
 
 def proposed(home: Path, **variables: str) -> list[str]:
     """The commands for variables that are set."""
     general = [_check_environment_settings(variables)]
-    found = check_environment({"HOME": str(home), **variables}, {}, home)
-    return fix_commands(general, found, variables)
+    found = _check_environment({"HOME": str(home), **variables}, {}, home)
+    return _fix_commands(general, found, variables)
 
 
 def test_a_misspelled_guard_does_not_replace_the_real_one(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from bench_runs import RunBench
 from jsonschema import Draft202012Validator
 
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.records import CONTRACT, read_records
+from commtune.kernels.records import _CONTRACT, read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
 _SCHEMA = json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
@@ -31,7 +31,7 @@ def _valid_records(lines: list[str]) -> list[dict[str, Any]]:
 
 def test_the_schema_is_one() -> None:
     Draft202012Validator.check_schema(_SCHEMA)
-    assert _SCHEMA["$defs"]["header"]["properties"]["contract"]["const"] == CONTRACT
+    assert _SCHEMA["$defs"]["header"]["properties"]["contract"]["const"] == _CONTRACT
 
 
 #: Those with other records beside a whole for each size are in test_bench_patterns.py.

@@ -9,14 +9,14 @@ import pytest
 
 from commtune.errors import MissingComponent, UserError
 from commtune.kernels.toolchains import (
-    CUDA_PACKAGES,
-    NCCL_PACKAGE,
+    _CUDA_PACKAGES,
+    _NCCL_PACKAGE,
     Toolchain,
+    _parse_agents,
+    _parse_compute_capabilities,
+    _parse_version,
+    _parse_xccl_version,
     find_toolchain,
-    parse_agents,
-    parse_compute_capabilities,
-    parse_version,
-    parse_xccl_version,
     why_no_xccl,
 )
 from commtune.model import GpuKind
@@ -202,11 +202,11 @@ def test_what_tells_toolchains_apart(tmp_path: Path, path: Path) -> None:
 
 
 def test_what_tools_print() -> None:
-    assert parse_compute_capabilities("9.0\n10.0\n9.0\n") == ["90", "100"]
-    assert parse_compute_capabilities("NVIDIA-SMI has failed because ...\n") == []
-    assert parse_agents("gfx000\ngfx942\ngfx942\n") == ["gfx942"]
-    assert parse_version(GpuKind.CUDA, "no such thing") == "unknown"
-    assert parse_xccl_version("#define NCCL_MAJOR 2\n") == "unknown"
+    assert _parse_compute_capabilities("9.0\n10.0\n9.0\n") == ["90", "100"]
+    assert _parse_compute_capabilities("NVIDIA-SMI has failed because ...\n") == []
+    assert _parse_agents("gfx000\ngfx942\ngfx942\n") == ["gfx942"]
+    assert _parse_version(GpuKind.CUDA, "no such thing") == "unknown"
+    assert _parse_xccl_version("#define NCCL_MAJOR 2\n") == "unknown"
 
 
 def toolchain(kind: GpuKind, version: str) -> Toolchain:
@@ -216,7 +216,7 @@ def toolchain(kind: GpuKind, version: str) -> Toolchain:
 def test_where_nccl_is_missing_the_package_of_that_cuda_is_named() -> None:
     why = why_no_xccl(toolchain(GpuKind.CUDA, "13.0.88"))
     assert "module load nccl" in why
-    assert f"python -m pip install {NCCL_PACKAGE}" in why
+    assert f"python -m pip install {_NCCL_PACKAGE}" in why
     # That package is of another CUDA, or of another maker.
     assert "pip" not in why_no_xccl(toolchain(GpuKind.CUDA, "12.4.99"))
     assert "RCCL_HOME" in why_no_xccl(toolchain(GpuKind.HIP, "6.3.0"))
@@ -226,7 +226,7 @@ def test_the_packages_that_errors_name_are_those_that_are_tested(path: Path) -> 
     file = Path(__file__).parents[2] / "requirements" / "cuda.txt"
     lines = file.read_text().splitlines()
     pinned = {line for line in lines if line and not line.startswith("#")}
-    assert {*CUDA_PACKAGES, NCCL_PACKAGE} == pinned
+    assert {*_CUDA_PACKAGES, _NCCL_PACKAGE} == pinned
     try:
         find_toolchain(GpuKind.CUDA, {"PATH": str(path)}, ["90"])
     except MissingComponent as missing:

@@ -17,13 +17,13 @@ from commtune.systems.nominal.fabric import (
     Fabric,
     Link,
     Ports,
+    _round_robin_ports,
     fabric_of,
     packed_ports,
-    round_robin_ports,
 )
 from commtune.systems.nominal.operations import group_bandwidth, nominal_bandwidth, self_bounds
 from commtune.systems.nominal.operations import pair_bandwidths as pair_matrix
-from commtune.systems.nominal.routes import disjoint_rings, edge_loads, node_cuts, shortest_paths
+from commtune.systems.nominal.routes import _shortest_paths, disjoint_rings, edge_loads, node_cuts
 from commtune.systems.nominal.traffic import Memory, NominalQuestion
 
 GBIT = 1e9 / 8
@@ -91,7 +91,7 @@ def test_edge_forwarding_index_of_an_mi250x_node() -> None:
     assert edges == {(1, 5), (5, 1), (3, 7), (7, 3)}
     assert {found[edge] for edge in edges} == {4.0}
     assert busiest / GBIT == pytest.approx(100)
-    assert len(shortest_paths(LUMI, 0, 3)) == 2
+    assert len(_shortest_paths(LUMI, 0, 3)) == 2
 
 
 def test_alltoall_inside_a_node() -> None:
@@ -215,7 +215,7 @@ def test_packed_sharing_is_equation_1_of_commbench(gpus_a_port: int) -> None:
 
 def test_round_robin_is_equation_2_of_commbench() -> None:
     f = 25 * GBYTE  # Aurora: 12 tiles, 8 ports
-    fabric = Fabric("Aurora", 12, ports=Ports(8, f, round_robin_ports(12, 8)))
+    fabric = Fabric("Aurora", 12, ports=Ports(8, f, _round_robin_ports(12, 8)))
     for k in range(1, 13):
         assert group_bandwidth(fabric, k) == pytest.approx(f * k / -(-k // 8))
     assert group_bandwidth(fabric, 8) == 200 * GBYTE

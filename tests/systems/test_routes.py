@@ -10,7 +10,7 @@ import pytest
 
 from commtune.systems.nominal.fabric import Fabric, Link
 from commtune.systems.nominal.operations import pair_bandwidths
-from commtune.systems.nominal.routes import disjoint_rings, shortest_paths, widest_path
+from commtune.systems.nominal.routes import _shortest_paths, disjoint_rings, widest_path
 from commtune.systems.nominal.traffic import NominalQuestion, traffic_of
 
 
@@ -21,7 +21,7 @@ def fabric(gpus: int, *links: tuple[int, int, int]) -> Fabric:
 
 def test_of_paths_that_are_as_short_the_widest_counts() -> None:
     found = fabric(4, (0, 1, 1), (1, 3, 9), (0, 2, 3), (2, 3, 4))
-    assert set(shortest_paths(found, 0, 3)) == {(0, 1, 3), (0, 2, 3)}
+    assert set(_shortest_paths(found, 0, 3)) == {(0, 1, 3), (0, 2, 3)}
     assert widest_path(found, 0, 3) == (0, 2, 3)
     assert pair_bandwidths(found)[0, 3] == 3
 

@@ -19,7 +19,7 @@ from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.commands.setup.doctor import check_environment, versions_below
+from commtune.commands.setup.doctor import _check_environment, _versions_below
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, CommtuneError, UserError
@@ -275,20 +275,20 @@ def test_a_provider_that_a_vendor_brought_first_is_kept() -> None:
     efa, _ = cut_space_to_versions(load_space("nccl-efa"), {"libfabric": "1.17"})
     assert "FI_EFA_USE_HUGE_PAGE" not in efa.variables
     environment = {"FI_CXI_RX_MATCH_MODE": "hybrid", "FI_EFA_USE_HUGE_PAGE": "0"}
-    told = [f.what for f in check_environment(environment, {"libfabric": "1.17"}, _NOWHERE)]
+    told = [f.what for f in _check_environment(environment, {"libfabric": "1.17"}, _NOWHERE)]
     assert not any("FI_CXI_RX_MATCH_MODE does nothing" in what for what in told)
     assert any("FI_EFA_USE_HUGE_PAGE does nothing: it came with" in what for what in told)
 
 
 def test_doctor_asks_what_the_mpi_loads(mpi: MpiInstallation) -> None:
     environment = base_environment(os.environ, mpi)
-    assert versions_below(mpi, environment) == {}  # nothing is set
-    assert versions_below(None, {**environment, _OLD: "8K"}) == {}
-    found = versions_below(mpi, {**environment, _LATEST: "1"})
+    assert _versions_below(mpi, environment) == {}  # nothing is set
+    assert _versions_below(None, {**environment, _OLD: "8K"}) == {}
+    found = _versions_below(mpi, {**environment, _LATEST: "1"})
     assert found == loaded(mpi)
     # With this, UCX finds no way to anywhere, and MPICH over UCX does not start.
     broken = {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "nonsense"}
-    assert versions_below(mpi, {**environment, **broken}) == found
+    assert _versions_below(mpi, {**environment, **broken}) == found
 
 
 def test_doctor_judges_by_what_is_loaded(tmp_path: Path) -> None:

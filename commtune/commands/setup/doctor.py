@@ -36,8 +36,8 @@ def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None
     machine, mpi = describe_machine(), _default_mpi()
 
     def of_variables() -> Iterable[Check]:
-        found = installed_versions(mpi, _xccl(machine)) | versions_below(mpi, os.environ)
-        return check_environment(os.environ, found)
+        found = _installed_versions(mpi, _xccl(machine)) | _versions_below(mpi, os.environ)
+        return _check_environment(os.environ, found)
 
     general = examine_machine(database=sqlite_path(database_url(db)))
     variables = collect_checks("environment", of_variables)
@@ -47,7 +47,7 @@ def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None
         print(json.dumps([asdict(check) for check in checks], indent=2))
         return
     _print_checks(checks)
-    if lines := fix_commands([*general, *backends], variables, os.environ):
+    if lines := _fix_commands([*general, *backends], variables, os.environ):
         print("\n".join(["\nTo fix:", *(f"  {line}" for line in lines)]))
 
 
@@ -74,7 +74,7 @@ def _default_mpi() -> MpiInstallation | None:
         return None
 
 
-def installed_versions(
+def _installed_versions(
     mpi: MpiInstallation | None, xccl: tuple[str, str] | None
 ) -> dict[str, str]:
     """Versions by the catalogue's names; ``xccl`` is name and version of NCCL or RCCL."""
@@ -93,7 +93,7 @@ def _xccl(machine: Machine) -> tuple[str, str] | None:
 _NOT_ASKED = frozenset({"NCCL_VERSION", "FI_PROVIDER_PATH", "I_MPI_ROOT"})
 
 
-def versions_below(mpi: MpiInstallation | None, environment: Mapping[str, str]) -> dict[str, str]:
+def _versions_below(mpi: MpiInstallation | None, environment: Mapping[str, str]) -> dict[str, str]:
     """Versions of the libraries that an MPI loads by itself, of those that variables are set of.
 
     Asked by starting the MPI in a process of its own, as it would start in this environment.
@@ -112,7 +112,7 @@ def versions_below(mpi: MpiInstallation | None, environment: Mapping[str, str]) 
     return {name: version for name, version in (found or {}).items() if name in wanted}
 
 
-def check_environment(
+def _check_environment(
     environment: Mapping[str, str], found: Mapping[str, str], etc: Path = Path("/etc")
 ) -> Iterator[Check]:
     """A finding for each setting that is wrong, void or dangerous.
@@ -150,7 +150,7 @@ def _wrong_settings(
 _Changes = Mapping[str, str | None]
 
 
-def fix_commands(
+def _fix_commands(
     general: Iterable[Check], of_variables: Iterable[Check], names: Iterable[str] = ()
 ) -> list[str]:
     """The command lines that mend what was found: each variable is changed by one of them.

@@ -33,7 +33,7 @@ class Reading:
     is_wrong: bool = False
 
 
-def read_table(text: str, *, in_place: bool = False) -> Reading:
+def _read_table(text: str, *, in_place: bool = False) -> Reading:
     """Reads the table of nccl-tests or rccl-tests: out of place, or in place.
 
     Where the output has no times of the one kind, those of the other are taken.
@@ -126,7 +126,7 @@ def _of_result(result: Mapping[str, Any], *, in_place: bool) -> Measurement | No
     return None
 
 
-def read_osu(text: str) -> Reading:
+def _read_osu(text: str) -> Reading:
     """Reads a table of the OSU micro-benchmarks. A bandwidth becomes the time of one message.
 
     The time is the average over ranks, as OSU prints it always; ``-f`` adds the shortest and the
@@ -174,7 +174,7 @@ def _osu_time_us(row: Mapping[str, str], size: int, *, both_ways: bool) -> float
     return None
 
 
-def read_imb(text: str) -> Reading:
+def _read_imb(text: str) -> Reading:
     """Reads a table of IMB-MPI1 or its kin.
 
     The time is that of the slowest rank, from which IMB gets its bandwidths.
@@ -202,7 +202,7 @@ def read_imb(text: str) -> Reading:
     return replace(reading, ended=ended)
 
 
-def read_json_lines(text: str) -> Reading:
+def _read_json_lines(text: str) -> Reading:
     """Reads a line of JSON for each size (line.schema.json); all others are the program's own.
 
     ``{"bytes": 65536, "time_s": 1.2e-5}`` or ``{"bytes": 65536, "times_s": [1.2e-5, 1.3e-5]}``,
@@ -352,9 +352,9 @@ def _reading(
 
 #: Words of ``benchmark: output:``, and what reads them.
 OUTPUTS: Mapping[str, Callable[[str], Reading]] = {
-    "nccl-tests": read_table,
-    "nccl-tests-in-place": partial(read_table, in_place=True),
-    "osu": read_osu,
-    "imb": read_imb,
-    "json-line": read_json_lines,
+    "nccl-tests": _read_table,
+    "nccl-tests-in-place": partial(_read_table, in_place=True),
+    "osu": _read_osu,
+    "imb": _read_imb,
+    "json-line": _read_json_lines,
 }

@@ -16,7 +16,7 @@ from commtune.kernels.python_bench.running import exit_of_all, run_benchmark  # 
 from commtune.kernels.python_bench.world import speaks_for_all  # noqa: E402
 
 
-def main() -> int:
+def _main() -> int:
     """Reads the command line and does what it asks for."""
     try:
         options = parse_options(sys.argv[1:])
@@ -31,4 +31,4 @@ def main() -> int:
     return 0
 
 
-sys.exit(main())
+sys.exit(_main())

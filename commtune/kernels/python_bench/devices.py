@@ -105,7 +105,7 @@ def choose_gpu(local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:
         ) from error
     except Exception as error:  # CuPy's own kinds of errors are known only where it is
         raise Waived(f"--backend python-device: no GPU: {error}") from error
-    index = place_among(devices, local_rank, local_ranks, shares=shares)
+    index = _place_among(devices, local_rank, local_ranks, shares=shares)
     try:
         cupy.cuda.Device(index).use()
         cupy.cuda.runtime.free(0)  # makes the context, which libraries look for
@@ -114,7 +114,7 @@ def choose_gpu(local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:
     return Gpu(cupy, index)
 
 
-def place_among(devices: int, local_rank: int, local_ranks: int, *, shares: bool) -> int:
+def _place_among(devices: int, local_rank: int, local_ranks: int, *, shares: bool) -> int:
     """The number of a rank's GPU.
 
     Args:

@@ -80,7 +80,7 @@ VERSIONS_SIGN = "commtune-versions: "
 _PATTERNS = ("libmpi.so*", "libmpich.so*", "libmpi_cray.so*", "libmpi_gnu*.so*")
 
 
-def main(libmpi: str) -> int:
+def _main(libmpi: str) -> int:
     """Asks the first MPI library that can be loaded, of libraries and folders separated by ':'."""
     for path in _candidates(libmpi):
         try:
@@ -108,4 +108,4 @@ def _candidates(libmpi: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(_main(sys.argv[1]))

@@ -31,14 +31,14 @@ class _Summary:
 def summarise_samples(samples: Sequence[float]) -> _Summary:
     """Sums up one sample or more."""
     ordered = sorted(samples)
-    low, high = median_bounds(len(ordered))
+    low, high = _median_bounds(len(ordered))
     mean = math.fsum(ordered) / len(ordered)
-    times = {"min": ordered[0], **{n: quantile(ordered, s) for n, s in _QUANTILES.items()}}
+    times = {"min": ordered[0], **{n: _quantile(ordered, s) for n, s in _QUANTILES.items()}}
     times |= {"max": ordered[-1], "mean": mean, "stdev": _deviation(ordered, mean)}
     return _Summary(times, ordered[low], ordered[high])
 
 
-def quantile(ascending: Sequence[float], share: float) -> float:
+def _quantile(ascending: Sequence[float], share: float) -> float:
     """By linear interpolation between neighbours."""
     position = share * (len(ascending) - 1)
     below = int(position)
@@ -46,7 +46,7 @@ def quantile(ascending: Sequence[float], share: float) -> float:
     return ascending[below] + (position - below) * (ascending[above] - ascending[below])
 
 
-def median_bounds(count: int) -> tuple[int, int]:
+def _median_bounds(count: int) -> tuple[int, int]:
     """Indices of the ordered samples between which the median lies, with 95 % confidence."""
     if count <= _EXACT_UP_TO:
         rank = _lower_rank(count)

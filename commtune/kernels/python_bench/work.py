@@ -89,7 +89,7 @@ class Operations:
         return Work(
             layout=layout,
             run=self._runner(layout),
-            expected=tuple(expected_by(layout, rank)),
+            expected=tuple(_expected_by(layout, rank)),
             takes_part=not layout.takes_two or rank in (0, last),
             is_call=self._is_call,
         )
@@ -180,7 +180,7 @@ class Operations:
         return pour if self._world.is_first else take
 
 
-def expected_by(layout: Layout, rank: int) -> list[Expected]:
+def _expected_by(layout: Layout, rank: int) -> list[Expected]:
     """All that a rank must receive in an operation; nothing for ranks that receive nothing."""
     count, ranks = layout.count, layout.ranks
     last, own = ranks - 1, rank * count

@@ -41,7 +41,7 @@ _OperationWord = Annotated[
 ]
 
 
-class Expected(Model):
+class _Expected(Model):
     """What a setting did, against the default."""
 
     of: Literal["bandwidth", "latency", "time"]
@@ -75,7 +75,7 @@ class Finding(Model):
     """The variables that were set; empty for an observation."""
     also: list[dict[Variable, Text]] = Field(default_factory=list)
     """The same setting, written otherwise."""
-    expected: Expected | None = None
+    expected: _Expected | None = None
     """What the setting did; only beside a setting."""
     source: Name
     """Name of an entry in `sources`."""

@@ -155,7 +155,7 @@ def _ports(system: System) -> Ports:
     if isinstance(nics.sharing, list):
         of_gpu = tuple(nics.sharing)
     elif nics.sharing == "round-robin":
-        of_gpu = round_robin_ports(gpus, nics.count)
+        of_gpu = _round_robin_ports(gpus, nics.count)
     else:
         of_gpu = packed_ports(gpus, nics.count)
     return Ports(nics.count, nics.bandwidth, of_gpu, assumed=nics.sharing is None and gpus > 0)
@@ -166,7 +166,7 @@ def packed_ports(gpus: int, ports: int) -> tuple[int, ...]:
     return tuple(gpu * ports // gpus for gpu in range(gpus))
 
 
-def round_robin_ports(gpus: int, ports: int) -> tuple[int, ...]:
+def _round_robin_ports(gpus: int, ports: int) -> tuple[int, ...]:
     """The port of each GPU where ports are dealt out in turn: 0 1 0 1."""
     return tuple(gpu % ports for gpu in range(gpus))
 

@@ -21,7 +21,7 @@ _RING_STEPS = 50_000
 
 
 @lru_cache(maxsize=4096)
-def shortest_paths(fabric: Fabric, start: int, end: int) -> tuple[_Path, ...]:
+def _shortest_paths(fabric: Fabric, start: int, end: int) -> tuple[_Path, ...]:
     """All paths with the fewest hops; none where there is no way."""
     paths: list[_Path] = [(start,)]
     seen = {start}
@@ -42,7 +42,7 @@ def path_width(fabric: Fabric, path: _Path) -> float:
 
 def widest_path(fabric: Fabric, start: int, end: int) -> _Path | None:
     """The widest of the shortest paths; the first of those that are as wide."""
-    paths = shortest_paths(fabric, start, end)
+    paths = _shortest_paths(fabric, start, end)
     return max(paths, key=lambda path: path_width(fabric, path), default=None)
 
 
@@ -53,7 +53,7 @@ def edge_loads(fabric: Fabric, demands: Iterable[Demand]) -> Mapping[Edge, float
     """
     found: defaultdict[Edge, float] = defaultdict(float)
     for start, end, amount in demands:
-        paths = shortest_paths(fabric, start, end)
+        paths = _shortest_paths(fabric, start, end)
         for path in paths:
             for hop in pairwise(path):
                 found[hop] += amount / len(paths)

@@ -37,7 +37,7 @@ def strip_prefix(word: str) -> str:
     return word.removeprefix(REFERENCE).removeprefix(_FORMERLY)
 
 
-class Baseline(Model):
+class _Baseline(Model):
     """A named set of environment variables, and where it is from."""
 
     summary: str
@@ -94,7 +94,7 @@ class BaselineFile(Model):
     """Where sets are from: a name, and what and where it is, with its version."""
     elsewhere: dict[Variable, str] = Field(default_factory=dict)
     """Variables that are in no catalogue, and what reads them."""
-    sets: Annotated[dict[Name, Baseline], Field(min_length=1)]
+    sets: Annotated[dict[Name, _Baseline], Field(min_length=1)]
     """The sets by name."""
 
 
@@ -111,7 +111,7 @@ class ReferenceSettings:
     name: str
     site: str
     source: str
-    baseline: Baseline
+    baseline: _Baseline
     settings: Mapping[str, str]
     elsewhere: Mapping[str, str]
 
@@ -175,7 +175,7 @@ def _sets(document: Document) -> dict[str, ReferenceSettings]:
     return found
 
 
-def _check_below(name: str, entry: Baseline, file: BaselineFile, document: Document) -> None:
+def _check_below(name: str, entry: _Baseline, file: BaselineFile, document: Document) -> None:
     if not entry.on_top_of:
         return
     where = ("sets", name, "on_top_of")

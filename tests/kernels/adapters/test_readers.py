@@ -15,11 +15,11 @@ from commtune.kernels.adapters import formats
 from commtune.kernels.adapters.formats import (
     OUTPUTS,
     Reading,
-    read_imb,
+    _read_imb,
+    _read_json_lines,
+    _read_osu,
+    _read_table,
     read_json,
-    read_json_lines,
-    read_osu,
-    read_table,
 )
 
 _RECORDED = Path(__file__).parent / "recorded"
@@ -37,9 +37,9 @@ def _times(reading: Reading) -> dict[int, float]:
 
 def test_nccl_tests_out_of_place_and_in_place() -> None:
     text = _recorded("nccl-tests-2.17.txt")
-    reading = read_table(text)
+    reading = _read_table(text)
     assert _times(reading) == {8: 17.93, 65536: 61.03, 1048576: 164.3, 134217728: 1916.4}
-    assert _times(read_table(text, in_place=True))[8] == 17.72
+    assert _times(_read_table(text, in_place=True))[8] == 17.72
     assert (reading.ended, reading.is_wrong) == (True, False)
     large, small = reading.measurements[-1], reading.measurements[0]
     assert large.algbw == pytest.approx(70.04e9, rel=1e-3)
@@ -51,32 +51,32 @@ def test_nccl_tests_out_of_place_and_in_place() -> None:
 
 
 def test_nccl_tests_with_words_of_the_launcher_between_the_rows() -> None:
-    reading = read_table(_recorded("nccl-tests-2.18-alltoall.txt"))
+    reading = _read_table(_recorded("nccl-tests-2.18-alltoall.txt"))
     assert _times(reading) == {1024: 38.30, 1048576: 80.37, 8589934592: 234524}
     assert [m.wrong for m in reading.measurements] == [0, 0, 0]
 
 
 def test_nccl_tests_before_there_was_a_number_of_wrong_elements() -> None:
-    reading = read_table(_recorded("nccl-tests-2.0-error.txt"))
+    reading = _read_table(_recorded("nccl-tests-2.0-error.txt"))
     assert _times(reading) == {8: 2193.5, 16: 84.54}
     assert [m.wrong for m in reading.measurements] == [0, 0]
     assert reading.ended is False  # the excerpt is cut off before its last lines
 
 
 def test_rccl_tests() -> None:
-    reading = read_table(_recorded("rccl-tests.txt"))
+    reading = _read_table(_recorded("rccl-tests.txt"))
     assert _times(reading) == {8: 58.63, 8589934592: 41644}
     assert reading.ended
 
 
 def test_nccl_tests_with_single_iterations_and_wrong_elements() -> None:
-    reading = read_table(_recorded("nccl-tests-2.19-per-iteration-made.txt"))
+    reading = _read_table(_recorded("nccl-tests-2.19-per-iteration-made.txt"))
     assert _times(reading) == {1024: 12.0, 1048576: 40.0}
     first, second = reading.measurements
     assert (first.min_s, first.max_s) == pytest.approx((11e-6, 15e-6))
     assert (first.wrong, second.wrong) == (0, 4)
     assert reading.is_wrong
-    assert _times(read_table(_recorded("nccl-tests-2.19-per-iteration-made.txt"), in_place=True))[
+    assert _times(_read_table(_recorded("nccl-tests-2.19-per-iteration-made.txt"), in_place=True))[
         1048576
     ] == pytest.approx(39.8)
 
@@ -95,28 +95,28 @@ def test_json_of_nccl_tests() -> None:
 
 
 def test_osu_latency_and_collectives() -> None:
-    assert _times(read_osu(_recorded("osu-latency-5.0.txt"))) == {
+    assert _times(_read_osu(_recorded("osu-latency-5.0.txt"))) == {
         1: 1.85, 1024: 2.18, 65536: 18.49, 4194304: 497.37,
     }  # fmt: skip
-    assert _times(read_osu(_recorded("osu-allreduce-7.5.txt"))) == {
+    assert _times(_read_osu(_recorded("osu-allreduce-7.5.txt"))) == {
         4: 10.05, 1024: 23.24, 1048576: 1064.92,
     }  # fmt: skip
-    full = read_osu(_recorded("osu-reduce-full-6.2.txt")).measurements[0]
+    full = _read_osu(_recorded("osu-reduce-full-6.2.txt")).measurements[0]
     assert (full.median_s, full.min_s, full.max_s) == pytest.approx(
         (132.14e-6, 31.23e-6, 831.04e-6)
     )
 
 
 def test_osu_bandwidths_become_times() -> None:
-    found = read_osu(_recorded("osu-bw-5.6.2.txt"))
+    found = _read_osu(_recorded("osu-bw-5.6.2.txt"))
     assert found.measurements[1].median_s == pytest.approx(1024 / 1262.07e6)
     assert found.measurements[1].algbw == pytest.approx(1262.07e6)
-    rates = read_osu(_recorded("osu-mbw-mr-5.7.1.txt"))
+    rates = _read_osu(_recorded("osu-mbw-mr-5.7.1.txt"))
     assert rates.measurements[1].algbw == pytest.approx(51844.46e6)
     both = (
         "# OSU MPI Bi-Directional Bandwidth Test v5.6.2\n# Size      Bandwidth (MB/s)\n8  16.0\n"
     )
-    (measurement,) = read_osu(both).measurements
+    (measurement,) = _read_osu(both).measurements
     assert measurement.median_s == pytest.approx(1e-6)  # each direction has half of it
 
 
@@ -126,20 +126,20 @@ def test_osu_says_that_a_size_failed() -> None:
         "4                       1.00              Pass\n"
         "8                       1.00              Fail\n"
     )
-    assert [m.wrong for m in read_osu(text).measurements] == [0, 1]
+    assert [m.wrong for m in _read_osu(text).measurements] == [0, 1]
 
 
 def test_imb() -> None:
     text = _recorded("imb-2021.txt")
-    reading = read_imb(text)
+    reading = _read_imb(text)
     assert sorted(m.bytes for m in reading.measurements) == [8, 16, 32, 64]
     row = next(line.split() for line in text.splitlines() if line.split()[:1] == ["16"])
     found = reading.measurements[1]
     assert found.median_s == pytest.approx(float(row[3]) * 1e-6)
     assert found.min_s == pytest.approx(float(row[2]) * 1e-6)
     assert reading.ended
-    assert read_imb(text[: text.index("# All processes")]).ended is False
-    assert len(read_imb(_recorded("imb-2021-pingpong.txt")).measurements) == 4
+    assert _read_imb(text[: text.index("# All processes")]).ended is False
+    assert len(_read_imb(_recorded("imb-2021-pingpong.txt")).measurements) == 4
 
 
 @pytest.mark.parametrize("output", sorted(OUTPUTS))
@@ -179,7 +179,7 @@ def test_output_cut_anywhere_makes_no_reader_fail(name: str) -> None:
 
 def test_two_tables_are_a_problem() -> None:
     text = _recorded("osu-allreduce-7.5.txt")
-    reading = read_osu(text + text)
+    reading = _read_osu(text + text)
     assert reading.problems == ("4 bytes are printed 2 times; run one benchmark, once",)
     assert len(reading.measurements) == 3
 
@@ -204,7 +204,7 @@ _LINES: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("line", "is_sound"), _LINES)
 def test_lines_and_their_schema_agree(line: dict[str, Any], is_sound: bool) -> None:
-    reading = read_json_lines(f"epoch 1\n{json.dumps(line)}\n")
+    reading = _read_json_lines(f"epoch 1\n{json.dumps(line)}\n")
     assert bool(reading.measurements) is is_sound
     assert bool(reading.problems) is not is_sound
     validator = Draft202012Validator(_SCHEMA)
@@ -220,7 +220,7 @@ def test_lines_of_json() -> None:
         'step 1\n{"loss": 2.5}\n{"bytes": 8, "times_s": [4e-6, 1e-6, 2e-6]}\n'
         '{"bytes": 64, "time_s": 5e-6, "wrong": 2}\n{"bytes": broken\n'
     )
-    reading = read_json_lines(text)
+    reading = _read_json_lines(text)
     assert reading.problems == ()
     first, second = reading.measurements
     assert (first.median_s, first.min_s, first.max_s) == (2e-6, 1e-6, 4e-6)

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from python_bench_runs import RunPython, installed_mpi
 
 from commtune import process
-from commtune.kernels.python_bench.devices import place_among
+from commtune.kernels.python_bench.devices import _place_among
 from commtune.kernels.python_bench.faults import UsageFault
 
 _ROOT = Path(__file__).parents[3]
@@ -180,10 +180,10 @@ def test_the_gpu_is_chosen_before_mpi_starts(run_on_gpus: RunOnGpus) -> None:
 
 
 def test_places_among_gpus() -> None:
-    assert [place_among(4, rank, 4, shares=False) for rank in range(4)] == [0, 1, 2, 3]
+    assert [_place_among(4, rank, 4, shares=False) for rank in range(4)] == [0, 1, 2, 3]
     # A single one that is visible has been chosen by the site.
-    assert [place_among(1, rank, 4, shares=False) for rank in range(4)] == [0] * 4
-    assert [place_among(2, rank, 4, shares=True) for rank in range(4)] == [0, 1, 0, 1]
+    assert [_place_among(1, rank, 4, shares=False) for rank in range(4)] == [0] * 4
+    assert [_place_among(2, rank, 4, shares=True) for rank in range(4)] == [0, 1, 0, 1]
     for local_rank, local_ranks in ((0, 3), (2, 0)):
         with pytest.raises(UsageFault, match="3 ranks on a node that has 2 GPUs"):
-            place_among(2, local_rank, local_ranks, shares=False)
+            _place_among(2, local_rank, local_ranks, shares=False)

@@ -11,11 +11,11 @@ from commtune.kernels.python_bench.data import DataPattern
 from commtune.kernels.python_bench.layout import OPERATIONS, lay_out
 from commtune.kernels.python_bench.sampling import (
     StoppingRule,
+    _median_bounds,
     batch_for,
-    median_bounds,
     summarise_samples,
 )
-from commtune.kernels.python_bench.work import Expected, count_wrong, expected_by
+from commtune.kernels.python_bench.work import Expected, _expected_by, count_wrong
 from commtune.model.operations import IN_PYTHON
 
 #: What src/operations/check.cpp writes: elements 0, 1, 2, 3, 4095 and 4999.
@@ -64,7 +64,7 @@ def test_every_spoilt_element_is_found(operation: str) -> None:
     pattern = DataPattern(numpy, "float32", "sum", 1, ranks)
     for rank in range(ranks):
         received = numpy.zeros(layout.receive_count, dtype="float32")
-        expected = expected_by(layout, rank)
+        expected = _expected_by(layout, rank)
         pattern.poison(received)
         checked, wrong = count_wrong(pattern, received, expected)
         assert checked == wrong == sum(part.count for part in expected)
@@ -93,7 +93,7 @@ def test_totals_are_rounded_down_but_never_to_none() -> None:
 
 def test_the_interval_of_the_median_is_exact() -> None:
     # 6 values: 2 / 2^6 = 3.1 % lie outside of the smallest and the largest; fewer hold none.
-    assert [median_bounds(n) for n in (1, 5, 6, 9, 20)] == [
+    assert [_median_bounds(n) for n in (1, 5, 6, 9, 20)] == [
         (0, 0),
         (0, 4),
         (0, 5),
