@@ -46,12 +46,28 @@ class NativeProgram:
     leaves_memory: bool = False
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
-        """The command line of one rank."""
-        command = bench_arguments(self.executable, request, records, self.env_names)
-        if self.leaves_memory and _only_xccl(request.workload):
-            command.append("--end=quick")
-        asked = self.matrix is not None and request.workload.operation is Operation.MATRIX
-        return [*command, f"--matrix={self.matrix}"] if asked else command
+        """The command line of one rank; the launcher goes in front of it."""
+        workload = request.workload
+        command = [
+            str(self.executable),
+            f"--op={workload.operation}",
+            *([f"--then={','.join(workload.then)}"] if workload.then else []),
+            f"--sizes={','.join(str(size) for size in workload.sizes)}",
+            f"--dtype={workload.dtype}",
+            f"--reduction={workload.reduction}",
+            f"--records={records}",
+            f"--run-id={request.run_id}",
+            f"--expect-ranks={workload.ranks}",
+            *_backend(workload.backend),
+            *_window(workload),
+            *_shape(workload),
+            *(["--rotate=yes"] if workload.rotate else []),
+            *_timing(request.timing),
+        ]
+        command += [f"--env-names={','.join(self.env_names)}"] if self.env_names else []
+        command += ["--end=quick"] if self.leaves_memory and _only_xccl(workload) else []
+        has_matrix = self.matrix is not None and workload.operation is Operation.MATRIX
+        return [*command, f"--matrix={self.matrix}"] if has_matrix else command
 
     def trace_arguments(
         self, request: RunRequest, records: Path, controls: Sequence[str]
@@ -83,30 +99,6 @@ def _words_of(library: str) -> tuple[str, ...]:
     """Name and numbers of a version; what packagers add to it says nothing."""
     name, _, version = library.partition(" ")
     return (name, *re.findall(r"[0-9]+", version)[:3])
-
-
-def bench_arguments(
-    executable: Path, request: RunRequest, records: Path, env_names: Sequence[str]
-) -> list[str]:
-    """The command line of one rank for a request; the launcher goes in front of it."""
-    workload = request.workload
-    command = [
-        str(executable),
-        f"--op={workload.operation}",
-        *([f"--then={','.join(workload.then)}"] if workload.then else []),
-        f"--sizes={','.join(str(size) for size in workload.sizes)}",
-        f"--dtype={workload.dtype}",
-        f"--reduction={workload.reduction}",
-        f"--records={records}",
-        f"--run-id={request.run_id}",
-        f"--expect-ranks={workload.ranks}",
-        *_backend(workload.backend),
-        *_window(workload),
-        *_shape(workload),
-        *(["--rotate=yes"] if workload.rotate else []),
-        *_timing(request.timing),
-    ]
-    return [*command, f"--env-names={','.join(env_names)}"] if env_names else command
 
 
 def aggressor_arguments(

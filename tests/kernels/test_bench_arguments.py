@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commtune.cluster.exit_codes import judge_run
-from commtune.kernels.bench import NativeProgram, bench_arguments
+from commtune.kernels.bench import NativeProgram
 from commtune.model import (
     DEFAULT,
     Backend,
@@ -24,7 +24,7 @@ from commtune.process import Completed
 
 def words(workload: Workload, timing: Timing | None = None) -> list[str]:
     request = RunRequest("r", DEFAULT, workload, timing or Timing())
-    return bench_arguments(Path("/bench"), request, Path("/records"), [])
+    return NativeProgram(Path("/bench")).arguments(request, Path("/records"))
 
 
 def test_host_memory_asks_for_no_gpu() -> None:

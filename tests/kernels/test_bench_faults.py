@@ -8,7 +8,7 @@ import pytest
 from bench_runs import RunBench
 from late_limits import begin_when
 
-from commtune.kernels.bench import bench_arguments
+from commtune.kernels.bench import NativeProgram
 from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
@@ -109,7 +109,8 @@ def test_another_number_of_ranks_than_expected_measures_nothing(
 
 def test_a_request_expects_its_ranks(run_bench: RunBench, executable: Path) -> None:
     request = RunRequest("id", DEFAULT, Workload(Operation.ALLREDUCE, (8,), ranks=3), Timing())
-    run = run_bench(*bench_arguments(executable, request, run_bench.folder / "records", ())[1:])
+    given = NativeProgram(executable).arguments(request, run_bench.folder / "records")
+    run = run_bench(*given[1:])
     assert run.completed.exit_code == 4
 
 

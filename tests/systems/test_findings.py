@@ -12,9 +12,11 @@ import yaml
 from json_schemas import check_shipped_schema
 
 from commtune.commands.reference import findings as command
+from commtune.documents.shipped import list_shipped
+from commtune.documents.yaml_document import load_document
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue.lookup import look_up
-from commtune.systems.findings import all_findings, list_papers, read_findings
+from commtune.systems.findings import _findings, all_findings
 from commtune.systems.loading import list_systems, load_system
 
 FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "findings"
@@ -58,7 +60,7 @@ def test_the_json_schema_is_up_to_date() -> None:
     check_shipped_schema("systems/findings/findings")
 
 
-@pytest.mark.parametrize("paper", list_papers())
+@pytest.mark.parametrize("paper", list_shipped("systems/findings"))
 def test_editors_accept_a_file(paper: str) -> None:
     text = (FOLDER / f"{paper}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=findings.schema.json\n")
@@ -86,7 +88,7 @@ def test_the_libraries_of_a_setting_are_those_of_its_systems() -> None:
 
 
 def test_numbers_are_text_as_written(tmp_path: Path) -> None:
-    (found,) = read_findings(written(tmp_path, PLAIN))
+    (found,) = _findings(load_document(written(tmp_path, PLAIN)))
     assert (found.name, found.source, found.finding.section) == ("fast", "a paper", "1.10")
     assert (found.finding.least_bytes, found.finding.most_bytes) == (1024, 1048576)
 
@@ -110,7 +112,7 @@ def test_wrong_files_are_refused(
 ) -> None:
     assert PLAIN.count(old) == 1
     with pytest.raises(DocumentError) as error:
-        read_findings(written(tmp_path, PLAIN.replace(old, new)))
+        list(_findings(load_document(written(tmp_path, PLAIN.replace(old, new)))))
     assert f"ours.yaml:{line}: " in error.value.message
     assert words in error.value.message
     assert error.value.hint

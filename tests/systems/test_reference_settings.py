@@ -11,14 +11,15 @@ import pytest
 import yaml
 from json_schemas import check_shipped_schema
 
+from commtune.documents.shipped import list_shipped
+from commtune.documents.yaml_document import load_document
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue.lookup import look_up
 from commtune.systems.loading import list_systems
 from commtune.systems.reference_settings import (
+    _sets,
     all_reference_settings,
     find_reference_settings,
-    list_sites,
-    read_reference_settings,
 )
 
 FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "reference_settings"
@@ -68,14 +69,16 @@ def written(folder: Path, text: str) -> Path:
 def test_how_many_there_are() -> None:
     found = all_reference_settings().values()
     assert (len(found), sum(one.baseline.fit for one in found)) == (62, 47)
-    assert len(found) == sum(len(as_data(site)["sets"]) for site in list_sites()), "a name twice"
+    assert len(found) == sum(
+        len(as_data(site)["sets"]) for site in list_shipped("systems/reference_settings")
+    ), "a name twice"
 
 
 def test_the_json_schema_is_up_to_date() -> None:
     check_shipped_schema("systems/reference_settings/reference_settings")
 
 
-@pytest.mark.parametrize("site", list_sites())
+@pytest.mark.parametrize("site", list_shipped("systems/reference_settings"))
 def test_editors_accept_a_file(site: str) -> None:
     text = (FOLDER / f"{site}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=reference_settings.schema.json\n")
@@ -83,7 +86,7 @@ def test_editors_accept_a_file(site: str) -> None:
     jsonschema.Draft202012Validator(schema).validate(as_data(site))
 
 
-@pytest.mark.parametrize("site", list_sites())
+@pytest.mark.parametrize("site", list_shipped("systems/reference_settings"))
 def test_every_variable_is_in_the_catalogue_or_said_to_be_something_elses(site: str) -> None:
     data = as_data(site)
     names = {
@@ -131,7 +134,7 @@ def test_what_one_sets_on_top_of_another() -> None:
 
 
 def test_its_own_values_win(tmp_path: Path) -> None:
-    found = read_reference_settings(written(tmp_path, PLAIN))
+    found = _sets(load_document(written(tmp_path, PLAIN)))
     assert found["ours-hang"].settings == {
         "NCCL_PROTO": "LL",
         "OURS_LEVEL": "010",
@@ -168,7 +171,7 @@ def test_wrong_files_are_refused(
     assert PLAIN.count(old) == 1
     file = written(tmp_path, PLAIN.replace(old, new))
     with pytest.raises(DocumentError) as error:
-        read_reference_settings(file)
+        _sets(load_document(file))
     assert f"ours.yaml:{line}: " in error.value.message
     assert words in error.value.message
     assert error.value.hint
@@ -178,7 +181,7 @@ def test_a_set_on_top_of_two_is_refused(tmp_path: Path) -> None:
     third = PLAIN[PLAIN.index("  ours-hang:") :]
     third = third.replace("ours-hang:", "more:").replace("on_top_of: ours", "on_top_of: ours-hang")
     with pytest.raises(DocumentError, match="ours-hang is set on top of another itself"):
-        read_reference_settings(written(tmp_path, PLAIN + third))
+        _sets(load_document(written(tmp_path, PLAIN + third)))
 
 
 def test_an_unknown_name_is_told_the_nearest() -> None:

@@ -10,8 +10,7 @@ _BEGAN = time.perf_counter()
 import commtune  # noqa: E402  # the clock runs already
 from commtune.kernels.python_bench.faults import USAGE, UsageFault  # noqa: E402
 from commtune.kernels.python_bench.layout import OPERATIONS  # noqa: E402
-from commtune.kernels.python_bench.options import USAGE as USAGE_TEXT  # noqa: E402
-from commtune.kernels.python_bench.options import parse_options  # noqa: E402
+from commtune.kernels.python_bench.options import HELP, Options  # noqa: E402
 from commtune.kernels.python_bench.running import exit_of_all, run_benchmark  # noqa: E402
 from commtune.kernels.python_bench.world import speaks_for_all  # noqa: E402
 
@@ -19,11 +18,11 @@ from commtune.kernels.python_bench.world import speaks_for_all  # noqa: E402
 def _main() -> int:
     """Reads the command line and does what it asks for."""
     try:
-        options = parse_options(sys.argv[1:])
+        options = Options.parse(sys.argv[1:])
     except UsageFault as fault:
         return exit_of_all(USAGE, str(fault), speak=speaks_for_all())
     if options.print == "help":
-        print(USAGE_TEXT.format(operations=", ".join(OPERATIONS)), end="")
+        print(HELP.format(operations=", ".join(OPERATIONS)), end="")
     elif options.print == "version":
         print(f"commtune-bench {commtune.__version__} (Python {sys.version.split()[0]})")
     else:

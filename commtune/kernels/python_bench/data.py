@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -19,6 +21,22 @@ _POISON = 0xA5
 _CHUNK = 1 << 18
 #: Largest value that every kind of arithmetic on the type leaves exact.
 _LARGEST_EXACT = {"float32": 2**24, "float64": 2**52, "int32": 2**31 - 1, "uint8": 255}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Elements that this rank must have received.
+
+    Attributes:
+        offset, count: where they are in the receive buffer.
+        source: whose they are; ``None`` for the reduction over all ranks.
+        first: index of the first of them in the sender's buffer.
+    """
+
+    offset: int
+    count: int
+    source: int | None
+    first: int
 
 
 class DataPattern:
@@ -43,6 +61,16 @@ class DataPattern:
         for begin in range(0, len(data), _CHUNK):
             part = data[begin : begin + _CHUNK]
             part[:] = table[self._entries(first + begin, len(part))]
+
+    def count_wrong(self, received: Any, expected: Sequence[Expected]) -> tuple[int, int]:
+        """Elements compared, and those that are not as they should be."""
+        checked = wrong = 0
+        for part in expected:
+            table = self.reduced() if part.source is None else self.table(part.source)
+            found = received[part.offset : part.offset + part.count]
+            checked += part.count
+            wrong += self.count_different(found, table, part.first)
+        return checked, wrong
 
     def count_different(self, data: Any, table: Any, first: int) -> int:
         """How many elements differ from the table's, ``first`` being the index of the first."""

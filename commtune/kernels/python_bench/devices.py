@@ -52,6 +52,47 @@ class Gpu:
     cupy: Any
     index: int
 
+    @classmethod
+    def choose_early(cls, *, shares: bool) -> Gpu | None:
+        """The GPU of the launcher's place for this rank; before MPI_Init, as libraries look there.
+
+        ``None`` where something is wrong: ``choose`` says what, when ranks can agree on a speaker.
+        """
+        local_rank = launched_local_rank()
+        if local_rank is None:
+            return None
+        try:
+            return cls.choose(local_rank, launched_local_ranks(), shares=shares)
+        except UsageFault:
+            return None
+
+    @classmethod
+    def choose(cls, local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:
+        """The GPU of a place on this node, used from now on.
+
+        Raises:
+            Waived: there is no CuPy, no GPU, or there are fewer than ranks.
+            UsageFault: it can't be used.
+        """
+        try:
+            cupy = importlib.import_module("cupy")
+            devices = cupy.cuda.runtime.getDeviceCount()
+        except ImportError as error:
+            raise Waived(
+                "--backend python-device needs CuPy: python -m pip install cupy-cuda13x"
+            ) from error
+        except Exception as error:  # CuPy's own kinds of errors are known only where it is
+            raise Waived(f"--backend python-device: no GPU: {error}") from error
+        index = _place_among(devices, local_rank, local_ranks, shares=shares)
+        try:
+            cupy.cuda.Device(index).use()
+            cupy.cuda.runtime.free(0)  # makes the context, which libraries look for
+        except Exception as error:  # as above
+            raise UsageFault(
+                f"--backend python-device: GPU {index} can't be used: {error}"
+            ) from error
+        return cls(cupy, index)
+
     @property
     def kind(self) -> str:
         """``cuda`` or ``hip``."""
@@ -73,45 +114,6 @@ class Gpu:
             "local_cpus": _pci_file(pci, "local_cpulist") or None,
             "kind": self.kind,
         }
-
-
-def choose_early(*, shares: bool) -> Gpu | None:
-    """The GPU of the place that the launcher says: before MPI_Init, since libraries look there.
-
-    ``None`` where something is wrong: ``choose_gpu`` says what, when ranks can agree on a speaker.
-    """
-    local_rank = launched_local_rank()
-    if local_rank is None:
-        return None
-    try:
-        return choose_gpu(local_rank, launched_local_ranks(), shares=shares)
-    except UsageFault:
-        return None
-
-
-def choose_gpu(local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:
-    """The GPU of a place on this node, used from now on.
-
-    Raises:
-        Waived: there is no CuPy, no GPU, or there are fewer than ranks.
-        UsageFault: it can't be used.
-    """
-    try:
-        cupy = importlib.import_module("cupy")
-        devices = cupy.cuda.runtime.getDeviceCount()
-    except ImportError as error:
-        raise Waived(
-            "--backend python-device needs CuPy: python -m pip install cupy-cuda13x"
-        ) from error
-    except Exception as error:  # CuPy's own kinds of errors are known only where it is
-        raise Waived(f"--backend python-device: no GPU: {error}") from error
-    index = _place_among(devices, local_rank, local_ranks, shares=shares)
-    try:
-        cupy.cuda.Device(index).use()
-        cupy.cuda.runtime.free(0)  # makes the context, which libraries look for
-    except Exception as error:  # as above
-        raise UsageFault(f"--backend python-device: GPU {index} can't be used: {error}") from error
-    return Gpu(cupy, index)
 
 
 def _place_among(devices: int, local_rank: int, local_ranks: int, *, shares: bool) -> int:

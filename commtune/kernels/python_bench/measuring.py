@@ -13,7 +13,7 @@ from commtune.kernels.python_bench.devices import Memory
 from commtune.kernels.python_bench.faults import UsageFault
 from commtune.kernels.python_bench.options import Options
 from commtune.kernels.python_bench.sampling import batch_for, summarise_samples
-from commtune.kernels.python_bench.work import Work, count_wrong
+from commtune.kernels.python_bench.work import Work
 from commtune.kernels.python_bench.world import World
 
 _FEWEST_TRIALS, _MOST_TRIALS = 3, 6
@@ -146,7 +146,7 @@ class Measurer:
         self._demand_complete(result.work)
         if not self._options.check:
             return
-        own = count_wrong(self._data, self._received, result.work.expected)
+        own = self._data.count_wrong(self._received, result.work.expected)
         checked, wrong = self._world.to_first(own, operator.add)
         result.checked += checked
         result.wrong += wrong

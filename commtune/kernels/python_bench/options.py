@@ -14,7 +14,7 @@ _BACKENDS = ("python-host", "python-device")
 _LARGEST_SIZE = 2**30
 _MOST = 1_000_000
 
-USAGE = """\
+HELP = """\
 usage: mpiexec -n N python -m commtune.kernels.python_bench --op OPERATION --sizes BYTES[,...]
        [option...]
 
@@ -47,7 +47,7 @@ Measures one communication operation, from Python, and writes JSON Lines.
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for, as ``USAGE`` describes it.
+    """What the command line asks for, as ``HELP`` describes it.
 
     Attributes:
         expect_ranks: 0 for any number.
@@ -72,43 +72,43 @@ class Options:
     libmpi: str = ""
     print: str = ""
 
+    @classmethod
+    def parse(cls, arguments: Sequence[str]) -> Options:
+        """Reads the arguments, without the program's name; a ``UsageFault`` says what is legal."""
+        given: dict[str, str] = {}
+        rest = list(arguments)
+        while rest:
+            name, equals, value = rest.pop(0).partition("=")
+            if name in ("--help", "--version"):
+                return cls(print=name.removeprefix("--"))
+            if name not in _OPTIONS:
+                raise UsageFault(f"unknown option '{name}'; options are: {' '.join(_OPTIONS)}")
+            if not equals:
+                if not rest:
+                    raise UsageFault(f"{name} needs a value")
+                value = rest.pop(0)
+            given[name] = value
+        return cls.of_words(given)
+
+    @classmethod
+    def of_words(cls, given: Mapping[str, str]) -> Options:
+        """Options from texts by their names on the command line; faults as ``parse``."""
+        values: dict[str, Any] = {}
+        rule: dict[str, Any] = {}
+        for name, text in given.items():
+            key, parse_value = _OPTIONS[name]
+            try:
+                (rule if key in _OF_RULE else values)[key] = parse_value(text)
+            except UsageFault as fault:
+                raise UsageFault(f"{name}: {fault}") from None
+        options = cls(rule=StoppingRule(**rule), **values)
+        _check(options)
+        return options
+
     @property
     def uses_gpus(self) -> bool:
         """Whether arrays are on GPUs."""
         return self.backend == "python-device"
-
-
-def parse_options(arguments: Sequence[str]) -> Options:
-    """Reads the arguments, without the program's name; a ``UsageFault`` says what is legal."""
-    given: dict[str, str] = {}
-    rest = list(arguments)
-    while rest:
-        name, equals, value = rest.pop(0).partition("=")
-        if name in ("--help", "--version"):
-            return Options(print=name.removeprefix("--"))
-        if name not in _OPTIONS:
-            raise UsageFault(f"unknown option '{name}'; options are: {' '.join(_OPTIONS)}")
-        if not equals:
-            if not rest:
-                raise UsageFault(f"{name} needs a value")
-            value = rest.pop(0)
-        given[name] = value
-    return options_of_words(given)
-
-
-def options_of_words(given: Mapping[str, str]) -> Options:
-    """Options from texts by their names on the command line; faults as ``parse_options``."""
-    values: dict[str, Any] = {}
-    rule: dict[str, Any] = {}
-    for name, text in given.items():
-        key, parse_value = _OPTIONS[name]
-        try:
-            (rule if key in _OF_RULE else values)[key] = parse_value(text)
-        except UsageFault as fault:
-            raise UsageFault(f"{name}: {fault}") from None
-    options = Options(rule=StoppingRule(**rule), **values)
-    _check(options)
-    return options
 
 
 def _check(options: Options) -> None:

@@ -20,8 +20,6 @@ from commtune.kernels.python_bench.devices import (
     Gpu,
     HostMemory,
     Memory,
-    choose_early,
-    choose_gpu,
     denied_by,
 )
 from commtune.kernels.python_bench.faults import (
@@ -35,7 +33,7 @@ from commtune.kernels.python_bench.faults import (
 )
 from commtune.kernels.python_bench.measuring import Measurer
 from commtune.kernels.python_bench.messages import MessagePattern
-from commtune.kernels.python_bench.options import Options, options_of_words
+from commtune.kernels.python_bench.options import Options
 from commtune.kernels.python_bench.work import Operations, Patterns
 from commtune.kernels.python_bench.world import Placement, World, launched_ranks, speaks_for_all
 
@@ -124,17 +122,11 @@ def _measure_all(
         denied = world.from_first(denied_by(own.kind))
     else:
         memory = HostMemory()
-    if kind is None:
-        layouts = Operations.layouts(options, world.size, denied)
-    else:
-        layouts = Patterns.layouts(kind, options, world)
-    send = memory.allocate(max(layout.send_count for layout in layouts), options.dtype)
-    received = memory.allocate(max(layout.receive_count for layout in layouts), options.dtype)
-    maker = (
-        Operations(options, world, send, received, denied)
-        if kind is None
-        else Patterns(kind, options, world, send, received)
-    )
+    maker = Patterns(kind, options, world) if kind else Operations(options, world, denied)
+    longest_send = max(layout.send_count for layout in maker.layouts)
+    longest_received = max(layout.receive_count for layout in maker.layouts)
+    send = memory.allocate(longest_send, options.dtype)
+    received = memory.allocate(longest_received, options.dtype)
     measurer = Measurer(options, world, memory, send, received)
     if world.is_first:
         write(
@@ -150,8 +142,8 @@ def _measure_all(
             )
         )
     totals = {"wrong": 0, "measurements": 0, "measure_s": 0.0}
-    for layout in layouts:
-        result = measurer.measure(maker.work(layout))
+    for layout in maker.layouts:
+        result = measurer.measure(maker.work(layout, send, received))
         if world.is_first:
             write(records.size_record(result, oversubscribed=placement.oversubscribed))
         totals["wrong"] += result.wrong
@@ -161,14 +153,13 @@ def _measure_all(
 
 
 def _early_gpu(options: Options) -> Gpu | None:
-    return choose_early(shares=options.shares_gpus) if options.uses_gpus else None
+    return Gpu.choose_early(shares=options.shares_gpus) if options.uses_gpus else None
 
 
 def _late_gpu(options: Options, world: World, placement: Placement) -> Gpu:
     machines, rank = placement.machines, world.rank
-    return choose_gpu(
-        placement.machine_ranks[rank], machines.count(machines[rank]), shares=options.shares_gpus
-    )
+    on_machine = machines.count(machines[rank])
+    return Gpu.choose(placement.machine_ranks[rank], on_machine, shares=options.shares_gpus)
 
 
 def _together(world: World, make: Callable[[], _Made]) -> _Made:
@@ -232,7 +223,7 @@ class Pattern(MessagePattern):
                 f"no such option: {unknown[0]}; options are: {' '.join(_MEASURE_OPTIONS)}"
             )
         asked = replace(
-            options_of_words({**words, "--op": "own:" + name, "--python": name}), python=""
+            Options.of_words({**words, "--op": "own:" + name, "--python": name}), python=""
         )
         gpu = _early_gpu(asked)
         world = World(asked.libmpi)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from commtune.kernels.python_bench.data import DataPattern
+from commtune.kernels.python_bench.data import Expected
 from commtune.kernels.python_bench.faults import UsageFault
 from commtune.kernels.python_bench.layout import CALLS, ELEMENT_BYTES, Layout, lay_out
 from commtune.kernels.python_bench.messages import (
@@ -20,22 +20,6 @@ from commtune.kernels.python_bench.options import Options
 from commtune.kernels.python_bench.world import World
 
 _TAG = 8
-
-
-@dataclass(frozen=True)
-class Expected:
-    """Elements that this rank must have received.
-
-    Attributes:
-        offset, count: where they are in the receive buffer.
-        source: whose they are; ``None`` for the reduction over all ranks.
-        first: index of the first of them in the sender's buffer.
-    """
-
-    offset: int
-    count: int
-    source: int | None
-    first: int
 
 
 @dataclass(frozen=True)
@@ -57,35 +41,38 @@ class Work:
 
 
 class Operations:
-    """MPI's operations over arrays of the largest size; ``denied_by`` as in ``devices``."""
+    """MPI's operations over arrays of the largest size.
 
-    def __init__(
-        self, options: Options, world: World, send: Any, received: Any, denied_by: str = ""
-    ) -> None:
-        self._is_call = options.op in CALLS and not denied_by
-        self._options = options
-        self._world = world
-        self._send = send
-        self._received = received
-        mpi = world.mpi
-        types = {"float32": mpi.FLOAT, "float64": mpi.DOUBLE, "int32": mpi.INT32_T}
-        self._type = types.get(options.dtype, mpi.UINT8_T)
-        self._reduction = mpi.SUM if options.reduction == "sum" else mpi.MAX
+    Args:
+        denied_by: as in ``devices``.
 
-    @staticmethod
-    def layouts(options: Options, ranks: int, denied_by: str = "") -> list[Layout]:
-        """The layout of every size; a ``UsageFault`` where the MPI denies these arrays' memory."""
-        if denied_by and options.op in CALLS and options.op != "alltoall":
+    Raises:
+        UsageFault: a size is too small, or the MPI would work on device memory from the host.
+    """
+
+    def __init__(self, options: Options, world: World, denied_by: str = "") -> None:
+        op, dtype = options.op, options.dtype
+        if denied_by and op in CALLS and op != "alltoall":
             raise UsageFault(
-                f"this MPI says that it is not aware of GPUs ({denied_by}): its {options.op} "
+                f"this MPI says that it is not aware of GPUs ({denied_by}): its {op} "
                 "would work on device memory from the host. Use mpi-staged or xccl, or an MPI "
                 "built for these GPUs"
             )
-        op, dtype, window = options.op, options.dtype, options.window
-        return [lay_out(op, dtype, size, ranks, window) for size in options.sizes]
+        self._is_call = op in CALLS and not denied_by
+        self._window = options.window
+        self._world = world
+        self.layouts = [
+            lay_out(op, dtype, size, world.size, options.window) for size in options.sizes
+        ]
+        mpi = world.mpi
+        types = {"float32": mpi.FLOAT, "float64": mpi.DOUBLE, "int32": mpi.INT32_T}
+        self._type = types.get(dtype, mpi.UINT8_T)
+        self._reduction = mpi.SUM if options.reduction == "sum" else mpi.MAX
 
-    def work(self, layout: Layout) -> Work:
+    def work(self, layout: Layout, send: Any, received: Any) -> Work:
+        """One of the layouts, with the arrays of all of them."""
         rank, last = self._world.rank, self._world.size - 1
+        self._send, self._received = send, received
         return Work(
             layout=layout,
             run=self._runner(layout),
@@ -165,7 +152,7 @@ class Operations:
 
     def _stream(self, send: Any, received: Any) -> Callable[[], None]:
         comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
-        last, window = self._world.size - 1, range(self._options.window)
+        last, window = self._world.size - 1, range(self._window)
         # The last rank answers with one element when it has the whole window.
         answer, heard = [self._send[:1], self._type], [self._received[:1], self._type]
 
@@ -207,25 +194,24 @@ def _expected_by(layout: Layout, rank: int) -> list[Expected]:
 
 
 class Patterns:
-    """A user's pattern over arrays of the largest size."""
+    """A user's pattern over arrays of the largest size.
 
-    def __init__(
-        self, kind: type[MessagePattern], options: Options, world: World, send: Any, received: Any
-    ) -> None:
+    Raises:
+        UsageFault: a pattern has no messages, or not the same ones on every rank.
+    """
+
+    def __init__(self, kind: type[MessagePattern], options: Options, world: World) -> None:
         self._kind = kind
         self._options = options
         self._world = world
-        self._send = send
-        self._received = received
+        self._element = ELEMENT_BYTES[options.dtype]
+        self.layouts = [self._layout(size) for size in options.sizes]
 
-    @staticmethod
-    def layouts(kind: type[MessagePattern], options: Options, world: World) -> list[Layout]:
-        """The layout of every size; a ``UsageFault`` where ranks don't add the same messages."""
-        return [_pattern_layout(kind, options, world, size) for size in options.sizes]
-
-    def work(self, layout: Layout) -> Work:
+    def work(self, layout: Layout, send: Any, received: Any) -> Work:
+        """As of ``Operations``."""
         rank = self._world.rank
-        pattern = _made(self._kind, self._options, self._world, layout.bytes)
+        self._send, self._received = send, received
+        pattern = self._kind(self._world.size, layout.bytes, self._element)
         comm, wait_all = self._world.comm, self._world.mpi.Request.Waitall
         bind_messages(pattern, comm, self._begin, wait_all)
         mine = [m for m in pattern.messages if rank in (m.source, m.destination)]
@@ -256,48 +242,32 @@ class Patterns:
 
         return begin
 
-
-def _made(kind: type[MessagePattern], options: Options, world: World, size: int) -> MessagePattern:
-    return kind(world.size, size, ELEMENT_BYTES[options.dtype])
-
-
-def _pattern_layout(
-    kind: type[MessagePattern], options: Options, world: World, size: int
-) -> Layout:
-    element = ELEMENT_BYTES[options.dtype]
-    messages = _made(kind, options, world, size).messages
-    if not messages:
-        raise UsageFault(f"{kind.__name__} adds no messages at {size} bytes")
-    alike = world.gather(tuple(messages))
-    if not world.from_first(all(other == alike[0] for other in alike)):
-        raise UsageFault(
-            f"{kind.__name__} adds different messages on different ranks at {size} bytes; "
-            "every rank has to add all of them, in the same order"
+    def _layout(self, size: int) -> Layout:
+        name, world, element = self._kind.__name__, self._world, self._element
+        messages = self._kind(world.size, size, element).messages
+        if not messages:
+            raise UsageFault(f"{name} adds no messages at {size} bytes")
+        alike = world.gather(tuple(messages))
+        if not world.from_first(all(other == alike[0] for other in alike)):
+            raise UsageFault(
+                f"{name} adds different messages on different ranks at {size} bytes; "
+                "every rank has to add all of them, in the same order"
+            )
+        sent = [sum(m.count for m in messages if m.source == r) for r in range(world.size)]
+        received = [
+            sum(m.count for m in messages if m.destination == r) for r in range(world.size)
+        ]
+        largest = max(m.count for m in messages)
+        return Layout(
+            operation=self._options.op,
+            dtype=self._options.dtype,
+            ranks=world.size,
+            bytes=size,
+            count=largest,
+            bytes_per_rank=max(sent) * element,
+            bytes_per_peer=largest * element,
+            bytes_total=sum(sent) * element,
+            send_count=max(sent),
+            receive_count=max(received),
+            meaning="per-rank",
         )
-    sent = [sum(m.count for m in messages if m.source == r) for r in range(world.size)]
-    received = [sum(m.count for m in messages if m.destination == r) for r in range(world.size)]
-    largest = max(m.count for m in messages)
-    return Layout(
-        operation=options.op,
-        dtype=options.dtype,
-        ranks=world.size,
-        bytes=size,
-        count=largest,
-        bytes_per_rank=max(sent) * element,
-        bytes_per_peer=largest * element,
-        bytes_total=sum(sent) * element,
-        send_count=max(sent),
-        receive_count=max(received),
-        meaning="per-rank",
-    )
-
-
-def count_wrong(data: DataPattern, received: Any, expected: Sequence[Expected]) -> tuple[int, int]:
-    """Elements compared, and those that are not as they should be."""
-    checked = wrong = 0
-    for part in expected:
-        table = data.reduced() if part.source is None else data.table(part.source)
-        found = received[part.offset : part.offset + part.count]
-        checked += part.count
-        wrong += data.count_different(found, table, part.first)
-    return checked, wrong

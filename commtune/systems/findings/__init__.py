@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -17,7 +16,7 @@ from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.quantities import QuantityError
 from commtune.documents.shipped import list_shipped, load_shipped
 from commtune.documents.validation import validate_document
-from commtune.documents.yaml_document import Document, load_document
+from commtune.documents.yaml_document import Document
 from commtune.model import Operation
 from commtune.spaces.schema import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.loading import check_sources
@@ -105,25 +104,11 @@ class NamedFinding:
     finding: Finding
 
 
-def list_papers() -> list[str]:
-    """The names of the shipped files, sorted."""
-    return list(list_shipped(_FOLDER))
-
-
 @cache
 def all_findings() -> tuple[NamedFinding, ...]:
     """All shipped findings, in order of files and of what stands in them."""
-    papers = (load_shipped(_FOLDER, paper) for paper in list_papers())
+    papers = (load_shipped(_FOLDER, paper) for paper in list_shipped(_FOLDER))
     return tuple(finding for paper in papers for finding in _findings(paper))
-
-
-def read_findings(file: Path) -> tuple[NamedFinding, ...]:
-    """The findings of a file.
-
-    Raises:
-        DocumentError: it can't be read or is wrong, with file, line and hint.
-    """
-    return tuple(_findings(load_document(file)))
 
 
 def _findings(document: Document) -> Iterator[NamedFinding]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,7 +15,7 @@ from pydantic import Field
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.shipped import list_shipped, load_shipped
 from commtune.documents.validation import validate_document
-from commtune.documents.yaml_document import Document, load_document
+from commtune.documents.yaml_document import Document
 from commtune.errors import UnknownName
 from commtune.spaces.schema import Text, Truth, VersionOne
 from commtune.systems.loading import check_sources
@@ -121,16 +120,11 @@ class ReferenceSettings:
         return found.fit and system in found.systems and library in found.libraries
 
 
-def list_sites() -> list[str]:
-    """The names of the shipped files, sorted."""
-    return list(list_shipped(_FOLDER))
-
-
 @cache
 def all_reference_settings() -> Mapping[str, ReferenceSettings]:
     """All shipped sets by name, in order of files and of what stands in them."""
     found: dict[str, ReferenceSettings] = {}
-    for site in list_sites():
+    for site in list_shipped(_FOLDER):
         found |= _sets(load_shipped(_FOLDER, site))
     return found
 
@@ -149,15 +143,6 @@ def find_reference_settings(name: str) -> ReferenceSettings:
             + "; all: commtune systems reference-settings",
         )
     return all_reference_settings()[word]
-
-
-def read_reference_settings(file: Path) -> Mapping[str, ReferenceSettings]:
-    """The sets of a file, by name.
-
-    Raises:
-        DocumentError: it can't be read or is wrong, with file, line and hint.
-    """
-    return _sets(load_document(file))
 
 
 def _sets(document: Document) -> dict[str, ReferenceSettings]:

@@ -7,7 +7,7 @@ import statistics
 import numpy
 import pytest
 
-from commtune.kernels.python_bench.data import DataPattern
+from commtune.kernels.python_bench.data import DataPattern, Expected
 from commtune.kernels.python_bench.layout import OPERATIONS, lay_out
 from commtune.kernels.python_bench.sampling import (
     StoppingRule,
@@ -15,7 +15,7 @@ from commtune.kernels.python_bench.sampling import (
     batch_for,
     summarise_samples,
 )
-from commtune.kernels.python_bench.work import Expected, _expected_by, count_wrong
+from commtune.kernels.python_bench.work import _expected_by
 from commtune.model.operations import IN_PYTHON
 
 #: What src/operations/check.cpp writes: elements 0, 1, 2, 3, 4095 and 4999.
@@ -66,14 +66,14 @@ def test_every_spoilt_element_is_found(operation: str) -> None:
         received = numpy.zeros(layout.receive_count, dtype="float32")
         expected = _expected_by(layout, rank)
         pattern.poison(received)
-        checked, wrong = count_wrong(pattern, received, expected)
+        checked, wrong = pattern.count_wrong(received, expected)
         assert checked == wrong == sum(part.count for part in expected)
         for part in expected:
             _write(pattern, received, part)
-        assert count_wrong(pattern, received, expected) == (checked, 0)
+        assert pattern.count_wrong(received, expected) == (checked, 0)
         for part in expected:
             received[part.offset + part.count - 1] += 1
-        assert count_wrong(pattern, received, expected) == (checked, len(expected))
+        assert pattern.count_wrong(received, expected) == (checked, len(expected))
 
 
 def _write(pattern: DataPattern, received: numpy.ndarray, part: Expected) -> None:
