@@ -79,18 +79,13 @@ def _gpus(seen: SeenMachine, system: System) -> Iterator[FactComparison]:
     same = found.vendor == gpus.vendor and is_same_gpu(gpus.model, found.model)
     yield _held("GPU model", gpus.model, found.model, same)
     yield _held("GPUs", str(gpus.count), str(found.count), gpus.count == found.count)
-    if found.memory is None:
-        yield _unseen("GPU memory", format_size(gpus.memory), "the driver's files don't say it")
-    else:
-        fits = is_about(found.memory, gpus.memory, _MEMORY)
-        yield _held("GPU memory", format_size(gpus.memory), _gib(found.memory), fits)
+    fits = is_about(found.memory or 0, gpus.memory, _MEMORY)
+    why = "the driver's files don't say it"
+    yield _fact("GPU memory", format_size(gpus.memory), _gib(found.memory), fits, why)
     if gpus.numa:
-        described = _numbers(gpus.numa)
-        if found.numa:
-            fits = list(found.numa) == gpus.numa
-            yield _held("NUMA nodes of the GPUs", described, _numbers(found.numa), fits)
-        else:
-            yield _unseen("NUMA nodes of the GPUs", described, "the kernel doesn't say")
+        fits, why = list(found.numa) == gpus.numa, "the kernel doesn't say"
+        numbers = _numbers(gpus.numa), _numbers(found.numa)
+        yield _fact("NUMA nodes of the GPUs", *numbers, fits, why)
     yield from _links(fabric_of(system), found.fabric)
 
 
@@ -130,49 +125,34 @@ def _nics(seen: SeenMachine, system: System) -> Iterator[FactComparison]:
         yield _held("port model", nics.model, first.model, same)
     names = " ".join(port.name for port in ports)
     yield _held("ports", str(nics.count), f"{len(ports)}: {names}", len(ports) == nics.count)
-    if first.bandwidth is None:
-        yield _unseen("port speed", speed, "the ports don't say")
-    else:
-        fits = is_about(first.bandwidth, nics.bandwidth, _SPEED)
-        yield _held("port speed", speed, short_bandwidth(first.bandwidth), fits)
+    found = short_bandwidth(first.bandwidth) if first.bandwidth else ""
+    fits = is_about(first.bandwidth or 0, nics.bandwidth, _SPEED)
+    yield _fact("port speed", speed, found, fits, "the ports don't say")
 
 
 def _by_slurm(seen: SeenMachine, system: System, why: str) -> Iterator[FactComparison]:
     """The node's facts from a place that is no such node: what Slurm knows of those that are."""
     node, gpus, nics = system.node, system.gpus, system.nics
     name = system.slurm.partition if system.slurm else ""
-    known = seen.slurm.partition(name) if seen.slurm and name else None
-    yield from _gpus_by_slurm(system, known, why)
-    if known and known.cores:
-        fits = known.cores in (node.cores, node.usable_cores)
-        yield _held("cores", str(node.cores), f"{known.cores}, says Slurm", fits)
-    else:
-        yield _unseen("cores", str(node.cores), why)
+    known = (seen.slurm.partition(name) if seen.slurm else None) or SeenPartition(name)
+    if gpus:
+        yield _unseen("GPU model", gpus.model, why)
+        fits = known.gpus == gpus.count
+        yield _fact("GPUs", str(gpus.count), _by_words(known.gpus), fits, why)
+    fits = known.cores in (node.cores, node.usable_cores)
+    yield _fact("cores", str(node.cores), _by_words(known.cores), fits, why)
     if node.numa_nodes:
         yield _unseen("NUMA nodes", str(node.numa_nodes), why)
-    if known and known.memory:
-        fits = is_about(known.memory, node.memory, _MEMORY)
-        yield _held("memory", format_size(node.memory), f"{_gib(known.memory)}, says Slurm", fits)
-    else:
-        yield _unseen("memory", format_size(node.memory), why)
+    fits = is_about(known.memory, node.memory, _MEMORY)
+    yield _fact("memory", format_size(node.memory), _by_words(_gib(known.memory)), fits, why)
     speed = short_bandwidth(nics.bandwidth)
     yield _unseen("network ports", f"{nics.count} x {nics.model}, {speed}", why)
     if gpus and gpus.numa:
         yield _unseen("NUMA nodes of the GPUs", _numbers(gpus.numa), why)
 
 
-def _gpus_by_slurm(
-    system: System, known: SeenPartition | None, why: str
-) -> Iterator[FactComparison]:
-    gpus = system.gpus
-    if gpus is None:
-        return
-    yield _unseen("GPU model", gpus.model, why)
-    if known and known.gpus:
-        fits = known.gpus == gpus.count
-        yield _held("GPUs", str(gpus.count), f"{known.gpus}, says Slurm", fits)
-    else:
-        yield _unseen("GPUs", str(gpus.count), why)
+def _by_words(found: int | str) -> str:
+    return f"{found}, says Slurm" if found else ""
 
 
 def _partitions(seen: SeenMachine, system: System) -> Iterator[FactComparison]:
@@ -221,12 +201,17 @@ def _held(what: str, described: str, found: str, fits: bool) -> FactComparison:
     )
 
 
+def _fact(what: str, described: str, found: str, fits: bool, why: str) -> FactComparison:
+    """What is found and whether it fits; where nothing is, why."""
+    return _held(what, described, found, fits) if found else _unseen(what, described, why)
+
+
 def _unseen(what: str, described: str, why: str) -> FactComparison:
     return FactComparison(what, described, why, FactVerdict.UNSEEN)
 
 
-def _gib(amount: int) -> str:
-    return f"{amount / 2**30:.0f} GiB"
+def _gib(amount: int | None) -> str:
+    return f"{amount / 2**30:.0f} GiB" if amount else ""
 
 
 def _numbers(numbers: list[int] | tuple[int, ...]) -> str:

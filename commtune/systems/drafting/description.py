@@ -6,6 +6,7 @@ placeholder, whose source says so.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -247,8 +248,7 @@ def _yaml_text(value: str) -> str:
     """As YAML: quoted wherever a reader could take it for something else than a text."""
     if _PLAIN_TEXT.fullmatch(value) and value.lower() not in _RESERVED:
         return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_printable(escaped)}"'
+    return json.dumps(_printable(value), ensure_ascii=False)
 
 
 def _printable(value: str) -> str:
