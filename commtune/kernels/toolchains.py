@@ -11,9 +11,11 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from commtune import process
+from commtune.documents.shipped import load_shipped
 from commtune.errors import MissingComponent, UserError
 from commtune.model import GpuKind
 
@@ -37,7 +39,7 @@ _CUDA_PACKAGES = (
     "nvidia-cuda-runtime==13.0.96", "nvidia-cuda-cccl==13.0.85",
 )  # fmt: skip
 _NCCL_PACKAGE = "nvidia-nccl-cu13==2.28.9"
-_CUDA_OF_PACKAGES, _DRIVER_OF_PACKAGES = "13", "580"
+_CUDA_OF_PACKAGES = "13"
 
 
 @dataclass(frozen=True)
@@ -87,51 +89,24 @@ class Toolchain:
 
 @dataclass(frozen=True)
 class _Family:
-    """Where one vendor's things are."""
+    """Where one vendor's things are: toolchains.yaml."""
 
     words: str
     compiler: str
-    roots: tuple[str, ...]
-    places: tuple[str, ...]
-    packaged: tuple[str, ...]
+    roots: list[str]
+    places: list[str]
+    packaged: list[str]
     xccl: str
-    xccl_roots: tuple[str, ...]
-    xccl_packaged: tuple[str, ...]
-    header: tuple[str, ...]
+    xccl_roots: list[str]
+    xccl_packaged: list[str]
+    header: list[str]
     example: str
     load: str
 
 
-_FAMILIES = {
-    GpuKind.CUDA: _Family(
-        words="CUDA compiler (nvcc)",
-        compiler="nvcc",
-        roots=("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"),
-        places=("/usr/local/cuda", "/opt/cuda"),
-        packaged=("nvidia/cu13", "nvidia/cu12"),
-        xccl="nccl",
-        xccl_roots=("NCCL_HOME", "NCCL_ROOT", "NCCL_DIR"),
-        xccl_packaged=("nvidia/nccl",),
-        header=("nccl.h",),
-        example="90 for H100 and H200, 80 for A100",
-        load="load your site's module for CUDA, set CUDA_HOME, or (for drivers from "
-        f"{_DRIVER_OF_PACKAGES} on): python -m pip install {' '.join(_CUDA_PACKAGES)} "
-        f"{_NCCL_PACKAGE}",
-    ),
-    GpuKind.HIP: _Family(
-        words="HIP compiler (hipcc)",
-        compiler="hipcc",
-        roots=("ROCM_PATH", "HIP_PATH", "ROCM_HOME"),
-        places=("/opt/rocm", "/usr"),
-        packaged=(),
-        xccl="rccl",
-        xccl_roots=("RCCL_HOME", "RCCL_ROOT", "RCCL_PATH"),
-        xccl_packaged=(),
-        header=("rccl/rccl.h", "rccl.h"),
-        example="gfx942 for MI300X, gfx90a for MI250X",
-        load="load your site's module for ROCm, set ROCM_PATH, or install hipcc",
-    ),
-}
+@cache
+def _family(kind: GpuKind) -> _Family:
+    return _Family(**load_shipped("kernels", "toolchains").data[kind])
 
 
 def find_toolchain(
@@ -146,7 +121,7 @@ def find_toolchain(
         MissingComponent: there is no compiler; or no GPU, and no architecture was given.
         UserError: an architecture is none of that kind.
     """
-    family = _FAMILIES[kind]
+    family = _family(kind)
     named = tuple(_architecture(kind, written) for written in architectures)
     packages = _package_folders(environment)
     root, compiler = _compiler(family, environment, packages)
@@ -162,7 +137,7 @@ def find_toolchain(
 
 def why_no_xccl(toolchain: Toolchain) -> str:
     """What to say where a toolchain has no NCCL or RCCL, and how to come by one that fits."""
-    family = _FAMILIES[toolchain.kind]
+    family = _family(toolchain.kind)
     name, (variable, *_) = family.xccl, family.xccl_roots
     ways = [f"module load {name}", f"set {variable}"]
     if toolchain.kind is GpuKind.CUDA and toolchain.version.startswith(f"{_CUDA_OF_PACKAGES}."):
@@ -177,7 +152,7 @@ def _architecture(kind: GpuKind, written: str) -> str:
     if not re.fullmatch(pattern, word):
         raise UserError(
             f"{written} is no architecture of {str(kind).upper()}'s GPUs",
-            hint=f"write {_FAMILIES[kind].example}",
+            hint=f"write {_family(kind).example}",
         )
     return word
 
@@ -201,7 +176,9 @@ def _compiler(
         compiler = root / "bin" / family.compiler
         if _is_program(compiler):
             return root, compiler
-    raise MissingComponent(f"there is no {family.words}", hint=family.load)
+    wheels = " ".join((*_CUDA_PACKAGES, _NCCL_PACKAGE))
+    hint = family.load.format(packages=wheels)
+    raise MissingComponent(f"there is no {family.words}", hint=hint)
 
 
 def _xccl(
@@ -285,7 +262,7 @@ def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) ->
         raise MissingComponent(
             "no GPU is found on this machine, so nothing tells which architecture to build for",
             hint=f"name it: --arch for 'commtune build', COMMTUNE_GPU_ARCHITECTURES for all "
-            f"commands; {_FAMILIES[kind].example}",
+            f"commands; {_family(kind).example}",
         )
     return tuple(found)
 

@@ -17,6 +17,7 @@ _UNITS = {f"{prefix}b/s": factor / 8 for prefix, factor in _PREFIXES.items()} | 
 }
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(\S+)\Z")
 _LOOSE = re.compile(r"([MGT])(b|bit|B|byte)s?(?:ps|/s|/sec)\Z")
+_HINT = "write it with its unit, like 200 Gb/s (bits) or 25 GB/s (bytes)"
 
 
 def parse_bandwidth(value: object) -> int:
@@ -28,7 +29,7 @@ def parse_bandwidth(value: object) -> int:
     text = str(value).strip()
     match = _AMOUNT.match(text) if isinstance(value, str) else None
     if match is None:
-        raise QuantityError(f"{quote_value(value)} is not a bandwidth", hint=_hint())
+        raise QuantityError(f"{quote_value(value)} is not a bandwidth", hint=_HINT)
     number, unit = match[1], match[2]
     if unit not in _UNITS:
         raise QuantityError(
@@ -47,12 +48,8 @@ def short_bandwidth(bytes_per_s: float) -> str:
     return f"{bytes_per_s / 1e9:.4g} GB/s"
 
 
-def _hint() -> str:
-    return "write it with its unit, like 200 Gb/s (bits) or 25 GB/s (bytes)"
-
-
 def _nearest(number: str, unit: str) -> str:
     loose = _LOOSE.match(unit)
     if loose is None:
-        return _hint()
+        return _HINT
     return f"nearest: {number} {loose[1]}{'b' if loose[2] in ('b', 'bit') else 'B'}/s"

@@ -17,7 +17,7 @@ from typing import Any
 
 from commtune.kernels.python_bench.faults import UsageFault, Waived
 from commtune.kernels.python_bench.libraries import communication_libraries
-from commtune.kernels.python_bench.world import launched_local_rank, launched_local_ranks
+from commtune.kernels.python_bench.world import launched_ranks
 
 #: Of a kind of GPU: functions without arguments, 0 for no. Open MPI and MPICH name some of them
 #: differently; MPICH's work only after MPI_Init.
@@ -58,11 +58,11 @@ class Gpu:
 
         ``None`` where something is wrong: ``choose`` says what, when ranks can agree on a speaker.
         """
-        local_rank = launched_local_rank()
+        local_rank, local_ranks, _ = launched_ranks()
         if local_rank is None:
             return None
         try:
-            return cls.choose(local_rank, launched_local_ranks(), shares=shares)
+            return cls.choose(local_rank, local_ranks, shares=shares)
         except UsageFault:
             return None
 

@@ -117,27 +117,25 @@ class MessagePattern(Part):
         self._messages.append(message)
         return message
 
+    def _bind(
+        self,
+        comm: MPI.Comm,
+        begin_of: Callable[[Sequence[Message]], Callable[[], list[Any]]],
+        wait_all: Callable[[list[Any]], object],
+    ) -> None:
+        """Gives every part what starts its messages, and what waits for their requests."""
+        self.comm = comm
+        for part in self._parts:
+            part._begin = begin_of([m for m in self.messages if m.part == part._number])
+            part._wait_all = wait_all
 
-def bind_messages(
-    pattern: MessagePattern,
-    comm: MPI.Comm,
-    begin_of: Callable[[Sequence[Message]], Callable[[], list[Any]]],
-    wait_all: Callable[[list[Any]], object],
-) -> None:
-    """Gives every part of a pattern what starts its messages, and what waits for requests."""
-    pattern.comm = comm
-    for part in pattern._parts:
-        part._begin = begin_of([m for m in pattern.messages if m.part == part._number])
-        part._wait_all = wait_all
-
-
-def incomplete_messages(pattern: MessagePattern) -> str:
-    """What of this rank's messages ``run`` left under way, in words; empty if nothing."""
-    left = [part._number for part in pattern._parts if part._under_way]
-    if not left:
-        return ""
-    which = f"its part() {left[0]}" if left[0] else "the pattern itself"
-    return (
-        f"{type(pattern).__name__}: run() returned at {pattern.size} bytes before the messages of "
-        f"{which} were complete; every start() needs its wait() in run()"
-    )
+    def _incomplete(self) -> str:
+        """What of this rank's messages ``run`` left under way, in words; empty if nothing."""
+        left = [part._number for part in self._parts if part._under_way]
+        if not left:
+            return ""
+        which = f"its part() {left[0]}" if left[0] else "the pattern itself"
+        return (
+            f"{type(self).__name__}: run() returned at {self.size} bytes before the messages of "
+            f"{which} were complete; every start() needs its wait() in run()"
+        )

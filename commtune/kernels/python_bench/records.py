@@ -17,7 +17,7 @@ from commtune.kernels.python_bench.libraries import communication_libraries, lib
 from commtune.kernels.python_bench.measuring import SizeResult
 from commtune.kernels.python_bench.options import Options
 from commtune.kernels.python_bench.sampling import summarise_samples
-from commtune.kernels.python_bench.world import NODE_VARIABLE, Placement, World
+from commtune.kernels.python_bench.world import Placement, World
 
 _CONTRACT = 1
 
@@ -78,16 +78,13 @@ def header_record(
         "timing": {"mode": "blocking", "timer": "wall"},
         **({"shape": {"window": options.window}} if options.op == "stream" else {}),
         "ranks": world.size,
-        "nodes": max(placement.nodes) + 1,
-        **({"nodes_by": NODE_VARIABLE} if placement.nodes != placement.machines else {}),
         "mpi": {"library": world.library(), "standard": world.standard()},
         "libraries": libraries,
         "versions": library_versions(libraries),
         "started_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "kernel": f"{kernel.sysname} {kernel.release} {kernel.machine}",
-        "oversubscribed": placement.oversubscribed,
         "init_s": init_s,
-        "rank_info": placement.rank_info(gpus),
+        **placement.facts(gpus),
     }
 
 

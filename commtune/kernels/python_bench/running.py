@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import commtune
 from commtune.kernels.python_bench import records
 from commtune.kernels.python_bench.devices import (
     DeviceMemory,
@@ -31,9 +32,10 @@ from commtune.kernels.python_bench.faults import (
     UsageFault,
     Waived,
 )
+from commtune.kernels.python_bench.layout import OPERATIONS
 from commtune.kernels.python_bench.measuring import Measurer
 from commtune.kernels.python_bench.messages import MessagePattern
-from commtune.kernels.python_bench.options import Options
+from commtune.kernels.python_bench.options import HELP, Options
 from commtune.kernels.python_bench.work import Operations, Patterns
 from commtune.kernels.python_bench.world import Placement, World, launched_ranks, speaks_for_all
 
@@ -48,7 +50,22 @@ _MISFIT = (
 _Write = Callable[[Mapping[str, Any]], None]
 
 
-def exit_of_all(status: int, message: str, *, speak: bool) -> int:
+def run_command(arguments: Sequence[str], began: float) -> int:
+    """Does what the command line asks for; ``began`` is of time.perf_counter."""
+    try:
+        options = Options.parse(arguments[1:])
+    except UsageFault as fault:
+        return _exit_of_all(fault.status, str(fault), speak=speaks_for_all())
+    if options.print == "help":
+        print(HELP.format(operations=", ".join(OPERATIONS)), end="")
+    elif options.print == "version":
+        print(f"commtune-bench {commtune.__version__} (Python {sys.version.split()[0]})")
+    else:
+        return _run_benchmark(options, arguments, began)
+    return OK
+
+
+def _exit_of_all(status: int, message: str, *, speak: bool) -> int:
     """One rank says what is wrong; the others wait, as a launcher may end all with the first."""
     if speak:
         print(f"commtune-bench: {message}", file=sys.stderr, flush=True)
@@ -57,24 +74,24 @@ def exit_of_all(status: int, message: str, *, speak: bool) -> int:
     return status
 
 
-def run_benchmark(options: Options, arguments: Sequence[str], began: float) -> int:
-    """Begins MPI, measures all sizes, ends MPI; ``began`` is of time.perf_counter."""
+def _run_benchmark(options: Options, arguments: Sequence[str], began: float) -> int:
+    """Begins MPI, measures all sizes, ends MPI."""
     # Before MPI_Init: an MPI that is aware of GPUs takes the one that is current then.
     gpu = _early_gpu(options)
     try:
         world = World(options.libmpi)
     except UsageFault as fault:
-        return exit_of_all(fault.status, str(fault), speak=speaks_for_all())
+        return _exit_of_all(fault.status, str(fault), speak=speaks_for_all())
     if options.expect_ranks not in (0, world.size):
         world.mpi.Finalize()
-        return exit_of_all(
+        return _exit_of_all(
             WRONG_WORLD, _wrong_world(options.expect_ranks, world.size), speak=speaks_for_all()
         )
     _warn_of_lone_world(world)
     try:
         wrong = world.from_first(_measured_run(options, arguments, world, gpu, began))
     except UsageFault as fault:
-        status = exit_of_all(fault.status, str(fault), speak=world.is_first)
+        status = _exit_of_all(fault.status, str(fault), speak=world.is_first)
         world.mpi.Finalize()
         return status
     except Exception as error:
@@ -285,7 +302,7 @@ def _wrong_world(expected: int, size: int) -> str:
 
 def _warn_of_lone_world(world: World) -> None:
     """Ranks by themselves measure nothing that a network does, and each of them says so."""
-    started = launched_ranks()
+    *_, started = launched_ranks()
     if world.size == 1 and started > 1 and speaks_for_all():
         library = world.library().partition(",")[0]
         print(

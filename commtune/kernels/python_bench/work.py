@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from commtune.kernels.python_bench.data import Expected
 from commtune.kernels.python_bench.faults import UsageFault
-from commtune.kernels.python_bench.layout import CALLS, ELEMENT_BYTES, Layout, lay_out
-from commtune.kernels.python_bench.messages import (
-    Message,
-    MessagePattern,
-    bind_messages,
-    incomplete_messages,
-)
+from commtune.kernels.python_bench.layout import ELEMENT_BYTES, Layout, lay_out
+from commtune.kernels.python_bench.messages import Message, MessagePattern
 from commtune.kernels.python_bench.options import Options
 from commtune.kernels.python_bench.world import World
 
 _TAG = 8
+#: What is done by the library's own call; the others are made of messages.
+_CALLS = ("allreduce", "reduce", "broadcast", "alltoall", "allgather", "reduce-scatter")
 
 
 @dataclass(frozen=True)
@@ -52,13 +48,13 @@ class Operations:
 
     def __init__(self, options: Options, world: World, denied_by: str = "") -> None:
         op, dtype = options.op, options.dtype
-        if denied_by and op in CALLS and op != "alltoall":
+        if denied_by and op in _CALLS and op != "alltoall":
             raise UsageFault(
                 f"this MPI says that it is not aware of GPUs ({denied_by}): its {op} "
                 "would work on device memory from the host. Use mpi-staged or xccl, or an MPI "
                 "built for these GPUs"
             )
-        self._is_call = op in CALLS and not denied_by
+        self._is_call = op in _CALLS and not denied_by
         self._window = options.window
         self._world = world
         self.layouts = [
@@ -213,15 +209,14 @@ class Patterns:
         self._send, self._received = send, received
         pattern = self._kind(self._world.size, layout.bytes, self._element)
         comm, wait_all = self._world.comm, self._world.mpi.Request.Waitall
-        bind_messages(pattern, comm, self._begin, wait_all)
+        pattern._bind(comm, self._begin, wait_all)
         mine = [m for m in pattern.messages if rank in (m.source, m.destination)]
         expected = tuple(
             Expected(m.to_offset, m.count, m.source, m.from_offset)
             for m in mine
             if m.destination == rank
         )
-        left = partial(incomplete_messages, pattern)
-        return Work(layout, pattern.run, expected, bool(mine), left)
+        return Work(layout, pattern.run, expected, bool(mine), pattern._incomplete)
 
     def _begin(self, messages: Sequence[Message]) -> Callable[[], list[Any]]:
         comm, rank = self._world.comm, self._world.rank

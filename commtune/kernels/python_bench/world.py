@@ -45,25 +45,19 @@ def speaks_for_all() -> bool:
     return all(os.environ.get(name, "0") == "0" for name in _RANK)
 
 
-def launched_local_rank() -> int | None:
-    """This rank's place on its node; ``None`` where no launcher says it."""
+def launched_ranks() -> tuple[int | None, int, int]:
+    """What the launcher says: this rank's place on its node, ranks on the node, and all ranks.
+
+    ``None`` or 0 where it doesn't say it; of srun, the most ranks on any node.
+    """
     name = _first_set(_LOCAL_RANK)
-    return _number(os.environ[name]) if name else None
-
-
-def launched_local_ranks() -> int:
-    """Ranks on this node, of srun the most on any node; 0 where no launcher says it."""
-    if name := _first_set(_LOCAL_RANKS):
-        return _number(os.environ[name]) or 0
+    place = _number(os.environ[name]) if name else None
+    ranks = max(_number(os.environ.get(one, "")) or 0 for one in _RANKS)
+    if said := _first_set(_LOCAL_RANKS):
+        return place, _number(os.environ[said]) or 0, ranks
     # "4(x2),1" are four tasks on each of two nodes, and one.
-    tasks = os.environ.get("SLURM_STEP_TASKS_PER_NODE", "")
-    is_srun = _first_set(_LOCAL_RANK) == _SLURM_LOCAL_RANK
-    return max(_number(part) or 0 for part in tasks.split(",")) if is_srun else 0
-
-
-def launched_ranks() -> int:
-    """The most ranks that a launcher says it started; 0 where none says it."""
-    return max(_number(os.environ.get(name, "")) or 0 for name in _RANKS)
+    tasks = os.environ.get("SLURM_STEP_TASKS_PER_NODE", "") if name == _SLURM_LOCAL_RANK else ""
+    return place, max(_number(part) or 0 for part in tasks.split(",")), ranks
 
 
 def _first_set(names: Sequence[str]) -> str:
@@ -182,7 +176,7 @@ def _load() -> None:
 
 
 #: Ranks of a machine with different values of it are on different nodes: src/ranks/placement.h.
-NODE_VARIABLE = "NCCL_HOSTID"
+_NODE_VARIABLE = "NCCL_HOSTID"
 
 
 @dataclass(frozen=True)
@@ -192,7 +186,7 @@ class _Place:
     Attributes:
         boot: differs between machines that happen to have the same name; the same for
             containers under one kernel.
-        told_node: value of NODE_VARIABLE; empty, as a rule, where it is unset.
+        told_node: value of _NODE_VARIABLE; empty, as a rule, where it is unset.
         environment: those of --env-names that it has.
     """
 
@@ -244,10 +238,10 @@ class Placement:
             count[place.boot or place.host] += 1
         return any(count[kernel] > len(cpus[kernel]) for kernel in count)
 
-    def rank_info(self, gpus: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-        """As the header has it; ``gpus`` are facts of every rank's."""
+    def facts(self, gpus: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """As the header has them; ``gpus`` are facts of every rank's, empty where none is used."""
         together = zip(self.places, self.nodes, self.local_ranks, strict=True)
-        return [
+        rank_info = [
             {
                 "rank": rank,
                 "node": node,
@@ -260,6 +254,12 @@ class Placement:
             }
             for rank, (place, node, local_rank) in enumerate(together)
         ]
+        return {
+            "nodes": max(self.nodes) + 1,
+            **({"nodes_by": _NODE_VARIABLE} if self.nodes != self.machines else {}),
+            "oversubscribed": self.oversubscribed,
+            "rank_info": rank_info,
+        }
 
 
 def _own_place(env_names: Sequence[str]) -> _Place:
@@ -270,7 +270,7 @@ def _own_place(env_names: Sequence[str]) -> _Place:
         boot = ""
     seen = {name: os.environ[name] for name in env_names if name in os.environ}
     cpus = tuple(sorted(os.sched_getaffinity(0)))
-    told = os.environ.get(NODE_VARIABLE, "")
+    told = os.environ.get(_NODE_VARIABLE, "")
     return _Place(socket.gethostname(), boot, told, os.getpid(), cpus, seen)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
+from commtune.formatting import format_count
 from commtune.systems.nominal import routes
 from commtune.systems.nominal.fabric import Fabric
 from commtune.systems.nominal.traffic import GROUPED, NominalQuestion
@@ -175,7 +176,7 @@ def _schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
 def _rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
     count, width = routes.disjoint_rings(fabric, gpus)
     if count:
-        rings = f"{count} ring{'' if count == 1 else 's'}"
+        rings = format_count(count, "ring")
         why = f"{rings} that share no link, both ways, {short_bandwidth(width)} each"
         yield Bound(2 * count * width, "rings", why)
 
@@ -195,18 +196,13 @@ def _limits(
             if 0 < len(part.intersection(gpus)) < n:
                 yield (
                     factor * capacity,
-                    f"{leading_out(fabric, part, capacity)}, if switches reduced",
+                    f"{fabric.leading_out(part, capacity)}, if switches reduced",
                 )
         return
     for part, capacity in routes.node_cuts(fabric):
         held = len(part.intersection(gpus))
         if 0 < held < n:
-            yield (n - 1) * capacity / held, leading_out(fabric, part, capacity)
-
-
-def leading_out(fabric: Fabric, part: frozenset[int], capacity: float) -> str:
-    """The capacity of a part's cut, in words."""
-    return f"{format_bandwidth(capacity)} lead out of {fabric.names(part)}"
+            yield (n - 1) * capacity / held, fabric.leading_out(part, capacity)
 
 
 def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
@@ -215,7 +211,7 @@ def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
     others = set(gpus[1:])
     cuts = [cut for cut in routes.node_cuts(fabric) if root <= cut[0] and others - cut[0]]
     part, capacity = min(cuts, key=lambda cut: cut[1])
-    cut = Bound(capacity, "narrowest cut", leading_out(fabric, part, capacity))
+    cut = Bound(capacity, "narrowest cut", fabric.leading_out(part, capacity))
     usual = _pair(fabric, *gpus) if len(gpus) == 2 else next(_rings(fabric, gpus), None)
     return usual.with_limit(cut.bytes_per_s, cut.why) if usual else cut
 
@@ -223,7 +219,7 @@ def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
 def _pair(fabric: Fabric, root: int, other: int) -> Bound:
     path = routes.widest_path(fabric, root, other)
     assert path is not None  # asked before
-    width = routes.path_width(fabric, path)
+    width = fabric.path_width(path)
     why = f"{format_bandwidth(width)} between GPUs {root} and {other}"
     return Bound(width, "widest of the shortest paths", why)
 
@@ -242,12 +238,3 @@ def _between(fabric: Fabric, question: NominalQuestion) -> Bound:
     return Bound(factor * share * usable, "hierarchical, ports of a node", why).with_limit(
         factor * share * ports.together, f"all {ports.count} ports of a node"
     )
-
-
-def staged_shares(question: NominalQuestion) -> tuple[float, float] | None:
-    """What the busiest rank moves down and up, as shares of what algorithm bandwidth counts."""
-    n = question.ranks
-    alike = ("ping-pong", "bidirectional", "stream", "pairs", "ring", "allreduce", "alltoall")
-    shares = {"allgather": (1 / n, 1.0), "reduce-scatter": (1.0, 1 / n)}
-    shares |= dict.fromkeys((*alike, *_ROOTED), (1.0, 1.0))
-    return shares.get(question.operation)

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
-from commtune.systems.units import short_bandwidth
+from commtune.formatting import format_count
+from commtune.systems.units import format_bandwidth, short_bandwidth
 
 if TYPE_CHECKING:
     from commtune.systems.schema import GpuLink, System
@@ -36,8 +37,7 @@ class Link:
         return self.count * self.bandwidth
 
     def __str__(self) -> str:
-        links = f"{self.count} link{'' if self.count == 1 else 's'}"
-        return f"{links} x {short_bandwidth(self.bandwidth)}"
+        return f"{format_count(self.count, 'link')} x {short_bandwidth(self.bandwidth)}"
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,14 @@ class Fabric:
         """The GPUs among some vertices, for people."""
         numbers = ", ".join(str(vertex) for vertex in sorted(part) if vertex < self.gpus)
         return f"GPU {numbers}" if numbers else "the switch"
+
+    def leading_out(self, part: Iterable[int], capacity: float) -> str:
+        """The capacity of a part's cut, for people."""
+        return f"{format_bandwidth(capacity)} lead out of {self.names(part)}"
+
+    def path_width(self, path: Sequence[int]) -> float:
+        """A path is as wide as its narrowest hop."""
+        return min(self.capacity[hop] for hop in pairwise(path))
 
     @classmethod
     def of_plain(cls, data: Mapping[str, Any]) -> Fabric:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from commtune.formatting import format_count
 from commtune.systems.nominal import collectives, routes
 from commtune.systems.nominal.collectives import Bound, Nominal
 from commtune.systems.nominal.fabric import Edge, Fabric, fabric_of_ranks, packed_ports
@@ -25,6 +26,11 @@ from commtune.systems.nominal.traffic import (
 from commtune.systems.units import format_bandwidth, short_bandwidth
 
 _ASSUMED_PORTS = "GPUs that are neighbours share a network port; nobody says"
+#: Whose busiest rank moves all bytes down to the host and up again.
+_MOVED_ALIKE = (
+    "ping-pong", "bidirectional", "stream", "pairs", "ring", "allreduce", "alltoall", "broadcast",
+    "reduce",
+)  # fmt: skip
 _HOST_PORTS = "each rank uses one network port, neighbours the same"
 
 
@@ -172,7 +178,7 @@ def _pair(fabric: Fabric, a: int, b: int, counted: float) -> Bound:
     why = _edge(fabric, narrowest)
     if through:
         why = f"by way of GPU {', '.join(map(str, through))}: {why}"
-    return Bound(routes.path_width(fabric, path) * counted, "widest of the shortest paths", why)
+    return Bound(fabric.path_width(path) * counted, "widest of the shortest paths", why)
 
 
 def _edge(fabric: Fabric, edge: Edge) -> str:
@@ -193,14 +199,9 @@ def _ports(fabric: Fabric, traffic: Traffic) -> Iterator[Bound]:
             loads[port] = loads.get(port, 0.0) + amount
             users[port] = users.get(port, 0) + 1
         port, load = max(loads.items(), key=lambda item: item[1])
-        why = f"{_messages(load)} of {_ranks(users[port])} over a port of " + short_bandwidth(
-            ports.bandwidth
-        )
+        ranks, width = format_count(users[port], "rank"), short_bandwidth(ports.bandwidth)
+        why = f"{_messages(load)} of {ranks} over a port of {width}"
         yield Bound(ports.bandwidth / load * traffic.counted, "network port", why)
-
-
-def _ranks(count: int) -> str:
-    return f"{count} rank{'' if count == 1 else 's'}"
 
 
 def _cut_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
@@ -208,7 +209,7 @@ def _cut_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]
         for part, capacity in routes.node_cuts(fabric):
             leaving = sum(w for a, b, w in demands if a in part and b not in part)
             if leaving:
-                why = collectives.leading_out(fabric, part, capacity)
+                why = fabric.leading_out(part, capacity)
                 yield capacity / leaving * traffic.counted, why
 
 
@@ -240,7 +241,7 @@ def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """Down to the host, through the network, up to the device, one after the other."""
     if fabric.host_link is None:
         return Nominal(None, why="the link between a GPU and its processor is not described")
-    shares = collectives.staged_shares(question)
+    shares = _staged_shares(question)
     if shares is None:
         return Nominal(None, why=f"there is no model of {question.operation} through the host")
     down, up = shares
@@ -259,6 +260,14 @@ def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
     return Bound(factor / times, "store and forward", why).as_nominal(fabric, tuple(assumptions))
 
 
+def _staged_shares(question: NominalQuestion) -> tuple[float, float] | None:
+    """What the busiest rank moves down and up, as shares of what algorithm bandwidth counts."""
+    n = question.ranks
+    shares = {"allgather": (1 / n, 1.0), "reduce-scatter": (1.0, 1 / n)}
+    shares |= dict.fromkeys(_MOVED_ALIKE, (1.0, 1.0))
+    return shares.get(question.operation)
+
+
 def group_bandwidth(fabric: Fabric, active: int) -> float | None:
     """What k active GPUs of a node send out together: k f / the most GPUs that share a port."""
     if fabric.ports is None or active > len(fabric.ports.of_gpu) or active < 1:
@@ -271,7 +280,7 @@ def pair_bandwidths(fabric: Fabric) -> Mapping[Edge, float]:
     """Between each two GPUs of a node: the widest of the shortest paths, where there is one."""
     gpus = range(fabric.gpus)
     pairs = {(a, b): routes.widest_path(fabric, a, b) for a in gpus for b in gpus if a != b}
-    return {pair: routes.path_width(fabric, path) for pair, path in pairs.items() if path}
+    return {pair: fabric.path_width(path) for pair, path in pairs.items() if path}
 
 
 #: What the plain form of a shape leaves out.

@@ -35,15 +35,10 @@ def _next(fabric: Fabric, vertex: int) -> Iterator[int]:
     return (to for start, to in fabric.capacity if start == vertex)
 
 
-def path_width(fabric: Fabric, path: _Path) -> float:
-    """A path is as wide as its narrowest hop."""
-    return min(fabric.capacity[hop] for hop in pairwise(path))
-
-
 def widest_path(fabric: Fabric, start: int, end: int) -> _Path | None:
     """The widest of the shortest paths; the first of those that are as wide."""
     paths = _shortest_paths(fabric, start, end)
-    return max(paths, key=lambda path: path_width(fabric, path), default=None)
+    return max(paths, key=fabric.path_width, default=None)
 
 
 def edge_loads(fabric: Fabric, demands: Iterable[Demand]) -> Mapping[Edge, float]:
