@@ -389,10 +389,8 @@ def record(
     from commtune.app.recording import record_campaign
 
     spec = campaign if isinstance(campaign, Campaign) else load_campaign(campaign)
-    made = record_campaign(
-        spec, Path(file), _reporter(on_progress), runs=runs, limit_s=_seconds(limit)
-    )
-    return made.file
+    record_campaign(spec, Path(file), _reporter(on_progress), runs=runs, limit_s=_seconds(limit))
+    return Path(file)
 
 
 @dataclass(frozen=True)

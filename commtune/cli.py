@@ -17,8 +17,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from commtune.commands.signals import signals_interrupt
 from commtune.errors import CommtuneError
+from commtune.interrupts import signals_interrupt
 from commtune.progress import ON_STEP, print_step
 
 #: click inherits none of it: each command and group is told.

@@ -1,4 +1,4 @@
-"""Ctrl-C and other signals, held back for a moment."""
+"""Ctrl-C and other signals: all interrupt alike, and can be held back for a moment."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import ClassVar, Self
+from typing import ClassVar, NoReturn, Self
 
-_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+#: What a scheduler warns with before a job's time is over (see the template of allocations).
+_WARNING = signal.SIGUSR1
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, _WARNING)
+_warned = False
 
 
 class Interrupts:
@@ -78,3 +81,30 @@ class Interrupts:
             number = self._pending[0]
             self._pending.clear()
             self._handlers[number](number, None)
+
+
+def is_time_nearly_over() -> bool:
+    """Whether a scheduler said that the time of our job is nearly over."""
+    return _warned
+
+
+@contextlib.contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """SIGTERM, a lost terminal and a warning interrupt like Ctrl-C: runs in progress are ended."""
+    # Ctrl-C does so anyhow.
+    previous = {number: signal.getsignal(number) for number in _NUMBERS[1:]}
+    for number, handler in previous.items():
+        if handler is not signal.SIG_IGN:  # nohup: it wants to outlive the terminal
+            signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    global _warned  # a signal handler has no other place
+    _warned = _warned or number == _WARNING
+    del frame
+    raise KeyboardInterrupt

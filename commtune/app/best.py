@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -25,36 +25,24 @@ if TYPE_CHECKING:
     from commtune.app.nominal_share import Share
 
 
-@dataclass(frozen=True)
-class BestFilters:
-    """Which answers are asked for; ``None`` for any.
-
-    Attributes:
-        system: part of a system's name, or its fingerprint.
-    """
-
-    nodes: int | None = None
-    ranks: int | None = None
-    system: str | None = None
-    backend: str | None = None
-    campaign: str | None = None
-
-
 def best(
-    operation: Operation, size: int, filters: BestFilters | None = None, *, db: str | None = None
+    operation: Operation, size: int, filters: Mapping[str, Any], *, db: str | None = None
 ) -> list[BestRow]:
     """Answers to what is best at a size in bytes, the one to take first.
+
+    Args:
+        filters: nodes, ranks, system (part of its name, or its fingerprint), backend and campaign
+            that are asked for; ``None`` for any.
 
     Raises:
         NoAnswer: there is none; the hint says what there is.
         DatabaseFault: the database can't be read.
     """
-    asked = asdict(filters or BestFilters())
-    return rank_answers(best_profiles(database_url(db), operation, size, **asked), size)
+    return rank_answers(best_profiles(database_url(db), operation, size, **filters), size)
 
 
 def best_by_size(
-    operation: Operation, filters: BestFilters | None = None, *, db: str | None = None
+    operation: Operation, filters: Mapping[str, Any], *, db: str | None = None
 ) -> dict[int, BestRow]:
     """The first answer at every size (bytes) that was measured.
 
@@ -62,25 +50,24 @@ def best_by_size(
         NoAnswer: nothing is known of the operation; the hint says what there is.
         DatabaseFault: the database can't be read.
     """
-    asked = filters or BestFilters()
     url = database_url(db)
     sizes = {
         point.bytes
-        for listed in find_profiles(url, asked.campaign)
+        for listed in find_profiles(url, filters["campaign"])
         if listed.operation == operation
         for point in load_profile(url, str(listed.id)).profile.points
     }
     answers = {}
     for size in sorted(sizes):
         try:
-            found = best(operation, size, asked, db=db)
+            found = best(operation, size, filters, db=db)
         except NoAnswer:  # only measured on another machine, or backend, than asked for
             continue
         first = next((row for row in found if row.nearest_bytes == size), None)
         if first is not None:
             answers[size] = first
     if not answers:
-        best(operation, max(sizes, default=0), asked, db=db)  # says what there is
+        best(operation, max(sizes, default=0), filters, db=db)  # says what there is
     return answers
 
 

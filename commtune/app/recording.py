@@ -34,19 +34,12 @@ _FIRST = 4
 _EVERY = 8
 
 
-@dataclass(frozen=True)
-class RecordingResult:
-    """A finished recording: its packed file, and how much is in it."""
-
-    file: Path
-    runs: int
-    configurations: int
-
-
 def record_campaign(
     spec: CampaignSpec, file: Path, reporter: Reporter, *, runs: int = 8, limit_s: float
-) -> RecordingResult:
+) -> tuple[int, int]:
     """Records a campaign's whole space, or continues where an earlier session stopped.
+
+    Returns how many runs are in the file, and of how many configurations.
 
     Args:
         file: the packed recording, ``NAME.jsonl.gz``; beside it stands what is not complete yet.
@@ -77,7 +70,7 @@ def record_campaign(
         tell=reporter,
         rounds=runs,
     )
-    return RecordingResult(file, recording.make(limit_s), spec.plan.space.count())
+    return recording.make(limit_s), spec.plan.space.count()
 
 
 def _check_target(file: Path, runs: int) -> None:

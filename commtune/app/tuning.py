@@ -1,18 +1,28 @@
-"""Tuning: a campaign from its file to its result, on this machine, on Slurm, or replayed."""
+"""Tuning: a campaign from its file to its result, on this machine, on Slurm, or replayed;
+submitted, and cancelled."""
 
 from __future__ import annotations
 
 from functools import partial
 from math import fsum
+from pathlib import Path
 from typing import Any
 
 from commtune.campaign.file import CampaignSpec
+from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.cluster.machine.description import describe_machine
-from commtune.db.codec import dump_model
+from commtune.db.codec import dump_model, list_differences, to_json_value
 from commtune.db.connection.engine import Database
-from commtune.db.connection.location import shown_url
+from commtune.db.connection.location import database_url, shown_url
 from commtune.db.queries.description import describe_campaign
-from commtune.errors import CampaignError, EnvironmentFault, NoAnswer, UnknownName, UserError
+from commtune.errors import (
+    CampaignError,
+    EnvironmentFault,
+    MissingComponent,
+    NoAnswer,
+    UnknownName,
+    UserError,
+)
 from commtune.kernels.library_versions import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
@@ -22,17 +32,13 @@ from commtune.tuner.campaign import CampaignResult as CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.strategies import check_strategy
+from commtune.wiring import slurm_submission
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
-from commtune.wiring.campaign_control import controlled_campaign
+from commtune.wiring.campaign_control import controlled_campaign, opened_database
 from commtune.wiring.campaign_records import record_of, replayed_record, runs_folder, slurm_record
 from commtune.wiring.library_versions import begun_with
 from commtune.wiring.slurm_campaign import SlurmCampaign
-from commtune.wiring.slurm_submission import (
-    follows_allocation,
-    in_allocation,
-    prepare_slurm_campaign,
-    system_hint,
-)
+from commtune.wiring.slurm_submission import prepare_slurm_campaign, system_hint
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
 
 #: What to look at where no run on Slurm works.
@@ -42,7 +48,8 @@ LOOK_AT = (
     "'commtune submit --dry-run --block FILE' shows the script of a job"
 )
 
-
+#: Of the shortest allocation: starting, a first run of unknown length, and ending cleanly.
+_SHORTEST_S = 120.0
 #: Nodes of an allocation that are named.
 _NODES_SAID = 4
 
@@ -125,7 +132,7 @@ def _tune_on_slurm(
     record = slurm_record(on)
     if on.key:
         _check_stored(plan.name, opened)
-    take_over = take_over or follows_allocation()
+    take_over = take_over or slurm_submission.follows_allocation()
     with controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number):
         book = store.job_book(number)
         reporter.say(_whereabouts(on))
@@ -134,7 +141,7 @@ def _tune_on_slurm(
             runner = Runner(plan, number, jobs, store, look_at=LOOK_AT)
             return Campaign(plan, runner, reporter).run()
         finish = partial(store.finish_campaign, number)
-        with in_allocation(on, book, opened.whole_url, finish) as steps:
+        with slurm_submission.in_allocation(on, book, opened.whole_url, finish) as steps:
             left = on.left_s(book)
             runner = Runner(plan, number, steps, store, most_left_s=left, look_at=LOOK_AT)
             return Campaign(plan, runner, reporter).run()
@@ -165,6 +172,85 @@ def _whereabouts(on: SlurmCampaign) -> str:
     job, nodes = on.allocation.number, on.allocation.nodes
     named = ", ".join(nodes[:_NODES_SAID]) + (", ..." if len(nodes) > _NODES_SAID else "")
     return f"on cluster {on.site.name}: runs are steps of job {job}, on {named}"
+
+
+def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> SlurmCampaign:
+    """A campaign on Slurm; its benchmark is built if it wasn't.
+
+    Raises:
+        CampaignError: the file is wrong, or says nothing of Slurm.
+    """
+    spec, mpi = prepare_campaign(spec, database_url(db))
+    for remark in spec.remarks:
+        reporter.say(remark)
+    on = prepare_slurm_campaign(spec, mpi, reporter.say)
+    if hint := system_hint(on):
+        reporter.say(hint)
+    return on
+
+
+def submit_campaign(on: SlurmCampaign, db: str | None) -> tuple[str, Path]:
+    """Submits an allocation in which the campaign runs; further ones follow until it is done.
+
+    Returns the job's number, and the file that it prints to.
+
+    Raises:
+        UserError: the job would measure nothing, or one is there already.
+        EnvironmentFault: Slurm takes no job.
+    """
+    _refuse_useless(on, db)
+    with opened_database(db) as opened:
+        job = slurm_submission.submit_campaign(on, opened)
+    return job.number, Path(job.folder) / "job.out"
+
+
+def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
+    """A job that would measure nothing still waits in the queue, perhaps for hours."""
+    time_s = on.request.time_s
+    if time_s is not None and time_s < _SHORTEST_S:
+        raise UserError(
+            f"slurm.time: {time_s:g} s is too short to measure anything in an allocation",
+            hint=f"at least {_SHORTEST_S / 60:g}min; better an hour or more",
+        )
+    try:
+        stored = describe_campaign(database_url(db), on.spec.plan.name)
+    except (UnknownName, NoAnswer):
+        return
+    record = slurm_record(on)
+    is_same = not list_differences(stored.settings, to_json_value(record.settings))
+    if stored.finished is not None and is_same:
+        raise UserError(
+            f"campaign {record.name} is finished: there is nothing left to measure",
+            hint=f"give it a larger 'budget' in {on.spec.file}, or another name",
+        )
+
+
+def try_script(on: SlurmCampaign, script: str) -> str:
+    """What ``sbatch --test-only`` says of a script.
+
+    Raises:
+        EnvironmentFault: there is no sbatch here.
+        SlurmFault: Slurm would not take it.
+    """
+    try:
+        return slurm_submission.test_script(on, script)
+    except MissingComponent as error:
+        raise EnvironmentFault(
+            "there is no sbatch here to ask", hint="try it on a login node"
+        ) from error
+
+
+def cancel_campaign(name: str, db: str | None) -> Cancelled:
+    """Ends what of a campaign is with Slurm; what was measured is kept.
+
+    Raises:
+        UnknownName: there is no such campaign.
+        SlurmFault: Slurm gives no answer.
+    """
+    with opened_database(db) as opened:
+        return slurm_submission.cancel_campaign(
+            describe_campaign(database_url(db), name).id, opened
+        )
 
 
 def replay_campaign(

@@ -29,7 +29,9 @@ def record_command(
     spec = load_campaign(campaign)
     try:
         with open_reporter() as tell, flags.keys_are_flags():
-            made = record_campaign(spec, out, tell, runs=runs, limit_s=_seconds(limit))
+            made, configurations = record_campaign(
+                spec, out, tell, runs=runs, limit_s=_seconds(limit)
+            )
     except KeyboardInterrupt:
         kept = Recorder(out).known
         so_far = f"{kept} keeps what was recorded" if kept.exists() else "nothing is recorded yet"
@@ -40,7 +42,7 @@ def record_command(
             file=sys.stderr,
         )
         sys.exit(130)
-    print(f"wrote {out}: {made.runs} runs of {made.configurations:,} configurations")
+    print(f"wrote {out}: {made} runs of {configurations:,} configurations")
 
 
 def _seconds(limit: str) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from commtune.app import submission
+from commtune.app import tuning
 from commtune.app.progress import LineReporter
 from commtune.campaign.file import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
@@ -32,7 +33,9 @@ def submit_command(
     """Submit a Slurm job that runs the campaign; further jobs follow until it is done."""
     program = called_as()
     # A script on standard output is to be redirected: remarks go beside it.
-    on = submission.prepare_on_slurm(load_campaign(campaign), db, LineReporter(_say))
+    on = tuning.prepare_on_slurm(
+        load_campaign(campaign), db, LineReporter(partial(print, file=sys.stderr))
+    )
     if block and not dry_run:
         raise UserError(
             "--block shows a script; it submits nothing",
@@ -43,29 +46,25 @@ def submit_command(
         if dry_run:
             print(script, end="")
         if test_only:
-            print(submission.try_script(on, script))
+            print(tuning.try_script(on, script))
         return
-    job = submission.submit_campaign(on, db)
+    name, (number, output) = on.spec.plan.name, tuning.submit_campaign(on, db)
     status = f"{program} status{database_flag(db)}"
-    cancel = f"{program} cancel {job.campaign}{database_flag(db)}"
-    print(f"{job.campaign}: submitted job {job.number}; further jobs follow until it is done")
+    cancel = f"{program} cancel {name}{database_flag(db)}"
+    print(f"{name}: submitted job {number}; further jobs follow until it is done")
     print(f"  {status:<{len(cancel)}}   shows its state")
     print(f"  {cancel}   ends it; what was measured is kept")
-    print(f"  output: {job.output}")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(f"  output: {output}")
 
 
 def cancel_command(
     campaign: Annotated[str, typer.Argument(help="name of a campaign")], db: DbOption = None
 ) -> None:
     """End a campaign's Slurm jobs; what they measured is kept."""
-    program, ended = called_as(), submission.cancel_campaign(campaign, db)
+    program, ended = called_as(), tuning.cancel_campaign(campaign, db)
     if not ended.numbers:
         print(f"{campaign}: it has no jobs in Slurm")
         return
-    many = "s" if len(ended.numbers) > 1 else ""
-    print(f"{campaign}: job{many} {', '.join(ended.numbers)} ended; what was measured is kept")
+    jobs = "jobs" if len(ended.numbers) > 1 else "job"
+    print(f"{campaign}: {jobs} {', '.join(ended.numbers)} ended; what was measured is kept")
     print(f"  '{program} tune' or '{program} submit' with its file continues it")

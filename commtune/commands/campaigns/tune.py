@@ -20,10 +20,10 @@ from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import TerminalReporter, open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
-from commtune.commands.signals import is_time_nearly_over
 from commtune.db.connection.location import database_url, shown_url
 from commtune.documents.quantities import QuantityError, format_seconds, parse_seconds
 from commtune.errors import AllocationOver, CampaignError, DatabaseFault, UserError
+from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
 from commtune.replay.benchmark import Grid, load_grid
 from commtune.report.replicated_findings import (

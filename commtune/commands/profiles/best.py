@@ -10,7 +10,6 @@ import typer
 
 from commtune import formatting as text
 from commtune.app.best import (
-    BestFilters,
     BestRow,
     Standing,
     best,
@@ -55,7 +54,9 @@ def best_command(
 ) -> None:
     """Show the best confirmed configuration for an operation and a message size."""
     operation = operation_flag(op)
-    filters = BestFilters(nodes, ranks, system, backend, campaign)
+    filters = {
+        "nodes": nodes, "ranks": ranks, "system": system, "backend": backend, "campaign": campaign,
+    }  # fmt: skip
     if bytes_ is None:
         answers = best_by_size(operation, filters, db=db)
         if json_output:
