@@ -62,13 +62,6 @@ def build_benchmark(
 ) -> BuiltBenchmark:
     """The benchmark for an MPI, built if the cache doesn't have it.
 
-    One that lacks a backend for which there is all, but which couldn't be compiled, is asked for
-    it each time, by CMake alone, and built again once that succeeds: what was missing may be there
-    by now, and is no part of the key. Where nothing can be built, the one that is there will do.
-
-    Several processes may build at once: each builds in a folder of its own, and the first to
-    finish is the one whose executable stays.
-
     Args:
         cache: folder for executables, made if need be.
         toolchain: for the backends on GPUs; without it there are none.
@@ -86,8 +79,12 @@ def build_benchmark(
     key = build_key(mpi, toolchain, version, environment, digest_of_sources())
     kept = BuiltBenchmark(cache / key / _EXECUTABLE, is_new=False)
     has_kept = kept.executable.is_file() and not again
+    # One that lacks a backend for which there is all, but which couldn't be compiled, is asked for
+    # it each time, by CMake alone, and built again once that succeeds: what was missing may be
+    # there by now, and is no part of the key.
     if has_kept and not _lacks_something(kept, toolchain):
         return _as_it_is(kept, log)
+    # Several processes may build at once, each in a folder of its own: the first to finish wins.
     try:
         with _scratch(cache) as scratch:
             ON_STEP.get()(_BUILDING_WORDS, 0, 0)

@@ -1,8 +1,4 @@
-"""What a build of the benchmark depends on, as the name of its folder in the cache.
-
-A variable that is missing here has builds found again that it would have changed. Which ones
-wrappers read was taken from the wrappers themselves, and from HPE's and AMD's manuals.
-"""
+"""What a build of the benchmark depends on, as the name of its folder in the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +9,9 @@ import commtune
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation, content_key
 
-#: Variables by which a user or a module system changes what a compiler does, or its wrapper.
+#: Variables by which a user or a module system changes what a compiler does, or its wrapper. One
+#: that is missing here has builds found again that it would have changed. Which ones wrappers read
+#: was taken from the wrappers themselves, and from HPE's and AMD's manuals.
 _COMPILER_VARIABLES = (
     "CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS",
     "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
@@ -77,11 +75,9 @@ def _names(toolchain: Toolchain | None, environment: Mapping[str, str]) -> Itera
 
 
 def named_headers_first(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with folders in CPATH, which modules fill, behind those that we name.
-
-    Compilers take CPATH for ``-I``, before ``-isystem``: another module's ``nccl.h`` would be
-    compiled with the library that was found. CPLUS_INCLUDE_PATH comes after both.
-    """
+    """The environment with folders in CPATH, which modules fill, behind those that we name."""
+    # Compilers take CPATH for -I, before -isystem: another module's nccl.h would be compiled with
+    # the library that was found. CPLUS_INCLUDE_PATH comes after both.
     folders = environment.get("CPATH", "").split(":")
     if not any(folders):
         return dict(environment)

@@ -139,15 +139,12 @@ def sources_of(workload: Workload) -> str:
 
 
 def files_of(workload: Workload) -> dict[str, str]:
-    """Keys of the files that a user's command names, by its words: changed, it is another program.
-
-    What PATH finds is left out: it is the machine's, and changes with every update of it. Of a
-    file that is long to read, such as data, its length tells.
-    """
+    """Keys of the files that a user's command names, by its words: another key, another program."""
     own = workload.own or OwnBenchmark()
     found: dict[str, str] = {}
     for index, word in enumerate(own.command):
-        # ``--config=FILE`` names one too; the program itself is a file only by a path.
+        # --config=FILE names one too. The program itself is a file only by a path: what PATH finds
+        # is the machine's, and changes with every update of it.
         for name in dict.fromkeys((word, word.partition("=")[2])):
             if name and (index > 0 or "/" in name) and (key := _key(Path(own.folder) / name)):
                 found[name] = key
@@ -159,16 +156,14 @@ def _key(file: Path) -> str:
     with suppress(OSError, ValueError):  # a name that is too long, or no name of a file
         if file.is_file():
             length = file.stat().st_size
-            if length > _LONGEST_READ:
+            if length > _LONGEST_READ:  # such as data: its length tells
                 return f"{length} bytes"
             return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     return ""
 
 
 def libmpi_of(mpi: MpiInstallation) -> str:
-    """Where mpi4py is to look for the library of an MPI, as MPI4PY_LIBMPI says it.
-
-    An mpi4py that was built for one MPI has its library already, and pays no attention.
-    """
+    """Where mpi4py is to look for the library of an MPI, as MPI4PY_LIBMPI says it."""
+    # An mpi4py that was built for one MPI has its library already, and pays no attention.
     names = _SYSTEM_NAMES.get(mpi.flavour, ())
     return os.pathsep.join(library_folders(mpi.prefix) or names)

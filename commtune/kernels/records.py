@@ -1,8 +1,4 @@
-"""Reading the benchmark's records (JSON Lines, contract version 1).
-
-A file may come from a run that was killed, ran out of disk, or went mad: whatever is in it, the
-answer is what could be read and a list of problems in words, never an exception.
-"""
+"""Reading the benchmark's records (JSON Lines, contract version 1), whatever their state."""
 
 from __future__ import annotations
 
@@ -78,6 +74,8 @@ def read_records(path: Path, request: RunRequest | None = None) -> Records:
         return Records()
     except OSError as error:
         return Records(problems=(f"{path} can't be read: {error.strerror}",))
+    # It may come from a run that was killed, ran out of disk, or went mad: the answer is what could
+    # be read and a list of problems in words, never an exception.
     reader = _Reader(request)
     reader.read(content)
     return reader.records()

@@ -218,10 +218,8 @@ def _parse_xccl_version(header: str) -> str:
 
 
 def ask_xccl_version(library: Path, environment: Mapping[str, str]) -> str:
-    """The version that NCCL or RCCL says of itself; ``unknown`` where it can't be loaded.
-
-    Asked in a process of its own: what is loaded here stays, and a bad library ends only that one.
-    """
+    """The version that NCCL or RCCL says of itself; ``unknown`` where it can't be loaded."""
+    # In a process of its own: what is loaded here stays, and a bad library ends only that one.
     said = _ask([sys.executable, "-c", _ASK_XCCL, str(library)], environment).strip()
     if not said.isdecimal():
         return UNKNOWN

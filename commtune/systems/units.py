@@ -1,8 +1,4 @@
-"""Bandwidths as data sheets write them, read into bytes per second.
-
-Prefixes are decimal, as networks use them: 1 Gb/s is 1e9 bits per second, 1 GB/s is 1e9 bytes per
-second. The unit is always written, because the factor of eight is the most common mistake.
-"""
+"""Bandwidths as data sheets write them, read into bytes per second."""
 
 from __future__ import annotations
 
@@ -11,6 +7,8 @@ import re
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError
 
+# Prefixes are decimal, as networks use them: 1 Gb/s is 1e9 bits per second, 1 GB/s is 1e9 bytes
+# per second. The unit is always written, because the factor of eight is the most common mistake.
 _PREFIXES = {"M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS = {f"{prefix}b/s": factor / 8 for prefix, factor in _PREFIXES.items()} | {
     f"{prefix}B/s": float(factor) for prefix, factor in _PREFIXES.items()

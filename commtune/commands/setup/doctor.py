@@ -155,16 +155,15 @@ def _fix_commands(
 ) -> list[str]:
     """The command lines that mend what was found: each variable is changed by one of them.
 
-    Several findings may speak of one variable, and what mends one may undo what mends another. So:
-    what the catalogue says of a variable goes before ``unset`` of all that are set, which takes
-    the rest; taking a variable away goes before correcting it; and a misspelled one that is set
-    under its right name too is taken away, for the other is what programs read so far.
-
     Args:
         general: findings about the machine, and about the environment as a whole.
         of_variables: findings about single variables of it.
         names: of what is set, whether anything is said of it or not: a guard is none of ours.
     """
+    # Several findings may speak of one variable, and what mends one may undo what mends another.
+    # So what the catalogue says of a variable goes before ``unset`` of all that are set, which
+    # takes the rest; taking a variable away goes before correcting it; and a misspelled one that
+    # is set under its right name too is taken away, for the other is what programs read so far.
     others, singly = _mends(general), _mends(of_variables)
     here = {n: None for mend in others if _unsets(mend) for n in _read(mend)}
     decided = _decided([_read(mend) for mend in singly], {*here, *names})

@@ -1,9 +1,4 @@
-"""A user's command as a program that the tuner can use.
-
-What rank 0 prints to standard output is kept in the run's record file and read from there. A few
-words of shell around the command see to that, so that no process is added to those of the ranks:
-they start the command, and note at the end how it ended.
-"""
+"""A user's command as a program that the tuner can use."""
 
 from __future__ import annotations
 
@@ -19,6 +14,8 @@ from commtune.model import RunRequest
 
 _LARGEST_FILE = 64 * 2**20
 _END = re.compile(r"^#commtune: ended (\d+) after (\S*) (\S*)$", re.MULTILINE)
+#: What rank 0 prints is kept in the run's record file and read from there. Shell sees to that, so
+#: that no process is added to those of the ranks; at the end it notes how the command ended.
 #: Status 3 means wrong results where the native benchmark is meant, and anything here.
 _CAPTURE = """\
 folder=$1 records=$2

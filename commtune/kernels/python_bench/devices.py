@@ -28,11 +28,9 @@ _QUERIES = {
 
 
 def denied_by(kind: str) -> str:
-    """The function by which the MPI says that it is not aware of ``cuda`` or ``hip``; or empty.
-
-    Such a library may send device memory all the same, through UCX, but its collectives add and
-    copy on the host. MPI has to be up. A library that says nothing is believed.
-    """
+    """The function by which the MPI, once up, says that it is not aware of ``cuda`` or ``hip``."""
+    # Such a library may send device memory all the same, through UCX, but its collectives add and
+    # copy on the host. A library that says nothing is believed.
     for path in communication_libraries():
         if not path.rpartition("/")[2].startswith("libmpi"):
             continue
@@ -54,17 +52,14 @@ class Gpu:
 
     @classmethod
     def choose_early(cls, *, shares: bool) -> Gpu | None:
-        """The GPU of the launcher's place for this rank; before MPI_Init, as libraries look there.
-
-        ``None`` where something is wrong: ``choose`` says what, when ranks can agree on a speaker.
-        """
+        """The GPU of the launcher's place for this rank; before MPI_Init: libraries look there."""
         local_rank, local_ranks, _ = launched_ranks()
         if local_rank is None:
             return None
         try:
             return cls.choose(local_rank, local_ranks, shares=shares)
         except UsageFault:
-            return None
+            return None  # it is said later, when ranks can agree on who says it
 
     @classmethod
     def choose(cls, local_rank: int, local_ranks: int, *, shares: bool) -> Gpu:

@@ -1,8 +1,4 @@
-"""The communication libraries that this process has loaded; as src/records/libraries.cpp.
-
-``python -m commtune.kernels.python_bench.libraries LIBMPI`` starts an MPI without a launcher, and
-prints the versions of the libraries that are loaded then. It needs neither mpi4py nor a compiler.
-"""
+"""The communication libraries that this process has loaded; as src/records/libraries.cpp."""
 
 from __future__ import annotations
 
@@ -42,17 +38,14 @@ def communication_libraries() -> list[str]:
 
 
 def library_versions(paths: Sequence[str]) -> dict[str, str]:
-    """What those of the loaded libraries that can tell their version say of it, by their names.
-
-    One that is loaded twice, in different versions, is left out: which of them reads a variable
-    is not known. None is loaded by this.
-    """
+    """What those of the loaded libraries that can tell their version say of it, by their names."""
     found: dict[str, set[str]] = {}
     for path in paths:
         if match := _FILE.match(path.rpartition("/")[2]):
             name, function = _ASKED[match[1]]
             if version := _version(path, function):
                 found.setdefault(name, set()).add(version)
+    # Of one that is loaded twice, in different versions, nobody knows which reads a variable.
     return {name: min(said) for name, said in sorted(found.items()) if len(said) == 1}
 
 
@@ -74,6 +67,9 @@ def _version(path: str, function: str) -> str:
     said: bytes | None = ask()
     return said.decode("ascii", "replace") if said else ""
 
+
+# ``python -m commtune.kernels.python_bench.libraries LIBMPI`` starts an MPI without a launcher, and
+# prints the versions of the libraries that are loaded then. It needs neither mpi4py nor a compiler.
 
 #: What is printed begins with it: MPI libraries print things of their own.
 VERSIONS_SIGN = "commtune-versions: "

@@ -1,8 +1,4 @@
-"""All ranks of the run: what the launcher says of them, where they are, how they agree.
-
-Agreement goes by point-to-point messages along a binomial tree, as in src/ranks/world.cpp: a
-configuration that breaks a collective operation must not hide that from its own check.
-"""
+"""All ranks of the run: what the launcher says of them, where they are, how they agree."""
 
 from __future__ import annotations
 
@@ -113,6 +109,8 @@ class World:
         self, values: Sequence[_Value], combine: Callable[[_Value, _Value], _Value]
     ) -> list[_Value]:
         """Rank 0 gets each value over all ranks; others what their branch came to."""
+        # Point-to-point messages along a binomial tree, as in src/ranks/world.cpp: a configuration
+        # that breaks a collective operation must not hide that from its own check.
         combined, step = list(values), 1
         while step < self.size:
             if self.rank % (2 * step):

@@ -27,11 +27,7 @@ class Match:
 
 
 def recognize_system(clues: Clues, systems: Iterable[System]) -> list[Match]:
-    """The systems that the machine is, by their key `recognized`; the surest first.
-
-    The cluster's name counts more than all variables together, a variable more than the host's
-    name. Usually one is found; more than one only where descriptions name the same things.
-    """
+    """The systems that the machine is, by their key `recognized`; the surest first."""
     found = [_match(clues, system) for system in systems]
     return sorted((match for match in found if match), key=lambda match: -match.rank)
 
@@ -46,6 +42,8 @@ def _match(clues: Clues, system: System) -> Match | None:
     if known is None:
         return None
     by: list[str] = []
+    # The cluster's name counts more than all variables together, a variable more than the host's
+    # name. More than one is found only where descriptions name the same things.
     rank = 0
     if clues.cluster and clues.cluster in known.cluster:
         by.append(f"Slurm's cluster name {clues.cluster}")

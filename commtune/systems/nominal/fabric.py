@@ -179,7 +179,8 @@ def _round_robin_ports(gpus: int, ports: int) -> tuple[int, ...]:
     return tuple(gpu % ports for gpu in range(gpus))
 
 
-#: What stands for the other end of links that lead to a switch.
+#: What stands for the other end of links that lead to a switch. All switches count as one that
+#: lets everything through, and an end that the driver can't name is taken for a switch.
 _SWITCH = "switch"
 _PCI = re.compile(r"([0-9a-f]+):([0-9a-f]{2}):([0-9a-f]{2})\.[0-9a-f]\Z", re.IGNORECASE)
 #: Nominal bytes per second of one NVLink in one direction, by version: NVIDIA's figures for P100
@@ -194,8 +195,7 @@ def fabric_of_ranks(rank_info: Sequence[Mapping[str, Any]]) -> Fabric | None:
     Each rank's ``gpu`` has its ``pci`` address and ``links``, bundles of equal ones: ``to``
     (``gpu``, ``switch``, ``cpu``, ``unknown``), ``pci`` of the other end, number of ``links``,
     ``version`` of NVLink, ``link_Bps``. GPUs are numbered by local rank, and GPUs that no rank
-    uses follow. All switches count as one that lets everything through, and an end that the driver
-    can't name is taken for a switch. What leads out of the node is not known.
+    uses follow. What leads out of the node is not known.
 
     Returns:
         ``None`` where a rank of the node has no GPU, no links were read, or ranks share a GPU.

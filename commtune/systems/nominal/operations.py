@@ -1,8 +1,7 @@
 """Nominal bandwidths of operations: what a machine's links and ports could carry at best.
 
-Every number says by which model, from which links, and what was assumed. Two kinds are told
-apart: the *nominal* bandwidth, of the way in which such an operation is usually done, and the
-*limit*, which no way of doing it can exceed (docs/nominal.md has the formulas and their sources).
+The *nominal* bandwidth is of the way in which an operation is usually done, and the *limit* is
+what no way of doing it can exceed (docs/nominal.md has the formulas and their sources).
 """
 
 from __future__ import annotations
@@ -293,11 +292,9 @@ FABRIC = "fabric"
 def stored_fabric(
     settings: Mapping[str, Any], header: Mapping[str, Any] | None = None
 ) -> Fabric | None:
-    """The links and ports of a campaign's system: as described, else as the driver named them.
-
-    What is nominal is worked out again from stored links, never stored itself: so a model that was
-    mended judges old measurements as well.
-    """
+    """The links and ports of a campaign's system: as described, else as the driver named them."""
+    # What is nominal is worked out again from stored links, never stored itself: so a model that
+    # was mended judges old measurements as well.
     if described := settings.get(FABRIC):
         return Fabric.of_plain(described)
     ranks = (header or {}).get("rank_info")

@@ -56,11 +56,7 @@ def edge_loads(fabric: Fabric, demands: Iterable[Demand]) -> Mapping[Edge, float
 
 
 def node_cuts(fabric: Fabric) -> Iterator[tuple[frozenset[int], float]]:
-    """Parts of a node, and what leads out of each in one direction.
-
-    No routing moves more out of a part than that. In large nodes only single vertices and their
-    complements are parts: fewer bounds, each as true.
-    """
+    """Parts of a node, and what leads out of each in one direction: no routing moves more."""
     vertices = range(fabric.vertices)
     edges = fabric.capacity.items()
     for part in _parts(vertices):
@@ -68,7 +64,7 @@ def node_cuts(fabric: Fabric) -> Iterator[tuple[frozenset[int], float]]:
 
 
 def _parts(vertices: Sequence[int]) -> Iterator[frozenset[int]]:
-    if len(vertices) > _CUT_ALL:
+    if len(vertices) > _CUT_ALL:  # fewer bounds, each as true
         for vertex in vertices:
             yield frozenset({vertex})
             yield frozenset(vertices) - {vertex}
@@ -81,13 +77,12 @@ def _parts(vertices: Sequence[int]) -> Iterator[frozenset[int]]:
 def disjoint_rings(fabric: Fabric, gpus: tuple[int, ...]) -> tuple[int, float]:
     """Rings through GPUs that share no link, each used both ways: how many, how wide.
 
-    A ring is one link wide, the narrowest there is. None for fewer than 3 GPUs, and for so many
-    that searching takes too long. The number is the best one found, which large searches may
-    leave below the best there is.
+    None for fewer than 3 GPUs, and for so many that searching takes too long.
     """
     inside = {e: c for e, c in fabric.capacity.items() if e[0] in gpus and e[1] in gpus}
     if not 3 <= len(gpus) <= _RING_GPUS or not inside:
         return 0, 0.0
+    # A ring is one link wide, the narrowest there is.
     unit = min(link.bandwidth for link in fabric.links if (link.a, link.b) in inside)
     free = {edge: int(capacity // unit) for edge, capacity in inside.items()}
     most = min(sum(n for (a, _), n in free.items() if a == gpu) for gpu in gpus) // 2
