@@ -65,7 +65,8 @@ class NativeProgram:
             *_timing(request.timing),
         ]
         command += [f"--env-names={','.join(self.env_names)}"] if self.env_names else []
-        command += ["--end=quick"] if self.leaves_memory and _only_xccl(workload) else []
+        only_xccl = {workload.backend, *workload.shape.backends} == {Backend.XCCL}
+        command += ["--end=quick"] if self.leaves_memory and only_xccl else []
         has_matrix = self.matrix is not None and workload.operation is Operation.MATRIX
         return [*command, f"--matrix={self.matrix}"] if has_matrix else command
 
@@ -130,10 +131,6 @@ def aggressor_arguments(
     if aggressor.burst_s or aggressor.pause_s:
         command += [f"--burst={aggressor.burst_s!r}", f"--pause={aggressor.pause_s!r}"]
     return [*command, f"--stop-file={stop_file}"] if stop_file else command
-
-
-def _only_xccl(workload: Workload) -> bool:
-    return {workload.backend, *workload.shape.backends} == {Backend.XCCL}
 
 
 def _backend(backend: str) -> list[str]:

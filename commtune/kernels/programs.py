@@ -139,7 +139,7 @@ def sources_of(workload: Workload) -> str:
 
 
 def files_of(workload: Workload) -> dict[str, str]:
-    """Keys of the files that a user's command names, by its words: another key, another program."""
+    """Keys of the files that a user's command names: with another key it is another program."""
     own = workload.own or OwnBenchmark()
     found: dict[str, str] = {}
     for index, word in enumerate(own.command):

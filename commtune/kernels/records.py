@@ -74,8 +74,8 @@ def read_records(path: Path, request: RunRequest | None = None) -> Records:
         return Records()
     except OSError as error:
         return Records(problems=(f"{path} can't be read: {error.strerror}",))
-    # It may come from a run that was killed, ran out of disk, or went mad: the answer is what could
-    # be read and a list of problems in words, never an exception.
+    # It may come from a run that was killed, ran out of disk, or went mad: the answer is what
+    # could be read and a list of problems in words, never an exception.
     reader = _Reader(request)
     reader.read(content)
     return reader.records()

@@ -108,7 +108,8 @@ class DataPattern:
         largest = exact if self._reduction == "max" else exact // self._ranks
         entries = np.arange(_TABLE_SIZE, dtype=np.uint64)
         if largest >= _LEAST_VARIETY:
-            base = np.uint64((self._seed + _mixed(rank + 1)) & _MASK)
+            mixed = int(self._mixed_all(np.array([rank + 1], dtype=np.uint64))[0])
+            base = np.uint64((self._seed + mixed) & _MASK)
             values = self._mixed_all(entries + base) % np.uint64(largest + 1)
         else:
             # Many ranks share a small sum: as many as the entry says contribute a one each.
@@ -123,9 +124,3 @@ class DataPattern:
         for factor in _FACTORS:
             values = (values ^ (values >> np.uint64(33))) * np.uint64(factor)
         return values ^ (values >> np.uint64(33))
-
-
-def _mixed(value: int) -> int:
-    for factor in _FACTORS:
-        value = (value ^ (value >> 33)) * factor & _MASK
-    return value ^ (value >> 33)

@@ -68,8 +68,8 @@ def _version(path: str, function: str) -> str:
     return said.decode("ascii", "replace") if said else ""
 
 
-# ``python -m commtune.kernels.python_bench.libraries LIBMPI`` starts an MPI without a launcher, and
-# prints the versions of the libraries that are loaded then. It needs neither mpi4py nor a compiler.
+# ``python -m commtune.kernels.python_bench.libraries LIBMPI`` starts an MPI without a launcher,
+# and prints the versions of what is loaded then. It needs neither mpi4py nor a compiler.
 
 #: What is printed begins with it: MPI libraries print things of their own.
 VERSIONS_SIGN = "commtune-versions: "

@@ -134,7 +134,7 @@ class SeenMachine:
 
     @property
     def network_ports(self) -> tuple[SeenPort, ...]:
-        """Those that messages between nodes take, as far as can be told: the fastest alike ones."""
+        """Those that messages between nodes take, as far as can be told: the fastest ones."""
         # RDMA devices come before others; slower ones are for storage and administration.
         fast = [port for port in self.ports if port.bandwidth] or list(self.ports)
         if not fast:
